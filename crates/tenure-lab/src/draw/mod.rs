@@ -1,0 +1,140 @@
+//! Space-time diagrams: what a run looked like, for the eye.
+//!
+//! A [`Picture`] is plain data that any run can be turned into; [`svg`] draws it as one image, [`html`] as one
+//! self-contained page with zoom, hover and stepping. Neither knows a protocol.
+
+pub mod html;
+pub mod svg;
+
+/// A run, ready to be drawn. Times are nanoseconds of real time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picture {
+    /// What was run.
+    pub title: String,
+    /// What came of it, in one line.
+    pub verdict: String,
+    /// Whether a property was broken.
+    pub broken: bool,
+    /// The name of each lane, from the top.
+    pub lanes: Vec<String>,
+    /// Where the picture begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Messages.
+    pub arrows: Vec<Arrow>,
+    /// What lasts: grants, leases, outages.
+    pub bars: Vec<Bar>,
+    /// What happens at an instant.
+    pub marks: Vec<Mark>,
+    /// What concerns all lanes for a while: partitions, the healing.
+    pub zones: Vec<Zone>,
+    /// The minutes: what happened, in order, for stepping through.
+    pub minutes: Vec<Minute>,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// The sender's lane.
+    pub from: usize,
+    /// The receiver's lane.
+    pub to: usize,
+    /// When it was sent.
+    pub sent: u64,
+    /// When it was handled; `None` if it was lost.
+    pub arrived: Option<u64>,
+    /// What kind of message: names its colour.
+    pub kind: String,
+    /// All that it says.
+    pub text: String,
+}
+
+/// Something that lasts on one lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bar {
+    /// On which lane.
+    pub lane: usize,
+    /// From when.
+    pub from: u64,
+    /// Until when.
+    pub until: u64,
+    /// What it is.
+    pub kind: BarKind,
+    /// In words.
+    pub text: String,
+}
+
+/// What a bar shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarKind {
+    /// This lane leads (until its E).
+    Lease,
+    /// This lane has granted its support to lane `to` (until its F): drawn in the colour of `to`.
+    Grant {
+        /// Whom the grant is for.
+        to: usize,
+    },
+    /// The process is down.
+    Down,
+    /// The process is paused; its clock runs on.
+    Paused,
+    /// The machine is suspended.
+    Suspended,
+    /// The process keeps silent after a restart.
+    Silent,
+}
+
+/// Something at an instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// On which lane; `None` concerns all.
+    pub lane: Option<usize>,
+    /// When.
+    pub at: u64,
+    /// What it is.
+    pub kind: MarkKind,
+    /// In words.
+    pub text: String,
+}
+
+/// What a mark shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// The process crashed.
+    Crash,
+    /// It started again.
+    Start,
+    /// It became leader.
+    Elected,
+    /// It stopped being leader.
+    Lost,
+    /// A property was broken here.
+    Violation,
+}
+
+/// Something that concerns all lanes for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// From when.
+    pub from: u64,
+    /// Until when.
+    pub until: u64,
+    /// In words, such as `clean split: n0 n1 | n2 n3 n4`.
+    pub text: String,
+    /// Whether this is the calm after the faults rather than a partition.
+    pub calm: bool,
+}
+
+/// One line of the minutes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Minute {
+    /// When.
+    pub at: u64,
+    /// On which lane.
+    pub lane: Option<usize>,
+    /// What happened.
+    pub text: String,
+    /// What came of it.
+    pub outcomes: Vec<String>,
+}

@@ -1,0 +1,1 @@
+//! The picture as one SVG image.

@@ -1,0 +1,131 @@
+//! What a starting process may believe of its former life.
+//!
+//! A restarted grantor that forgets a grant and grants again makes two leaders. So every start is judged here, once, for
+//! the laboratory and for the real node alike: what is on the disk, what is left in memory, and whether that memory is
+//! really the last word of the life before.
+
+use crate::{Data, Incarnation, Record};
+
+/// Names one run of one machine: memory written under another is worthless, because its clock began anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BootId {
+    /// The kernel's boot id.
+    pub boot: u128,
+    /// The offset of this time namespace's boot clock, in nanoseconds: readings of another namespace do not compare.
+    pub clock_offset: i64,
+}
+
+/// What is on the disk.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Store<R> {
+    /// Nothing, and nobody said that this is a founding: the disk was lost.
+    Missing,
+    /// Made by founding the cluster, never used.
+    Founded(Vec<R>),
+    /// Last used by this incarnation.
+    Used(Incarnation, Vec<R>),
+}
+
+/// What is in the memory that outlives a process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Memory<R> {
+    /// Under which boot it was written.
+    pub boot: BootId,
+    /// Which life of the process wrote it.
+    pub writer: Incarnation,
+    /// What it says.
+    pub records: Vec<R>,
+}
+
+/// What a machine is told at its start.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Boot<R> {
+    /// This life: larger than any before it, and durable already.
+    pub incarnation: Incarnation,
+    /// What the disk holds.
+    pub durable: Vec<R>,
+    /// How much of the former life is known.
+    pub kind: BootKind<R>,
+}
+
+/// How much of the former life is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BootKind<R> {
+    /// There was none: the cluster has just been founded, no promise was ever made.
+    Founding,
+    /// All of it: the machine did not reboot and the memory is the last life's.
+    SameBoot {
+        /// The memory.
+        remembered: Vec<R>,
+    },
+    /// The disk alone.
+    Rebooted,
+    /// Nothing: promises may stand of which this process knows nothing.
+    Amnesia,
+}
+
+impl<R: Data> Boot<R> {
+    /// Judges what was found. Any doubt about the memory makes it worthless: a file that an earlier life left behind,
+    /// on a host to which the process has come back, knows nothing of the grants given in between.
+    pub fn judge(store: Store<R>, memory: Option<Memory<R>>, here: BootId) -> Self {
+        match store {
+            Store::Missing => Self { incarnation: Incarnation(0), durable: Vec::new(), kind: BootKind::Amnesia },
+            Store::Founded(durable) => Self { incarnation: Incarnation(1), durable, kind: BootKind::Founding },
+            Store::Used(former, durable) => {
+                let kind = match memory {
+                    Some(memory) if memory.boot == here && memory.writer == former => {
+                        BootKind::SameBoot { remembered: memory.records }
+                    }
+                    _ => BootKind::Rebooted,
+                };
+                Self { incarnation: Incarnation(former.0 + 1), durable, kind }
+            }
+        }
+    }
+}
+
+/// Writes `record` into `cells`, in place of the cell of the same key.
+pub fn overwrite<R: Record>(cells: &mut Vec<R>, record: R) {
+    match cells.iter_mut().find(|cell| cell.key() == record.key()) {
+        Some(cell) => *cell = record,
+        None => cells.push(record),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: BootId = BootId { boot: 7, clock_offset: 0 };
+
+    fn memory(boot: BootId, writer: u128) -> Option<Memory<u8>> {
+        Some(Memory { boot, writer: Incarnation(writer), records: vec![1] })
+    }
+
+    fn kind(memory: Option<Memory<u8>>) -> BootKind<u8> {
+        Boot::judge(Store::Used(Incarnation(4), vec![]), memory, HERE).kind
+    }
+
+    #[test]
+    fn memory_of_the_last_life_in_this_boot_is_believed() {
+        assert_eq!(kind(memory(HERE, 4)), BootKind::SameBoot { remembered: vec![1] });
+    }
+
+    #[test]
+    fn memory_of_another_boot_namespace_or_life_is_not() {
+        assert_eq!(kind(memory(BootId { boot: 8, ..HERE }, 4)), BootKind::Rebooted);
+        assert_eq!(kind(memory(BootId { clock_offset: 1, ..HERE }, 4)), BootKind::Rebooted);
+        assert_eq!(kind(memory(HERE, 3)), BootKind::Rebooted);
+        assert_eq!(kind(None), BootKind::Rebooted);
+    }
+
+    #[test]
+    fn a_missing_store_is_amnesia_whatever_the_memory_says() {
+        assert_eq!(Boot::judge(Store::Missing, memory(HERE, 4), HERE).kind, BootKind::Amnesia);
+    }
+
+    #[test]
+    fn every_start_is_a_new_life() {
+        assert_eq!(Boot::<u8>::judge(Store::Used(Incarnation(4), vec![]), None, HERE).incarnation, Incarnation(5));
+    }
+}

@@ -1,0 +1,225 @@
+//! Every protocol of Tenure as a pure state machine.
+//!
+//! A protocol here has no clock, no socket, no disk, no generator and no thread. It is told what happened
+//! ([`Input`]) and when ([`Context::now`], a reading of its own host's clock), and it answers with what should be
+//! done ([`Effect`]), in order. One contract, three drivers: the laboratory runs it under every fault, the explorer
+//! walks all its states, the runtime connects it to sockets and disks. What was judged is what ships.
+//!
+//! # The contract
+//!
+//! 1. The driver makes the machine with [`Protocol::start`]; [`Boot`] says what survived from the life before.
+//! 2. It hands over one [`Input`] at a time. `now` is sampled **after** the input was taken from its queue: a cached
+//!    reading would date a promise before the request that it answers.
+//! 3. It carries out the effects in order. A [`Effect::Send`] that names a [`Ticket`] leaves when that record is
+//!    durable; everything else goes on meanwhile. Nobody waits for a disk.
+//! 4. It calls again, with [`Input::Deadline`], no earlier than [`Protocol::next_deadline`]. Later is always safe:
+//!    deadlines serve liveness, safety compares clocks where authority is used.
+//!
+//! # Where to find what
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`time`] | readings, spans and drift: all rounding of the product |
+//! | [`boot`] | what a restarted process may believe of its former life |
+//! | [`quorum`] | which sets of grantors suffice, and the proof that any two meet |
+//! | [`timers`] | deadlines as plain data |
+//! | [`strong`] | Nerio: at most one leader at any instant |
+
+pub mod boot;
+pub mod quorum;
+pub mod strong;
+pub mod time;
+pub mod timers;
+
+use std::fmt::{self, Debug, Display};
+use std::hash::Hash;
+
+pub use boot::{Boot, BootKind};
+pub use time::{Incarnation, LocalTime};
+
+use time::LocalSpan;
+
+/// Plain data: can be copied, compared, hashed and printed, so that states can be explored and runs compared.
+pub trait Data: Clone + Debug + Eq + Hash {}
+impl<T: Clone + Debug + Eq + Hash> Data for T {}
+
+/// The name of a process: grantor, candidate or observer. Addresses belong to the runtime.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "n{}", self.0)
+    }
+}
+
+impl Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Debug::fmt(self, f)
+    }
+}
+
+/// A named election. One set of grantors carries very many.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u64);
+
+impl Debug for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "g{}", self.0)
+    }
+}
+
+impl Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Debug::fmt(self, f)
+    }
+}
+
+/// A protocol: the outermost machine of a process. Layers inside it are plain structs with methods of their own.
+pub trait Protocol: Data + Sized {
+    /// What is fixed for the life of the process.
+    type Config: Data;
+    /// What the process's own user asks of it.
+    type Command: Data;
+    /// What processes tell each other. May be lost, repeated, delayed and reordered; never forged.
+    type Message: Data;
+    /// One cell of the store or of the memory; the last write of a key wins.
+    type Record: Record;
+    /// What users, properties and drawings get to see.
+    type Event: Data;
+
+    /// First start, restart, reboot and amnesia are one call: `boot` says what survived.
+    fn start(config: &Self::Config, me: NodeId, boot: Boot<Self::Record>, cx: &mut Context<'_, Self>) -> Self;
+
+    /// One step. Takes no time, cannot fail, waits for nothing.
+    fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>);
+
+    /// When [`Input::Deadline`] is wanted, if at all.
+    fn next_deadline(&self) -> Option<LocalTime>;
+}
+
+/// A protocol whose process can say whether it leads.
+pub trait Elects: Protocol {
+    /// Until when this process may act as leader of `group`, if at `now` it may at all.
+    fn leadership(&self, group: GroupId, now: LocalTime) -> Option<LocalTime>;
+}
+
+/// A cell of the store: writing one replaces the cell of the same key.
+pub trait Record: Data {
+    /// What names the cell.
+    type Key: Data + Ord;
+    /// The name of this cell.
+    fn key(&self) -> Self::Key;
+}
+
+/// What can happen to a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input<P: Protocol> {
+    /// A message came in. `received <= cx.now()`: delays are bounded with the first, leases judged by the second.
+    Message {
+        /// The authenticated sender.
+        from: NodeId,
+        /// The reading when it arrived at this host.
+        received: LocalTime,
+        /// What it says.
+        message: P::Message,
+    },
+    /// The process's own user wants something.
+    Command(P::Command),
+    /// A deadline may have passed: look at the timers.
+    Deadline,
+}
+
+/// What a machine wants done, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect<P: Protocol> {
+    /// Write a record to the disk. Records become durable in order, many by one sync.
+    Persist {
+        /// Names this write for the sends that must wait for it.
+        ticket: Ticket,
+        /// What to write.
+        record: P::Record,
+    },
+    /// Write a record where it survives the process but not the boot. Done before any later effect, without a sync.
+    Remember(P::Record),
+    /// Tell users. Visible to them before any later effect.
+    Publish(P::Event),
+    /// Send a message, possibly to oneself; never before the record of the ticket is durable.
+    Send {
+        /// Whom to.
+        to: NodeId,
+        /// What.
+        message: P::Message,
+        /// The record it relies on.
+        after: Option<Ticket>,
+    },
+}
+
+/// The number of a [`Effect::Persist`], rising within one life of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// The one door for chance. Each driver has its own: seeded, scripted, exhaustive, or the operating system's.
+pub trait Chooser {
+    /// Returns a number below `bound`, which is not zero.
+    fn choose(&mut self, bound: u32) -> u32;
+}
+
+/// What a machine is given with each input: the time, chance, and room for effects.
+pub struct Context<'a, P: Protocol> {
+    now: LocalTime,
+    chooser: &'a mut dyn Chooser,
+    tickets: &'a mut Ticket,
+    effects: &'a mut Vec<Effect<P>>,
+}
+
+impl<'a, P: Protocol> Context<'a, P> {
+    /// For drivers. `now` must be sampled after the input was received; `tickets` is the last one given out.
+    pub fn new(
+        now: LocalTime,
+        chooser: &'a mut dyn Chooser,
+        tickets: &'a mut Ticket,
+        effects: &'a mut Vec<Effect<P>>,
+    ) -> Self {
+        Self { now, chooser, tickets, effects }
+    }
+
+    /// The reading of this host's clock for this step.
+    pub fn now(&self) -> LocalTime {
+        self.now
+    }
+
+    /// A number below `bound`.
+    pub fn choose(&mut self, bound: u32) -> u32 {
+        self.chooser.choose(bound)
+    }
+
+    /// A length drawn evenly from `[0, span)`, in a thousand steps.
+    pub fn jitter(&mut self, span: LocalSpan) -> LocalSpan {
+        const STEPS: u32 = 1000;
+        span.fraction(self.choose(STEPS), STEPS)
+    }
+
+    /// Asks for `record` to be made durable; a send can wait for the ticket.
+    pub fn persist(&mut self, record: P::Record) -> Ticket {
+        self.tickets.0 += 1;
+        let ticket = *self.tickets;
+        self.effects.push(Effect::Persist { ticket, record });
+        ticket
+    }
+
+    /// Keeps `record` for a restart within this boot.
+    pub fn remember(&mut self, record: P::Record) {
+        self.effects.push(Effect::Remember(record));
+    }
+
+    /// Tells the world.
+    pub fn publish(&mut self, event: P::Event) {
+        self.effects.push(Effect::Publish(event));
+    }
+
+    /// Sends `message`, at once or when the record of `after` is durable.
+    pub fn send(&mut self, to: NodeId, message: P::Message, after: Option<Ticket>) {
+        self.effects.push(Effect::Send { to, message, after });
+    }
+}

@@ -1,0 +1,339 @@
+//! Time as one process can know it, and all rounding of the product.
+//!
+//! Three things must not be mixed, so they are three types: a **reading** of one host's clock ([`LocalTime`]), a
+//! **length measured on one clock** ([`LocalSpan`]), and a **length of real time** ([`Span`], the paper's δ), which no
+//! process can measure exactly. Only [`Clockwork`] turns a real length into a measured one, and it rounds against the
+//! one who gains: what a leader may count on is rounded down, what a grantor must honour is rounded up.
+
+use std::fmt;
+
+/// A reading of ONE host's boot clock, in nanoseconds. Readings of different hosts do not compare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalTime(u64);
+
+impl LocalTime {
+    /// The start of the boot.
+    pub const ZERO: Self = Self(0);
+
+    /// From nanoseconds of the boot clock.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// As nanoseconds of the boot clock.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// What is left from `now` until here; nothing if it has passed.
+    pub fn remaining(self, now: Self) -> LocalSpan {
+        LocalSpan(self.0.saturating_sub(now.0))
+    }
+
+    /// The reading `span` later; stays at the end of time.
+    #[must_use]
+    pub fn after(self, span: LocalSpan) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// The last tick at or before this reading.
+    #[must_use]
+    pub fn floor_to(self, tick: LocalSpan) -> Self {
+        Self(self.0 - self.0 % tick.0.max(1))
+    }
+
+    /// The first tick at or after this reading: where `reading < self` stops being true on a clock of that tick.
+    #[must_use]
+    pub fn ceil_to(self, tick: LocalSpan) -> Self {
+        Self(self.0.checked_next_multiple_of(tick.0.max(1)).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Debug for LocalTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_nanos(f, self.0)
+    }
+}
+
+impl fmt::Display for LocalTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_nanos(f, self.0)
+    }
+}
+
+/// A length measured on one clock, in nanoseconds of that clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalSpan(u64);
+
+impl LocalSpan {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// From nanoseconds of the clock.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// As nanoseconds of the clock.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// `part / whole` of this length, rounded down.
+    #[must_use]
+    pub fn fraction(self, part: u32, whole: u32) -> Self {
+        let nanos = u128::from(self.0) * u128::from(part) / u128::from(whole.max(1));
+        Self(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// This length `factor` times over; stays at the longest length.
+    #[must_use]
+    pub fn times(self, factor: u32) -> Self {
+        Self(self.0.saturating_mul(u64::from(factor)))
+    }
+}
+
+impl fmt::Debug for LocalSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_nanos(f, self.0)
+    }
+}
+
+impl fmt::Display for LocalSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_nanos(f, self.0)
+    }
+}
+
+/// A length of real time (δ), in nanoseconds. Known exactly to nobody: see [`Clockwork`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+impl Span {
+    /// From nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// From milliseconds.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// As nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// As a clock without drift would measure it. For liveness only: intervals at which to try again.
+    pub const fn nominal(self) -> LocalSpan {
+        LocalSpan(self.0)
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_nanos(f, self.0)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_nanos(f, self.0)
+    }
+}
+
+/// Writes nanoseconds exactly, in the largest unit that keeps them readable: `1.5s`, `250ms`, `0.001ms`.
+fn write_nanos(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
+    let (unit, digits, name) = if nanos >= 1_000_000_000 { (1_000_000_000, 9, "s") } else { (1_000_000, 6, "ms") };
+    write!(f, "{}", nanos / unit)?;
+    let rest = nanos % unit;
+    if rest != 0 {
+        let text = format!("{rest:0digits$}");
+        write!(f, ".{}", text.trim_end_matches('0'))?;
+    }
+    f.write_str(name)
+}
+
+/// The bound ρ on how far a clock's rate may be from real time's, in parts per million.
+///
+/// `(1-ρ)·δ <= C(t+δ) - C(t) <= (1+ρ)·δ` for every clock `C` and all `t`, `δ` (15). If a real clock is worse than
+/// this, two processes may lead at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Drift(u32);
+
+const MILLION: u32 = 1_000_000;
+
+impl Drift {
+    /// From parts per million; `None` for a million or more, a clock that may stand still.
+    pub const fn from_ppm(ppm: u32) -> Option<Self> {
+        if ppm < MILLION { Some(Self(ppm)) } else { None }
+    }
+
+    /// As parts per million.
+    pub const fn as_ppm(self) -> u32 {
+        self.0
+    }
+
+    /// The least that a clock can measure of `span`: `(1-ρ)·δ`, rounded down.
+    pub fn shortest(self, span: Span) -> LocalSpan {
+        LocalSpan(scaled(span.0, MILLION - self.0, false))
+    }
+
+    /// The most that a clock can measure of `span`: `(1+ρ)·δ`, rounded up.
+    pub fn longest(self, span: Span) -> LocalSpan {
+        LocalSpan(scaled(span.0, MILLION + self.0, true))
+    }
+}
+
+/// `nanos · millionths / 10^6` in 128 bits, saturating.
+fn scaled(nanos: u64, millionths: u32, up: bool) -> u64 {
+    let product = u128::from(nanos) * u128::from(millionths);
+    let million = u128::from(MILLION);
+    let quotient = if up { product.div_ceil(million) } else { product / million };
+    u64::try_from(quotient).unwrap_or(u64::MAX)
+}
+
+/// What is known of the clocks: their drift and the tick in which they advance. The two ends of every lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Clockwork {
+    /// ρ.
+    pub drift: Drift,
+    /// g: readings are multiples of it. One nanosecond on a good clock.
+    pub tick: LocalSpan,
+}
+
+impl Clockwork {
+    /// `E := ⌊Start + (1-ρ)·δ⌋`: until when the one who asked at `start` may lead (step 8). Rounded down to a tick,
+    /// because `reading < E` stays true for the whole tick in which `E` lies.
+    pub fn lease_end(self, start: LocalTime, lease: Span) -> LocalTime {
+        start.after(self.drift.shortest(lease)).floor_to(self.tick)
+    }
+
+    /// `F := T + g + ⌈(1+ρ)·δ⌉`: until when the one who granted at `granted` is bound (step 6.1). One tick is added
+    /// because the clock may already be almost a tick beyond its reading `T`.
+    pub fn grant_end(self, granted: LocalTime, lease: Span) -> LocalTime {
+        granted.after(self.tick).after(self.drift.longest(lease))
+    }
+
+    /// Until when one who started at `start` without its memory keeps silent: whoever relies on a forgotten grant
+    /// stops leading within the longest lease of real time, and this much of any clock lasts at least that long.
+    pub fn silence_end(self, start: LocalTime, longest_lease: Span) -> LocalTime {
+        self.grant_end(start, longest_lease)
+    }
+}
+
+/// Which life of a process this is: strictly larger after every start, also over lost memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(pub u128);
+
+/// A composite clock reading: strictly increasing for a process, over restarts and within one tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp {
+    /// The life in which it was taken.
+    pub incarnation: Incarnation,
+    /// The reading.
+    pub at: LocalTime,
+    /// How many stamps were taken at that reading before this one.
+    pub count: u32,
+}
+
+/// Gives out [`Stamp`]s, and notices a clock that went back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StampClock {
+    incarnation: Incarnation,
+    latest: LocalTime,
+    count: u32,
+}
+
+impl StampClock {
+    /// A clock for one life of a process.
+    pub fn new(incarnation: Incarnation, now: LocalTime) -> Self {
+        Self { incarnation, latest: now, count: 0 }
+    }
+
+    /// The largest reading seen.
+    pub fn latest(&self) -> LocalTime {
+        self.latest
+    }
+
+    /// Takes note of a reading. If it lies before one already seen, the clock is broken: says by how much.
+    pub fn observe(&mut self, now: LocalTime) -> Result<(), LocalSpan> {
+        if now < self.latest {
+            return Err(self.latest.remaining(now));
+        }
+        if now > self.latest {
+            self.latest = now;
+            self.count = 0;
+        }
+        Ok(())
+    }
+
+    /// A stamp larger than all before it.
+    pub fn stamp(&mut self) -> Stamp {
+        let stamp = Stamp { incarnation: self.incarnation, at: self.latest, count: self.count };
+        self.count += 1;
+        stamp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clockwork(ppm: u32, tick: u64) -> Clockwork {
+        Clockwork { drift: Drift::from_ppm(ppm).unwrap(), tick: LocalSpan::from_nanos(tick) }
+    }
+
+    #[test]
+    fn a_leader_counts_on_less_and_a_grantor_honours_more() {
+        let clocks = clockwork(100_000, 1);
+        let start = LocalTime::from_nanos(1000);
+        assert_eq!(clocks.lease_end(start, Span::from_nanos(1001)).as_nanos(), 1000 + 900);
+        assert_eq!(clocks.grant_end(start, Span::from_nanos(1001)).as_nanos(), 1000 + 1 + 1102);
+    }
+
+    #[test]
+    fn a_lease_ends_on_a_tick_and_a_grant_one_tick_late() {
+        let clocks = clockwork(0, 40);
+        assert_eq!(clocks.lease_end(LocalTime::from_nanos(80), Span::from_nanos(59)).as_nanos(), 120);
+        assert_eq!(clocks.grant_end(LocalTime::from_nanos(80), Span::from_nanos(59)).as_nanos(), 179);
+    }
+
+    #[test]
+    fn the_longest_spans_saturate_instead_of_wrapping() {
+        let clocks = clockwork(999_999, 1);
+        let never = Span::from_nanos(u64::MAX);
+        assert_eq!(clocks.grant_end(LocalTime::from_nanos(7), never).as_nanos(), u64::MAX);
+        assert!(clocks.lease_end(LocalTime::from_nanos(u64::MAX), never).as_nanos() >= u64::MAX - 1);
+        assert_eq!(LocalTime::from_nanos(u64::MAX - 1).ceil_to(LocalSpan::from_nanos(1000)).as_nanos(), u64::MAX);
+    }
+
+    #[test]
+    fn a_drift_of_one_is_no_clock() {
+        assert_eq!(Drift::from_ppm(1_000_000), None);
+    }
+
+    #[test]
+    fn stamps_rise_within_a_tick_and_over_lives() {
+        let mut first = StampClock::new(Incarnation(1), LocalTime::from_nanos(500));
+        let stamps = [first.stamp(), first.stamp()];
+        assert!(stamps[0] < stamps[1]);
+        let mut second = StampClock::new(Incarnation(2), LocalTime::ZERO);
+        assert!(stamps[1] < second.stamp());
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_noticed() {
+        let mut clock = StampClock::new(Incarnation(1), LocalTime::from_nanos(500));
+        assert_eq!(clock.observe(LocalTime::from_nanos(480)), Err(LocalSpan::from_nanos(20)));
+        assert_eq!(clock.observe(LocalTime::from_nanos(500)), Ok(()));
+    }
+
+    #[test]
+    fn lengths_are_written_exactly() {
+        assert_eq!(Span::from_millis(1500).to_string(), "1.5s");
+        assert_eq!(Span::from_nanos(250_000_001).to_string(), "250.000001ms");
+        assert_eq!(LocalTime::ZERO.to_string(), "0ms");
+    }
+}

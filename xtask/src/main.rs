@@ -1,0 +1,2 @@
+//! What CI does, nothing hidden.
+fn main() {}
