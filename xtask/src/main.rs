@@ -1,2 +1,155 @@
-//! What CI does, nothing hidden.
-fn main() {}
+//! What CI does, nothing hidden: `cargo xtask test`, and the tools beside it.
+//!
+//! | Command      | File       | Does                                                             |
+//! |--------------|------------|------------------------------------------------------------------|
+//! | `test`       | `test.rs`  | every check, in order, up to the first that fails                |
+//! | `tidy`       | `tidy.rs`  | the rules of this repository that the compiler does not know     |
+//! | `bench NAME` | `bench.rs` | one benchmark, which prints ratios to a baseline of the same run |
+//!
+//! No dependencies: this is the first thing that is built on a new machine.
+
+mod bench;
+mod failure;
+mod suggest;
+mod test;
+mod tidy;
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use failure::Failure;
+
+const USAGE: &str = "\
+What CI does, nothing hidden.
+
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  test                   format, tidy, clippy, documentation, tests, dependencies; stops at the first failure
+  tidy                   the rules that the compiler does not know: arrows between crates, lengths, dead paths
+  bench [NAME [ARG...]]  runs a benchmark, passing ARGs on; without a NAME, lists the benchmarks
+
+Examples:
+  cargo xtask test
+  cargo xtask tidy
+  cargo xtask bench
+  cargo xtask bench lab
+
+Exit codes: 0 all is well, 1 a check failed, 2 the command could not be understood or started.
+";
+
+const COMMANDS: &[&str] = &["test", "tidy", "bench"];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> =
+        env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+/// Understands the arguments and carries out the one command they name.
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err(Failure::Error(format!("which command?\n\n{}", USAGE.trim_end())));
+    };
+    let passes_help_on = command == "bench" && rest.first().is_some_and(|first| !is_help(first));
+    if is_help(command) || (!passes_help_on && rest.iter().any(|argument| is_help(argument))) {
+        print!("{USAGE}");
+        return Ok(());
+    }
+    match command.as_str() {
+        "test" => no_more(command, rest).and_then(|()| test::run(&root()?)),
+        "tidy" => no_more(command, rest).and_then(|()| tidy::run(&root()?)),
+        "bench" => bench::run(rest, root),
+        unknown => Err(Failure::Error(format!(
+            "no command `{unknown}`.{} There are {}: see `cargo xtask --help`",
+            suggest::did_you_mean(unknown, COMMANDS),
+            COMMANDS.join(", ")
+        ))),
+    }
+}
+
+fn is_help(argument: &str) -> bool {
+    matches!(argument, "--help" | "-h" | "help")
+}
+
+fn no_more(command: &str, rest: &[String]) -> Result<(), Failure> {
+    match rest.first() {
+        None => Ok(()),
+        Some(extra) => Err(Failure::Error(format!("`{command}` takes no argument, but was given `{extra}`"))),
+    }
+}
+
+/// The folder of the workspace: the nearest one above that holds this crate.
+fn root() -> Result<PathBuf, Failure> {
+    let here = env::current_dir().map_err(|error| Failure::Error(format!("no current folder: {error}")))?;
+    let found = here.ancestors().find(|folder| folder.join("xtask/Cargo.toml").is_file());
+    found.map(Path::to_path_buf).ok_or_else(|| {
+        Failure::Error(format!("{} is not inside the repository: change folder first", here.display()))
+    })
+}
+
+/// The cargo that started us, so that every step uses one toolchain.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    command.current_dir(root);
+    command
+}
+
+/// Runs a command to its end with our own standard streams, so that its output is seen as it comes.
+fn finish(mut command: Command, title: &str) -> Result<(), Failure> {
+    let status =
+        command.status().map_err(|error| Failure::Error(format!("{title} could not be started: {error}")))?;
+    if status.success() { Ok(()) } else { Err(Failure::Broken(format!("{title} failed ({status})"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_words(line: &str) -> Result<(), Failure> {
+        run(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn no_command_is_an_error_that_shows_the_usage() {
+        let failure = run_words("").unwrap_err();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("Examples:"), "{failure}");
+    }
+
+    #[test]
+    fn help_is_not_an_error_wherever_it_stands() {
+        assert_eq!(run_words("--help"), Ok(()));
+        assert_eq!(run_words("test --help"), Ok(()));
+        assert_eq!(run_words("bench -h"), Ok(()));
+    }
+
+    #[test]
+    fn a_misspelt_command_names_the_nearest() {
+        let failure = run_words("tets").unwrap_err();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("Did you mean `test`?"), "{failure}");
+    }
+
+    #[test]
+    fn a_superfluous_argument_is_refused_rather_than_ignored() {
+        let failure = run_words("test --fast").unwrap_err();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("`--fast`"), "{failure}");
+    }
+
+    #[test]
+    fn an_unknown_benchmark_exits_2_and_lists_the_known() {
+        let failure = run_words("bench labb").unwrap_err();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("Did you mean `lab`?"), "{failure}");
+    }
+}

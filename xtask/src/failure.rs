@@ -1,0 +1,36 @@
+//! Why a command did not succeed, and the exit code that says so.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What ended a command early. The text is for a person: it names what to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It ran, and the answer is no: a test failed, a rule is broken.
+    Broken(String),
+    /// It could not run: an argument was not understood, a program not found.
+    Error(String),
+}
+
+impl Failure {
+    /// 1 for an answer of no, 2 for no answer.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Broken(_) => 1,
+            Failure::Error(_) => 2,
+        }
+    }
+
+    /// The same, for `main` to return.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Broken(text) | Failure::Error(text) => f.write_str(text),
+        }
+    }
+}
