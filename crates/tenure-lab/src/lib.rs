@@ -1,3 +1,13 @@
 //! The laboratory.
 
+pub mod count;
 pub mod draw;
+pub mod property;
+pub mod random;
+pub mod record;
+pub mod script;
+pub mod simulate;
+pub mod stage;
+pub mod subject;
+pub mod sweep;
+pub mod world;

@@ -1,0 +1,111 @@
+//! Properties: what must hold, written once for every driver.
+//!
+//! `always` is judged at every event and at the last instant before a lease runs out; `sometimes` shows that an
+//! `always` was put to the test; `eventually` is judged after the faults have healed.
+
+pub mod strong;
+
+use tenure_proto::{NodeId, Protocol};
+
+use crate::world::{RealTime, World};
+
+/// What kind of promise a property is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Must hold at every instant.
+    Always,
+    /// Should be seen at least once over many runs.
+    Sometimes,
+    /// Must hold once the faults have healed.
+    Eventually,
+}
+
+impl Kind {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Sometimes => "sometimes",
+            Self::Eventually => "eventually",
+        }
+    }
+}
+
+/// A property of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Property {
+    /// Its name.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// What it says, with the equation.
+    pub says: &'static str,
+}
+
+/// What became of a property in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Nothing spoke against it.
+    Holds,
+    /// It was seen.
+    Seen,
+    /// It was not seen. In one run that says nothing; in a sweep it does.
+    Unseen,
+    /// It could not be judged, because its condition was not met.
+    Exempt,
+    /// It was broken.
+    Broken,
+}
+
+impl Status {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Seen => "seen",
+            Self::Unseen => "unseen",
+            Self::Exempt => "exempt",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// A broken property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub property: &'static str,
+    /// When it was noticed.
+    pub at: RealTime,
+    /// What was seen.
+    pub text: String,
+}
+
+/// What happened to a process from outside, as far as a judge must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// Nothing: it took a step.
+    Step,
+    /// It ended.
+    Crashed,
+    /// Its clock may have been held up or let go.
+    ClockDisturbed,
+}
+
+/// Judges a run as it goes on. Ghost state, such as what was promised, lives here: it survives amnesia.
+pub trait Judge<P: Protocol> {
+    /// Real time is about to pass to `to`, without any event until then.
+    fn pass(&mut self, world: &World<P>, to: RealTime);
+    /// Something happened to `node`; what was published is in the world.
+    fn observe(&mut self, world: &World<P>, node: NodeId, outside: Outside);
+    /// The faults have healed: from here on liveness is owed.
+    fn healed(&mut self, world: &World<P>);
+    /// The run is over.
+    fn end(&mut self, world: &World<P>);
+    /// The first property that was broken.
+    fn violation(&self) -> Option<&Violation>;
+    /// Who leads now, of the first group.
+    fn leader(&self) -> Option<NodeId>;
+    /// Every property with what became of it.
+    fn report(&self) -> Vec<(Property, Status)>;
+}

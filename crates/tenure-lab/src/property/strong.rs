@@ -1,0 +1,401 @@
+//! The properties of strong leadership, named after the paper's equations.
+//!
+//! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
+//! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
+
+use std::collections::BTreeMap;
+
+use tenure_proto::quorum::{NodeSet, Quorums};
+use tenure_proto::strong::{Event, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
+use tenure_proto::time::{Span, Stamp};
+use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
+
+use super::{Judge, Kind, Outside, Property, Status, Violation};
+use crate::world::{RealTime, World};
+
+const fn property(name: &'static str, kind: Kind, says: &'static str) -> Property {
+    Property { name, kind, says }
+}
+
+/// (1), I1.
+pub const UNIQUENESS: Property =
+    property("leader-uniqueness", Kind::Always, "at most one process of a group believes that it leads (1)");
+/// (14), I2.
+pub const SUPPORT: Property = property(
+    "quorum-behind-leader",
+    Kind::Always,
+    "while p believes, each grantor of some quorum has promised p its support and the promise has not run out (14)",
+);
+/// Lemma 3.1, I3.
+pub const INSIDE: Property = property(
+    "lease-inside-grants",
+    Kind::Always,
+    "when a run completes, c_p(E) <= c_q(F_q) for every q that granted, by the true clocks (lemma 3.1)",
+);
+/// (16), I6.
+pub const KEPT: Property = property(
+    "grants-kept",
+    Kind::Always,
+    "a grantor gives nothing to another, and takes nothing back, before what it promised has run out (16)",
+);
+/// I7.
+pub const TERMS: Property = property(
+    "terms-rise",
+    Kind::Always,
+    "the terms of completed acquisitions are unique and rise in the order of completion",
+);
+/// I10.
+pub const INSTANCES: Property =
+    property("instances-unique", Kind::Always, "no run ever has the name of an earlier one, over restarts too");
+/// I10.
+pub const STAMPS: Property =
+    property("stamps-rise", Kind::Always, "the stamps of a grantor rise, over restarts and reboots too");
+
+const MOVES: Property =
+    property("leadership-moves", Kind::Sometimes, "another process leads than before (beside leader-uniqueness)");
+const LAPSES: Property =
+    property("lease-runs-out", Kind::Sometimes, "a lease is judged at its last instant (beside quorum-behind-leader)");
+const RENEWS: Property =
+    property("tenure-renewed", Kind::Sometimes, "a renewal completes (beside lease-inside-grants)");
+const REFUSES: Property = property(
+    "grant-refused",
+    Kind::Sometimes,
+    "a grantor refuses because its grant to another stands (beside grants-kept)",
+);
+const PASSES: Property =
+    property("grant-passes-on", Kind::Sometimes, "a grantor supports another than before (beside grants-kept)");
+const SECOND_TERM: Property =
+    property("second-term", Kind::Sometimes, "a second acquisition completes (beside terms-rise)");
+const SECOND_LIFE: Property = property(
+    "second-life",
+    Kind::Sometimes,
+    "a restarted process asks and a restarted grantor grants (beside instances-unique and stamps-rise)",
+);
+
+/// (5), L1.
+pub const ELECTED: Property =
+    property("leader-after-healing", Kind::Eventually, "ten longest leases after the healing somebody leads (5)");
+/// (4), L2.
+pub const STABLE: Property = property(
+    "leader-stays",
+    Kind::Eventually,
+    "from then on it is the same process in the same term, without a gap (4)",
+);
+
+const ALL: [Property; 16] = [
+    UNIQUENESS, SUPPORT, INSIDE, KEPT, TERMS, INSTANCES, STAMPS, MOVES, LAPSES, RENEWS, REFUSES, PASSES, SECOND_TERM,
+    SECOND_LIFE, ELECTED, STABLE,
+];
+
+/// What a grantor has promised, as the world remembers it.
+#[derive(Clone, Copy, Debug)]
+struct Ghost {
+    holder: Holder,
+    /// c_q(F_q).
+    until: RealTime,
+}
+
+/// A process that believes it leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Belief {
+    group: GroupId,
+    holder: Holder,
+    term: Term,
+    /// E_p.
+    lease: LocalTime,
+    /// The first instant at which it no longer believes: c_p(E_p).
+    until: RealTime,
+}
+
+/// The judge of strong leadership.
+pub struct StrongJudge {
+    quorums: Quorums,
+    longest_lease: Span,
+    ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
+    beliefs: Vec<Belief>,
+    last_term: BTreeMap<GroupId, (Term, Holder)>,
+    last_instance: BTreeMap<NodeId, InstanceId>,
+    last_stamp: BTreeMap<NodeId, Stamp>,
+    seen: Vec<&'static str>,
+    violation: Option<Violation>,
+    /// When liveness is judged: a leader must be there from then on.
+    settled: Option<RealTime>,
+    /// Who led then.
+    settled_on: Option<Vec<Belief>>,
+    groups: u64,
+    liveness: [Status; 2],
+}
+
+impl StrongJudge {
+    /// A judge for `groups` groups, numbered from zero.
+    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64) -> Self {
+        Self {
+            quorums,
+            longest_lease,
+            ghosts: BTreeMap::new(),
+            beliefs: Vec::new(),
+            last_term: BTreeMap::new(),
+            last_instance: BTreeMap::new(),
+            last_stamp: BTreeMap::new(),
+            seen: Vec::new(),
+            violation: None,
+            settled: None,
+            settled_on: None,
+            groups,
+            liveness: [Status::Exempt; 2],
+        }
+    }
+
+    fn see(&mut self, property: Property) {
+        if !self.seen.contains(&property.name) {
+            self.seen.push(property.name);
+        }
+    }
+
+    fn break_at(&mut self, property: Property, at: RealTime, text: impl FnOnce() -> String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { property: property.name, at, text: text() });
+        }
+    }
+
+    /// (14) for one believer at one instant.
+    fn judge_support(&mut self, belief: Belief, at: RealTime) {
+        let supports = |position: &usize| {
+            let grantor = self.quorums.members()[*position];
+            let ghost = self.ghosts.get(&(grantor, belief.group));
+            ghost.is_some_and(|ghost| ghost.holder == belief.holder && at < ghost.until)
+        };
+        let behind: NodeSet = (0..self.quorums.members().len()).filter(supports).collect();
+        if !self.quorums.is_quorum(behind) {
+            let names = self.quorums.names(behind);
+            let Belief { holder, term, group, .. } = belief;
+            self.break_at(SUPPORT, at, || {
+                format!("{} believes to lead {group} in term {term}, but only {names:?} still support it", holder.node)
+            });
+        }
+    }
+
+    fn judge_all_support(&mut self, group: GroupId, at: RealTime) {
+        for i in 0..self.beliefs.len() {
+            if self.beliefs[i].group == group {
+                self.judge_support(self.beliefs[i], at);
+            }
+        }
+    }
+
+    fn on_granted<R: Rules>(
+        &mut self,
+        world: &World<Nerio<R>>,
+        grantor: NodeId,
+        group: GroupId,
+        (holder, at, until): (Holder, Stamp, LocalTime),
+    ) {
+        self.judge_all_support(group, world.now);
+        let until = world.host(grantor).instant(until);
+        if let Some(ghost) = self.ghosts.insert((grantor, group), Ghost { holder, until }) {
+            self.judge_kept(grantor, ghost, Ghost { holder, until }, world.now);
+        }
+        self.judge_all_support(group, world.now);
+        if let Some(last) = self.last_stamp.insert(grantor, at) {
+            if last.incarnation < at.incarnation {
+                self.see(SECOND_LIFE);
+            }
+            if last >= at {
+                self.break_at(STAMPS, world.now, || format!("{grantor} stamped {at:?} after {last:?}"));
+            }
+        }
+    }
+
+    /// (16) at one grantor: what was promised, and what replaces it.
+    fn judge_kept(&mut self, grantor: NodeId, old: Ghost, new: Ghost, now: RealTime) {
+        if old.holder != new.holder {
+            self.see(PASSES);
+            if now < old.until {
+                self.break_at(KEPT, now, || {
+                    format!(
+                        "{grantor} supports {}, though it promised {} its support until {}",
+                        new.holder.node, old.holder.node, old.until
+                    )
+                });
+            }
+        } else if new.until < old.until {
+            self.break_at(KEPT, now, || {
+                format!("{grantor} takes back support of {}: until {}, not {}", new.holder.node, new.until, old.until)
+            });
+        }
+    }
+
+    fn on_leads(&mut self, now: RealTime, node: NodeId, belief: Belief, run: Run, quorum: NodeSet) {
+        let longer = |old: &Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
+        if !self.beliefs.iter().any(longer) {
+            // E was set by this run, not kept from one before that asked for longer.
+            for grantor in self.quorums.names(quorum) {
+                self.judge_inside(grantor, belief, now);
+            }
+        }
+        let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.holder.node != node).copied();
+        if let Some(rival) = rival {
+            self.break_at(UNIQUENESS, now, || {
+                format!(
+                    "{node} leads {} in term {} while {} leads it in term {} until {}",
+                    belief.group, belief.term, rival.holder.node, rival.term, rival.until
+                )
+            });
+        }
+        self.beliefs.retain(|b| b.group != belief.group || b.holder.node != node);
+        self.beliefs.push(belief);
+        self.judge_support(belief, now);
+        match run {
+            Run::Acquire => self.judge_term(now, belief),
+            Run::Renew => self.see(RENEWS),
+        }
+    }
+
+    fn judge_inside(&mut self, grantor: NodeId, belief: Belief, now: RealTime) {
+        let ghost = self.ghosts.get(&(grantor, belief.group)).copied();
+        let name = belief.holder.node;
+        match ghost {
+            Some(ghost) if ghost.holder == belief.holder && belief.until <= ghost.until => {}
+            Some(ghost) if ghost.holder == belief.holder => self.break_at(INSIDE, now, || {
+                format!("{name} leads until {}, but {grantor} supports it only until {}", belief.until, ghost.until)
+            }),
+            Some(ghost) => self.break_at(INSIDE, now, || {
+                format!("{name} leads counting on {grantor}, which supports {} instead", ghost.holder.node)
+            }),
+            None => {
+                self.break_at(INSIDE, now, || format!("{name} leads counting on {grantor}, which promised nothing"));
+            }
+        }
+    }
+
+    fn judge_term(&mut self, now: RealTime, belief: Belief) {
+        let Belief { group, term, holder, .. } = belief;
+        let Some((last, before)) = self.last_term.insert(group, (term, holder)) else { return };
+        self.see(SECOND_TERM);
+        if before.node != holder.node {
+            self.see(MOVES);
+        }
+        if term <= last {
+            self.break_at(TERMS, now, || {
+                format!("{} completes term {term} of {group} after {} completed term {last}", holder.node, before.node)
+            });
+        }
+    }
+
+    fn on_event<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId, now: LocalTime, event: &Event) {
+        match event {
+            Event::Asked(request) => {
+                let last = self.last_instance.insert(node, request.id);
+                if let Some(last) = last.filter(|last| *last >= request.id) {
+                    self.break_at(INSTANCES, world.now, || {
+                        format!("{node} began {:?} after {last:?}", request.id)
+                    });
+                }
+            }
+            Event::Granted { request, at, until } => {
+                self.on_granted(world, node, request.group, (request.id.holder, *at, *until));
+            }
+            Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
+            Event::Leads { group, id, kind, term, quorum, .. } => {
+                let host = world.host(node);
+                // The machine itself is asked, by the clock it would ask: an event is not authority.
+                let Some(lease) = host.process.as_ref().and_then(|p| p.leadership(*group, now)) else { return };
+                let until = host.reading_reaches(lease);
+                let belief = Belief { group: *group, holder: id.holder, term: *term, lease, until };
+                self.on_leads(world.now, node, belief, *kind, *quorum);
+            }
+            Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
+            Event::Refused { .. }
+            | Event::Failed { .. }
+            | Event::Silent { .. }
+            | Event::Mute
+            | Event::ClockWentBack { .. } => {}
+        }
+    }
+
+    /// Whether processes that can grant form a quorum: without one nothing is owed.
+    fn quorum_is_up<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
+        let up = |position: &usize| {
+            let host = world.host(self.quorums.members()[*position]);
+            host.process.as_ref().is_some_and(|process| !process.is_mute())
+        };
+        self.quorums.is_quorum((0..self.quorums.members().len()).filter(up).collect())
+    }
+
+    fn judge_liveness(&mut self, at: RealTime) {
+        let Some(then) = self.settled_on.take() else { return };
+        let elected = u64::try_from(then.len()).unwrap_or(u64::MAX) >= self.groups;
+        let same = then.iter().all(|old| {
+            self.beliefs.iter().any(|new| (new.group, new.holder, new.term) == (old.group, old.holder, old.term))
+        });
+        self.liveness = [elected, same].map(|holds| if holds { Status::Holds } else { Status::Broken });
+        if !elected {
+            let groups = self.groups;
+            self.break_at(ELECTED, at, || format!("of {groups} groups only {} have a leader", then.len()));
+        } else if !same {
+            let now = self.beliefs.clone();
+            self.break_at(STABLE, at, || format!("the leaders were {then:?} and are {now:?}"));
+        }
+    }
+}
+
+impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
+    fn pass(&mut self, world: &World<Nerio<R>>, to: RealTime) {
+        if let Some(settled) = self.settled.take_if(|settled| *settled < to) {
+            let leading = self.beliefs.iter().filter(|belief| belief.until > settled);
+            self.settled_on = Some(leading.copied().collect());
+        }
+        while let Some(over) = self.beliefs.iter().position(|belief| belief.until <= to) {
+            let belief = self.beliefs.swap_remove(over);
+            self.see(LAPSES);
+            self.judge_support(belief, RealTime(belief.until.0.saturating_sub(1)).max(world.now));
+        }
+    }
+
+    fn observe(&mut self, world: &World<Nerio<R>>, node: NodeId, outside: Outside) {
+        match outside {
+            Outside::Step => {}
+            Outside::Crashed => self.beliefs.retain(|belief| belief.holder.node != node),
+            Outside::ClockDisturbed => {
+                let host = world.host(node);
+                for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
+                    belief.until = host.reading_reaches(belief.lease);
+                }
+            }
+        }
+        for (node, now, event) in &world.published {
+            self.on_event(world, *node, *now, event);
+        }
+    }
+
+    fn healed(&mut self, world: &World<Nerio<R>>) {
+        if self.quorum_is_up(world) {
+            self.settled = Some(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
+        }
+    }
+
+    fn end(&mut self, world: &World<Nerio<R>>) {
+        self.judge_liveness(world.now);
+    }
+
+    fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    fn leader(&self) -> Option<NodeId> {
+        self.beliefs.iter().find(|belief| belief.group == GroupId(0)).map(|belief| belief.holder.node)
+    }
+
+    fn report(&self) -> Vec<(Property, Status)> {
+        let broken = self.violation.as_ref().map(|violation| violation.property);
+        let status = |property: &Property| match property.kind {
+            _ if broken == Some(property.name) => Status::Broken,
+            Kind::Always => Status::Holds,
+            Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
+            Kind::Sometimes => Status::Unseen,
+            Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
+        };
+        ALL.iter().map(|property| (*property, status(property))).collect()
+    }
+}
+

@@ -1,0 +1,208 @@
+//! Writes down what happens: the lines of a script, the minutes, and the picture.
+
+use tenure_proto::NodeId;
+
+use crate::draw::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Zone};
+use crate::property::Violation;
+use crate::script::{Line, how_text};
+use crate::stage::Command;
+use crate::subject::{Shape, Subject};
+use crate::world::{Action, Flight, FlightId, Freeze, RealTime, World};
+
+/// What was written down of a run.
+#[derive(Clone, Debug)]
+pub struct Record<C> {
+    /// Every action, in order, as a file can repeat it.
+    pub lines: Vec<Line<C>>,
+    /// The run, ready to be drawn.
+    pub picture: Picture,
+}
+
+/// Writes a run down as it goes on.
+pub struct Recorder<S: Subject> {
+    lines: Vec<Line<Command<S>>>,
+    picture: Picture,
+    /// Which arrow belongs to which message.
+    arrows: Vec<(FlightId, usize)>,
+    /// Bars whose end is not yet certain, by lane and kind.
+    open: Vec<usize>,
+}
+
+impl<S: Subject> Recorder<S> {
+    /// An empty record of a world.
+    pub fn new(world: &World<S::Machine>) -> Self {
+        let lanes = world.nodes().map(|node| node.to_string()).collect();
+        let picture = Picture { lanes, ..Picture::default() };
+        let mut recorder = Self { lines: Vec::new(), picture, arrows: Vec::new(), open: Vec::new() };
+        recorder.note_sent(world);
+        recorder
+    }
+
+    /// Notes an action that was carried out.
+    pub fn note(
+        &mut self,
+        world: &World<S::Machine>,
+        action: &Action<Command<S>, FlightId>,
+        draws: Vec<u32>,
+    ) {
+        let outcomes: Vec<String> =
+            world.published.iter().map(|(node, _, event)| S::event_text(*node, event)).collect();
+        self.draw_action(world, action);
+        for (node, _, event) in &world.published {
+            self.draw_event(world, *node, event);
+        }
+        self.note_sent(world);
+        let Some(action) = action.rename(|id| Some(world.flight(*id)?.name)) else { return };
+        let line = Line { at: world.now, action, draws, outcomes };
+        self.picture.minutes.push(Minute {
+            at: world.now.0,
+            lane: line.node().map(lane),
+            text: line.words::<S>(),
+            outcomes: line.outcomes.clone(),
+        });
+        self.lines.push(line);
+    }
+
+    fn note_sent(&mut self, world: &World<S::Machine>) {
+        for id in &world.sent {
+            let Some(flight) = world.flight(*id) else { continue };
+            if flight.name.from != flight.name.to {
+                self.arrows.push((*id, self.picture.arrows.len()));
+                self.picture.arrows.push(arrow::<S>(flight));
+            }
+        }
+    }
+
+    fn draw_action(&mut self, world: &World<S::Machine>, action: &Action<Command<S>, FlightId>) {
+        let now = world.now.0;
+        match action {
+            Action::Deliver { flight, .. } => self.arrive(*flight, now),
+            Action::Crash(node) => {
+                self.end_bars(lane(*node), now, |kind| !matches!(kind, BarKind::Grant { .. }));
+                self.open_bar(lane(*node), now, u64::MAX, BarKind::Down, "down");
+                self.mark(Some(lane(*node)), now, MarkKind::Crash, format!("{node} crashes"));
+            }
+            Action::Start(node, how) => {
+                self.end_bars(lane(*node), now, |kind| kind == BarKind::Down);
+                let text = format!("{node} {}", how_text(*how));
+                self.mark(Some(lane(*node)), now, MarkKind::Start, text);
+            }
+            Action::Freeze(node, Freeze::Pause) => {
+                self.open_bar(lane(*node), now, u64::MAX, BarKind::Paused, "paused");
+            }
+            Action::Freeze(node, Freeze::Suspend) => {
+                self.open_bar(lane(*node), now, u64::MAX, BarKind::Suspended, "suspended");
+            }
+            Action::Thaw(node) => {
+                self.end_bars(lane(*node), now, |kind| matches!(kind, BarKind::Paused | BarKind::Suspended));
+            }
+            Action::Network(text) => self.network(now, text),
+            Action::Wake(_) | Action::Tell(..) | Action::Written { .. } => {}
+        }
+    }
+
+    /// A partition begins, ends, or all is healed.
+    fn network(&mut self, now: u64, text: &str) {
+        if let Some(last) = self.picture.zones.last_mut().filter(|zone| zone.until == u64::MAX) {
+            last.until = now;
+        }
+        let calm = text.starts_with("calm");
+        if calm || !text.starts_with("whole") {
+            self.picture.zones.push(Zone { from: now, until: u64::MAX, text: text.to_owned(), calm });
+        }
+    }
+
+    fn arrive(&mut self, flight: FlightId, now: u64) {
+        let Some((_, index)) = self.arrows.iter().rev().find(|(id, _)| *id == flight) else { return };
+        let arrow = &mut self.picture.arrows[*index];
+        if arrow.arrived.is_none() {
+            arrow.arrived = Some(now);
+        } else {
+            let again = Arrow { arrived: Some(now), ..arrow.clone() };
+            self.picture.arrows.push(again);
+        }
+    }
+
+    fn draw_event(
+        &mut self,
+        world: &World<S::Machine>,
+        node: NodeId,
+        event: &<S::Machine as tenure_proto::Protocol>::Event,
+    ) {
+        let text = S::event_text(node, event);
+        match S::event_shape(event) {
+            Shape::Nothing => {}
+            Shape::Until { kind, until, mark } => {
+                let until = world.host(node).instant(until).0;
+                let same = |other: BarKind| std::mem::discriminant(&other) == std::mem::discriminant(&kind);
+                self.end_bars(lane(node), world.now.0, same);
+                self.open_bar(lane(node), world.now.0, until, kind, &text);
+                if let Some(mark) = mark {
+                    self.mark(Some(lane(node)), world.now.0, mark, text);
+                }
+            }
+            Shape::Ends { kind, mark } => {
+                self.end_bars(lane(node), world.now.0, |other| other == kind);
+                self.mark(Some(lane(node)), world.now.0, mark, text);
+            }
+        }
+    }
+
+    fn open_bar(&mut self, lane: usize, from: u64, until: u64, kind: BarKind, text: &str) {
+        self.open.push(self.picture.bars.len());
+        self.picture.bars.push(Bar { lane, from, until, kind, text: text.to_owned() });
+    }
+
+    fn end_bars(&mut self, lane: usize, now: u64, which: impl Fn(BarKind) -> bool) {
+        let bars = &mut self.picture.bars;
+        self.open.retain(|index| {
+            let bar = &mut bars[*index];
+            let ends = bar.lane == lane && which(bar.kind);
+            if ends {
+                bar.until = bar.until.min(now);
+            }
+            !ends
+        });
+    }
+
+    fn mark(&mut self, lane: Option<usize>, at: u64, kind: MarkKind, text: String) {
+        self.picture.marks.push(Mark { lane, at, kind, text });
+    }
+
+    /// Closes the record at `end`.
+    pub fn finish(
+        mut self,
+        world: &World<S::Machine>,
+        end: RealTime,
+        violation: Option<&Violation>,
+    ) -> Record<Command<S>> {
+        if let Some(violation) = violation {
+            let text = format!("{}: {}", violation.property, violation.text);
+            self.mark(None, violation.at.0, MarkKind::Violation, text);
+        }
+        let last = self.picture.minutes.last().map_or(0, |minute| minute.at).max(world.now.0).max(end.0);
+        self.picture.end = last;
+        for bar in &mut self.picture.bars {
+            bar.until = bar.until.min(last);
+        }
+        for zone in &mut self.picture.zones {
+            zone.until = zone.until.min(last);
+        }
+        Record { lines: self.lines, picture: self.picture }
+    }
+}
+
+fn lane(node: NodeId) -> usize {
+    node.0 as usize
+}
+
+fn arrow<S: Subject>(flight: &Flight<<S::Machine as tenure_proto::Protocol>::Message>) -> Arrow {
+    Arrow {
+        from: lane(flight.name.from),
+        to: lane(flight.name.to),
+        sent: flight.name.sent.0,
+        arrived: None,
+        kind: S::message_kind(&flight.message).to_owned(),
+        text: S::message_text(&flight.message),
+    }
+}

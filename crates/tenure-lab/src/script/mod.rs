@@ -1,0 +1,94 @@
+//! Scripts: a run as a text that can be read, compared, replayed and kept.
+//!
+//! A trace of a whole run and a scenario of ten lines are the same thing. The head names the protocol, its constants
+//! and its clocks; then every line says what happened when. A message that no line delivers was lost; one that two
+//! lines deliver was duplicated. Indented lines say what came of it, for the reader: they are not read back.
+
+mod parse;
+mod replay;
+mod write;
+
+pub use parse::{ScriptError, parse, subject_of};
+pub use replay::{Replayed, replay};
+pub use write::how_text;
+
+use tenure_proto::NodeId;
+
+use crate::subject::Constants;
+use crate::world::{Action, Clock, FlightRef, RealTime};
+
+/// A run, written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script<C> {
+    /// What the reader should know, a line each.
+    pub remarks: Vec<String>,
+    /// The protocol's name.
+    pub protocol: String,
+    /// The rule that is broken on purpose.
+    pub mutant: Option<String>,
+    /// The seed it came from.
+    pub seed: Option<u64>,
+    /// The quorum system as text.
+    pub quorums: String,
+    /// The protocol's constants.
+    pub constants: Constants,
+    /// One clock a node.
+    pub clocks: Vec<Clock>,
+    /// What must come of it.
+    pub expect: Expect,
+    /// When the faults were over.
+    pub heals: Option<RealTime>,
+    /// When it ends.
+    pub ends: RealTime,
+    /// What happens.
+    pub lines: Vec<Line<C>>,
+}
+
+/// What must come of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Every property holds.
+    Holds,
+    /// This property is broken.
+    Broken(String),
+}
+
+/// One line of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line<C> {
+    /// When.
+    pub at: RealTime,
+    /// What.
+    pub action: Action<C, FlightRef>,
+    /// What the process drew from chance.
+    pub draws: Vec<u32>,
+    /// What came of it, in words.
+    pub outcomes: Vec<String>,
+}
+
+impl<C> Line<C> {
+    /// Whom it concerns.
+    pub fn node(&self) -> Option<NodeId> {
+        match &self.action {
+            Action::Deliver { flight, .. } => Some(flight.to),
+            Action::Wake(node) | Action::Tell(node, _) | Action::Crash(node) => Some(*node),
+            Action::Start(node, _) | Action::Freeze(node, _) | Action::Thaw(node) => Some(*node),
+            Action::Written { node, .. } => Some(*node),
+            Action::Network(_) => None,
+        }
+    }
+}
+
+/// The clocks that break the drift bound they are given, in words.
+pub fn broken_assumption(clocks: &[Clock], drift_ppm: u64) -> Option<String> {
+    let worst = clocks.iter().enumerate().filter_map(|(node, clock)| {
+        let (_, stretches) = clock.parts();
+        let worst = stretches.map(|stretch| stretch.ppm).max_by_key(|ppm| ppm.unsigned_abs())?;
+        (u64::from(worst.unsigned_abs()) > drift_ppm).then_some((node, worst))
+    });
+    let worst: Vec<String> = worst.map(|(node, ppm)| format!("n{node} at {ppm:+}ppm")).collect();
+    if worst.is_empty() {
+        return None;
+    }
+    Some(format!("clocks beyond the bound of {drift_ppm}ppm: {}", worst.join(", ")))
+}

@@ -1,0 +1,257 @@
+//! Scripts from text: every mistake is an error with its line, and nothing is guessed.
+
+use std::fmt;
+
+use tenure_proto::NodeId;
+
+use super::{Expect, Line, Script};
+use crate::stage::Command;
+use crate::subject::constants::parse_time;
+use crate::subject::{Constants, Subject};
+use crate::world::{Action, Clock, FlightRef, Freeze, How, RealTime, Stretch, clock::MILLI};
+
+/// Why a script could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    /// Which line, from one.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// The protocol and the mutant that a script names, without reading the rest.
+pub fn subject_of(text: &str) -> Result<(String, Option<String>), ScriptError> {
+    check_magic(text)?;
+    let find = |word: &str| {
+        let mut lines = text.lines().enumerate();
+        lines.find_map(|(i, line)| Some((i + 1, line.strip_prefix(word)?.trim().to_owned())))
+    };
+    let Some((_, protocol)) = find("protocol ") else {
+        return Err(ScriptError { line: 1, what: "no line says 'protocol NAME'".to_owned() });
+    };
+    Ok((protocol, find("mutant ").map(|(_, name)| name)))
+}
+
+fn check_magic(text: &str) -> Result<(), ScriptError> {
+    match text.lines().next() {
+        Some("tenure scenario 1") => Ok(()),
+        _ => Err(ScriptError {
+            line: 1,
+            what: "this is no scenario or trace: the first line must be 'tenure scenario 1'".to_owned(),
+        }),
+    }
+}
+
+/// Reads a script.
+pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> {
+    check_magic(text)?;
+    let mut script = Script {
+        remarks: Vec::new(),
+        protocol: String::new(),
+        mutant: None,
+        seed: None,
+        quorums: "majority".to_owned(),
+        constants: Constants::new(S::KEYS),
+        clocks: Vec::new(),
+        expect: Expect::Holds,
+        heals: None,
+        ends: RealTime(0),
+        lines: Vec::new(),
+    };
+    let mut nodes = 0;
+    for (i, raw) in text.lines().enumerate().skip(1) {
+        let line = raw.trim_end();
+        let result = if let Some(remark) = line.strip_prefix('#') {
+            script.remarks.push(remark.trim_start().to_owned());
+            Ok(())
+        } else if line.is_empty() || line.starts_with([' ', '\t']) {
+            Ok(()) // An outcome: written for the reader.
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) {
+            entry::<S>(line, nodes, &mut script)
+        } else {
+            head(line, &mut nodes, &mut script)
+        };
+        result.map_err(|what| ScriptError { line: i + 1, what })?;
+    }
+    finish(script, nodes, text.lines().count())
+}
+
+fn finish<C>(script: Script<C>, nodes: usize, lines: usize) -> Result<Script<C>, ScriptError> {
+    let wrong = |what: String| Err(ScriptError { line: lines, what });
+    if script.protocol.is_empty() {
+        return wrong("no line says 'protocol NAME'".to_owned());
+    }
+    if nodes == 0 || script.clocks.len() != nodes {
+        return wrong(format!("{nodes} nodes, but {} clocks: each node needs a clock line", script.clocks.len()));
+    }
+    let last = script.lines.last().map_or(RealTime(0), |line| line.at);
+    if script.ends < last {
+        return wrong(format!("it ends at {}, before its last line at {last}", script.ends));
+    }
+    Ok(script)
+}
+
+fn head<C>(line: &str, nodes: &mut usize, script: &mut Script<C>) -> Result<(), String> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    match word {
+        "protocol" => script.protocol = rest.to_owned(),
+        "mutant" => script.mutant = Some(rest.to_owned()),
+        "seed" => script.seed = Some(rest.parse().map_err(|_| format!("'{rest}' is no seed"))?),
+        "nodes" => {
+            *nodes = rest.parse().ok().filter(|n| (1..=64).contains(n)).ok_or("nodes must be 1 to 64")?;
+        }
+        "quorums" => script.quorums = rest.to_owned(),
+        "set" => {
+            for pair in rest.split_whitespace() {
+                let (name, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is not KEY=VALUE"))?;
+                script.constants.set(name, value)?;
+            }
+        }
+        "clock" => script.clocks.push(clock(rest, script.clocks.len())?),
+        "expect" if rest == "holds" => script.expect = Expect::Holds,
+        "expect" => {
+            let property = rest.strip_prefix("broken ").ok_or("write 'expect holds' or 'expect broken PROPERTY'")?;
+            script.expect = Expect::Broken(property.to_owned());
+        }
+        "heals" => script.heals = Some(time(rest.strip_prefix("at ").unwrap_or(rest))?),
+        "ends" => script.ends = time(rest.strip_prefix("at ").unwrap_or(rest))?,
+        _ => return Err(format!("cannot read '{line}'")),
+    }
+    Ok(())
+}
+
+fn time(text: &str) -> Result<RealTime, String> {
+    parse_time(text).ok_or_else(|| format!("'{text}' is no time: write for example 12.5ms"))
+}
+
+/// `n0 shows 5000ms, +0ppm, from 200ms -1000ppm`
+fn clock(text: &str, expected: usize) -> Result<Clock, String> {
+    let mut parts = text.split(", ");
+    let first = parts.next().unwrap_or_default();
+    let (name, start) = first.split_once(" shows ").ok_or("write 'clock n0 shows 5s, +0ppm'")?;
+    if name != format!("n{expected}") {
+        return Err(format!("clocks come in order: expected n{expected}, found {name}"));
+    }
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for part in parts {
+        let (from, ppm) = match part.strip_prefix("from ") {
+            Some(rest) => rest.split_once(' ').ok_or_else(|| format!("cannot read '{part}'"))?,
+            None => ("0ms", part),
+        };
+        let ppm = ppm.strip_suffix("ppm").and_then(|ppm| ppm.parse().ok());
+        let ppm = ppm.filter(|ppm: &i32| (-999_999..=1_000_000).contains(ppm));
+        let stretch =
+            Stretch { from: time(from)?, ppm: ppm.ok_or_else(|| format!("cannot read the rate in '{part}'"))? };
+        let in_order = stretches.last().map_or(stretch.from.0 == 0, |last| last.from < stretch.from);
+        if !in_order || stretch.from.0 % MILLI != 0 {
+            return Err(format!("rates begin at 0ms, in order, at whole milliseconds: '{part}'"));
+        }
+        stretches.push(stretch);
+    }
+    if stretches.is_empty() {
+        return Err("a clock needs a rate, such as '+0ppm'".to_owned());
+    }
+    Ok(Clock::new(time(start)?.0, &stretches))
+}
+
+/// `12.5ms  n0 wakes [17 3]`
+fn entry<S: Subject>(line: &str, nodes: usize, script: &mut Script<Command<S>>) -> Result<(), String> {
+    let (at, rest) = line.split_once(' ').ok_or("nothing happens here")?;
+    let at = time(at)?;
+    if script.lines.last().is_some_and(|last| last.at > at) {
+        return Err(format!("{at} comes after a later line"));
+    }
+    let (words, draws) = split_draws(rest.trim_start())?;
+    let action = action::<S>(words, at, nodes)?;
+    script.lines.push(Line { at, action, draws, outcomes: Vec::new() });
+    Ok(())
+}
+
+fn split_draws(text: &str) -> Result<(&str, Vec<u32>), String> {
+    let Some((words, draws)) = text.strip_suffix(']').and_then(|text| text.rsplit_once(" [")) else {
+        return Ok((text, Vec::new()));
+    };
+    let numbers = draws.split(' ').map(|number| number.parse().map_err(|_| format!("'{number}' is no draw")));
+    Ok((words, numbers.collect::<Result<_, _>>()?))
+}
+
+fn action<S: Subject>(
+    words: &str,
+    at: RealTime,
+    nodes: usize,
+) -> Result<Action<Command<S>, FlightRef>, String> {
+    if let Some(text) = words.strip_prefix("network: ") {
+        return Ok(Action::Network(text.to_owned()));
+    }
+    let (name, rest) = words.split_once(' ').ok_or_else(|| format!("cannot read '{words}'"))?;
+    let node = node(name, nodes)?;
+    Ok(match rest {
+        "wakes" => Action::Wake(node),
+        "crashes" => Action::Crash(node),
+        "restarts" => Action::Start(node, How::Restart),
+        "restarts elsewhere" => Action::Start(node, How::Elsewhere),
+        "reboots" => Action::Start(node, How::Reboot),
+        "starts without its disk" => Action::Start(node, How::DiskLost),
+        "pauses" => Action::Freeze(node, Freeze::Pause),
+        "is suspended" => Action::Freeze(node, Freeze::Suspend),
+        "goes on" => Action::Thaw(node),
+        _ => return longer_action::<S>(node, rest, at, nodes),
+    })
+}
+
+fn longer_action<S: Subject>(
+    node: NodeId,
+    rest: &str,
+    at: RealTime,
+    nodes: usize,
+) -> Result<Action<Command<S>, FlightRef>, String> {
+    if let Some(command) = rest.strip_prefix("is told: ") {
+        let command = S::parse_command(command).ok_or_else(|| format!("there is no command '{command}'"))?;
+        return Ok(Action::Tell(node, command));
+    }
+    if let Some(given) = rest.strip_prefix("has written what its disk was given by ") {
+        return Ok(Action::Written { node, given: time(given)? });
+    }
+    match rest.strip_prefix("handles ") {
+        Some(message) => delivery(node, message, at, nodes),
+        None => Err(format!("cannot read '{rest}'")),
+    }
+}
+
+/// `n0's message of 12.5ms, number 2, arrived at 20ms`
+fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Action<C, FlightRef>, String> {
+    let mut parts = text.split(", ");
+    let first = parts.next().unwrap_or_default();
+    let (from, sent) =
+        first.split_once("'s message of ").ok_or_else(|| format!("write \"n0's message of 1ms\", not '{first}'"))?;
+    let mut flight = FlightRef { from: self::node(from, nodes)?, to, sent: time(sent)?, nth: 0 };
+    let mut arrived = at;
+    for part in parts {
+        if let Some(number) = part.strip_prefix("number ") {
+            let number: u32 = number.parse().map_err(|_| format!("'{number}' is no number"))?;
+            flight.nth = number.checked_sub(1).ok_or("messages are numbered from 1")?;
+        } else if let Some(when) = part.strip_prefix("arrived at ") {
+            arrived = time(when)?;
+        } else {
+            return Err(format!("cannot read '{part}'"));
+        }
+    }
+    Ok(Action::Deliver { flight, arrived })
+}
+
+fn node(name: &str, nodes: usize) -> Result<NodeId, String> {
+    let number: Option<u32> = name.strip_prefix('n').and_then(|digits| digits.parse().ok());
+    let number = number.ok_or_else(|| format!("'{name}' is no node: nodes are written n0, n1, ..."))?;
+    if number as usize >= nodes {
+        return Err(format!("there is no node {name}: this scenario has n0 to n{}", nodes.saturating_sub(1)));
+    }
+    Ok(NodeId(number))
+}

@@ -1,0 +1,126 @@
+//! Scripts as text.
+
+use std::fmt::Write;
+
+use tenure_proto::NodeId;
+
+use super::{Expect, Line, Script};
+use crate::stage::Command;
+use crate::subject::Subject;
+use crate::world::{Action, Clock, Freeze, How};
+
+impl<C> Script<C> {
+    /// The script as a file. Reading it gives the same script, but for the words in which outcomes are told.
+    pub fn write<S>(&self) -> String
+    where
+        S: Subject,
+        S::Machine: tenure_proto::Protocol<Command = C>,
+    {
+        let mut text = String::from("tenure scenario 1\n");
+        for remark in &self.remarks {
+            line(&mut text, &format!("# {remark}"));
+        }
+        line(&mut text, &format!("protocol {}", self.protocol));
+        if let Some(mutant) = &self.mutant {
+            line(&mut text, &format!("mutant {mutant}"));
+        }
+        if let Some(seed) = self.seed {
+            line(&mut text, &format!("seed {seed}"));
+        }
+        line(&mut text, &format!("nodes {}", self.clocks.len()));
+        line(&mut text, &format!("quorums {}", self.quorums));
+        line(&mut text, &format!("set {}", self.constants));
+        for (node, clock) in self.clocks.iter().enumerate() {
+            line(&mut text, &clock_text(node, clock));
+        }
+        line(
+            &mut text,
+            &match &self.expect {
+                Expect::Holds => "expect holds".to_owned(),
+                Expect::Broken(property) => format!("expect broken {property}"),
+            },
+        );
+        if let Some(heals) = self.heals {
+            line(&mut text, &format!("heals at {heals}"));
+        }
+        line(&mut text, &format!("ends at {}", self.ends));
+        text.push('\n');
+        for entry in &self.lines {
+            line(&mut text, &format!("{}  {}{}", entry.at, entry.words::<S>(), draws_text(&entry.draws)));
+            for outcome in &entry.outcomes {
+                line(&mut text, &format!("    {outcome}"));
+            }
+        }
+        text
+    }
+}
+
+fn line(text: &mut String, words: &str) {
+    text.push_str(words.trim_end());
+    text.push('\n');
+}
+
+impl<C> Line<C> {
+    /// What happens, in words, without the time.
+    pub fn words<S>(&self) -> String
+    where
+        S: Subject,
+        S::Machine: tenure_proto::Protocol<Command = C>,
+    {
+        match &self.action {
+            Action::Deliver { flight, arrived } => {
+                let mut words = format!("{} handles {}'s message of {}", flight.to, flight.from, flight.sent);
+                if flight.nth > 0 {
+                    let _ = write!(words, ", number {}", flight.nth + 1);
+                }
+                if *arrived != self.at {
+                    let _ = write!(words, ", arrived at {arrived}");
+                }
+                words
+            }
+            Action::Wake(node) => format!("{node} wakes"),
+            Action::Tell(node, command) => told::<S>(*node, command),
+            Action::Written { node, given } => format!("{node} has written what its disk was given by {given}"),
+            Action::Crash(node) => format!("{node} crashes"),
+            Action::Start(node, how) => format!("{node} {}", how_text(*how)),
+            Action::Freeze(node, Freeze::Pause) => format!("{node} pauses"),
+            Action::Freeze(node, Freeze::Suspend) => format!("{node} is suspended"),
+            Action::Thaw(node) => format!("{node} goes on"),
+            Action::Network(text) => format!("network: {text}"),
+        }
+    }
+}
+
+fn told<S: Subject>(node: NodeId, command: &Command<S>) -> String {
+    format!("{node} is told: {}", S::command_text(command))
+}
+
+/// How a start reads.
+pub fn how_text(how: How) -> &'static str {
+    match how {
+        How::Restart => "restarts",
+        How::Elsewhere => "restarts elsewhere",
+        How::Reboot => "reboots",
+        How::DiskLost => "starts without its disk",
+    }
+}
+
+fn clock_text(node: usize, clock: &Clock) -> String {
+    let (start, stretches) = clock.parts();
+    let mut text = format!("clock n{node} shows {}", crate::world::RealTime(start));
+    for stretch in stretches {
+        match stretch.from.0 {
+            0 => _ = write!(text, ", {:+}ppm", stretch.ppm),
+            _ => _ = write!(text, ", from {} {:+}ppm", stretch.from, stretch.ppm),
+        }
+    }
+    text
+}
+
+fn draws_text(draws: &[u32]) -> String {
+    if draws.is_empty() {
+        return String::new();
+    }
+    let numbers: Vec<String> = draws.iter().map(u32::to_string).collect();
+    format!(" [{}]", numbers.join(" "))
+}

@@ -1,0 +1,432 @@
+//! Runs a protocol through everything that a seed has in store: first a time that breaks, then one that heals.
+//!
+//! One seed gives one run, byte for byte the same on every machine. Chance is split into streams, so that the order in
+//! which the simulation asks for one kind of luck changes no other.
+
+mod faults;
+mod network;
+mod plan;
+
+pub use faults::{FAULTS, Fault, Faults};
+pub use plan::Setup;
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use tenure_proto::{LocalTime, NodeId, Protocol};
+
+use crate::random::Random;
+use crate::script::{Expect, Script};
+use crate::stage::{Command, Outcome, Stage, Watch};
+use crate::subject::Subject;
+use crate::world::{Action, Clock, FlightId, Freeze, How, RealTime, clock::MILLI, node_id};
+use network::Shape;
+use plan::{Disaster, Plan};
+
+/// What is going to happen.
+#[derive(Clone, Debug)]
+enum Pending {
+    Arrive(FlightId),
+    /// A message that piled up while its receiver was paused.
+    Late(FlightId, RealTime),
+    Wake(NodeId),
+    Written(NodeId, RealTime),
+    Start(NodeId, How),
+    Opening(NodeId),
+    Thaw(NodeId),
+    Disaster(usize),
+    Heal,
+}
+
+/// An entry of the queue: the earliest first, and of those the one entered first.
+struct Entry {
+    at: RealTime,
+    number: u64,
+    pending: Pending,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// What the simulation keeps of a node.
+#[derive(Clone, Debug, Default)]
+struct Desk {
+    /// The deadline for which a wake-up is in the queue, and that entry's number.
+    armed: Option<(LocalTime, u64)>,
+    /// Messages that came while the process was paused.
+    backlog: Vec<(FlightId, RealTime)>,
+    /// Whether a write is under way.
+    writing: bool,
+}
+
+struct Simulation<'s, S: Subject> {
+    stage: Stage<'s, S>,
+    plan: Plan,
+    queue: BinaryHeap<Entry>,
+    entered: u64,
+    desks: Vec<Desk>,
+    /// How many copies of each message are still on their way.
+    copies: Vec<u8>,
+    /// On each link the latest arrival so far: an earlier one overtakes.
+    latest: Vec<RealTime>,
+    shape: Shape,
+    healed: bool,
+    choices: Random,
+    links: Random,
+    timing: Random,
+    whims: Random,
+}
+
+/// What came of a seed.
+pub struct Simulated<C> {
+    /// The run.
+    pub outcome: Outcome<C>,
+    /// It as a script, if it was recorded.
+    pub script: Option<Script<C>>,
+    /// The clocks, to say whether they kept to the bound.
+    pub clocks: Vec<Clock>,
+    /// The bound.
+    pub drift_ppm: u64,
+}
+
+/// Runs one seed. An error says what is wrong with the setup.
+pub fn simulate<S: Subject>(
+    subject: &S,
+    setup: &Setup,
+    seed: u64,
+    watch: Watch,
+) -> Result<Simulated<Command<S>>, String> {
+    let plan = Plan::draw(subject, setup, seed)?;
+    let (cast, heals, ends) = (plan.cast.clone(), plan.heals, plan.ends);
+    let mut outcome = Simulation::new(subject, plan, seed, watch)?.run();
+    let lines = outcome.record.as_mut().map(|record| std::mem::take(&mut record.lines));
+    let script = lines.map(|lines| Script {
+        remarks: Vec::new(),
+        protocol: String::new(),
+        mutant: None,
+        seed: Some(seed),
+        quorums: setup.quorums.clone(),
+        constants: cast.constants.clone(),
+        clocks: cast.clocks.clone(),
+        expect: outcome.violation.as_ref().map_or(Expect::Holds, |v| Expect::Broken(v.property.to_owned())),
+        heals: Some(heals),
+        ends: if outcome.violation.is_some() { outcome.time } else { ends },
+        lines,
+    });
+    Ok(Simulated { outcome, script, clocks: cast.clocks, drift_ppm: cast.constants.get("drift") })
+}
+
+impl<'s, S: Subject> Simulation<'s, S> {
+    fn new(subject: &'s S, plan: Plan, seed: u64, watch: Watch) -> Result<Self, String> {
+        let mut choices = Random::stream(seed, "choices");
+        let stage = Stage::new(subject, &plan.cast, watch, &mut choices)?;
+        let nodes = stage.world.hosts.len();
+        let mut simulation = Self {
+            stage,
+            plan,
+            queue: BinaryHeap::new(),
+            entered: 0,
+            desks: vec![Desk::default(); nodes],
+            copies: Vec::new(),
+            latest: vec![RealTime(0); nodes * nodes],
+            shape: Shape::whole(nodes),
+            healed: false,
+            choices,
+            links: Random::stream(seed, "links"),
+            timing: Random::stream(seed, "timing"),
+            whims: Random::stream(seed, "whims"),
+        };
+        simulation.open();
+        Ok(simulation)
+    }
+
+    fn open(&mut self) {
+        self.stage.counts.expect(&[
+            "crashes", "restarts", "restarts-elsewhere", "reboots", "disks-lost", "pauses", "suspends",
+            "partitions-split", "partitions-one-way", "partitions-bridge", "partitions-chain", "partitions-isolated",
+            "partitions-moving-set", "messages-lost", "messages-cut", "messages-duplicated", "messages-reordered",
+            "records-lost-in-crash", "writes-slow", "wakes-late", "messages-piled-up", "clocks-at-extreme",
+            "clock-rate-changes", "commands",
+        ]);
+        if self.plan.heals.0 > 0 {
+            self.stage.counts.add(self.plan.links.manner());
+        }
+        self.count_clocks();
+        for node in 0..self.desks.len() {
+            let soon = RealTime(self.timing.below(MILLI));
+            self.enter(soon, Pending::Opening(node_id(node)));
+            self.attend(node_id(node));
+        }
+        for i in 0..self.plan.disasters.len() {
+            self.enter(self.plan.disasters[i].0, Pending::Disaster(i));
+        }
+        self.enter(self.plan.heals, Pending::Heal);
+    }
+
+    fn count_clocks(&mut self) {
+        let bound = self.plan.cast.constants.get("drift");
+        for clock in &self.plan.cast.clocks {
+            let (_, stretches) = clock.parts();
+            let rates: Vec<i32> = stretches.map(|stretch| stretch.ppm).collect();
+            let extreme = rates.iter().any(|ppm| u64::from(ppm.unsigned_abs()) == bound);
+            self.stage.counts.add_many("clocks-at-extreme", u64::from(extreme));
+            self.stage.counts.add_many("clock-rate-changes", rates.len() as u64 - 1);
+        }
+    }
+
+    fn enter(&mut self, at: RealTime, pending: Pending) {
+        self.entered += 1;
+        self.queue.push(Entry { at, number: self.entered, pending });
+    }
+
+    fn run(mut self) -> Outcome<Command<S>> {
+        while let Some(entry) = self.queue.pop() {
+            if entry.at > self.plan.ends {
+                break;
+            }
+            self.happen(entry);
+            if self.stage.violation().is_some() {
+                break;
+            }
+        }
+        let ends = match self.stage.violation() {
+            Some(violation) => violation.at.max(self.stage.world.now),
+            None => self.plan.ends,
+        };
+        self.stage.end(ends)
+    }
+
+    fn happen(&mut self, entry: Entry) {
+        let at = entry.at;
+        match entry.pending {
+            Pending::Arrive(flight) => self.arrive(at, flight, at),
+            Pending::Late(flight, arrived) => self.arrive(at, flight, arrived),
+            Pending::Wake(node) => self.wake(at, node, entry.number),
+            Pending::Written(node, given) => self.written(at, node, given),
+            Pending::Start(node, how) => self.start(at, node, how),
+            Pending::Opening(node) => self.opening(at, node),
+            Pending::Thaw(node) => self.thaw(at, node),
+            Pending::Disaster(i) => self.strike(at, i),
+            Pending::Heal => self.heal(at),
+        }
+    }
+
+    /// Carries out an action and enters what follows from it.
+    fn act(&mut self, at: RealTime, action: &Action<Command<S>, FlightId>, node: NodeId) -> bool {
+        let done = self.stage.act(at, action, &mut self.choices);
+        if done {
+            self.route(at);
+            self.attend(node);
+        }
+        done
+    }
+
+    /// Decides the fate of every message that has just left.
+    fn route(&mut self, now: RealTime) {
+        for i in 0..self.stage.world.sent.len() {
+            let id = self.stage.world.sent[i];
+            let Some(flight) = self.stage.world.flight(id) else { continue };
+            let (from, to) = (flight.name.from, flight.name.to);
+            let fate = if from == to {
+                [Some(self.links.between(1_000, 50_000)), None]
+            } else if self.healed {
+                self.plan.links.calm(&mut self.links)
+            } else if !self.shape.lets_through(from, to, now) {
+                self.stage.counts.add("messages-cut");
+                [None, None]
+            } else {
+                let fate = self.plan.links.stormy(now, &mut self.links);
+                self.stage.counts.add_many("messages-lost", u64::from(fate == [None, None]));
+                fate
+            };
+            self.enter_copies(now, id, (from, to), fate);
+        }
+    }
+
+    fn enter_copies(&mut self, now: RealTime, id: FlightId, link: (NodeId, NodeId), fate: network::Fate) {
+        let copies = fate.iter().flatten().count();
+        if self.copies.len() <= id.index() {
+            self.copies.resize(id.index() + 1, 0);
+        }
+        self.copies[id.index()] = u8::try_from(copies).unwrap_or(0);
+        if copies == 0 {
+            return self.stage.world.forget(id);
+        }
+        self.stage.counts.add_many("messages-duplicated", copies as u64 - 1);
+        for delay in fate.into_iter().flatten() {
+            let at = now.after(delay);
+            let latest = &mut self.latest[link.0.0 as usize * self.desks.len() + link.1.0 as usize];
+            if at < *latest {
+                self.stage.counts.add("messages-reordered");
+            }
+            *latest = at.max(*latest);
+            self.enter(at, Pending::Arrive(id));
+        }
+    }
+
+    fn arrive(&mut self, at: RealTime, flight: FlightId, arrived: RealTime) {
+        let Some(to) = self.stage.world.flight(flight).map(|flight| flight.name.to) else { return };
+        let host = self.stage.world.host(to);
+        if let Some((Freeze::Pause, _)) = host.frozen {
+            self.stage.counts.add("messages-piled-up");
+            return self.desk(to).backlog.push((flight, arrived));
+        }
+        if !self.act(at, &Action::Deliver { flight, arrived }, to) {
+            self.stage.counts.add("messages-lost");
+        }
+        let copies = &mut self.copies[flight.index()];
+        *copies = copies.saturating_sub(1);
+        if *copies == 0 {
+            self.stage.world.forget(flight);
+        }
+    }
+
+    fn wake(&mut self, at: RealTime, node: NodeId, number: u64) {
+        let armed = &mut self.desk(node).armed;
+        if armed.is_none_or(|(_, armed)| armed != number) {
+            return; // Set anew, or forgotten in a crash.
+        }
+        *armed = None;
+        self.act(at, &Action::Wake(node), node);
+    }
+
+    fn written(&mut self, at: RealTime, node: NodeId, given: RealTime) {
+        self.desk(node).writing = false;
+        if !self.act(at, &Action::Written { node, given }, node) {
+            self.attend(node);
+        }
+    }
+
+    fn desk(&mut self, node: NodeId) -> &mut Desk {
+        &mut self.desks[node.0 as usize]
+    }
+
+    /// After anything happened to a node: its next wake-up and its next write.
+    fn attend(&mut self, node: NodeId) {
+        let host = self.stage.world.host(node);
+        if !host.is_up() {
+            return;
+        }
+        let now = self.stage.world.now;
+        let deadline = host.process.as_ref().and_then(Protocol::next_deadline);
+        let unwritten = host.oldest_unwritten();
+        let armed = self.desks[node.0 as usize].armed;
+        if deadline != armed.map(|(deadline, _)| deadline) {
+            self.desk(node).armed = None;
+            if let Some(deadline) = deadline {
+                let due = self.stage.world.host(node).reading_reaches(deadline).max(now);
+                let late = self.lateness();
+                self.enter(due.after(late), Pending::Wake(node));
+                self.desk(node).armed = Some((deadline, self.entered));
+            }
+        }
+        if unwritten.is_some() && !self.desk(node).writing {
+            self.desk(node).writing = true;
+            let slowest = if self.healed { MILLI } else { self.plan.slowest_write };
+            let takes = self.timing.below(slowest) + MILLI / 20;
+            self.stage.counts.add_many("writes-slow", u64::from(takes > 10 * MILLI));
+            self.enter(now.after(takes), Pending::Written(node, now));
+        }
+    }
+
+    /// How much later than wanted a process is woken.
+    fn lateness(&mut self) -> u64 {
+        let usual = self.timing.below(MILLI / 20);
+        if self.healed || self.plan.latest_wake == 0 || self.timing.percent(70) {
+            return usual;
+        }
+        self.stage.counts.add("wakes-late");
+        self.timing.below(self.plan.latest_wake)
+    }
+
+    fn strike(&mut self, at: RealTime, i: usize) {
+        match self.plan.disasters[i].1.clone() {
+            Disaster::Crash(node, how, down) => self.crash(at, node, how, down),
+            Disaster::Freeze(node, freeze, long) => {
+                if self.act(at, &Action::Freeze(node, freeze), node) {
+                    self.enter(at.after(long), Pending::Thaw(node));
+                }
+            }
+            Disaster::Cut(shape) => {
+                self.stage.counts.add(shape.kind);
+                self.network(at, shape);
+            }
+            Disaster::Join => self.network(at, Shape::whole(self.desks.len())),
+            Disaster::Whim(node) => {
+                let command = self.stage.subject.whim(&mut self.whims, &self.plan.cast.constants);
+                self.act(at, &Action::Tell(node, command), node);
+            }
+        }
+    }
+
+    fn network(&mut self, at: RealTime, shape: Shape) {
+        self.stage.act(at, &Action::Network(shape.text.clone()), &mut self.choices);
+        self.shape = shape;
+    }
+
+    fn crash(&mut self, at: RealTime, node: NodeId, how: How, down: u64) {
+        if !self.act(at, &Action::Crash(node), node) {
+            return;
+        }
+        let backlog = std::mem::take(&mut self.desk(node).backlog);
+        self.stage.counts.add_many("messages-lost", backlog.len() as u64);
+        self.desk(node).armed = None;
+        self.enter(at.after(down), Pending::Start(node, how));
+    }
+
+    fn start(&mut self, at: RealTime, node: NodeId, how: How) {
+        if self.act(at, &Action::Start(node, how), node) {
+            let soon = at.after(self.timing.below(MILLI));
+            self.enter(soon, Pending::Opening(node));
+        }
+    }
+
+    fn opening(&mut self, at: RealTime, node: NodeId) {
+        for command in self.stage.subject.opening(&self.plan.cast.constants) {
+            self.act(at, &Action::Tell(node, command), node);
+        }
+    }
+
+    /// A process goes on: what piled up is handled now, one after the other.
+    fn thaw(&mut self, at: RealTime, node: NodeId) {
+        if !self.act(at, &Action::Thaw(node), node) {
+            return;
+        }
+        let backlog = std::mem::take(&mut self.desk(node).backlog);
+        for (i, (flight, arrived)) in backlog.into_iter().enumerate() {
+            self.enter(at.after(1_000 * (i as u64 + 1)), Pending::Late(flight, arrived));
+        }
+    }
+
+    /// The faults are over: everybody runs, the network is whole and quick.
+    fn heal(&mut self, at: RealTime) {
+        self.healed = true;
+        if self.plan.heals.0 > 0 {
+            self.network(at, Shape::calm(self.desks.len()));
+        }
+        for node in 0..self.desks.len() {
+            let node = node_id(node);
+            self.thaw(at, node);
+            if self.stage.world.host(node).process.is_none() {
+                self.start(at, node, How::Restart);
+            } else {
+                self.enter(at, Pending::Opening(node));
+            }
+        }
+        self.stage.healed();
+    }
+}

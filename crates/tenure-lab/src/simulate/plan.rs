@@ -1,0 +1,186 @@
+//! What a seed has in store: constants, clocks, and everything that will go wrong.
+
+use tenure_proto::NodeId;
+use tenure_proto::quorum::Quorums;
+
+use super::faults::{Fault, Faults};
+use super::network::{Links, Shape};
+use crate::random::Random;
+use crate::stage::Cast;
+use crate::subject::{Constants, Subject};
+use crate::world::{Clock, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How many processes.
+    pub nodes: usize,
+    /// The quorum system as text.
+    pub quorums: String,
+    /// Which kinds of faults.
+    pub faults: Faults,
+    /// Constants set by hand, instead of drawn.
+    pub sets: Vec<(String, String)>,
+    /// How long the run lasts, if not as long as it needs.
+    pub horizon: Option<RealTime>,
+}
+
+impl Setup {
+    /// The quorum system, or why there is none.
+    pub fn parse_quorums(&self) -> Result<Quorums, String> {
+        let members: Vec<NodeId> = (0..self.nodes).map(node_id).collect();
+        Quorums::parse(&self.quorums, members).map_err(|error| error.to_string())
+    }
+}
+
+/// Something that will happen at a given time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Disaster {
+    /// A process crashes and comes back later.
+    Crash(NodeId, How, u64),
+    /// A process or machine stands still for a while.
+    Freeze(NodeId, Freeze, u64),
+    /// The network falls apart.
+    Cut(Shape),
+    /// It is whole again.
+    Join,
+    /// A user does as it likes.
+    Whim(NodeId),
+}
+
+/// Everything that a seed decides beforehand.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) cast: Cast,
+    pub(super) links: Links,
+    /// How long a disk takes at most, in nanoseconds.
+    pub(super) slowest_write: u64,
+    /// How late a process may be woken, in nanoseconds.
+    pub(super) latest_wake: u64,
+    pub(super) disasters: Vec<(RealTime, Disaster)>,
+    pub(super) heals: RealTime,
+    pub(super) ends: RealTime,
+}
+
+impl Plan {
+    /// Draws a plan. An error says what is wrong with the setup.
+    pub(super) fn draw<S: Subject>(subject: &S, setup: &Setup, seed: u64) -> Result<Self, String> {
+        let quorums = setup.parse_quorums()?;
+        let mut constants = subject.draw(&mut Random::stream(seed, "constants"), setup.nodes);
+        for (name, value) in &setup.sets {
+            constants.set(name, value)?;
+        }
+        let mut random = Random::stream(seed, "plan");
+        let longest = constants.get("longest-lease");
+        let chaos = if setup.faults == Faults::NONE { 0 } else { longest * random.between(8, 24) };
+        let calm = setup.horizon.map_or(longest * 20, |horizon| horizon.0.saturating_sub(chaos));
+        let (heals, ends) = (RealTime(chaos), RealTime(chaos.saturating_add(calm)));
+        let clocks = draw_clocks(setup, &constants, ends, &mut Random::stream(seed, "clocks"));
+        let links = Links::draw(setup, constants.get("retry"), &mut random);
+        let slow = setup.faults.has(Fault::Disk) && random.percent(60);
+        Ok(Self {
+            cast: Cast { quorums, constants, clocks },
+            links,
+            slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
+            latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
+            disasters: draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters")),
+            heals,
+            ends,
+        })
+    }
+}
+
+/// Clocks at any legal rate: many at an extreme all the time, the others switching.
+fn draw_clocks(setup: &Setup, constants: &Constants, ends: RealTime, random: &mut Random) -> Vec<Clock> {
+    let bound = i32::try_from(constants.get("drift")).unwrap_or(0);
+    let beyond = setup.faults.has(Fault::ClockBeyondRho).then(|| random.index(setup.nodes));
+    let mut clock = |node: usize| {
+        let start = random.below(100_000) * MILLI + MILLI;
+        let one = |ppm| Clock::new(start, &[Stretch { from: RealTime(0), ppm }]);
+        if beyond == Some(node) {
+            return one(random.pick(&[-500_000, -300_000, 400_000]));
+        }
+        if !setup.faults.has(Fault::Clock) {
+            return one(0);
+        }
+        if random.percent(40) {
+            return one(random.pick(&[bound, -bound]));
+        }
+        let mut stretches = Vec::new();
+        let mut from = 0;
+        while from < ends.0 && stretches.len() < 40 {
+            let any = i32::try_from(random.below(2 * u64::from(bound.unsigned_abs()) + 1)).unwrap_or(0) - bound;
+            let ppm = random.pick(&[bound, -bound, 0, any]);
+            stretches.push(Stretch { from: RealTime(from), ppm });
+            from += random.between(50, 2000) * MILLI;
+        }
+        Clock::new(start, &stretches)
+    };
+    (0..setup.nodes).map(&mut clock).collect()
+}
+
+fn draw_disasters(
+    setup: &Setup,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+) -> Vec<(RealTime, Disaster)> {
+    let mut disasters = Vec::new();
+    if heals.0 == 0 {
+        return disasters;
+    }
+    let faults = setup.faults;
+    let node = |random: &mut Random| node_id(random.index(setup.nodes));
+    let when = |random: &mut Random| RealTime(random.below(heals.0));
+    let restless = random.pick(&[0, 5, 30, 60]);
+    for _ in 0..restless {
+        disasters.push((when(random), Disaster::Whim(node(random))));
+    }
+    if faults.has(Fault::Crash) {
+        for _ in 0..random.pick(&[0, 2, 6, 15]) {
+            let how = random.pick(&[How::Restart, How::Restart, How::Elsewhere, How::Reboot, How::Reboot]);
+            let down = random.below(longest * 2) / random.pick(&[1, 10]);
+            disasters.push((when(random), Disaster::Crash(node(random), how, down)));
+        }
+    }
+    if faults.has(Fault::Amnesia) && random.percent(25) {
+        for _ in 0..random.between(1, (setup.nodes as u64 - 1) / 2 + 1) {
+            let down = random.below(longest);
+            disasters.push((when(random), Disaster::Crash(node(random), How::DiskLost, down)));
+        }
+    }
+    if faults.has(Fault::Pause) {
+        for _ in 0..random.pick(&[0, 2, 8]) {
+            let freeze = random.pick(&[Freeze::Pause, Freeze::Pause, Freeze::Suspend]);
+            disasters.push((when(random), Disaster::Freeze(node(random), freeze, random.below(longest * 2))));
+        }
+    }
+    if faults.has(Fault::Partition) && setup.nodes > 1 {
+        draw_cuts(setup, longest, heals, random, &mut disasters);
+    }
+    disasters.sort_by_key(|(at, _)| *at);
+    disasters
+}
+
+/// Partitions one after the other, with the network whole in between.
+fn draw_cuts(
+    setup: &Setup,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
+    let mut from = random.below(longest * 4);
+    let cuts = random.pick(&[0, 1, 3, 6]);
+    for _ in 0..cuts {
+        if from >= heals.0 {
+            return;
+        }
+        let until = from + longest / 4 + random.below(longest * 3);
+        disasters.push((RealTime(from), Disaster::Cut(Shape::draw(setup.nodes, random))));
+        if until < heals.0 {
+            disasters.push((RealTime(until), Disaster::Join));
+        }
+        from = until + random.below(longest * 2);
+    }
+}

@@ -1,0 +1,202 @@
+//! The stage: a world, its judge, its counts and its recorder, moved together.
+//!
+//! Simulation and replay differ only in where actions come from. What an action does, how it is judged, counted and
+//! written down is said here once.
+
+use tenure_proto::quorum::Quorums;
+use tenure_proto::{Chooser, NodeId, Protocol};
+
+use crate::count::Counts;
+use crate::property::{Judge, Outside, Property, Status, Violation};
+use crate::random::Recording;
+use crate::record::Recorder;
+use crate::subject::{Constants, Subject};
+use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World};
+
+/// The commands of a subject.
+pub type Command<S> = <<S as Subject>::Machine as Protocol>::Command;
+
+/// What a run is made of, before anything happens.
+#[derive(Clone, Debug)]
+pub struct Cast {
+    /// Who grants.
+    pub quorums: Quorums,
+    /// The protocol's constants.
+    pub constants: Constants,
+    /// One clock a node.
+    pub clocks: Vec<Clock>,
+}
+
+/// What is done besides running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// Judge properties.
+    pub properties: bool,
+    /// Write everything down.
+    pub record: bool,
+}
+
+/// A run in progress.
+pub struct Stage<'s, S: Subject> {
+    /// The protocol.
+    pub subject: &'s S,
+    /// The world.
+    pub world: World<S::Machine>,
+    /// What happened, counted.
+    pub counts: Counts,
+    /// Messages between different nodes, by kind.
+    pub messages: Counts,
+    /// How many actions were carried out.
+    pub events: u64,
+    judge: Option<S::Judge>,
+    recorder: Option<Recorder<S>>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome<C> {
+    /// The first property that was broken.
+    pub violation: Option<Violation>,
+    /// What became of each property.
+    pub properties: Vec<(Property, Status)>,
+    /// Who led at the end.
+    pub leader: Option<NodeId>,
+    /// Messages by kind.
+    pub messages: Counts,
+    /// What happened.
+    pub counts: Counts,
+    /// When the run ended.
+    pub time: RealTime,
+    /// How many actions it had.
+    pub events: u64,
+    /// The minutes and the drawing, if they were wanted.
+    pub record: Option<crate::record::Record<C>>,
+}
+
+impl<'s, S: Subject> Stage<'s, S> {
+    /// Sets the stage. An error says which constant to change.
+    pub fn new(subject: &'s S, cast: &Cast, watch: Watch, chooser: &mut dyn Chooser) -> Result<Self, String> {
+        let config = subject.config(&cast.quorums, &cast.constants)?;
+        let foundation = Foundation {
+            config,
+            clocks: cast.clocks.clone(),
+            tick: tenure_proto::time::LocalSpan::from_nanos(cast.constants.get("tick")),
+            founding: Vec::new(),
+            flaws: subject.flaws(),
+            keeps_flights: watch.record,
+        };
+        let world = World::new(foundation, chooser);
+        let recorder = watch.record.then(|| Recorder::new(&world));
+        let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
+        let (mut counts, messages) = (Counts::default(), Counts::default());
+        counts.expect(S::count_kinds());
+        Ok(Self { subject, world, counts, messages, events: 0, judge, recorder })
+    }
+
+    /// Carries out one action, judges it, counts it, writes it down. Says whether it was possible.
+    pub fn act(
+        &mut self,
+        at: RealTime,
+        action: &Action<Command<S>, FlightId>,
+        chooser: &mut dyn Chooser,
+    ) -> bool {
+        if let Some(judge) = &mut self.judge {
+            judge.pass(&self.world, at);
+        }
+        let (done, draws) = if self.recorder.is_some() {
+            let mut recording = Recording::new(chooser);
+            let done = self.world.act(at, action, &mut recording);
+            (done, recording.draws)
+        } else {
+            (self.world.act(at, action, chooser), Vec::new())
+        };
+        if !done {
+            return false;
+        }
+        self.events += 1;
+        if let (Some(judge), Some((node, outside))) = (&mut self.judge, actor(action, &self.world)) {
+            judge.observe(&self.world, node, outside);
+        }
+        self.count(action);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(&self.world, action, draws);
+        }
+        true
+    }
+
+    fn count(&mut self, action: &Action<Command<S>, FlightId>) {
+        for (_, _, event) in &self.world.published {
+            S::count(event, &mut self.counts);
+        }
+        for id in &self.world.sent {
+            let flight = self.world.flight(*id).filter(|flight| flight.name.from != flight.name.to);
+            if let Some(flight) = flight {
+                self.messages.add(S::message_kind(&flight.message));
+            }
+        }
+        match action {
+            Action::Crash(_) => {
+                self.counts.add("crashes");
+                self.counts.add_many("records-lost-in-crash", self.world.records_lost as u64);
+            }
+            Action::Start(_, how) => self.counts.add(match how {
+                How::Restart => "restarts",
+                How::Elsewhere => "restarts-elsewhere",
+                How::Reboot => "reboots",
+                How::DiskLost => "disks-lost",
+            }),
+            Action::Freeze(_, Freeze::Pause) => self.counts.add("pauses"),
+            Action::Freeze(_, Freeze::Suspend) => self.counts.add("suspends"),
+            Action::Tell(..) => self.counts.add("commands"),
+            Action::Deliver { .. } | Action::Wake(_) | Action::Written { .. } => {}
+            Action::Thaw(_) | Action::Network(_) => {}
+        }
+    }
+
+    /// The faults have healed.
+    pub fn healed(&mut self) {
+        if let Some(judge) = &mut self.judge {
+            judge.healed(&self.world);
+        }
+    }
+
+    /// The first property that was broken.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.judge.as_ref().and_then(Judge::violation)
+    }
+
+    /// Lets the remaining time pass and closes the run.
+    pub fn end(mut self, at: RealTime) -> Outcome<Command<S>> {
+        let at = at.max(self.world.now);
+        if let Some(judge) = &mut self.judge {
+            if judge.violation().is_none() {
+                judge.pass(&self.world, at);
+            }
+            self.world.now = at;
+            judge.end(&self.world);
+        }
+        let violation = self.violation().cloned();
+        Outcome {
+            properties: self.judge.as_ref().map(Judge::report).unwrap_or_default(),
+            leader: self.judge.as_ref().and_then(Judge::leader),
+            record: self.recorder.map(|recorder| recorder.finish(&self.world, at, violation.as_ref())),
+            violation,
+            messages: self.messages,
+            counts: self.counts,
+            time: at,
+            events: self.events,
+        }
+    }
+}
+
+/// Whom an action concerns, and how.
+fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Option<(NodeId, Outside)> {
+    match action {
+        Action::Deliver { flight, .. } => Some((world.flight(*flight)?.name.to, Outside::Step)),
+        Action::Wake(node) | Action::Tell(node, _) | Action::Start(node, _) => Some((*node, Outside::Step)),
+        Action::Written { node, .. } => Some((*node, Outside::Step)),
+        Action::Crash(node) => Some((*node, Outside::Crashed)),
+        Action::Freeze(node, _) | Action::Thaw(node) => Some((*node, Outside::ClockDisturbed)),
+        Action::Network(_) => None,
+    }
+}

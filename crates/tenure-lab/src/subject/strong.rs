@@ -1,0 +1,257 @@
+//! Nerio in the laboratory.
+
+use tenure_proto::quorum::Quorums;
+use tenure_proto::strong::{
+    Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound,
+};
+use tenure_proto::time::{Clockwork, Drift, LocalSpan, Span};
+use tenure_proto::{GroupId, NodeId, Protocol};
+
+use super::constants::parse_time;
+use super::{Constants, Key, Shape, Subject, Unit};
+use crate::count::Counts;
+use crate::draw::{BarKind, MarkKind};
+use crate::property::strong::StrongJudge;
+use crate::random::Random;
+use crate::world::{Flaws, RealTime, clock::MILLI};
+
+/// Nerio under some rules and some driver: sound, or a mutant.
+#[derive(Clone, Debug)]
+pub struct Strong<R: Rules> {
+    /// The rules of the machine.
+    pub rules: R,
+    /// What the driver does wrong.
+    pub flaws: Flaws,
+}
+
+impl Strong<Sound> {
+    /// What a node runs.
+    pub fn sound() -> Self {
+        Self { rules: Sound, flaws: Flaws::default() }
+    }
+}
+
+const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
+    Key { name, unit, says }
+}
+
+impl<R: Rules> Subject for Strong<R> {
+    type Machine = Nerio<R>;
+    type Judge = StrongJudge;
+
+    const KEYS: &'static [Key] = &[
+        key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"),
+        key("tick", Unit::Time, "the step in which clocks advance"),
+        key("lease", Unit::Time, "how long a lease lasts (delta)"),
+        key("longest-lease", Unit::Time, "the longest lease a grantor promises (delta_max)"),
+        key("window", Unit::Time, "candidates start at a random time in this window (W)"),
+        key("retry", Unit::Time, "how long to wait for an answer before asking again"),
+        key("block", Unit::Count, "by how many terms the durable ceiling is raised"),
+        key("groups", Unit::Count, "how many elections the same processes hold"),
+    ];
+
+    fn flaws(&self) -> Flaws {
+        self.flaws
+    }
+
+    /// Exaggerated drift and coarse ticks make mistakes visible; short leases make many elections.
+    fn draw(&self, random: &mut Random, nodes: usize) -> Constants {
+        let lease = random.pick(&[60, 100, 200, 400]) * MILLI;
+        let retry = lease / random.pick(&[6, 10, 20]);
+        Constants::new(Self::KEYS)
+            .with("drift", random.pick(&[1_000, 100_000]))
+            .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI, 10 * MILLI]))
+            .with("lease", lease)
+            .with("longest-lease", random.pick(&[lease, lease * 2, 400 * MILLI]).max(lease))
+            .with("window", nodes as u64 * retry)
+            .with("retry", retry)
+            .with("block", random.pick(&[1, 4, 256]))
+            .with("groups", random.pick(&[1, 1, 1, 2]))
+    }
+
+    fn config(&self, quorums: &Quorums, constants: &Constants) -> Result<<Nerio<R> as Protocol>::Config, String> {
+        let ppm = u32::try_from(constants.get("drift")).ok().and_then(Drift::from_ppm);
+        let drift = ppm.ok_or("drift must be below 1000000ppm")?;
+        let groups = constants.get("groups");
+        if !(1..=10_000).contains(&groups) {
+            return Err(format!("groups must be 1 to 10000, not {groups}"));
+        }
+        let span = |name| Span::from_nanos(constants.get(name));
+        let settings = Settings {
+            quorums: quorums.clone(),
+            clocks: Clockwork { drift, tick: LocalSpan::from_nanos(constants.get("tick")) },
+            lease: span("lease"),
+            longest_lease: span("longest-lease"),
+            window: span("window"),
+            retry: span("retry"),
+            block: constants.get("block"),
+            rules: self.rules.clone(),
+        };
+        settings.validate().map_err(|error| error.to_string())
+    }
+
+    fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {
+        let longest = Span::from_nanos(constants.get("longest-lease"));
+        StrongJudge::new(quorums.clone(), longest, constants.get("groups"))
+    }
+
+    fn opening(&self, constants: &Constants) -> Vec<Command> {
+        (0..constants.get("groups")).map(|group| Command::Campaign(GroupId(group))).collect()
+    }
+
+    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept.
+    fn whim(&self, random: &mut Random, constants: &Constants) -> Command {
+        let group = GroupId(random.below(constants.get("groups")));
+        let longest = constants.get("longest-lease");
+        let lease = match random.below(10) {
+            0 => longest + random.between(1, 3 * longest),
+            1..=4 => longest,
+            _ => random.between(longest / 8, longest),
+        };
+        match random.below(12) {
+            0 => Command::Retire(group),
+            1 | 2 => Command::Campaign(group),
+            _ => Command::Attempt { group, lease: Span::from_nanos(lease) },
+        }
+    }
+
+    fn message_kind(message: &Message) -> &'static str {
+        match message {
+            Message::Request(_) => "request",
+            Message::Ok { .. } => "ok",
+            Message::Nack { .. } => "nack",
+        }
+    }
+
+    fn message_text(message: &Message) -> String {
+        match message {
+            Message::Request(request) => {
+                let what = match request.kind {
+                    Kind::Acquire => "acquire",
+                    Kind::Renew => "renew",
+                };
+                format!("{what} {} for {}, term {}, run {}", request.group, request.lease, request.term, request.id.seq)
+            }
+            Message::Ok { group, id, at } => format!("ok for {group} to run {} at {}", id.seq, at.at),
+            Message::Nack { group, id, refusal, max_term } => {
+                let why = refusal_text(refusal);
+                format!("no for {group} to run {}: {why}; largest term {max_term}", id.seq)
+            }
+        }
+    }
+
+    fn command_text(command: &Command) -> String {
+        match command {
+            Command::Campaign(group) => format!("campaign {group}"),
+            Command::Retire(group) => format!("retire {group}"),
+            Command::Attempt { group, lease } => format!("attempt {group} for {}", RealTime(lease.as_nanos())),
+        }
+    }
+
+    fn parse_command(text: &str) -> Option<Command> {
+        let group = |text: &str| text.strip_prefix('g')?.parse().ok().map(GroupId);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["campaign", id] => group(id).map(Command::Campaign),
+            ["retire", id] => group(id).map(Command::Retire),
+            ["attempt", id, "for", lease] => {
+                let lease = Span::from_nanos(parse_time(lease)?.0);
+                group(id).map(|group| Command::Attempt { group, lease })
+            }
+            _ => None,
+        }
+    }
+
+    fn event_text(node: NodeId, event: &Event) -> String {
+        match event {
+            Event::Asked(request) => {
+                let what = match request.kind {
+                    Kind::Acquire => "asks all for",
+                    Kind::Renew => "asks all to extend",
+                };
+                let (id, group, term, lease) = (request.id.seq, request.group, request.term, request.lease);
+                format!("{node} {what} {group}, {lease} in term {term} (run {id})")
+            }
+            Event::Granted { request, until, .. } => format!(
+                "{node} supports {} in {} until {until} on its clock",
+                request.id.holder.node, request.group
+            ),
+            Event::Refused { request, refusal } => {
+                format!("{node} refuses {} in {}: {}", request.id.holder.node, request.group, refusal_text(refusal))
+            }
+            Event::Leads { group, kind, term, until, .. } => {
+                let verb = if *kind == Kind::Acquire { "leads" } else { "leads on" };
+                format!("{node} {verb} {group} in term {term} until {until} on its clock")
+            }
+            Event::Failed { group, id, failure } => {
+                let why = match failure {
+                    Failure::TimedOut => "too few answered in time",
+                    Failure::Blocked => "too many refused",
+                    Failure::Aborted => "it begins another",
+                    Failure::TooLate => "the lease was over before",
+                };
+                format!("{node} ends run {} for {group} without success: {why}", id.seq)
+            }
+            Event::Lost { group, term, loss } => {
+                let why = match loss {
+                    Loss::Lapsed => "its lease is over",
+                    Loss::ClockWentBack => "its clock went back",
+                };
+                format!("{node} leads {group} no more, term {term}: {why}")
+            }
+            Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
+            Event::Mute => format!("{node} has lost its disk and takes no part"),
+            Event::ClockWentBack { by } => format!("{node} sees its clock go back by {by}"),
+        }
+    }
+
+    fn event_shape(event: &Event) -> Shape {
+        match event {
+            Event::Granted { request, until, .. } if request.group == GroupId(0) => {
+                let to = request.id.holder.node.0 as usize;
+                Shape::Until { kind: BarKind::Grant { to }, until: *until, mark: None }
+            }
+            Event::Leads { group: GroupId(0), kind, until, .. } => {
+                let mark = (*kind == Kind::Acquire).then_some(MarkKind::Elected);
+                Shape::Until { kind: BarKind::Lease, until: *until, mark }
+            }
+            Event::Lost { group: GroupId(0), .. } => Shape::Ends { kind: BarKind::Lease, mark: MarkKind::Lost },
+            Event::Silent { until } => Shape::Until { kind: BarKind::Silent, until: *until, mark: None },
+            _ => Shape::Nothing,
+        }
+    }
+
+    fn count(event: &Event, counts: &mut Counts) {
+        counts.add(match event {
+            Event::Asked(_) => "runs",
+            Event::Granted { .. } => "grants",
+            Event::Refused { refusal: Refusal::Busy { .. }, .. } => "refusals-busy",
+            Event::Refused { refusal: Refusal::StaleTerm, .. } => "refusals-stale-term",
+            Event::Refused { refusal: Refusal::LeaseTooLong, .. } => "refusals-too-long",
+            Event::Leads { kind: Kind::Acquire, .. } => "elections",
+            Event::Leads { kind: Kind::Renew, .. } => "renewals",
+            Event::Failed { failure: Failure::Aborted, .. } => "runs-aborted",
+            Event::Failed { failure: Failure::TooLate, .. } => "runs-too-late",
+            Event::Failed { .. } => "runs-failed",
+            Event::Lost { .. } => "leases-lapsed",
+            Event::Silent { .. } => "silences",
+            Event::Mute => "mutes",
+            Event::ClockWentBack { .. } => "clocks-went-back",
+        });
+    }
+
+    fn count_kinds() -> &'static [&'static str] {
+        &[
+            "runs", "grants", "refusals-busy", "refusals-stale-term", "refusals-too-long", "elections", "renewals",
+            "runs-aborted", "runs-too-late", "runs-failed", "leases-lapsed", "silences",
+        ]
+    }
+}
+
+fn refusal_text(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Busy { holder, remaining } => format!("it supports {holder} for another {remaining}"),
+        Refusal::StaleTerm => "the term is too small".to_owned(),
+        Refusal::LeaseTooLong => "the lease is too long".to_owned(),
+    }
+}

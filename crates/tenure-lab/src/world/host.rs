@@ -1,0 +1,187 @@
+//! One machine with one process on it: clock, disk, memory, and what has not left yet.
+
+use std::collections::VecDeque;
+
+use tenure_proto::boot::{Boot, BootId, Memory, Store, overwrite};
+use tenure_proto::time::{Incarnation, LocalSpan};
+use tenure_proto::{BootKind, LocalTime, NodeId, Protocol, Ticket};
+
+use super::clock::{Clock, RealTime, floor};
+use super::{Flaws, Freeze, How};
+
+/// A machine, its disk, and the process if it runs.
+#[derive(Clone, Debug)]
+pub struct Host<P: Protocol> {
+    /// The process; `None` while it is down.
+    pub process: Option<P>,
+    /// What stands still here, and since when.
+    pub frozen: Option<(Freeze, RealTime)>,
+    pub(super) clock: Clock,
+    pub(super) tick: LocalSpan,
+    /// The reading of the last input handled: what a careless loop would still take for the time.
+    pub(super) cached: LocalTime,
+    pub(super) tickets: Ticket,
+    pub(super) disk: Disk<P::Record>,
+    /// What waits for a record to become durable.
+    pub(super) waiting: Vec<(Ticket, NodeId, P::Message)>,
+    flaws: Flaws,
+    boot: BootId,
+    /// What the crystal showed when this boot's clock showed `boot_reading`.
+    boot_value: u64,
+    boot_reading: u64,
+    /// How much of the crystal's time a clock that stops in suspend has missed.
+    slept: u64,
+    /// The memory of each place in which the process has run: the host's, and a container's own.
+    memories: [Option<Memory<P::Record>>; 2],
+    place: usize,
+}
+
+/// A disk: what is durable, and what it was given but has not written yet.
+#[derive(Clone, Debug)]
+pub(super) struct Disk<R> {
+    store: Store<R>,
+    pub(super) queue: VecDeque<(Ticket, R, RealTime)>,
+    pub(super) durable: Ticket,
+}
+
+impl<P: Protocol> Host<P> {
+    pub(super) fn new(clock: Clock, tick: LocalSpan, founding: Vec<P::Record>, flaws: Flaws) -> Self {
+        let boot_value = clock.value(RealTime(0));
+        Self {
+            process: None,
+            frozen: None,
+            clock,
+            tick,
+            cached: LocalTime::ZERO,
+            tickets: Ticket(0),
+            disk: Disk { store: Store::Founded(founding), queue: VecDeque::new(), durable: Ticket(0) },
+            waiting: Vec::new(),
+            flaws,
+            boot: BootId { boot: 0, clock_offset: 0 },
+            boot_value,
+            boot_reading: boot_value,
+            slept: 0,
+            memories: [None, None],
+            place: 0,
+        }
+    }
+
+    /// What the host's clock shows: whole ticks since its boot.
+    pub fn reading(&self, at: RealTime) -> LocalTime {
+        LocalTime::from_nanos(floor(self.exact(at), self.tick))
+    }
+
+    /// The true clock C, of which the reading is the last tick.
+    fn exact(&self, at: RealTime) -> u64 {
+        let at = match self.frozen {
+            Some((Freeze::Suspend, since)) if self.flaws.clock_stops_in_suspend => since,
+            _ => at,
+        };
+        (self.clock.value(at) - self.boot_value + self.boot_reading).saturating_sub(self.slept)
+    }
+
+    /// The first instant at which the true clock of this boot reaches `time`: the paper's c_p.
+    pub fn instant(&self, time: LocalTime) -> RealTime {
+        let value = u128::from(time.as_nanos()) + u128::from(self.slept) + u128::from(self.boot_value);
+        let value = value.saturating_sub(u128::from(self.boot_reading));
+        self.clock.reaches(u64::try_from(value).unwrap_or(u64::MAX))
+    }
+
+    /// The first instant at which a *reading* is no longer below `time`.
+    pub fn reading_reaches(&self, time: LocalTime) -> RealTime {
+        self.instant(time.ceil_to(self.tick))
+    }
+
+    /// Whether anything can be handled here.
+    pub fn is_up(&self) -> bool {
+        self.process.is_some() && self.frozen.is_none()
+    }
+
+    /// When the disk was given the oldest record that it has not written.
+    pub fn oldest_unwritten(&self) -> Option<RealTime> {
+        self.disk.queue.front().map(|(_, _, given)| *given)
+    }
+
+    /// Loses the process, and with it what waited and what was not written. Returns how many records that were.
+    pub(super) fn crash(&mut self) -> usize {
+        self.process = None;
+        self.frozen = None;
+        self.waiting.clear();
+        let lost = self.disk.queue.len();
+        self.disk.queue.clear();
+        lost
+    }
+
+    /// Prepares a start: what survives it, judged as a real node would, unless a flaw says otherwise.
+    pub(super) fn prepare_start(&mut self, how: How, at: RealTime) -> Boot<P::Record> {
+        match how {
+            How::Restart => {}
+            How::Elsewhere => self.place = 1 - self.place,
+            How::Reboot => self.reboot(at),
+            How::DiskLost => self.disk.store = Store::Missing,
+        }
+        if self.flaws.missing_is_fresh && self.disk.store == Store::Missing {
+            self.disk.store = Store::Founded(Vec::new());
+        }
+        let mut memory = self.memories[self.place].take();
+        if let (true, Some(memory), Store::Used(former, _)) = (self.flaws.stale_memory, &mut memory, &self.disk.store)
+        {
+            memory.writer = *former;
+        }
+        let boot = Boot::judge(self.disk.store.clone(), memory, self.boot);
+        self.begin_life(&boot);
+        Boot { incarnation: if self.flaws.same_incarnation { Incarnation(1) } else { boot.incarnation }, ..boot }
+    }
+
+    /// What the driver does before the process runs: the new incarnation is durable, and the memory is this life's.
+    fn begin_life(&mut self, boot: &Boot<P::Record>) {
+        if boot.kind != BootKind::Amnesia {
+            self.disk.store = Store::Used(boot.incarnation, boot.durable.clone());
+        }
+        let records = match &boot.kind {
+            BootKind::SameBoot { remembered } => remembered.clone(),
+            BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => Vec::new(),
+        };
+        self.memories[self.place] = Some(Memory { boot: self.boot, writer: boot.incarnation, records });
+        self.tickets = Ticket(0);
+        self.disk.durable = Ticket(0);
+    }
+
+    /// A reboot: the clock begins anew and all memory is gone.
+    fn reboot(&mut self, at: RealTime) {
+        self.boot.boot += 1;
+        self.boot_value = self.clock.value(at);
+        self.boot_reading = 0;
+        self.slept = 0;
+        self.memories = [None, None];
+        self.place = 0;
+    }
+
+    pub(super) fn remember(&mut self, record: P::Record) {
+        if let Some(memory) = &mut self.memories[self.place] {
+            overwrite(&mut memory.records, record);
+        }
+    }
+
+    /// Writes all that the disk was given by `given`.
+    pub(super) fn write(&mut self, given: RealTime) -> bool {
+        let mut wrote = false;
+        while self.disk.queue.front().is_some_and(|(_, _, at)| *at <= given) {
+            let Some((ticket, record, _)) = self.disk.queue.pop_front() else { break };
+            if let Store::Used(_, records) = &mut self.disk.store {
+                overwrite(records, record);
+            }
+            self.disk.durable = ticket;
+            wrote = true;
+        }
+        wrote
+    }
+
+    pub(super) fn thaw(&mut self, at: RealTime) {
+        if let Some((Freeze::Suspend, since)) = self.frozen.take()
+            && self.flaws.clock_stops_in_suspend
+        {
+            self.slept += self.clock.value(at) - self.clock.value(since);
+        }
+    }
+}

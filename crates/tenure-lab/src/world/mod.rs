@@ -1,0 +1,381 @@
+//! The world: real time, machines, messages in flight. It decides nothing; it carries out [`Action`]s.
+//!
+//! A simulation invents actions from a seed, a replay reads them from a file, a shrinker leaves some out. All three
+//! go through [`World::act`], so that they cannot differ in what an action means.
+
+pub mod clock;
+mod host;
+
+pub use clock::{Clock, RealTime, Stretch};
+pub use host::Host;
+
+use tenure_proto::time::LocalSpan;
+use tenure_proto::{Chooser, Context, Effect, Input, LocalTime, NodeId, Protocol};
+
+/// Something that happens. `F` names a message in flight: by number in a running world, by sender and time in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Action<C, F> {
+    /// A message is handled that arrived at `arrived`, now or, at a paused process, earlier.
+    Deliver {
+        /// Which.
+        flight: F,
+        /// When it came in.
+        arrived: RealTime,
+    },
+    /// A process looks at its deadlines.
+    Wake(NodeId),
+    /// A process's user wants something.
+    Tell(NodeId, C),
+    /// A disk has written what it was given by then.
+    Written {
+        /// Whose.
+        node: NodeId,
+        /// All records given by then are durable.
+        given: RealTime,
+    },
+    /// A process ends without a word; what was not written is lost.
+    Crash(NodeId),
+    /// A process starts again.
+    Start(NodeId, How),
+    /// A process or its machine stands still.
+    Freeze(NodeId, Freeze),
+    /// It goes on.
+    Thaw(NodeId),
+    /// The network changed: for the minutes and the drawing. What it does is seen in which messages are handled.
+    Network(String),
+}
+
+impl<C: Clone, F> Action<C, F> {
+    /// The same action with its message named otherwise, if it can be.
+    pub fn rename<G>(&self, rename: impl FnOnce(&F) -> Option<G>) -> Option<Action<C, G>> {
+        Some(match self {
+            Self::Deliver { flight, arrived } => {
+                Action::Deliver { flight: rename(flight)?, arrived: *arrived }
+            }
+            Self::Wake(node) => Action::Wake(*node),
+            Self::Tell(node, command) => Action::Tell(*node, command.clone()),
+            Self::Written { node, given } => Action::Written { node: *node, given: *given },
+            Self::Crash(node) => Action::Crash(*node),
+            Self::Start(node, how) => Action::Start(*node, *how),
+            Self::Freeze(node, freeze) => Action::Freeze(*node, *freeze),
+            Self::Thaw(node) => Action::Thaw(*node),
+            Self::Network(text) => Action::Network(text.clone()),
+        })
+    }
+}
+
+/// How a process starts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum How {
+    /// In the same place: disk and memory are there.
+    Restart,
+    /// In another place of the same boot (a container with a memory of its own, or back): disk, and what memory was
+    /// left there.
+    Elsewhere,
+    /// The machine rebooted: disk alone, and the clock begins anew.
+    Reboot,
+    /// The disk is gone.
+    DiskLost,
+}
+
+/// What stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Freeze {
+    /// The process: its machine's clock runs on, messages pile up.
+    Pause,
+    /// The machine: its boot clock runs on, messages are lost.
+    Suspend,
+}
+
+/// Names a message in flight within one world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlightId(usize);
+
+impl FlightId {
+    /// Its position among the messages of its world.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// Names a message in a file: the `nth` that `from` sent to `to` at `sent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlightRef {
+    /// The sender.
+    pub from: NodeId,
+    /// The receiver.
+    pub to: NodeId,
+    /// When it left.
+    pub sent: RealTime,
+    /// How many left before it at the same instant for the same receiver.
+    pub nth: u32,
+}
+
+/// A message on its way.
+#[derive(Clone, Debug)]
+pub struct Flight<M> {
+    /// Its name in a file.
+    pub name: FlightRef,
+    /// What it says.
+    pub message: M,
+}
+
+/// What a careless driver does wrong. Known-wrong drivers for the laboratory alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flaws {
+    /// The time is read before the message is taken from the socket.
+    pub stale_now: bool,
+    /// The clock stops while the machine is suspended.
+    pub clock_stops_in_suspend: bool,
+    /// Memory is believed without asking who wrote it.
+    pub stale_memory: bool,
+    /// A missing store is taken for a founding.
+    pub missing_is_fresh: bool,
+    /// Every life has the same incarnation.
+    pub same_incarnation: bool,
+}
+
+/// Everything there is.
+#[derive(Clone, Debug)]
+pub struct World<P: Protocol> {
+    /// The present.
+    pub now: RealTime,
+    /// The machines, by node number.
+    pub hosts: Vec<Host<P>>,
+    /// Messages that left in the last action.
+    pub sent: Vec<FlightId>,
+    /// What processes published in the last action, in order, with their readings.
+    pub published: Vec<(NodeId, LocalTime, P::Event)>,
+    /// Records that the last action lost on the way to a disk.
+    pub records_lost: usize,
+    config: P::Config,
+    flaws: Flaws,
+    flights: Vec<Option<Flight<P::Message>>>,
+    free: Vec<FlightId>,
+    /// Whether delivered messages are kept, so that a file can name them.
+    keeps_flights: bool,
+    effects: Vec<Effect<P>>,
+}
+
+/// What a world is made of.
+pub struct Foundation<P: Protocol> {
+    /// What every process is told.
+    pub config: P::Config,
+    /// One clock a node.
+    pub clocks: Vec<Clock>,
+    /// The tick of all clocks.
+    pub tick: LocalSpan,
+    /// What the founding wrote to every disk.
+    pub founding: Vec<P::Record>,
+    /// What the driver does wrong.
+    pub flaws: Flaws,
+    /// Whether messages are kept after their delivery, so that a file can name them.
+    pub keeps_flights: bool,
+}
+
+impl<P: Protocol> World<P> {
+    /// Founds a world and starts every process.
+    pub fn new(foundation: Foundation<P>, chooser: &mut dyn Chooser) -> Self {
+        let Foundation { config, clocks, tick, founding, flaws, keeps_flights } = foundation;
+        let hosts = clocks.into_iter().map(|clock| Host::new(clock, tick, founding.clone(), flaws)).collect();
+        let mut world = Self {
+            now: RealTime(0),
+            hosts,
+            sent: Vec::new(),
+            published: Vec::new(),
+            records_lost: 0,
+            config,
+            flaws,
+            flights: Vec::new(),
+            free: Vec::new(),
+            keeps_flights,
+            effects: Vec::new(),
+        };
+        for node in 0..world.hosts.len() {
+            world.start(node, How::Restart, chooser);
+        }
+        world
+    }
+
+    /// The node numbers.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<P> {
+        (0..self.hosts.len()).map(node_id)
+    }
+
+    /// A node's machine.
+    pub fn host(&self, node: NodeId) -> &Host<P> {
+        &self.hosts[node.0 as usize]
+    }
+
+    /// A message in flight.
+    pub fn flight(&self, id: FlightId) -> Option<&Flight<P::Message>> {
+        self.flights.get(id.0)?.as_ref()
+    }
+
+    /// Forgets a message that nobody will handle any more.
+    pub fn forget(&mut self, id: FlightId) {
+        if !self.keeps_flights && self.flights[id.0].take().is_some() {
+            self.free.push(id);
+        }
+    }
+
+    /// Finds the message that a file names.
+    pub fn find(&self, name: FlightRef) -> Option<FlightId> {
+        let same = |flight: &Option<Flight<P::Message>>| flight.as_ref().is_some_and(|f| f.name == name);
+        self.flights.iter().rposition(same).map(FlightId)
+    }
+
+    /// Carries out an action at `at`, which is not in the past. Says whether it was possible: a process that is down
+    /// handles nothing, one that is up does not start.
+    pub fn act(&mut self, at: RealTime, action: &Action<P::Command, FlightId>, chooser: &mut dyn Chooser) -> bool {
+        debug_assert!(at >= self.now, "time does not go back");
+        self.now = at;
+        self.sent.clear();
+        self.published.clear();
+        self.records_lost = 0;
+        match action {
+            Action::Deliver { flight, arrived } => self.deliver(*flight, *arrived, chooser),
+            Action::Wake(node) => self.handle(index(*node), Input::Deadline, at, chooser),
+            Action::Tell(node, command) => {
+                self.handle(index(*node), Input::Command(command.clone()), at, chooser)
+            }
+            Action::Written { node, given } => self.written(index(*node), *given),
+            Action::Crash(node) => self.crash(index(*node)),
+            Action::Start(node, how) => self.start(index(*node), *how, chooser),
+            Action::Freeze(node, freeze) => self.freeze(index(*node), *freeze),
+            Action::Thaw(node) => self.thaw(index(*node)),
+            Action::Network(_) => true,
+        }
+    }
+
+    fn deliver(&mut self, id: FlightId, arrived: RealTime, chooser: &mut dyn Chooser) -> bool {
+        let Some(flight) = self.flight(id) else { return false };
+        let (from, to) = (flight.name.from, index(flight.name.to));
+        if arrived > self.now || !self.hosts[to].is_up() {
+            return false;
+        }
+        let input = Input::Message {
+            from,
+            received: self.hosts[to].reading(arrived),
+            message: flight.message.clone(),
+        };
+        self.handle(to, input, self.now, chooser)
+    }
+
+    /// One step of a process, and its effects. `now` is read after the input was taken, unless that is the flaw.
+    fn handle(&mut self, node: usize, input: Input<P>, at: RealTime, chooser: &mut dyn Chooser) -> bool {
+        let host = &mut self.hosts[node];
+        if !host.is_up() {
+            return false;
+        }
+        let reading = host.reading(at);
+        let stale = self.flaws.stale_now && matches!(input, Input::Message { .. });
+        let now = if stale { host.cached } else { reading };
+        host.cached = reading;
+        let Some(process) = &mut host.process else { return false };
+        process.handle(input, &mut Context::new(now, chooser, &mut host.tickets, &mut self.effects));
+        self.carry_out(node, now);
+        true
+    }
+
+    fn carry_out(&mut self, node: usize, now: LocalTime) {
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            let host = &mut self.hosts[node];
+            match effect {
+                Effect::Persist { ticket, record } => host.disk.queue.push_back((ticket, record, self.now)),
+                Effect::Remember(record) => host.remember(record),
+                Effect::Publish(event) => self.published.push((node_id(node), now, event)),
+                Effect::Send { to, message, after } => match after {
+                    Some(ticket) if ticket > host.disk.durable => host.waiting.push((ticket, to, message)),
+                    _ => self.send(node, to, message),
+                },
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn send(&mut self, from: usize, to: NodeId, message: P::Message) {
+        if index(to) >= self.hosts.len() {
+            return;
+        }
+        let mut name = FlightRef { from: node_id(from), to, sent: self.now, nth: 0 };
+        if self.keeps_flights {
+            let now = self.flights.iter().rev().flatten().take_while(|flight| flight.name.sent == self.now);
+            let alike = now.filter(|flight| flight.name.from == name.from && flight.name.to == to).count();
+            name.nth = u32::try_from(alike).unwrap_or(u32::MAX);
+        }
+        let flight = Some(Flight { name, message });
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.flights[id.0] = flight;
+                id
+            }
+            None => {
+                self.flights.push(flight);
+                FlightId(self.flights.len() - 1)
+            }
+        };
+        self.sent.push(id);
+    }
+
+    fn written(&mut self, node: usize, given: RealTime) -> bool {
+        if !self.hosts[node].is_up() || !self.hosts[node].write(given) {
+            return false;
+        }
+        let host = &mut self.hosts[node];
+        let durable = host.disk.durable;
+        let (ready, waiting): (Vec<_>, Vec<_>) =
+            host.waiting.drain(..).partition(|(ticket, ..)| *ticket <= durable);
+        host.waiting = waiting;
+        for (_, to, message) in ready {
+            self.send(node, to, message);
+        }
+        true
+    }
+
+    fn crash(&mut self, node: usize) -> bool {
+        let was_up = self.hosts[node].process.is_some();
+        self.records_lost = self.hosts[node].crash();
+        was_up
+    }
+
+    fn start(&mut self, node: usize, how: How, chooser: &mut dyn Chooser) -> bool {
+        if self.hosts[node].process.is_some() {
+            return false;
+        }
+        let boot = self.hosts[node].prepare_start(how, self.now);
+        let host = &mut self.hosts[node];
+        let now = host.reading(self.now);
+        host.cached = now;
+        let mut cx = Context::new(now, chooser, &mut host.tickets, &mut self.effects);
+        host.process = Some(P::start(&self.config, node_id(node), boot, &mut cx));
+        self.carry_out(node, now);
+        true
+    }
+
+    fn freeze(&mut self, node: usize, freeze: Freeze) -> bool {
+        let host = &mut self.hosts[node];
+        if !host.is_up() {
+            return false;
+        }
+        host.frozen = Some((freeze, self.now));
+        true
+    }
+
+    fn thaw(&mut self, node: usize) -> bool {
+        let host = &mut self.hosts[node];
+        let was_frozen = host.frozen.is_some();
+        host.thaw(self.now);
+        was_frozen
+    }
+}
+
+fn index(node: NodeId) -> usize {
+    node.0 as usize
+}
+
+/// The node at a position.
+pub fn node_id(index: usize) -> NodeId {
+    NodeId(u32::try_from(index).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,345 @@
+//! The candidate's side: steps 1-3 and 7-9 of OQwBD, one group.
+//!
+//! A timer never decides who leads: it only makes a candidate look at its clock. `E` is compared with a reading where
+//! it matters, in [`Candidate::leads_until`] and at completion.
+
+use crate::quorum::NodeSet;
+use crate::time::Span;
+use crate::timers::Timers;
+use crate::{Context, GroupId, LocalTime, NodeId};
+
+use super::grantor::Grantor;
+use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
+use super::rules::Rules;
+use super::{Nerio, Process};
+
+/// What a candidate waits for. Liveness only: a late timer cannot make a leader.
+#[derive(Clone, Copy)]
+enum Timer {
+    /// E has come: say that the leadership is over.
+    Expire,
+    /// The lease that a run asked for would be over: step 9.
+    Fail,
+    /// Ask those again that did not answer.
+    Retry,
+    /// Extend the lease.
+    Renew,
+    /// Try to become leader.
+    Start,
+}
+
+impl Timer {
+    const COUNT: usize = Self::Start as usize + 1;
+}
+
+impl From<Timer> for usize {
+    fn from(timer: Timer) -> Self {
+        timer as Self
+    }
+}
+
+/// The window grows to eight times its length at most: after a long partition an election must not wait for ever.
+const MOST_DOUBLINGS: u32 = 3;
+
+/// A run in flight: Start and the answers so far.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Run {
+    request: GrantRequest,
+    start: LocalTime,
+    oks: NodeSet,
+    nacks: NodeSet,
+    /// Whether some nack said that the term is too small, and whether all did.
+    some_stale: bool,
+    all_stale: bool,
+}
+
+/// A leadership: one term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Lead {
+    term: Term,
+    /// E.
+    until: LocalTime,
+}
+
+/// One group, as a candidate for it sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Candidate {
+    campaigns: bool,
+    run: Option<Run>,
+    lead: Option<Lead>,
+    /// The largest term that a refusal told of.
+    hint: Term,
+    /// How often others were in the way since anybody was elected: the window doubles after three times.
+    collisions: u32,
+    /// Until when, as refusals told, a grantor is bound to somebody else. A hint: nothing but patience rests on it.
+    busy_until: LocalTime,
+    timers: Timers<{ Timer::COUNT }>,
+}
+
+/// All that a step of a candidate may touch besides itself.
+pub(super) struct Around<'a, 'c, R: Rules> {
+    pub(super) group: GroupId,
+    /// This node's own grantor: it tells whether trying makes sense, never whether this node leads.
+    pub(super) own: &'a Grantor,
+    pub(super) process: &'a mut Process<R>,
+    pub(super) cx: &'a mut Context<'c, Nerio<R>>,
+}
+
+impl Default for Candidate {
+    fn default() -> Self {
+        Self {
+            campaigns: false,
+            run: None,
+            lead: None,
+            hint: Term::default(),
+            collisions: 0,
+            busy_until: LocalTime::ZERO,
+            timers: Timers::default(),
+        }
+    }
+}
+
+impl Candidate {
+    /// E, if at `now` this process may act as leader: `C_p < E_p` (13).
+    pub(super) fn leads_until(&self, now: LocalTime) -> Option<LocalTime> {
+        self.lead.filter(|lead| now < lead.until).map(|lead| lead.until)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<LocalTime> {
+        self.timers.next()
+    }
+
+    pub(super) fn campaign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        self.campaigns = true;
+        match (&self.run, self.lead) {
+            (None, None) => self.draw_start(around),
+            (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
+            (Some(_), _) => {}
+        }
+    }
+
+    pub(super) fn retire(&mut self) {
+        self.campaigns = false;
+        self.timers.clear(Timer::Start);
+        self.timers.clear(Timer::Renew);
+    }
+
+    /// Runs the algorithm at once: allowed at any time (an unfinished run is aborted).
+    pub(super) fn attempt<R: Rules>(&mut self, lease: Span, around: &mut Around<'_, '_, R>) {
+        let now = around.cx.now();
+        if self.lead.is_some_and(|lead| now >= lead.until) {
+            self.lapse(Loss::Lapsed, around);
+        }
+        let kind = if self.lead.is_some() { Kind::Renew } else { Kind::Acquire };
+        self.begin(kind, lease, around);
+    }
+
+    /// Gives up everything at once: the clock can no longer be trusted.
+    pub(super) fn distrust_clock<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        self.end_run();
+        if self.lead.is_some() {
+            self.lapse(Loss::ClockWentBack, around);
+        } else if self.campaigns {
+            self.draw_start(around);
+        }
+    }
+
+    pub(super) fn on_deadline<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        let now = around.cx.now();
+        if self.timers.take_expired(Timer::Expire, now) && self.leads_until(now).is_none() {
+            self.lapse(Loss::Lapsed, around);
+        }
+        if self.timers.take_expired(Timer::Fail, now) {
+            self.fail(Failure::TimedOut, around);
+        }
+        if self.timers.take_expired(Timer::Retry, now) {
+            self.retry(around);
+        }
+        if self.timers.take_expired(Timer::Renew, now) && self.lead.is_some() && self.run.is_none() {
+            self.begin(Kind::Renew, around.process.config.settings().lease, around);
+        }
+        if self.timers.take_expired(Timer::Start, now) {
+            self.start(around);
+        }
+    }
+
+    /// Starts an acquisition if this node's own grantor is free or supports this node (erratum E1).
+    fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        if !self.campaigns || self.lead.is_some() || self.run.is_some() {
+            return;
+        }
+        if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
+            return self.draw_start(around);
+        }
+        self.begin(Kind::Acquire, around.process.config.settings().lease, around);
+    }
+
+    /// Draws a start in the window W after the grants are free that are known to stand in the way: this node's own to
+    /// somebody else, and those that refusals told of. To ask sooner would only bind more grantors to a lost cause.
+    fn draw_start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        let now = around.cx.now();
+        let bound = around.own.bound_to_another(around.process.holder, now);
+        let free = bound.map_or(now, |grant| grant.until).max(self.busy_until);
+        let doubled = 1 << self.collisions.saturating_sub(3).min(MOST_DOUBLINGS);
+        let window = around.process.config.settings().window.nominal().times(doubled);
+        let at = free.after(around.cx.jitter(window));
+        self.timers.set(Timer::Start, at);
+    }
+
+    /// Steps 1-3: `Start := C_p`, choose δ, ask all grantors, this node's own like any other.
+    fn begin<R: Rules>(&mut self, kind: Kind, lease: Span, around: &mut Around<'_, '_, R>) {
+        if let Some(aborted) = self.run.take() {
+            let Around { group, cx, .. } = around;
+            cx.publish(Event::Failed { group: *group, id: aborted.request.id, failure: Failure::Aborted });
+        }
+        let now = around.cx.now();
+        let term = match (kind, self.lead) {
+            (Kind::Renew, Some(lead)) => lead.term,
+            _ => around.own.max_term.max(self.hint).next(),
+        };
+        let id = around.process.next_instance();
+        let request = GrantRequest { group: around.group, id, lease, kind, term };
+        let settings = around.process.config.settings();
+        self.run = Some(Run {
+            request,
+            start: now,
+            oks: settings.rules.counted_unasked(around.process.position),
+            nacks: NodeSet::EMPTY,
+            some_stale: false,
+            all_stale: true,
+        });
+        self.timers.set(Timer::Fail, settings.rules.lease_end(settings.clocks, now, now, lease));
+        self.timers.set(Timer::Retry, now.after(settings.retry.nominal()));
+        self.timers.clear(Timer::Start);
+        around.cx.publish(Event::Asked(request));
+        for member in settings.quorums.members() {
+            around.cx.send(*member, Message::Request(request), None);
+        }
+    }
+
+    /// Asks the silent members again, for the same run. One that cannot win because a term is too small and too few
+    /// answer is given up (epochs erratum A8).
+    fn retry<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        let Some(run) = &self.run else { return };
+        let quorums = &around.process.config.settings().quorums;
+        let silent = quorums.everyone().difference(run.oks).difference(run.nacks);
+        if run.some_stale && quorums.is_blocking(run.nacks.union(silent)) {
+            return self.fail(Failure::Blocked, around);
+        }
+        for member in quorums.names(silent) {
+            around.cx.send(member, Message::Request(run.request), None);
+        }
+        let interval = around.process.config.settings().retry.nominal();
+        self.timers.set(Timer::Retry, around.cx.now().after(interval));
+    }
+
+    /// Step 7: count an Ok, once for each grantor, if it is for the current run.
+    pub(super) fn on_ok<R: Rules>(
+        &mut self,
+        from: NodeId,
+        id: InstanceId,
+        around: &mut Around<'_, '_, R>,
+    ) {
+        let Some(run) = &mut self.run else { return };
+        let settings = around.process.config.settings();
+        let Some(position) = settings.quorums.position(from) else { return };
+        if !settings.rules.answers(run.request.id, id) {
+            return;
+        }
+        run.oks.insert(position);
+        if settings.quorums.is_quorum(run.oks) {
+            self.complete(around);
+        }
+    }
+
+    pub(super) fn on_nack<R: Rules>(
+        &mut self,
+        from: NodeId,
+        id: InstanceId,
+        refusal: Refusal,
+        max_term: Term,
+        around: &mut Around<'_, '_, R>,
+    ) {
+        self.hint = self.hint.max(max_term);
+        let quorums = &around.process.config.settings().quorums;
+        let Some(run) = self.run.as_mut().filter(|run| run.request.id == id) else { return };
+        let Some(position) = quorums.position(from) else { return };
+        run.nacks.insert(position);
+        if let Refusal::Busy { remaining, .. } = refusal {
+            let longest = around.process.config.settings().longest_lease.nominal().times(2);
+            self.busy_until = self.busy_until.max(around.cx.now().after(remaining.min(longest)));
+        }
+        run.some_stale |= refusal == Refusal::StaleTerm;
+        run.all_stale &= refusal == Refusal::StaleTerm;
+        if quorums.is_blocking(run.nacks) {
+            self.fail(Failure::Blocked, around);
+        }
+    }
+
+    /// Step 8: `E := Start + (1-ρ)·δ`, if that has not come yet by a reading taken now.
+    fn complete<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        let Some(run) = &self.run else { return };
+        let now = around.cx.now();
+        let settings = around.process.config.settings();
+        let GrantRequest { group, id, kind, term, lease } = run.request;
+        let end = settings.rules.lease_end(settings.clocks, run.start, now, lease);
+        if !settings.rules.still_worth(now, end) {
+            return self.fail(Failure::TimedOut, around);
+        }
+        let until = match (kind, self.lead) {
+            (Kind::Acquire, _) => end,
+            // A shorter renewal must not shorten a lease: the grants behind the longer one still stand.
+            (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
+            (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
+        };
+        let (start, quorum) = (run.start, run.oks);
+        self.end_run();
+        self.collisions = 0;
+        self.lead = Some(Lead { term, until });
+        self.timers.set(Timer::Expire, until);
+        if self.campaigns {
+            self.timers.set(Timer::Renew, now.after(until.remaining(now).fraction(1, 2)));
+        }
+        around.cx.publish(Event::Leads { group, id, kind, term, start, lease, until, quorum });
+    }
+
+    /// Step 9, and what follows: a leader tries again to renew, another candidate waits its turn.
+    fn fail<R: Rules>(&mut self, failure: Failure, around: &mut Around<'_, '_, R>) {
+        let Some(run) = self.run.take() else { return };
+        self.end_run();
+        self.collisions += u32::from(failure == Failure::Blocked && !run.all_stale);
+        let Around { group, cx, .. } = around;
+        cx.publish(Event::Failed { group: *group, id: run.request.id, failure });
+        if !self.campaigns {
+            return;
+        }
+        if self.lead.is_some() {
+            let soon = around.process.config.settings().retry.nominal();
+            let at = around.cx.now().after(around.cx.jitter(soon));
+            return self.timers.set(Timer::Renew, at);
+        }
+        if failure == Failure::Blocked && run.all_stale {
+            return self.start(around); // Only the term was too small, and now it is known: no need to wait.
+        }
+        self.draw_start(around);
+    }
+
+    /// The term is over (rule U): a renewal under way is worth nothing any more.
+    fn lapse<R: Rules>(&mut self, loss: Loss, around: &mut Around<'_, '_, R>) {
+        let Some(lead) = self.lead.take() else { return };
+        self.timers.clear(Timer::Expire);
+        self.timers.clear(Timer::Renew);
+        around.cx.publish(Event::Lost { group: around.group, term: lead.term, loss });
+        if self.run.as_ref().is_some_and(|run| run.request.kind == Kind::Renew) {
+            self.fail(Failure::TooLate, around);
+        } else if self.campaigns && self.run.is_none() {
+            self.draw_start(around);
+        }
+    }
+
+    fn end_run(&mut self) {
+        self.run = None;
+        self.timers.clear(Timer::Fail);
+        self.timers.clear(Timer::Retry);
+    }
+}

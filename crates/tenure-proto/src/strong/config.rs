@@ -1,0 +1,115 @@
+//! What a strong machine is told once, checked once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::quorum::Quorums;
+use crate::time::{Clockwork, LocalSpan, Span};
+
+use super::rules::{Rules, Sound};
+
+/// The settings of a machine, not yet checked: see [`Settings::validate`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Settings<R: Rules = Sound> {
+    /// Who grants, and which sets of them suffice. Must be the same on every process.
+    pub quorums: Quorums,
+    /// The bound on drift (ρ) and the tick of the clocks. If a real clock is worse, two processes may lead at once.
+    pub clocks: Clockwork,
+    /// δ: how long a lease lasts. More than two round trips, or a leader cannot renew in time; fail-over takes about
+    /// this long.
+    pub lease: Span,
+    /// δ_max: the longest lease that a grantor promises to anybody. A grantor that lost its memory is silent this long.
+    pub longest_lease: Span,
+    /// W: candidates start at a random time in a window this long. A few round trips a candidate: shorter, and they
+    /// meet; longer, and elections wait.
+    pub window: Span,
+    /// How long to wait for an answer before asking again. About one round trip.
+    pub retry: Span,
+    /// How many terms the durable ceiling is raised by. More means fewer writes and larger steps of the term at a
+    /// restart.
+    pub block: u64,
+    /// The safety rules. Outside the laboratory there is one choice.
+    pub rules: R,
+}
+
+/// Settings that hold together. Cheap to copy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config<R: Rules = Sound>(Arc<Settings<R>>);
+
+impl<R: Rules> Config<R> {
+    /// What was validated.
+    pub fn settings(&self) -> &Settings<R> {
+        &self.0
+    }
+}
+
+impl<R: Rules> Settings<R> {
+    /// Checks that these settings can elect anybody at all.
+    pub fn validate(self) -> Result<Config<R>, ConfigError> {
+        for (key, span) in [("window", self.window), ("retry", self.retry)] {
+            if span.as_nanos() == 0 {
+                return Err(ConfigError::Zero { key });
+            }
+        }
+        if self.block == 0 {
+            return Err(ConfigError::Zero { key: "block" });
+        }
+        if self.clocks.tick == LocalSpan::ZERO {
+            return Err(ConfigError::Zero { key: "tick" });
+        }
+        if self.lease > self.longest_lease {
+            return Err(ConfigError::LeaseTooLong { lease: self.lease, longest: self.longest_lease });
+        }
+        let usable = self.clocks.drift.shortest(self.lease);
+        if usable < self.clocks.tick.times(2) {
+            return Err(ConfigError::LeaseTooShort { lease: self.lease, usable, tick: self.clocks.tick });
+        }
+        Ok(Config(Arc::new(self)))
+    }
+}
+
+/// Why settings were refused. Each names the setting to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A setting must be more than zero.
+    Zero {
+        /// Which.
+        key: &'static str,
+    },
+    /// The lease is longer than the longest lease.
+    LeaseTooLong {
+        /// δ.
+        lease: Span,
+        /// δ_max.
+        longest: Span,
+    },
+    /// After drift and rounding nothing is left of the lease.
+    LeaseTooShort {
+        /// δ.
+        lease: Span,
+        /// (1-ρ)·δ.
+        usable: LocalSpan,
+        /// g.
+        tick: LocalSpan,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero { key } => write!(f, "{key} must be more than zero"),
+            Self::LeaseTooLong { lease, longest } => write!(
+                f,
+                "lease {lease} is longer than longest-lease {longest}: every grantor would refuse it; \
+                 shorten the one or lengthen the other"
+            ),
+            Self::LeaseTooShort { lease, usable, tick } => write!(
+                f,
+                "of lease {lease} only {usable} can be counted on, less than two ticks of {tick}: lengthen lease"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

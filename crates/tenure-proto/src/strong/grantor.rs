@@ -1,0 +1,138 @@
+//! The grantor's side: steps 4-6 of OQwBD, one group.
+
+use crate::time::Span;
+use crate::{Context, GroupId, LocalTime};
+
+use super::message::{Cell, Event, GrantRequest, Holder, InstanceId, Kind, Message, Refusal, Term};
+use super::rules::Rules;
+use super::{Nerio, Process};
+
+/// What this node has promised: the paper's A and F.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grant {
+    /// A: whom it supports. A restarted process is somebody else.
+    pub holder: Holder,
+    /// The newest run of the holder that was granted.
+    pub newest: InstanceId,
+    /// The term of the newest acquisition that was granted.
+    pub term: Term,
+    /// F: until when, on this host's clock.
+    pub until: LocalTime,
+}
+
+/// One group, as its grantor sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Grantor {
+    pub(super) grant: Option<Grant>,
+    /// No term up to this is granted again.
+    pub(super) max_term: Term,
+}
+
+impl Grantor {
+    pub(super) fn new(max_term: Term, remembered: Option<Grant>) -> Self {
+        let max_term = remembered.map_or(max_term, |grant| max_term.max(grant.term));
+        Self { grant: remembered, max_term }
+    }
+
+    /// The grant, if at `now` it binds this grantor to anybody but `holder`.
+    pub(super) fn bound_to_another(&self, holder: Holder, now: LocalTime) -> Option<&Grant> {
+        self.grant.as_ref().filter(|grant| grant.holder != holder && now < grant.until)
+    }
+
+    /// Steps 4-6: grant, unless an unexpired grant to somebody else stands. `cx.now()` is T_q: sampled after the
+    /// request was received, so that the promise begins no earlier than the run did (19).
+    pub(super) fn on_request<R: Rules>(
+        &mut self,
+        request: GrantRequest,
+        process: &mut Process<R>,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) {
+        if process.position.is_none() || process.is_silent(cx.now()) {
+            return; // No member, or one that may have forgotten a grant: neither yes nor no.
+        }
+        match self.refusal(&request, process, cx.now()) {
+            Some(refusal) => self.refuse(request, refusal, cx),
+            None => self.grant(request, process, cx),
+        }
+    }
+
+    fn refusal<R: Rules>(
+        &self,
+        request: &GrantRequest,
+        process: &Process<R>,
+        now: LocalTime,
+    ) -> Option<Refusal> {
+        let settings = process.config.settings();
+        let rules = &settings.rules;
+        if !rules.accepts_length(request.lease, settings.longest_lease) {
+            return Some(Refusal::LeaseTooLong);
+        }
+        if !rules.is_free(self.grant.as_ref(), request.id.holder, now) {
+            let grant = self.grant.as_ref()?;
+            return Some(Refusal::Busy { holder: grant.holder.node, remaining: grant.until.remaining(now) });
+        }
+        let fresh = rules.term_is_fresh(request, self.max_term, self.grant.as_ref());
+        (request.kind == Kind::Acquire && !fresh).then_some(Refusal::StaleTerm)
+    }
+
+    fn refuse<R: Rules>(&self, request: GrantRequest, refusal: Refusal, cx: &mut Context<'_, Nerio<R>>) {
+        let GrantRequest { group, id, .. } = request;
+        cx.publish(Event::Refused { request, refusal });
+        cx.send(id.holder.node, Message::Nack { group, id, refusal, max_term: self.max_term }, None);
+    }
+
+    /// Step 6.1 and 6.2. The ceiling is durable, and the grant remembered, before the Ok leaves.
+    fn grant<R: Rules>(
+        &mut self,
+        request: GrantRequest,
+        process: &mut Process<R>,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) {
+        let GrantRequest { group, id, kind, term, lease } = request;
+        let after = match kind {
+            Kind::Acquire => {
+                let ticket = process.ceiling.cover(term, cx);
+                process.config.settings().rules.ok_waits_for(ticket)
+            }
+            Kind::Renew => None,
+        };
+        self.max_term = self.max_term.max(term);
+        let at = process.clock.stamp();
+        let grant = self.promise(id, term, lease, process, cx.now());
+        cx.remember(Cell::Grant(group, grant));
+        cx.publish(Event::Granted { request, at, until: grant.until });
+        cx.send(id.holder.node, Message::Ok { group, id, at }, after);
+    }
+
+    /// `A := p; F := max(F, T + (1+ρ)·δ)`, the maximum only towards the same holder.
+    fn promise<R: Rules>(
+        &mut self,
+        id: InstanceId,
+        term: Term,
+        lease: Span,
+        process: &Process<R>,
+        now: LocalTime,
+    ) -> Grant {
+        let settings = process.config.settings();
+        let asked = settings.rules.grant_end(settings.clocks, now, lease);
+        let grant = match self.grant {
+            Some(held) if held.holder == id.holder => Grant {
+                holder: id.holder,
+                newest: held.newest.max(id),
+                term: held.term.max(term),
+                until: settings.rules.extended(held.until, asked),
+            },
+            _ => Grant { holder: id.holder, newest: id, term, until: asked },
+        };
+        self.grant = Some(grant);
+        grant
+    }
+}
+
+/// The remembered grant of a group, if there is one.
+pub(super) fn remembered_grants(cells: &[Cell]) -> impl Iterator<Item = (GroupId, Grant)> {
+    cells.iter().filter_map(|cell| match cell {
+        Cell::Grant(group, grant) => Some((*group, *grant)),
+        Cell::Ceiling(_) | Cell::Silence(_) => None,
+    })
+}

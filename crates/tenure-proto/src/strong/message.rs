@@ -1,0 +1,254 @@
+//! What the processes of a strong group say, want, keep and show.
+
+use std::fmt;
+
+use crate::quorum::NodeSet;
+use crate::time::{LocalSpan, Span, Stamp};
+use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
+
+/// One unbroken leadership of one candidate. Larger terms are later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term(pub u64);
+
+impl Term {
+    /// The term after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// One life of one process: what a grant is given to. After a restart the same node is another holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder {
+    /// The process.
+    pub node: NodeId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+}
+
+/// One run of the algorithm, unique for ever: a start may repeat after a reboot, this does not (erratum E23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstanceId {
+    /// Who runs it.
+    pub holder: Holder,
+    /// The how-manieth of that life.
+    pub seq: u64,
+}
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Begins a new term.
+    Acquire,
+    /// Extends the term that its process leads.
+    Renew,
+}
+
+/// Steps 1-3: p asks for support.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GrantRequest {
+    /// For which election.
+    pub group: GroupId,
+    /// Which run.
+    pub id: InstanceId,
+    /// For how long: δ, in real time.
+    pub lease: Span,
+    /// A new term or the same.
+    pub kind: Kind,
+    /// The term.
+    pub term: Term,
+}
+
+/// A message of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// p asks.
+    Request(GrantRequest),
+    /// q grants (step 6.2), and says when by its own clock.
+    Ok {
+        /// The election.
+        group: GroupId,
+        /// The run that was granted.
+        id: InstanceId,
+        /// T_q.
+        at: Stamp,
+    },
+    /// q refuses (the paper's step 5 ignores the request; an answer lets p try elsewhere sooner).
+    Nack {
+        /// The election.
+        group: GroupId,
+        /// The run that was refused.
+        id: InstanceId,
+        /// Why.
+        refusal: Refusal,
+        /// The largest term that q has granted: a hint.
+        max_term: Term,
+    },
+}
+
+/// Why a grantor refuses. Hints for the one refused, never part of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// Somebody else holds the grant.
+    Busy {
+        /// Who.
+        holder: NodeId,
+        /// For how much longer, on the grantor's clock.
+        remaining: LocalSpan,
+    },
+    /// The term is not larger than one already granted.
+    StaleTerm,
+    /// The lease is longer than any grantor may promise.
+    LeaseTooLong,
+}
+
+/// What a process's user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Lead this group whenever possible.
+    Campaign(GroupId),
+    /// Stop asking. A lease that is held runs out.
+    Retire(GroupId),
+    /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition for others. An
+    /// unfinished run is aborted.
+    Attempt {
+        /// The election.
+        group: GroupId,
+        /// For how long.
+        lease: Span,
+    },
+}
+
+/// What a process keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cell {
+    /// Durable: no term above it was ever granted.
+    Ceiling(Term),
+    /// Remembered: what this grantor has promised.
+    Grant(GroupId, super::Grant),
+    /// Remembered: a silence that is still running.
+    Silence(LocalTime),
+}
+
+/// Names a [`Cell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CellKey {
+    /// See [`Cell::Ceiling`].
+    Ceiling,
+    /// See [`Cell::Grant`].
+    Grant(GroupId),
+    /// See [`Cell::Silence`].
+    Silence,
+}
+
+impl Record for Cell {
+    type Key = CellKey;
+    fn key(&self) -> CellKey {
+        match self {
+            Self::Ceiling(_) => CellKey::Ceiling,
+            Self::Grant(group, _) => CellKey::Grant(*group),
+            Self::Silence(_) => CellKey::Silence,
+        }
+    }
+}
+
+/// What a process shows of itself: to users, to the properties, to the drawings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A candidate began a run.
+    Asked(GrantRequest),
+    /// A grantor promised its support (A and F).
+    Granted {
+        /// What was asked.
+        request: GrantRequest,
+        /// T_q.
+        at: Stamp,
+        /// F_q.
+        until: LocalTime,
+    },
+    /// A grantor refused.
+    Refused {
+        /// What was asked.
+        request: GrantRequest,
+        /// Why not.
+        refusal: Refusal,
+    },
+    /// A run completed (step 8): this process leads.
+    Leads {
+        /// The election.
+        group: GroupId,
+        /// The run.
+        id: InstanceId,
+        /// A new term or the same.
+        kind: Kind,
+        /// The term.
+        term: Term,
+        /// Start_p.
+        start: LocalTime,
+        /// δ.
+        lease: Span,
+        /// E_p.
+        until: LocalTime,
+        /// The positions of those who granted.
+        quorum: NodeSet,
+    },
+    /// A run ended without completing (step 9).
+    Failed {
+        /// The election.
+        group: GroupId,
+        /// The run.
+        id: InstanceId,
+        /// Why.
+        failure: Failure,
+    },
+    /// This process leads no more.
+    Lost {
+        /// The election.
+        group: GroupId,
+        /// The term that ended.
+        term: Term,
+        /// Why.
+        loss: Loss,
+    },
+    /// A restarted grantor waits out what it may have forgotten.
+    Silent {
+        /// Until when.
+        until: LocalTime,
+    },
+    /// The disk was lost: this process takes no part.
+    Mute,
+    /// The clock went back: this process neither leads nor grants until the clock has caught up.
+    ClockWentBack {
+        /// By how much.
+        by: LocalSpan,
+    },
+}
+
+/// Why a run failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// Too few answers before the lease would have been over.
+    TimedOut,
+    /// So many refused that no quorum was left.
+    Blocked,
+    /// The process began another run.
+    Aborted,
+    /// A renewal completed after the lease it was to extend had run out (rule U).
+    TooLate,
+}
+
+/// Why a leadership ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// It was not renewed in time.
+    Lapsed,
+    /// The clock can no longer be trusted.
+    ClockWentBack,
+}

@@ -1,0 +1,367 @@
+//! Nerio: leases from a quorum, so that at most one process leads at any instant.
+//!
+//! # The idea
+//!
+//! A **grantor** q supports one process at a time: it keeps whom (A) and until when on its own clock (F). A process
+//! that is supported by a quorum leads (12). Two quorums share a grantor, so two processes cannot lead at once (1).
+//! The difficulty is only that p must know, by its own clock, that a quorum supports it *now*, though clocks differ
+//! and messages take any time. So p keeps a reading E up to which it may act, and everything below serves to keep
+//!
+//! ```text
+//!     C_p < E_p   ⇒   a quorum of grantors q has A_q = p and C_q < F_q                              (14)
+//! ```
+//!
+//! # The algorithm (OQwBD: obtain a quorum, clocks with bounded drift)
+//!
+//! ```text
+//!   p   1 Start := C_p      2 choose δ      3 ask all grantors for δ
+//!   q   4 T := C_q, read after the request came in
+//!       5 supports somebody else and T < F: refuse
+//!       6 else A := p, F := max(F, T + (1+ρ)δ), answer ok
+//!   p   7 wait for ok from a quorum, or until C_p >= Start + (1-ρ)δ
+//!       8 a quorum, and C_p < Start + (1-ρ)δ: E := Start + (1-ρ)δ; p leads
+//!       9 else the run has failed
+//!
+//!   p  Start ├──────── leads ────────────┤ E = Start + (1-ρ)δ    at most δ of real time after Start
+//!              ╲ ask      ╱ ok
+//!   q           T ├──────── bound to p ────────────────┤ F = T + (1+ρ)δ    at least δ after T
+//! ```
+//!
+//! Why (14) holds: p asked before q answered, so T lies after Start in real time. By p's clock (1-ρ)δ lasts at most δ;
+//! by q's clock (1+ρ)δ lasts at least δ (15). So p stops before q is free. A renewal is the same run by a leader; a run
+//! that p replaces by a new one is aborted and answers to it count for nothing.
+//!
+//! # What a real system adds
+//!
+//! * **Terms.** An acquisition carries a term that must exceed every term its grantors granted; renewals keep it. So
+//!   terms are unique and rise, and a token made from them can fence. The largest term survives restarts as one durable
+//!   **ceiling** for all groups, raised in blocks in the background: no disk on a renewal, usually none on an
+//!   acquisition.
+//! * **Instances.** A run is named by process, incarnation and number, unique for ever; a start time is not.
+//! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over. Within one boot the
+//!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part.
+//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
+//! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
+//! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
+//!
+//! # From the paper to the code
+//!
+//! | paper | here | why it is safe |
+//! |---|---|---|
+//! | `C_p` | [`Context::now`] | sampled after the input was received |
+//! | `A_q`, `F_q` | [`Grant::holder`], [`Grant::until`] | F never moves back while the grant stands (16) |
+//! | `E_p` | `Lead::until`, seen through [`Elects::leadership`] | set by a completed run alone, and ends before F (14) |
+//! | `Start_p` | `Run::start` | the reading from which E is counted (18, 19) |
+//! | δ | [`GrantRequest::lease`] | every request carries its own; grantors cap it |
+//! | steps 1-3, 7-9 | `candidate` | |
+//! | steps 4-6 | `grantor` | |
+//! | the formulas | [`Rules`], [`Clockwork`](crate::time::Clockwork) | each with its equation, each with a mutant in the laboratory |
+//!
+//! # What is assumed
+//!
+//! Clocks keep to ρ (15) and run on while a machine is suspended. Messages may be lost, repeated, delayed and
+//! reordered in any way, not forged. Processes may stop, pause and restart at any time. If a clock breaks ρ two
+//! processes may lead at once for a while, and only the fence at the receiver protects.
+//!
+//! Until a weak election exists a candidate starts at a random time in a window, when its own grantor is free.
+//!
+//! # Example
+//!
+//! ```
+//! use tenure_proto::quorum::Quorums;
+//! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound};
+//! use tenure_proto::time::{Clockwork, Drift, LocalSpan, Span};
+//! use tenure_proto::{boot, Boot, Chooser, Context, Effect, Elects, GroupId, Input, LocalTime, NodeId, Protocol, Ticket};
+//!
+//! struct First;
+//! impl Chooser for First {
+//!     fn choose(&mut self, _bound: u32) -> u32 { 0 }
+//! }
+//!
+//! // One process that is its own quorum: it asks itself, grants, and leads.
+//! let me = NodeId(0);
+//! let config = Settings {
+//!     quorums: Quorums::majority(vec![me])?,
+//!     clocks: Clockwork { drift: Drift::from_ppm(1000).unwrap(), tick: LocalSpan::from_nanos(1) },
+//!     lease: Span::from_millis(1000),
+//!     longest_lease: Span::from_millis(2000),
+//!     window: Span::from_millis(10),
+//!     retry: Span::from_millis(5),
+//!     block: 256,
+//!     rules: Sound,
+//! }
+//! .validate()?;
+//! let store = boot::Store::Founded(Vec::new());
+//! let boot = Boot::judge(store, None, boot::BootId { boot: 1, clock_offset: 0 });
+//!
+//! let (mut chance, mut ticket, mut effects) = (First, Ticket(0), Vec::new());
+//! let now = LocalTime::from_nanos(5_000_000);
+//! let mut node = Nerio::start(&config, me, boot, &mut Context::new(now, &mut chance, &mut ticket, &mut effects));
+//! let mut inputs = vec![Input::Command(Command::Campaign(GroupId(7))), Input::Deadline];
+//! while !inputs.is_empty() {
+//!     node.handle(inputs.remove(0), &mut Context::new(now, &mut chance, &mut ticket, &mut effects));
+//!     for effect in effects.drain(..) {
+//!         if let Effect::Send { message, .. } = effect {
+//!             inputs.push(Input::Message { from: me, received: now, message }); // after any record is durable
+//!         }
+//!     }
+//! }
+//! let until = node.leadership(GroupId(7), now).expect("nobody else could refuse");
+//! assert_eq!(until.as_nanos(), 5_000_000 + 999_000_000); // (1-ρ)δ after the start
+//! assert_eq!(node.leadership(GroupId(7), until), None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod candidate;
+mod config;
+mod grantor;
+mod message;
+mod rules;
+mod term;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use config::{Config, ConfigError, Settings};
+pub use grantor::Grant;
+pub use message::{
+    Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal, Term,
+};
+pub use rules::{Rules, Sound};
+
+use crate::time::{LocalSpan, StampClock};
+use crate::timers::Agenda;
+use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
+use candidate::{Around, Candidate};
+use grantor::{Grantor, remembered_grants};
+use term::Ceiling;
+
+/// A process of a strong cluster: grantor, candidate, or both, for any number of groups.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Nerio<R: Rules = Sound> {
+    process: Process<R>,
+    groups: BTreeMap<GroupId, Group>,
+    agenda: Agenda<GroupId>,
+}
+
+/// What belongs to the process rather than to a group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Process<R: Rules> {
+    config: Config<R>,
+    /// This life.
+    holder: Holder,
+    /// Where this node stands among the grantors, if it is one.
+    position: Option<usize>,
+    clock: StampClock,
+    /// The clock went back and has not caught up yet.
+    clock_is_behind: bool,
+    /// Runs begun in this life.
+    seq: u64,
+    /// Until when this grantor waits out what it may have forgotten.
+    silent_until: LocalTime,
+    /// The disk was lost: promises may stand that nobody here knows of.
+    mute: bool,
+    /// The largest term of a group of which nothing is in memory.
+    largest_term: Term,
+    ceiling: Ceiling,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Group {
+    grantor: Grantor,
+    candidate: Candidate,
+}
+
+impl Group {
+    fn new(largest_term: Term, remembered: Option<Grant>) -> Self {
+        Self { grantor: Grantor::new(largest_term, remembered), candidate: Candidate::default() }
+    }
+}
+
+impl<R: Rules> Process<R> {
+    fn is_silent(&self, now: LocalTime) -> bool {
+        now < self.silent_until
+    }
+
+    fn next_instance(&mut self) -> InstanceId {
+        self.seq += 1;
+        InstanceId { holder: self.holder, seq: self.seq }
+    }
+
+    /// Decides between silence and memory, and says so.
+    fn recall(&mut self, kind: &BootKind<Cell>, cx: &mut Context<'_, Nerio<R>>) {
+        let settings = self.config.settings();
+        match kind {
+            BootKind::Founding => {}
+            BootKind::SameBoot { remembered } => {
+                let silences = remembered.iter().filter_map(|cell| match cell {
+                    Cell::Silence(until) => Some(*until),
+                    Cell::Ceiling(_) | Cell::Grant(..) => None,
+                });
+                self.silent_until = silences.max().unwrap_or(LocalTime::ZERO);
+            }
+            BootKind::Rebooted => {
+                self.silent_until =
+                    settings.rules.silence_end(settings.clocks, cx.now(), settings.longest_lease);
+            }
+            BootKind::Amnesia => {
+                self.mute = true;
+                cx.publish(Event::Mute);
+            }
+        }
+        if self.is_silent(cx.now()) {
+            cx.remember(Cell::Silence(self.silent_until));
+            cx.publish(Event::Silent { until: self.silent_until });
+        }
+    }
+}
+
+/// A group, as nobody has seen it before if need be.
+fn entry<'a, R: Rules>(
+    groups: &'a mut BTreeMap<GroupId, Group>,
+    process: &Process<R>,
+    id: GroupId,
+) -> &'a mut Group {
+    groups.entry(id).or_insert_with(|| Group::new(process.largest_term, None))
+}
+
+impl<R: Rules> Nerio<R> {
+    /// The grant that this process has given for a group, whether or not it still binds.
+    pub fn grant(&self, group: GroupId) -> Option<&Grant> {
+        self.groups.get(&group)?.grantor.grant.as_ref()
+    }
+
+    /// Whether the disk was lost, so that this process takes no part.
+    pub fn is_mute(&self) -> bool {
+        self.process.mute
+    }
+
+    /// Lets `step` work on one group, then notes when that group wants to be woken.
+    fn with_group<'c>(
+        &mut self,
+        id: GroupId,
+        cx: &mut Context<'c, Self>,
+        step: impl FnOnce(&mut Candidate, &mut Around<'_, 'c, R>),
+    ) {
+        let group = entry(&mut self.groups, &self.process, id);
+        let before = group.candidate.next_deadline();
+        let mut around = Around { group: id, own: &group.grantor, process: &mut self.process, cx };
+        step(&mut group.candidate, &mut around);
+        self.agenda.update(id, before, group.candidate.next_deadline());
+    }
+
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
+        match message {
+            Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
+            Message::Request(_) => {} // Nobody may ask in another's name.
+            Message::Ok { group, id, .. } => {
+                self.with_group(group, cx, |candidate, around| candidate.on_ok(from, id, around));
+            }
+            Message::Nack { group, id, refusal, max_term } => self.with_group(group, cx, |candidate, around| {
+                candidate.on_nack(from, id, refusal, max_term, around);
+            }),
+        }
+    }
+
+    fn on_request(&mut self, request: GrantRequest, cx: &mut Context<'_, Self>) {
+        let group = entry(&mut self.groups, &self.process, request.group);
+        group.grantor.on_request(request, &mut self.process, cx);
+    }
+
+    fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
+        match command {
+            Command::Campaign(group) => self.with_group(group, cx, |candidate, around| candidate.campaign(around)),
+            Command::Retire(group) => self.with_group(group, cx, |candidate, _| candidate.retire()),
+            Command::Attempt { group, lease } => {
+                self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, cx: &mut Context<'_, Self>) {
+        while let Some(group) = self.agenda.due(cx.now()) {
+            self.with_group(group, cx, |candidate, around| candidate.on_deadline(around));
+        }
+    }
+
+    /// A clock that went back breaks (15): what it measured cannot be trusted. Nobody leads by it, nothing is granted
+    /// by it, until it has caught up; grants given before then only last longer, which is safe.
+    fn on_clock_went_back(&mut self, by: LocalSpan, cx: &mut Context<'_, Self>) {
+        if std::mem::replace(&mut self.process.clock_is_behind, true) {
+            return; // Said already.
+        }
+        cx.publish(Event::ClockWentBack { by });
+        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        for group in groups {
+            self.with_group(group, cx, |candidate, around| candidate.distrust_clock(around));
+        }
+    }
+}
+
+impl<R: Rules> Protocol for Nerio<R> {
+    type Config = Config<R>;
+    type Command = Command;
+    type Message = Message;
+    type Record = Cell;
+    type Event = Event;
+
+    fn start(config: &Config<R>, me: NodeId, boot: Boot<Cell>, cx: &mut Context<'_, Self>) -> Self {
+        let settings = config.settings();
+        let ceilings = boot.durable.iter().filter_map(|cell| match cell {
+            Cell::Ceiling(term) => Some(*term),
+            Cell::Grant(..) | Cell::Silence(_) => None,
+        });
+        let durable = ceilings.max().unwrap_or_default();
+        let mut process = Process {
+            config: config.clone(),
+            holder: Holder { node: me, incarnation: boot.incarnation },
+            position: settings.quorums.position(me),
+            clock: StampClock::new(boot.incarnation, cx.now()),
+            clock_is_behind: false,
+            seq: 0,
+            silent_until: LocalTime::ZERO,
+            mute: false,
+            largest_term: settings.rules.largest_term_known(durable),
+            ceiling: Ceiling::start(durable, settings.block, cx),
+        };
+        process.recall(&boot.kind, cx);
+        let remembered = match &boot.kind {
+            BootKind::SameBoot { remembered } => remembered.as_slice(),
+            BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => &[],
+        };
+        let groups = remembered_grants(remembered)
+            .map(|(group, grant)| (group, Group::new(process.largest_term, Some(grant))))
+            .collect();
+        Self { process, groups, agenda: Agenda::default() }
+    }
+
+    fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>) {
+        if self.process.mute {
+            return;
+        }
+        match self.process.clock.observe(cx.now()) {
+            Ok(()) => self.process.clock_is_behind = false,
+            Err(by) => return self.on_clock_went_back(by, cx),
+        }
+        match input {
+            Input::Message { from, message, .. } => self.on_message(from, message, cx),
+            Input::Command(command) => self.on_command(command, cx),
+            Input::Deadline => self.on_deadline(cx),
+        }
+    }
+
+    fn next_deadline(&self) -> Option<LocalTime> {
+        if self.process.mute {
+            return None;
+        }
+        // A clock that went back is not asked for anything until it has caught up.
+        self.agenda.next().map(|at| at.max(self.process.clock.latest()))
+    }
+}
+
+impl<R: Rules> Elects for Nerio<R> {
+    fn leadership(&self, group: GroupId, now: LocalTime) -> Option<LocalTime> {
+        self.groups.get(&group)?.candidate.leads_until(now)
+    }
+}

@@ -1,0 +1,89 @@
+//! The rules that keep two leaders apart, one function each, with the equation that needs it.
+//!
+//! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them as they stand here
+//! and is what every running node is made of. The laboratory has types of its own that break one rule at a time, to
+//! prove that the properties notice; no other crate can see them.
+
+use crate::quorum::NodeSet;
+use crate::time::{Clockwork, Span};
+use crate::{Data, LocalTime, Ticket};
+
+use super::{Grant, GrantRequest, Holder, InstanceId, Term};
+
+/// The safety rules of OQwBD.
+pub trait Rules: Data {
+    /// `E := Start + (1-ρ)·δ` (step 8), from the *start* of the run: the grants may be as old as that (19).
+    fn lease_end(&self, clocks: Clockwork, start: LocalTime, _completed: LocalTime, lease: Span) -> LocalTime {
+        clocks.lease_end(start, lease)
+    }
+
+    /// `F := T + (1+ρ)·δ` (step 6.1), from a reading taken *after* the request arrived.
+    fn grant_end(&self, clocks: Clockwork, granted: LocalTime, lease: Span) -> LocalTime {
+        clocks.grant_end(granted, lease)
+    }
+
+    /// `F := max(F, …)` (16): a shorter request of the same holder must not shorten what it was promised.
+    fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
+        promised.max(asked)
+    }
+
+    /// Step 5: a grant to somebody else stands until its F.
+    fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
+        grant.is_none_or(|grant| grant.holder == asking || now >= grant.until)
+    }
+
+    /// Whom a candidate counts before anybody answered. Nobody, itself included: its own grantor answers under the
+    /// same rule as all others, or (14) fails (erratum E11).
+    fn counted_unasked(&self, _me: Option<usize>) -> NodeSet {
+        NodeSet::EMPTY
+    }
+
+    /// Whether an answer is for the current run. Answers to an aborted run, or to one of an earlier life, were given
+    /// before this run's start (19, erratum E23).
+    fn answers(&self, current: InstanceId, answered: InstanceId) -> bool {
+        current == answered
+    }
+
+    /// Step 8: a run completes only while its lease is not yet over.
+    fn still_worth(&self, now: LocalTime, end: LocalTime) -> bool {
+        now < end
+    }
+
+    /// Rule U: a renewal extends a term only if that never lapsed; otherwise somebody may have led in between.
+    fn term_unbroken(&self, now: LocalTime, until: LocalTime) -> bool {
+        now < until
+    }
+
+    /// A grantor promises nothing longer than δ_max: the silence after a restart waits out just that (erratum E22).
+    fn accepts_length(&self, lease: Span, longest: Span) -> bool {
+        lease <= longest
+    }
+
+    /// The silence of a grantor that lost its memory: `(1+ρ)·δ_max` on any legal clock lasts at least δ_max.
+    fn silence_end(&self, clocks: Clockwork, start: LocalTime, longest: Span) -> LocalTime {
+        clocks.silence_end(start, longest)
+    }
+
+    /// An acquisition needs a term above every term that this grantor has granted; only the very same request may come
+    /// twice. Renewals are not tested (erratum E25): a failed candidate's higher term must not depose a leader.
+    fn term_is_fresh(&self, request: &GrantRequest, max_term: Term, grant: Option<&Grant>) -> bool {
+        let again = grant.is_some_and(|grant| grant.newest == request.id && grant.term == request.term);
+        request.term > max_term || again
+    }
+
+    /// No Ok to an acquisition leaves before a ceiling that covers its term is durable.
+    fn ok_waits_for(&self, ceiling: Option<Ticket>) -> Option<Ticket> {
+        ceiling
+    }
+
+    /// After a restart every group's largest term is the durable ceiling: it is at least every term ever granted.
+    fn largest_term_known(&self, ceiling: Term) -> Term {
+        ceiling
+    }
+}
+
+/// The rules as they stand: what runs outside the laboratory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sound;
+
+impl Rules for Sound {}
