@@ -36,6 +36,8 @@ enum Pending {
     Thaw(NodeId),
     Disaster(usize),
     Heal,
+    /// The last message of the storm has arrived: from here on liveness is owed.
+    Owe,
 }
 
 /// An entry of the queue: the earliest first, and of those the one entered first.
@@ -111,7 +113,7 @@ pub fn simulate<S: Subject>(
     watch: Watch,
 ) -> Result<Simulated<Command<S>>, String> {
     let plan = Plan::draw(subject, setup, seed)?;
-    let (cast, heals, ends) = (plan.cast.clone(), plan.heals, plan.ends);
+    let (cast, owes, ends) = (plan.cast.clone(), plan.owes, plan.ends);
     let mut outcome = Simulation::new(subject, plan, seed, watch)?.run();
     let lines = outcome.record.as_mut().map(|record| std::mem::take(&mut record.lines));
     let script = lines.map(|lines| Script {
@@ -123,7 +125,7 @@ pub fn simulate<S: Subject>(
         constants: cast.constants.clone(),
         clocks: cast.clocks.clone(),
         expect: outcome.violation.as_ref().map_or(Expect::Holds, |v| Expect::Broken(v.property.to_owned())),
-        heals: Some(heals),
+        heals: Some(owes),
         ends: if outcome.violation.is_some() { outcome.time } else { ends },
         lines,
     });
@@ -175,6 +177,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             self.enter(self.plan.disasters[i].0, Pending::Disaster(i));
         }
         self.enter(self.plan.heals, Pending::Heal);
+        self.enter(self.plan.owes, Pending::Owe);
     }
 
     fn count_clocks(&mut self) {
@@ -222,6 +225,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Pending::Thaw(node) => self.thaw(at, node),
             Pending::Disaster(i) => self.strike(at, i),
             Pending::Heal => self.heal(at),
+            Pending::Owe => self.stage.healed(),
         }
     }
 
@@ -427,6 +431,5 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 self.enter(at, Pending::Opening(node));
             }
         }
-        self.stage.healed();
     }
 }

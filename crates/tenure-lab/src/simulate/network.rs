@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::world::{RealTime, clock::MILLI};
 
 /// The most that a message is held up, in nanoseconds.
-const LONGEST_DELAY: u64 = 700 * MILLI;
+pub(super) const LONGEST_DELAY: u64 = 700 * MILLI;
 
 /// How long messages take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

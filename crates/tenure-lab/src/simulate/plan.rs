@@ -4,7 +4,7 @@ use tenure_proto::NodeId;
 use tenure_proto::quorum::Quorums;
 
 use super::faults::{Fault, Faults};
-use super::network::{Links, Shape};
+use super::network::{LONGEST_DELAY, Links, Shape};
 use crate::random::Random;
 use crate::stage::Cast;
 use crate::subject::{Constants, Subject};
@@ -58,7 +58,10 @@ pub(super) struct Plan {
     /// How late a process may be woken, in nanoseconds.
     pub(super) latest_wake: u64,
     pub(super) disasters: Vec<(RealTime, Disaster)>,
+    /// When the faults end.
     pub(super) heals: RealTime,
+    /// When the last message of the storm has arrived.
+    pub(super) owes: RealTime,
     pub(super) ends: RealTime,
 }
 
@@ -73,8 +76,9 @@ impl Plan {
         let mut random = Random::stream(seed, "plan");
         let longest = constants.get("longest-lease");
         let chaos = if setup.faults == Faults::NONE { 0 } else { longest * random.between(8, 24) };
-        let calm = setup.horizon.map_or(longest * 20, |horizon| horizon.0.saturating_sub(chaos));
-        let (heals, ends) = (RealTime(chaos), RealTime(chaos.saturating_add(calm)));
+        let heals = RealTime(chaos);
+        let owes = if chaos == 0 { heals } else { heals.after(LONGEST_DELAY) };
+        let ends = setup.horizon.unwrap_or_else(|| owes.after(longest * 20));
         let clocks = draw_clocks(setup, &constants, ends, &mut Random::stream(seed, "clocks"));
         let links = Links::draw(setup, constants.get("retry"), &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
@@ -85,6 +89,7 @@ impl Plan {
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
             disasters: draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters")),
             heals,
+            owes,
             ends,
         })
     }

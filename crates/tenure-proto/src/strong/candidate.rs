@@ -48,8 +48,7 @@ struct Run {
     start: LocalTime,
     oks: NodeSet,
     nacks: NodeSet,
-    /// Whether some nack said that the term is too small, and whether all did.
-    some_stale: bool,
+    /// Whether every nack said that the term is too small.
     all_stale: bool,
 }
 
@@ -205,7 +204,6 @@ impl Candidate {
             start: now,
             oks: settings.rules.counted_unasked(around.process.position),
             nacks: NodeSet::EMPTY,
-            some_stale: false,
             all_stale: true,
         });
         self.timers.set(Timer::Fail, settings.rules.lease_end(settings.clocks, now, now, lease));
@@ -217,13 +215,13 @@ impl Candidate {
         }
     }
 
-    /// Asks the silent members again, for the same run. One that cannot win because a term is too small and too few
-    /// answer is given up (epochs erratum A8).
+    /// Asks the silent members again, for the same run. Once somebody refused, a member silent for a round trip counts
+    /// as refusing too: with dead members a few refusals decide, and to wait for the dead would block the living.
     fn retry<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some(run) = &self.run else { return };
         let quorums = &around.process.config.settings().quorums;
         let silent = quorums.everyone().difference(run.oks).difference(run.nacks);
-        if run.some_stale && quorums.is_blocking(run.nacks.union(silent)) {
+        if !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent)) {
             return self.fail(Failure::Blocked, around);
         }
         for member in quorums.names(silent) {
@@ -269,7 +267,6 @@ impl Candidate {
             let longest = around.process.config.settings().longest_lease.nominal().times(2);
             self.busy_until = self.busy_until.max(around.cx.now().after(remaining.min(longest)));
         }
-        run.some_stale |= refusal == Refusal::StaleTerm;
         run.all_stale &= refusal == Refusal::StaleTerm;
         if quorums.is_blocking(run.nacks) {
             self.fail(Failure::Blocked, around);
