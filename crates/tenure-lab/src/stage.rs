@@ -28,12 +28,16 @@ pub struct Cast {
 }
 
 /// What is done besides running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watch {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch<'a> {
     /// Judge properties.
     pub properties: bool,
     /// Write everything down.
     pub record: bool,
+    /// Look for a violation of this property alone.
+    pub only: Option<&'a str>,
+    /// Go on after a violation, to see what else follows from it.
+    pub go_on: bool,
 }
 
 /// A run in progress.
@@ -48,6 +52,7 @@ pub struct Stage<'s, S: Subject> {
     pub messages: Counts,
     /// How many actions were carried out.
     pub events: u64,
+    watch: Watch<'s>,
     judge: Option<S::Judge>,
     recorder: Option<Recorder<S>>,
 }
@@ -55,8 +60,10 @@ pub struct Stage<'s, S: Subject> {
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome<C> {
-    /// The first property that was broken.
+    /// The first violation, of those that were looked for.
     pub violation: Option<Violation>,
+    /// The first violation of each property.
+    pub violations: Vec<Violation>,
     /// What became of each property.
     pub properties: Vec<(Property, Status)>,
     /// Who led at the end.
@@ -74,8 +81,15 @@ pub struct Outcome<C> {
 }
 
 impl<'s, S: Subject> Stage<'s, S> {
-    /// Sets the stage. An error says which constant to change.
-    pub fn new(subject: &'s S, cast: &Cast, watch: Watch, chooser: &mut dyn Chooser) -> Result<Self, String> {
+    /// Sets the stage. An error says which constant to change. Messages are kept after their delivery if a record or
+    /// a script (`by_name`) must be able to name them.
+    pub fn new(
+        subject: &'s S,
+        cast: &Cast,
+        watch: Watch<'s>,
+        by_name: bool,
+        chooser: &mut dyn Chooser,
+    ) -> Result<Self, String> {
         let config = subject.config(&cast.quorums, &cast.constants)?;
         let foundation = Foundation {
             config,
@@ -83,14 +97,14 @@ impl<'s, S: Subject> Stage<'s, S> {
             tick: tenure_proto::time::LocalSpan::from_nanos(cast.constants.get("tick")),
             founding: Vec::new(),
             flaws: subject.flaws(),
-            keeps_flights: watch.record,
+            keeps_flights: watch.record || by_name,
         };
         let world = World::new(foundation, chooser);
         let recorder = watch.record.then(|| Recorder::new(&world));
         let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
         let (mut counts, messages) = (Counts::default(), Counts::default());
         counts.expect(S::count_kinds());
-        Ok(Self { subject, world, counts, messages, events: 0, judge, recorder })
+        Ok(Self { subject, world, counts, messages, events: 0, watch, judge, recorder })
     }
 
     /// Carries out one action, judges it, counts it, writes it down. Says whether it was possible.
@@ -160,27 +174,36 @@ impl<'s, S: Subject> Stage<'s, S> {
         }
     }
 
-    /// The first property that was broken.
+    /// The first violation, of those that are looked for.
     pub fn violation(&self) -> Option<&Violation> {
-        self.judge.as_ref().and_then(Judge::violation)
+        let wanted = |violation: &&Violation| self.watch.only.is_none_or(|only| only == violation.property);
+        self.judge.as_ref()?.violations().iter().find(wanted)
+    }
+
+    /// Whether a violation has ended the run.
+    pub fn is_over(&self) -> bool {
+        !self.watch.go_on && self.violation().is_some()
     }
 
     /// Lets the remaining time pass and closes the run.
     pub fn end(mut self, at: RealTime) -> Outcome<Command<S>> {
         let at = at.max(self.world.now);
         if let Some(judge) = &mut self.judge {
-            if judge.violation().is_none() {
+            let over = judge.violations().iter().any(|v| self.watch.only.is_none_or(|only| only == v.property));
+            if self.watch.go_on || !over {
                 judge.pass(&self.world, at);
+                self.world.now = at;
+                judge.end(&self.world);
             }
-            self.world.now = at;
-            judge.end(&self.world);
         }
         let violation = self.violation().cloned();
+        let violations = self.judge.as_ref().map(|judge| judge.violations().to_vec()).unwrap_or_default();
         Outcome {
             properties: self.judge.as_ref().map(Judge::report).unwrap_or_default(),
             leader: self.judge.as_ref().and_then(Judge::leader),
             record: self.recorder.map(|recorder| recorder.finish(&self.world, at, violation.as_ref())),
             violation,
+            violations,
             messages: self.messages,
             counts: self.counts,
             time: at,

@@ -14,7 +14,7 @@ use crate::subject::Subject;
 pub struct Swept {
     /// How many seeds were run.
     pub schedules: u64,
-    /// The seeds that broke a property, in order.
+    /// The seeds that broke a property, in order, with what they broke.
     pub violations: Vec<(u64, Violation)>,
     /// What happened in all runs together.
     pub counts: Counts,
@@ -55,7 +55,7 @@ impl Swept {
 
 /// Which seeds, and when to stop.
 #[derive(Clone, Copy, Debug)]
-pub struct Range {
+pub struct Range<'a> {
     /// The first seed.
     pub first: u64,
     /// How many.
@@ -64,6 +64,8 @@ pub struct Range {
     pub stop_at_first: bool,
     /// On how many cores.
     pub threads: usize,
+    /// Which violations count, and whether a run goes on after one.
+    pub watch: Watch<'a>,
 }
 
 /// Seeds that one thread takes at a time.
@@ -73,7 +75,7 @@ const CHUNK: u64 = 16;
 pub fn sweep<S: Subject + Sync>(
     subject: &S,
     setup: &Setup,
-    range: Range,
+    range: Range<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Swept, String> {
     let next = AtomicU64::new(0);
@@ -120,14 +122,13 @@ fn merge_chunks(chunks: Vec<(u64, Swept)>, stop_at_first: bool) -> Swept {
 fn sweep_chunk<S: Subject>(
     subject: &S,
     setup: &Setup,
-    range: Range,
+    range: Range<'_>,
     seeds: std::ops::Range<u64>,
 ) -> Result<Swept, String> {
-    let watch = Watch { properties: true, record: false };
     let mut swept = Swept::default();
     for seed in seeds {
         let seed = range.first.wrapping_add(seed);
-        let outcome = simulate(subject, setup, seed, watch)?.outcome;
+        let outcome = simulate(subject, setup, seed, range.watch)?.outcome;
         swept.schedules += 1;
         swept.counts.merge(&outcome.counts);
         swept.messages.merge(&outcome.messages);
@@ -137,11 +138,11 @@ fn sweep_chunk<S: Subject>(
             counts[status as usize] = 1;
             swept.tally(property, counts);
         }
-        if let Some(violation) = outcome.violation {
-            swept.violations.push((seed, violation));
-            if range.stop_at_first {
-                break;
-            }
+        let found = outcome.violation.is_some();
+        let violations = if range.watch.go_on { outcome.violations } else { outcome.violation.into_iter().collect() };
+        swept.violations.extend(violations.into_iter().map(|violation| (seed, violation)));
+        if found && range.stop_at_first {
+            break;
         }
     }
     Ok(swept)

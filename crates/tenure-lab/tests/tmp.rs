@@ -2,7 +2,7 @@ use tenure_lab::{simulate::*, subject::strong::Strong, sweep::*};
 #[test]
 fn t() {
     let setup = Setup { nodes: 5, quorums: "majority".into(), faults: Faults::all(), sets: vec![], horizon: None };
-    let range = Range { first: 0, seeds: std::env::var("N").unwrap().parse().unwrap(), stop_at_first: false, threads: 2 };
+    let range = Range { first: 0, seeds: std::env::var("N").unwrap().parse().unwrap(), stop_at_first: false, threads: 2, watch: tenure_lab::stage::Watch{properties:true,..Default::default()} };
     let start = std::time::Instant::now();
     let swept = sweep(&Strong::sound(), &setup, range, &|_| ()).unwrap();
     println!("{:?} {} events", start.elapsed(), swept.events);

@@ -102,8 +102,8 @@ pub trait Judge<P: Protocol> {
     fn healed(&mut self, world: &World<P>);
     /// The run is over.
     fn end(&mut self, world: &World<P>);
-    /// The first property that was broken.
-    fn violation(&self) -> Option<&Violation>;
+    /// The properties that were broken, each with the first time, in order.
+    fn violations(&self) -> &[Violation];
     /// Who leads now, of the first group.
     fn leader(&self) -> Option<NodeId>;
     /// Every property with what became of it.

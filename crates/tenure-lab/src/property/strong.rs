@@ -51,12 +51,22 @@ pub const INSTANCES: Property =
 pub const STAMPS: Property =
     property("stamps-rise", Kind::Always, "the stamps of a grantor rise, over restarts and reboots too");
 
+/// Step 8.
+pub const IN_TIME: Property =
+    property("elected-in-time", Kind::Always, "a run completes only while the lease that it asked for lasts (step 8)");
+/// Rule U.
+pub const UNBROKEN: Property = property(
+    "terms-unbroken",
+    Kind::Always,
+    "a renewal completes only while the leadership that it extends has not lapsed (rule U)",
+);
+
 const MOVES: Property =
     property("leadership-moves", Kind::Sometimes, "another process leads than before (beside leader-uniqueness)");
 const LAPSES: Property =
-    property("lease-runs-out", Kind::Sometimes, "a lease is judged at its last instant (beside quorum-behind-leader)");
+    property("lease-runs-out", Kind::Sometimes, "a lease is judged at its last instant (beside quorum-behind-leader and elected-in-time)");
 const RENEWS: Property =
-    property("tenure-renewed", Kind::Sometimes, "a renewal completes (beside lease-inside-grants)");
+    property("tenure-renewed", Kind::Sometimes, "a renewal completes (beside lease-inside-grants and terms-unbroken)");
 const REFUSES: Property = property(
     "grant-refused",
     Kind::Sometimes,
@@ -82,9 +92,9 @@ pub const STABLE: Property = property(
     "from then on it is the same process in the same term, without a gap (4)",
 );
 
-const ALL: [Property; 16] = [
-    UNIQUENESS, SUPPORT, INSIDE, KEPT, TERMS, INSTANCES, STAMPS, MOVES, LAPSES, RENEWS, REFUSES, PASSES, SECOND_TERM,
-    SECOND_LIFE, ELECTED, STABLE,
+const ALL: [Property; 18] = [
+    UNIQUENESS, SUPPORT, INSIDE, KEPT, TERMS, UNBROKEN, IN_TIME, INSTANCES, STAMPS, MOVES, LAPSES, RENEWS, REFUSES,
+    PASSES, SECOND_TERM, SECOND_LIFE, ELECTED, STABLE,
 ];
 
 /// What a grantor has promised, as the world remembers it.
@@ -117,7 +127,8 @@ pub struct StrongJudge {
     last_instance: BTreeMap<NodeId, InstanceId>,
     last_stamp: BTreeMap<NodeId, Stamp>,
     seen: Vec<&'static str>,
-    violation: Option<Violation>,
+    /// The first violation of each property.
+    violations: Vec<Violation>,
     /// When liveness is judged: a leader must be there from then on.
     settled: Option<RealTime>,
     /// Who led then.
@@ -138,7 +149,7 @@ impl StrongJudge {
             last_instance: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             seen: Vec::new(),
-            violation: None,
+            violations: Vec::new(),
             settled: None,
             settled_on: None,
             groups,
@@ -153,8 +164,8 @@ impl StrongJudge {
     }
 
     fn break_at(&mut self, property: Property, at: RealTime, text: impl FnOnce() -> String) {
-        if self.violation.is_none() {
-            self.violation = Some(Violation { property: property.name, at, text: text() });
+        if self.violations.iter().all(|known| known.property != property.name) {
+            self.violations.push(Violation { property: property.name, at, text: text() });
         }
     }
 
@@ -242,12 +253,17 @@ impl StrongJudge {
                 )
             });
         }
+        let extends = |old: &Belief| (old.group, old.holder, old.term) == (belief.group, belief.holder, belief.term);
+        let extended = self.beliefs.iter().any(extends);
         self.beliefs.retain(|b| b.group != belief.group || b.holder.node != node);
         self.beliefs.push(belief);
         self.judge_support(belief, now);
         match run {
             Run::Acquire => self.judge_term(now, belief),
-            Run::Renew => self.see(RENEWS),
+            Run::Renew if extended => self.see(RENEWS),
+            Run::Renew => self.break_at(UNBROKEN, now, || {
+                format!("{node} leads {} on in term {}, which had lapsed", belief.group, belief.term)
+            }),
         }
     }
 
@@ -299,7 +315,11 @@ impl StrongJudge {
             Event::Leads { group, id, kind, term, quorum, .. } => {
                 let host = world.host(node);
                 // The machine itself is asked, by the clock it would ask: an event is not authority.
-                let Some(lease) = host.process.as_ref().and_then(|p| p.leadership(*group, now)) else { return };
+                let Some(lease) = host.process.as_ref().and_then(|p| p.leadership(*group, now)) else {
+                    return self.break_at(IN_TIME, world.now, || {
+                        format!("{node} completed term {term} of {group} when its lease was over")
+                    });
+                };
                 let until = host.reading_reaches(lease);
                 let belief = Belief { group: *group, holder: id.holder, term: *term, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
@@ -378,8 +398,8 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         self.judge_liveness(world.now);
     }
 
-    fn violation(&self) -> Option<&Violation> {
-        self.violation.as_ref()
+    fn violations(&self) -> &[Violation] {
+        &self.violations
     }
 
     fn leader(&self) -> Option<NodeId> {
@@ -387,9 +407,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn report(&self) -> Vec<(Property, Status)> {
-        let broken = self.violation.as_ref().map(|violation| violation.property);
+        let broken = |property: &Property| self.violations.iter().any(|known| known.property == property.name);
         let status = |property: &Property| match property.kind {
-            _ if broken == Some(property.name) => Status::Broken,
+            _ if broken(property) => Status::Broken,
             Kind::Always => Status::Holds,
             Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
             Kind::Sometimes => Status::Unseen,

@@ -24,7 +24,7 @@ pub struct Replayed<C> {
 pub fn replay<S: Subject>(
     subject: &S,
     script: &Script<Command<S>>,
-    record: bool,
+    watch: Watch<'_>,
 ) -> Result<Replayed<Command<S>>, String> {
     let members: Vec<NodeId> = (0..script.clocks.len()).map(node_id).collect();
     let cast = Cast {
@@ -32,8 +32,7 @@ pub fn replay<S: Subject>(
         constants: script.constants.clone(),
         clocks: script.clocks.clone(),
     };
-    let watch = Watch { properties: true, record };
-    let mut stage = Stage::new(subject, &cast, watch, &mut Scripted::new(&[]))?;
+    let mut stage = Stage::new(subject, &cast, watch, true, &mut Scripted::new(&[]))?;
     let mut skipped = Vec::new();
     let mut used = script.lines.len();
     let mut heals = script.heals;
@@ -47,11 +46,11 @@ pub fn replay<S: Subject>(
         if !done {
             skipped.push(i);
         }
-        if stage.violation().is_some() {
+        if stage.is_over() {
             used = i + 1;
             break;
         }
     }
-    let end = stage.violation().map_or(script.ends, |violation| violation.at);
+    let end = if stage.is_over() { stage.world.now } else { script.ends };
     Ok(Replayed { outcome: stage.end(end), skipped, used })
 }

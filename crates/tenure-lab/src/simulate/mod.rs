@@ -110,7 +110,7 @@ pub fn simulate<S: Subject>(
     subject: &S,
     setup: &Setup,
     seed: u64,
-    watch: Watch,
+    watch: Watch<'_>,
 ) -> Result<Simulated<Command<S>>, String> {
     let plan = Plan::draw(subject, setup, seed)?;
     let (cast, owes, ends) = (plan.cast.clone(), plan.owes, plan.ends);
@@ -126,16 +126,16 @@ pub fn simulate<S: Subject>(
         clocks: cast.clocks.clone(),
         expect: outcome.violation.as_ref().map_or(Expect::Holds, |v| Expect::Broken(v.property.to_owned())),
         heals: Some(owes),
-        ends: if outcome.violation.is_some() { outcome.time } else { ends },
+        ends: if outcome.violation.is_some() && !watch.go_on { outcome.time } else { ends },
         lines,
     });
     Ok(Simulated { outcome, script, clocks: cast.clocks, drift_ppm: cast.constants.get("drift") })
 }
 
 impl<'s, S: Subject> Simulation<'s, S> {
-    fn new(subject: &'s S, plan: Plan, seed: u64, watch: Watch) -> Result<Self, String> {
+    fn new(subject: &'s S, plan: Plan, seed: u64, watch: Watch<'s>) -> Result<Self, String> {
         let mut choices = Random::stream(seed, "choices");
-        let stage = Stage::new(subject, &plan.cast, watch, &mut choices)?;
+        let stage = Stage::new(subject, &plan.cast, watch, false, &mut choices)?;
         let nodes = stage.world.hosts.len();
         let mut simulation = Self {
             stage,
@@ -202,14 +202,11 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 break;
             }
             self.happen(entry);
-            if self.stage.violation().is_some() {
+            if self.stage.is_over() {
                 break;
             }
         }
-        let ends = match self.stage.violation() {
-            Some(violation) => violation.at.max(self.stage.world.now),
-            None => self.plan.ends,
-        };
+        let ends = if self.stage.is_over() { self.stage.world.now } else { self.plan.ends };
         self.stage.end(ends)
     }
 

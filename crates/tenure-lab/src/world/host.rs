@@ -168,7 +168,7 @@ impl<P: Protocol> Host<P> {
         let mut wrote = false;
         while self.disk.queue.front().is_some_and(|(_, _, at)| *at <= given) {
             let Some((ticket, record, _)) = self.disk.queue.pop_front() else { break };
-            if let Store::Used(_, records) = &mut self.disk.store {
+            if let (Store::Used(_, records), false) = (&mut self.disk.store, self.flaws.disk_forgets) {
                 overwrite(records, record);
             }
             self.disk.durable = ticket;

@@ -133,6 +133,8 @@ pub struct Flaws {
     pub missing_is_fresh: bool,
     /// Every life has the same incarnation.
     pub same_incarnation: bool,
+    /// The disk says that a record is written, and forgets it.
+    pub disk_forgets: bool,
 }
 
 /// Everything there is.

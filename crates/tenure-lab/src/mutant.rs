@@ -1,0 +1,211 @@
+//! Mutants: known-wrong variants, each breaking one rule, to prove that the properties notice.
+//!
+//! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or a driver with
+//! [`Flaws`]. The daemon is made with [`Sound`](tenure_proto::strong::Sound) rules and cannot name these.
+
+use tenure_proto::quorum::NodeSet;
+use tenure_proto::strong::{Grant, GrantRequest, Holder, InstanceId, Rules, Term};
+use tenure_proto::time::{Clockwork, Span};
+use tenure_proto::{LocalTime, Ticket};
+
+use crate::subject::strong::Strong;
+use crate::world::Flaws;
+
+/// Which rule of the strong machine is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Broken {
+    /// None: the flaw is in the driver.
+    Nothing,
+    /// E counts on 1+ρ and F honours 1-ρ.
+    SwapRho,
+    /// E is counted from the completion of the run, not from its start.
+    EFromCompletion,
+    /// A grantor that lost its memory grants at once.
+    NoSilence,
+    /// It is silent for (1-ρ)δ_max only.
+    ShortSilence,
+    /// A candidate counts itself without asking its own grantor.
+    SelfShortcut,
+    /// A shorter request shortens what was promised.
+    FNoMax,
+    /// Any length is granted.
+    NoDeltaCap,
+    /// Answers to an aborted run count for the current one.
+    AbortedOk,
+    /// F without the tick that the clock may be ahead of its reading.
+    NoTickPad,
+    /// E not rounded down to a tick.
+    ENotFloored,
+    /// A term is granted again.
+    TermGe,
+    /// An Ok leaves before its term is durable.
+    OkBeforeTicket,
+    /// After a restart every term counts as fresh.
+    CeilingForgotten,
+    /// A run completes after its lease is over.
+    NoStep8Check,
+    /// A renewal extends a term that has lapsed.
+    RenewAfterLapse,
+    /// A grant to somebody else does not stand in the way.
+    SecondSuitor,
+}
+
+impl Rules for Broken {
+    fn lease_end(&self, clocks: Clockwork, start: LocalTime, completed: LocalTime, lease: Span) -> LocalTime {
+        match self {
+            Self::SwapRho => start.after(clocks.drift.longest(lease)).floor_to(clocks.tick),
+            Self::EFromCompletion => clocks.lease_end(completed, lease),
+            Self::ENotFloored => start.after(clocks.drift.shortest(lease)),
+            _ => clocks.lease_end(start, lease),
+        }
+    }
+
+    fn grant_end(&self, clocks: Clockwork, granted: LocalTime, lease: Span) -> LocalTime {
+        match self {
+            Self::SwapRho => granted.after(clocks.tick).after(clocks.drift.shortest(lease)),
+            Self::NoTickPad => granted.after(clocks.drift.longest(lease)),
+            _ => clocks.grant_end(granted, lease),
+        }
+    }
+
+    fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
+        if *self == Self::FNoMax { asked } else { promised.max(asked) }
+    }
+
+    fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
+        *self == Self::SecondSuitor || tenure_proto::strong::Sound.is_free(grant, asking, now)
+    }
+
+    fn counted_unasked(&self, me: Option<usize>) -> NodeSet {
+        if *self == Self::SelfShortcut { me.into_iter().collect() } else { NodeSet::EMPTY }
+    }
+
+    fn answers(&self, current: InstanceId, answered: InstanceId) -> bool {
+        match self {
+            Self::AbortedOk => current.holder == answered.holder,
+            _ => current == answered,
+        }
+    }
+
+    fn still_worth(&self, now: LocalTime, end: LocalTime) -> bool {
+        *self == Self::NoStep8Check || now < end
+    }
+
+    fn term_unbroken(&self, now: LocalTime, until: LocalTime) -> bool {
+        *self == Self::RenewAfterLapse || now < until
+    }
+
+    fn accepts_length(&self, lease: Span, longest: Span) -> bool {
+        *self == Self::NoDeltaCap || lease <= longest
+    }
+
+    fn silence_end(&self, clocks: Clockwork, start: LocalTime, longest: Span) -> LocalTime {
+        match self {
+            Self::NoSilence => start,
+            Self::ShortSilence => start.after(clocks.drift.shortest(longest)),
+            _ => clocks.silence_end(start, longest),
+        }
+    }
+
+    fn term_is_fresh(&self, request: &GrantRequest, max_term: Term, grant: Option<&Grant>) -> bool {
+        match self {
+            Self::TermGe => request.term >= max_term,
+            _ => tenure_proto::strong::Sound.term_is_fresh(request, max_term, grant),
+        }
+    }
+
+    fn ok_waits_for(&self, ceiling: Option<Ticket>) -> Option<Ticket> {
+        if *self == Self::OkBeforeTicket { None } else { ceiling }
+    }
+
+    fn largest_term_known(&self, ceiling: Term) -> Term {
+        if *self == Self::CeilingForgotten { Term(0) } else { ceiling }
+    }
+}
+
+/// A mutant of the strong machine or of its driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutant {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does wrong.
+    pub says: &'static str,
+    /// The broken rule.
+    pub rules: Broken,
+    /// What the driver does wrong.
+    pub flaws: Flaws,
+}
+
+impl Mutant {
+    /// The mutant, ready to be run.
+    pub fn subject(&self) -> Strong<Broken> {
+        Strong { rules: self.rules, flaws: self.flaws }
+    }
+}
+
+const SOUND_DRIVER: Flaws = Flaws {
+    stale_now: false,
+    clock_stops_in_suspend: false,
+    stale_memory: false,
+    missing_is_fresh: false,
+    same_incarnation: false,
+    disk_forgets: false,
+};
+
+const fn rule(name: &'static str, rules: Broken, says: &'static str) -> Mutant {
+    Mutant { name, says, rules, flaws: SOUND_DRIVER }
+}
+
+const fn driver(name: &'static str, flaws: Flaws, says: &'static str) -> Mutant {
+    Mutant { name, says, rules: Broken::Nothing, flaws }
+}
+
+/// All mutants of strong leadership.
+pub const STRONG: &[Mutant] = &[
+    rule("swap-rho", Broken::SwapRho, "E counts on 1+rho and F honours 1-rho"),
+    rule("e-from-completion", Broken::EFromCompletion, "E is counted from the completion of the run"),
+    rule("no-silence", Broken::NoSilence, "a grantor that lost its memory grants at once"),
+    rule("short-silence", Broken::ShortSilence, "it keeps silent for (1-rho) delta_max only"),
+    rule("self-shortcut", Broken::SelfShortcut, "a candidate counts itself without asking its own grantor"),
+    rule("f-no-max", Broken::FNoMax, "a shorter request shortens what was promised"),
+    rule("no-delta-cap", Broken::NoDeltaCap, "a grantor promises more than delta_max"),
+    rule("aborted-ok", Broken::AbortedOk, "answers to an aborted run count for the current one"),
+    rule("no-tick-pad", Broken::NoTickPad, "F without the tick that the clock may be ahead of its reading"),
+    rule("e-not-floored", Broken::ENotFloored, "E is not rounded down to a tick"),
+    rule("term-ge", Broken::TermGe, "a grantor grants a term again"),
+    rule("ok-before-ticket", Broken::OkBeforeTicket, "an Ok leaves before its term is durable"),
+    rule("ceiling-forgotten", Broken::CeilingForgotten, "after a restart every term counts as fresh"),
+    rule("no-step8-check", Broken::NoStep8Check, "a run completes after its lease is over"),
+    rule("renew-after-lapse", Broken::RenewAfterLapse, "a renewal extends a term that has lapsed"),
+    rule("second-suitor", Broken::SecondSuitor, "a grant to somebody else does not stand in the way"),
+    driver(
+        "term-not-durable",
+        Flaws { disk_forgets: true, ..SOUND_DRIVER },
+        "the disk says it has written the ceiling, and has not",
+    ),
+    driver(
+        "instance-reuse",
+        Flaws { same_incarnation: true, ..SOUND_DRIVER },
+        "runs are named alike in every life of a process",
+    ),
+    driver(
+        "suspend-clock",
+        Flaws { clock_stops_in_suspend: true, ..SOUND_DRIVER },
+        "the clock stops while the machine is suspended",
+    ),
+    driver(
+        "stale-now-grantor",
+        Flaws { stale_now: true, ..SOUND_DRIVER },
+        "the time is read before the request is taken from the socket",
+    ),
+    driver(
+        "stale-memory",
+        Flaws { stale_memory: true, ..SOUND_DRIVER },
+        "remembered grants are believed without asking which life wrote them",
+    ),
+    driver(
+        "missing-is-fresh",
+        Flaws { missing_is_fresh: true, ..SOUND_DRIVER },
+        "a missing store is taken for a founding",
+    ),
+];

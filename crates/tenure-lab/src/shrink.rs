@@ -1,0 +1,182 @@
+//! Makes a violation small: the fewest lines that still break the same property.
+//!
+//! Every candidate is replayed in a real world and kept only if the property still breaks, so that what is left is
+//! true by construction. Lines that a replay cannot carry out any more drop out by themselves.
+
+use tenure_proto::quorum::Quorums;
+
+use crate::script::{Script, replay};
+use crate::stage::{Command, Watch};
+use crate::subject::Subject;
+use crate::world::{Action, Clock, FlightRef, RealTime, Stretch, clock::MILLI, node_id};
+
+/// A script made small.
+pub struct Shrunk<C> {
+    /// What is left.
+    pub script: Script<C>,
+    /// How many replays it took.
+    pub replays: u64,
+}
+
+struct Shrinker<'a, S: Subject> {
+    subject: &'a S,
+    property: &'a str,
+    replays: u64,
+    most_replays: u64,
+}
+
+/// Shrinks a script that breaks `property`, within a bounded number of replays.
+pub fn shrink<S: Subject>(
+    subject: &S,
+    script: Script<Command<S>>,
+    property: &str,
+    most_replays: u64,
+) -> Shrunk<Command<S>> {
+    let mut shrinker = Shrinker { subject, property, replays: 0, most_replays };
+    let Some(mut script) = shrinker.keeps(script.clone()) else { return Shrunk { script, replays: 1 } };
+    loop {
+        let before = size(&script);
+        script = shrinker.drop_lines(script);
+        script = shrinker.drop_nodes(script);
+        script = shrinker.calm_clocks(script);
+        script = shrinker.drop_time(script);
+        if size(&script) >= before || shrinker.spent() {
+            return Shrunk { script, replays: shrinker.replays };
+        }
+    }
+}
+
+/// What is made smaller: lines first, then nodes, changes of clock rates, and time.
+fn size<C>(script: &Script<C>) -> (usize, usize, usize, RealTime) {
+    let stretches = script.clocks.iter().map(|clock| clock.parts().1.count()).sum();
+    (script.lines.len(), script.clocks.len(), stretches, script.ends)
+}
+
+impl<S: Subject> Shrinker<'_, S> {
+    fn spent(&self) -> bool {
+        self.replays >= self.most_replays
+    }
+
+    /// The script without what a replay does not use, if the property still breaks.
+    fn keeps(&mut self, mut script: Script<Command<S>>) -> Option<Script<Command<S>>> {
+        self.replays += 1;
+        let watch = Watch { properties: true, only: Some(self.property), ..Watch::default() };
+        let replayed = replay(self.subject, &script, watch).ok()?;
+        replayed.outcome.violation?;
+        script.lines.truncate(replayed.used);
+        for skipped in replayed.skipped.into_iter().rev().filter(|line| *line < replayed.used) {
+            script.lines.remove(skipped);
+        }
+        script.ends = script.lines.last().map_or(RealTime(0), |line| line.at).max(replayed.outcome.time);
+        Some(script)
+    }
+
+    /// Leaves out lines: large pieces first, single lines last.
+    fn drop_lines(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
+        let mut piece = script.lines.len().div_ceil(2).max(1);
+        loop {
+            let mut at = script.lines.len();
+            while at > 0 && !self.spent() {
+                let from = at.saturating_sub(piece);
+                let mut candidate = script.clone();
+                candidate.lines.drain(from..at.min(candidate.lines.len()));
+                if let Some(smaller) = self.keeps(candidate) {
+                    script = smaller;
+                }
+                at = from.min(script.lines.len());
+            }
+            if piece == 1 || self.spent() {
+                return script;
+            }
+            piece = (piece / 2).max(1);
+        }
+    }
+
+    /// Leaves out the last node, where nothing happens at it and the quorums can do without it.
+    fn drop_nodes(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
+        while script.clocks.len() > 1 && !self.spent() {
+            let mut candidate = script.clone();
+            candidate.clocks.pop();
+            let last = node_id(candidate.clocks.len());
+            candidate.lines.retain(|line| line.node() != Some(last) && sender(&line.action) != Some(last));
+            let members = (0..candidate.clocks.len()).map(node_id).collect();
+            if Quorums::parse(&candidate.quorums, members).is_err() {
+                break;
+            }
+            match self.keeps(candidate) {
+                Some(smaller) => script = smaller,
+                None => break,
+            }
+        }
+        script
+    }
+
+    /// Makes clocks constant, or drops changes of rate that come after the end.
+    fn calm_clocks(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
+        for node in 0..script.clocks.len() {
+            let (start, stretches) = script.clocks[node].parts();
+            let stretches: Vec<Stretch> = stretches.collect();
+            let needed: Vec<Stretch> = stretches.iter().filter(|s| s.from <= script.ends).copied().collect();
+            let constant = |ppm| vec![Stretch { from: RealTime(0), ppm }];
+            let mut choices = vec![constant(0), constant(stretches[0].ppm), needed];
+            choices.retain(|choice| *choice != stretches);
+            for choice in choices {
+                let mut candidate = script.clone();
+                candidate.clocks[node] = Clock::new(start, &choice);
+                if let Some(smaller) = self.keeps(candidate) {
+                    script = smaller;
+                    break;
+                }
+            }
+        }
+        script
+    }
+
+    /// Takes out stretches of time in which nothing happens: whole milliseconds, for every clock at once.
+    fn drop_time(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
+        for i in 0..script.lines.len() {
+            let mut before = if i == 0 { RealTime(0) } else { script.lines[i - 1].at };
+            for divisor in [1, 2, 4] {
+                let Some(line) = script.lines.get(i) else { return script };
+                let gap = (line.at.0 - before.0) / divisor / MILLI * MILLI;
+                if gap == 0 || self.spent() {
+                    continue;
+                }
+                if let Some(smaller) = self.keeps(without_time(&script, before, gap)) {
+                    if smaller.lines.len() == script.lines.len() {
+                        script = smaller;
+                        before = if i == 0 { RealTime(0) } else { script.lines[i - 1].at };
+                    }
+                }
+            }
+        }
+        script
+    }
+}
+
+fn sender<C>(action: &Action<C, FlightRef>) -> Option<tenure_proto::NodeId> {
+    match action {
+        Action::Deliver { flight, .. } => Some(flight.from),
+        _ => None,
+    }
+}
+
+/// The script with everything after `from` happening `gap` earlier.
+fn without_time<C: Clone>(script: &Script<C>, from: RealTime, gap: u64) -> Script<C> {
+    let moved = |at: RealTime| if at > from { RealTime(at.0.saturating_sub(gap).max(from.0)) } else { at };
+    let mut script = script.clone();
+    for line in &mut script.lines {
+        line.at = moved(line.at);
+        match &mut line.action {
+            Action::Deliver { flight, arrived } => {
+                flight.sent = moved(flight.sent);
+                *arrived = moved(*arrived);
+            }
+            Action::Written { given, .. } => *given = moved(*given),
+            _ => {}
+        }
+    }
+    script.heals = script.heals.map(moved);
+    script.ends = moved(script.ends);
+    script
+}
