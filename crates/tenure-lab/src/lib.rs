@@ -1,5 +1,6 @@
 //! The laboratory.
 
+pub mod catalogue;
 pub mod count;
 pub mod draw;
 pub mod mutant;

@@ -143,17 +143,8 @@ impl Mutant {
     }
 }
 
-const SOUND_DRIVER: Flaws = Flaws {
-    stale_now: false,
-    clock_stops_in_suspend: false,
-    stale_memory: false,
-    missing_is_fresh: false,
-    same_incarnation: false,
-    disk_forgets: false,
-};
-
 const fn rule(name: &'static str, rules: Broken, says: &'static str) -> Mutant {
-    Mutant { name, says, rules, flaws: SOUND_DRIVER }
+    Mutant { name, says, rules, flaws: Flaws::NONE }
 }
 
 const fn driver(name: &'static str, flaws: Flaws, says: &'static str) -> Mutant {
@@ -180,32 +171,32 @@ pub const STRONG: &[Mutant] = &[
     rule("second-suitor", Broken::SecondSuitor, "a grant to somebody else does not stand in the way"),
     driver(
         "term-not-durable",
-        Flaws { disk_forgets: true, ..SOUND_DRIVER },
+        Flaws { disk_forgets: true, ..Flaws::NONE },
         "the disk says it has written the ceiling, and has not",
     ),
     driver(
         "instance-reuse",
-        Flaws { same_incarnation: true, ..SOUND_DRIVER },
+        Flaws { same_incarnation: true, ..Flaws::NONE },
         "runs are named alike in every life of a process",
     ),
     driver(
         "suspend-clock",
-        Flaws { clock_stops_in_suspend: true, ..SOUND_DRIVER },
+        Flaws { clock_stops_in_suspend: true, ..Flaws::NONE },
         "the clock stops while the machine is suspended",
     ),
     driver(
         "stale-now-grantor",
-        Flaws { stale_now: true, ..SOUND_DRIVER },
+        Flaws { stale_now: true, ..Flaws::NONE },
         "the time is read before the request is taken from the socket",
     ),
     driver(
         "stale-memory",
-        Flaws { stale_memory: true, ..SOUND_DRIVER },
+        Flaws { stale_memory: true, ..Flaws::NONE },
         "remembered grants are believed without asking which life wrote them",
     ),
     driver(
         "missing-is-fresh",
-        Flaws { missing_is_fresh: true, ..SOUND_DRIVER },
+        Flaws { missing_is_fresh: true, ..Flaws::NONE },
         "a missing store is taken for a founding",
     ),
 ];

@@ -53,7 +53,14 @@ impl<S: Subject> Recorder<S> {
         }
         self.note_sent(world);
         let Some(action) = action.rename(|id| Some(world.flight(*id)?.name)) else { return };
-        let line = Line { at: world.now, action, draws, outcomes };
+        let kind = match &action {
+            Action::Deliver { flight, .. } => world
+                .find(*flight)
+                .and_then(|id| world.flight(id))
+                .map_or("message", |flight| S::message_kind(&flight.message)),
+            _ => "",
+        };
+        let line = Line { at: world.now, action, kind: kind.to_owned(), draws, outcomes };
         self.picture.minutes.push(Minute {
             at: world.now.0,
             lane: line.node().map(lane),
@@ -130,13 +137,13 @@ impl<S: Subject> Recorder<S> {
         event: &<S::Machine as tenure_proto::Protocol>::Event,
     ) {
         let text = S::event_text(node, event);
-        match S::event_shape(event) {
+        match S::event_shape(node, event) {
             Shape::Nothing => {}
-            Shape::Until { kind, until, mark } => {
+            Shape::Until { kind, until, label, mark } => {
                 let until = world.host(node).instant(until).0;
                 let same = |other: BarKind| std::mem::discriminant(&other) == std::mem::discriminant(&kind);
                 self.end_bars(lane(node), world.now.0, same);
-                self.open_bar(lane(node), world.now.0, until, kind, &text);
+                self.open_bar(lane(node), world.now.0, until, kind, &label);
                 if let Some(mark) = mark {
                     self.mark(Some(lane(node)), world.now.0, mark, text);
                 }

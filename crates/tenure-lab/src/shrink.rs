@@ -68,6 +68,7 @@ impl<S: Subject> Shrinker<'_, S> {
             script.lines.remove(skipped);
         }
         script.ends = script.lines.last().map_or(RealTime(0), |line| line.at).max(replayed.outcome.time);
+        script.heals = script.heals.filter(|heals| *heals <= script.ends);
         Some(script)
     }
 

@@ -5,7 +5,7 @@ fn t() {
     let w = Watch{properties:true, record: true, ..Watch::default()};
     let mut bad=0;
     for seed in 0..200 {
-    let subject = if std::env::var("M").is_ok() { tenure_lab::mutant::STRONG.iter().find(|m| m.name=="no-step8-check").unwrap().subject() } else { tenure_lab::mutant::Mutant{name:"",says:"",rules:tenure_lab::mutant::Broken::Nothing,flaws:Default::default()}.subject()};
+    let subject = if std::env::var("M").is_ok() { tenure_lab::mutant::STRONG.iter().find(|m| m.name=="no-step8-check").unwrap().subject() } else { tenure_lab::mutant::Mutant{name:"",says:"",rules:tenure_lab::mutant::Broken::Nothing,flaws:tenure_lab::world::Flaws::NONE}.subject()};
     let s = simulate(&subject, &setup, seed, w).unwrap();
     let script = s.script.unwrap();
     let r = replay(&subject, &script, w).unwrap();

@@ -92,7 +92,8 @@ pub const STABLE: Property = property(
     "from then on it is the same process in the same term, without a gap (4)",
 );
 
-const ALL: [Property; 18] = [
+/// All properties of strong leadership.
+pub const ALL: [Property; 18] = [
     UNIQUENESS, SUPPORT, INSIDE, KEPT, TERMS, UNBROKEN, IN_TIME, INSTANCES, STAMPS, MOVES, LAPSES, RENEWS, REFUSES,
     PASSES, SECOND_TERM, SECOND_LIFE, ELECTED, STABLE,
 ];

@@ -60,6 +60,8 @@ pub struct Line<C> {
     pub at: RealTime,
     /// What.
     pub action: Action<C, FlightRef>,
+    /// What kind of message is delivered, for the reader.
+    pub kind: String,
     /// What the process drew from chance.
     pub draws: Vec<u32>,
     /// What came of it, in words.

@@ -171,7 +171,8 @@ fn entry<S: Subject>(line: &str, nodes: usize, script: &mut Script<Command<S>>) 
     }
     let (words, draws) = split_draws(rest.trim_start())?;
     let action = action::<S>(words, at, nodes)?;
-    script.lines.push(Line { at, action, draws, outcomes: Vec::new() });
+    let kind = words.split_once("'s ").map_or("", |(_, rest)| rest).split(' ').next().unwrap_or_default();
+    script.lines.push(Line { at, action, kind: kind.to_owned(), draws, outcomes: Vec::new() });
     Ok(())
 }
 
@@ -226,12 +227,14 @@ fn longer_action<S: Subject>(
     }
 }
 
-/// `n0's message of 12.5ms, number 2, arrived at 20ms`
+/// `n0's request of 12.5ms, number 2, arrived at 20ms`: what kind of message it is says nothing that is needed.
 fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Action<C, FlightRef>, String> {
     let mut parts = text.split(", ");
     let first = parts.next().unwrap_or_default();
-    let (from, sent) =
-        first.split_once("'s message of ").ok_or_else(|| format!("write \"n0's message of 1ms\", not '{first}'"))?;
+    let (from, sent) = first
+        .split_once("'s ")
+        .and_then(|(from, rest)| Some((from, rest.split_once(" of ")?.1)))
+        .ok_or_else(|| format!("write \"n0's message of 1ms\", not '{first}'"))?;
     let mut flight = FlightRef { from: self::node(from, nodes)?, to, sent: time(sent)?, nth: 0 };
     let mut arrived = at;
     for part in parts {

@@ -69,7 +69,7 @@ impl<C> Line<C> {
     {
         match &self.action {
             Action::Deliver { flight, arrived } => {
-                let mut words = format!("{} handles {}'s message of {}", flight.to, flight.from, flight.sent);
+                let mut words = format!("{} handles {}'s {} of {}", flight.to, flight.from, self.kind, flight.sent);
                 if flight.nth > 0 {
                     let _ = write!(words, ", number {}", flight.nth + 1);
                 }

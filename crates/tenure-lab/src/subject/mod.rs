@@ -10,7 +10,7 @@ use tenure_proto::{Elects, NodeId, Protocol};
 
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
-use crate::property::Judge;
+use crate::property::{Judge, Property};
 use crate::random::Random;
 use crate::world::Flaws;
 
@@ -23,6 +23,8 @@ pub trait Subject {
 
     /// The constants that a run fixes, in the order in which files list them.
     const KEYS: &'static [Key];
+    /// What must hold.
+    const PROPERTIES: &'static [Property];
 
     /// What the driver around it does wrong: nothing, unless it is a mutant.
     fn flaws(&self) -> Flaws;
@@ -53,7 +55,7 @@ pub trait Subject {
     /// An event in words, for the minutes.
     fn event_text(node: NodeId, event: &<Self::Machine as Protocol>::Event) -> String;
     /// An event as it is drawn.
-    fn event_shape(event: &<Self::Machine as Protocol>::Event) -> Shape;
+    fn event_shape(node: NodeId, event: &<Self::Machine as Protocol>::Event) -> Shape;
     /// Counts an event.
     fn count(event: &<Self::Machine as Protocol>::Event, counts: &mut Counts);
     /// The kinds that [`Subject::count`] knows, so that those which never happen are seen too.
@@ -71,6 +73,8 @@ pub enum Shape {
         kind: BarKind,
         /// Until when.
         until: tenure_proto::LocalTime,
+        /// What to call it: the same for what goes on without a break.
+        label: String,
         /// A mark at its beginning.
         mark: Option<MarkKind>,
     },

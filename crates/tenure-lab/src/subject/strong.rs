@@ -11,7 +11,8 @@ use super::constants::parse_time;
 use super::{Constants, Key, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
-use crate::property::strong::StrongJudge;
+use crate::property::Property;
+use crate::property::strong::{ALL, StrongJudge};
 use crate::random::Random;
 use crate::world::{Flaws, RealTime, clock::MILLI};
 
@@ -26,8 +27,8 @@ pub struct Strong<R: Rules> {
 
 impl Strong<Sound> {
     /// What a node runs.
-    pub fn sound() -> Self {
-        Self { rules: Sound, flaws: Flaws::default() }
+    pub const fn sound() -> Self {
+        Self { rules: Sound, flaws: Flaws::NONE }
     }
 }
 
@@ -49,6 +50,8 @@ impl<R: Rules> Subject for Strong<R> {
         key("block", Unit::Count, "by how many terms the durable ceiling is raised"),
         key("groups", Unit::Count, "how many elections the same processes hold"),
     ];
+
+    const PROPERTIES: &'static [Property] = &ALL;
 
     fn flaws(&self) -> Flaws {
         self.flaws
@@ -205,18 +208,23 @@ impl<R: Rules> Subject for Strong<R> {
         }
     }
 
-    fn event_shape(event: &Event) -> Shape {
+    fn event_shape(node: NodeId, event: &Event) -> Shape {
         match event {
             Event::Granted { request, until, .. } if request.group == GroupId(0) => {
-                let to = request.id.holder.node.0 as usize;
-                Shape::Until { kind: BarKind::Grant { to }, until: *until, mark: None }
+                let holder = request.id.holder.node;
+                let label = format!("{node} supports {holder}");
+                Shape::Until { kind: BarKind::Grant { to: holder.0 as usize }, until: *until, label, mark: None }
             }
-            Event::Leads { group: GroupId(0), kind, until, .. } => {
+            Event::Leads { group: GroupId(0), kind, until, term, .. } => {
                 let mark = (*kind == Kind::Acquire).then_some(MarkKind::Elected);
-                Shape::Until { kind: BarKind::Lease, until: *until, mark }
+                let label = format!("{node} leads, term {term}");
+                Shape::Until { kind: BarKind::Lease, until: *until, label, mark }
             }
             Event::Lost { group: GroupId(0), .. } => Shape::Ends { kind: BarKind::Lease, mark: MarkKind::Lost },
-            Event::Silent { until } => Shape::Until { kind: BarKind::Silent, until: *until, mark: None },
+            Event::Silent { until } => {
+                let label = format!("{node} keeps silent");
+                Shape::Until { kind: BarKind::Silent, until: *until, label, mark: None }
+            }
             _ => Shape::Nothing,
         }
     }

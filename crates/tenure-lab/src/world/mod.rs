@@ -121,7 +121,7 @@ pub struct Flight<M> {
 }
 
 /// What a careless driver does wrong. Known-wrong drivers for the laboratory alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flaws {
     /// The time is read before the message is taken from the socket.
     pub stale_now: bool,
@@ -135,6 +135,18 @@ pub struct Flaws {
     pub same_incarnation: bool,
     /// The disk says that a record is written, and forgets it.
     pub disk_forgets: bool,
+}
+
+impl Flaws {
+    /// A driver that does nothing wrong.
+    pub const NONE: Self = Self {
+        stale_now: false,
+        clock_stops_in_suspend: false,
+        stale_memory: false,
+        missing_is_fresh: false,
+        same_incarnation: false,
+        disk_forgets: false,
+    };
 }
 
 /// Everything there is.

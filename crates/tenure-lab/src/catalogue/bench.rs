@@ -1,0 +1,169 @@
+//! What every protocol's face has in common: run, sweep, shrink, replay, report.
+
+use super::{About, Error, Replay, Report, Seeds, Small, Trial};
+use crate::record::Record;
+use crate::script::{self, Expect, Script, broken_assumption};
+use crate::shrink::shrink;
+use crate::simulate::{Fault, simulate};
+use crate::stage::{Command, Outcome, Watch};
+use crate::subject::Subject;
+use crate::sweep::{Range, Swept, sweep};
+
+/// The most replays that a shrink may take.
+const MOST_REPLAYS: u64 = 20_000;
+
+/// A protocol, or a mutant of it, ready to be tried.
+pub(super) struct Bench<'a, S: Subject> {
+    pub(super) about: &'a About,
+    pub(super) subject: &'a S,
+    /// What is wrong with it, if it is a mutant.
+    pub(super) wrong: Option<&'a str>,
+}
+
+impl<S: Subject> Bench<'_, S> {
+    fn watch<'t>(&self, trial: &'t Trial) -> Result<Watch<'t>, Error> {
+        let only = trial.property.as_deref();
+        let known = || S::PROPERTIES.iter().map(|property| property.name);
+        if let Some(name) = only.filter(|name| !known().any(|known| known == *name)) {
+            return Err(Error::unknown("property", name, known()));
+        }
+        // Where the assumption itself is broken, one violation is no news: see all that follow.
+        let go_on = trial.setup.faults.has(Fault::ClockBeyondRho) && only.is_none();
+        Ok(Watch { properties: true, record: false, only, go_on })
+    }
+
+    pub(super) fn sweep(
+        &self,
+        trial: &Trial,
+        seeds: Seeds,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Swept, Error>
+    where
+        S: Sync,
+    {
+        let Seeds { first, count, stop_at_first, threads } = seeds;
+        let range = Range { first, seeds: count, stop_at_first, threads, watch: self.watch(trial)? };
+        Ok(sweep(self.subject, &trial.setup, range, progress)?)
+    }
+
+    pub(super) fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {
+        let watch = Watch { properties, ..Watch::default() };
+        let mut events = 0;
+        for seed in first..first.saturating_add(seeds) {
+            events += simulate(self.subject, &trial.setup, seed, watch)?.outcome.events;
+        }
+        Ok(events)
+    }
+
+    pub(super) fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        let watch = Watch { record: true, ..self.watch(trial)? };
+        let simulated = simulate(self.subject, &trial.setup, seed, watch)?;
+        let script = simulated.script.ok_or_else(|| Error::new("nothing was recorded"))?;
+        let script = self.named(script, trial.mutant.clone());
+        Ok(self.report(simulated.outcome, &script))
+    }
+
+    pub(super) fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
+        let watch = Watch { properties: true, record: true, only: Some(property), go_on: false };
+        let whole = simulate(self.subject, &trial.setup, seed, watch)?;
+        let script = whole.script.ok_or_else(|| Error::new("nothing was recorded"))?;
+        let before = script.lines.len();
+        let shrunk = shrink(self.subject, script, property, MOST_REPLAYS);
+        // Once more, for the words: what came of each line that is left.
+        let again = script::replay(self.subject, &shrunk.script, watch)?;
+        let violation = again.outcome.violation.ok_or_else(|| Error::new("the small script breaks nothing"))?;
+        let mut script = self.named(shrunk.script, trial.mutant.clone());
+        script.lines = again.outcome.record.map(|record| record.lines).unwrap_or_default();
+        script.expect = Expect::Broken(violation.property.to_owned());
+        let assumption = broken_assumption(&script.clocks, script.constants.get("drift"));
+        script.remarks = self.remarks(&violation.text, assumption.as_deref());
+        Ok(Small {
+            seed,
+            violation,
+            lines: (script.lines.len(), before),
+            script: script.write::<S>(),
+            replays: shrunk.replays,
+            assumption,
+        })
+    }
+
+    pub(super) fn replay(&self, text: &str, mutant: Option<&str>, instead: bool) -> Result<Replay, Error> {
+        let mut script = script::parse::<S>(text).map_err(|error| Error::new(error.to_string()))?;
+        let watch = Watch { properties: true, record: true, only: expected(&script, instead), go_on: false };
+        let replayed = script::replay(self.subject, &script, watch)?;
+        let skipped = replayed.skipped.iter().filter(|line| **line < replayed.used).count();
+        if let (Some(line), false) = (replayed.skipped.first().map(|i| &script.lines[*i]), instead) {
+            let words = line.words::<S>();
+            let at = line.at;
+            return Err(Error::new(format!("the trace does not fit: at {at} '{words}' could not be carried out")));
+        }
+        let violation = replayed.outcome.violation.clone();
+        let (expected, as_expected) = match &script.expect {
+            _ if instead => (None, true),
+            Expect::Holds => ("holds".to_owned().into(), violation.is_none()),
+            Expect::Broken(property) => {
+                let same = violation.as_ref().is_some_and(|violation| violation.property == property);
+                (Some(format!("broken {property}")), same)
+            }
+        };
+        script.mutant = mutant.map(str::to_owned);
+        let mut outcome = replayed.outcome;
+        script.lines = outcome.record.as_mut().map(|record| std::mem::take(&mut record.lines)).unwrap_or_default();
+        Ok(Replay { report: self.report(outcome, &script), expected, as_expected, skipped })
+    }
+
+    fn named<C>(&self, script: Script<C>, mutant: Option<String>) -> Script<C> {
+        Script { protocol: self.about.name.to_owned(), mutant, ..script }
+    }
+
+    fn report(&self, outcome: Outcome<Command<S>>, script: &Script<Command<S>>) -> Report {
+        let assumption = broken_assumption(&script.clocks, script.constants.get("drift"));
+        let mut picture = outcome.record.map(|Record { picture, .. }| picture).unwrap_or_default();
+        picture.title = self.title(script);
+        picture.broken = outcome.violation.is_some();
+        picture.verdict = match &outcome.violation {
+            None => "every property holds".to_owned(),
+            Some(violation) => format!("{} is broken: {}", violation.property, violation.text),
+        };
+        Report {
+            protocol: self.about.name,
+            mutant: script.mutant.clone(),
+            nodes: script.clocks.len(),
+            quorums: script.quorums.clone(),
+            seed: script.seed,
+            constants: script.constants.to_string(),
+            violation: outcome.violation,
+            assumption,
+            properties: outcome.properties,
+            leader: outcome.leader,
+            messages: outcome.messages,
+            counts: outcome.counts,
+            time: outcome.time,
+            events: outcome.events,
+            picture,
+            trace: script.write::<S>(),
+        }
+    }
+
+    fn remarks(&self, violation: &str, assumption: Option<&str>) -> Vec<String> {
+        let mut remarks = Vec::new();
+        remarks.extend(self.wrong.map(|wrong| format!("What is wrong: {wrong}.")));
+        remarks.extend(assumption.map(|what| format!("The assumption is broken, not the protocol: {what}.")));
+        remarks.push(format!("What is seen: {violation}."));
+        remarks
+    }
+
+    fn title<C>(&self, script: &Script<C>) -> String {
+        let mutant = script.mutant.as_ref().map(|name| format!(", mutant {name}")).unwrap_or_default();
+        let seed = script.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
+        format!("{}{mutant}, {} nodes{seed}", self.about.name, script.clocks.len())
+    }
+}
+
+/// The property that a script is about: others may break on the way.
+fn expected<C>(script: &Script<C>, instead: bool) -> Option<&str> {
+    match &script.expect {
+        Expect::Broken(property) if !instead => Some(property),
+        _ => None,
+    }
+}

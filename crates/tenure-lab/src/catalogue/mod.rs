@@ -1,0 +1,237 @@
+//! Every protocol of the laboratory by name, behind one face that does not know its types.
+
+mod bench;
+mod strong;
+
+use std::fmt;
+
+use tenure_proto::NodeId;
+
+use crate::count::Counts;
+use crate::draw::Picture;
+use crate::property::{Property, Status, Violation};
+use crate::simulate::Setup;
+use crate::sweep::Swept;
+use crate::world::RealTime;
+
+/// All protocols.
+pub fn all() -> &'static [&'static dyn Experiment] {
+    &[&strong::NERIO_DRIFT]
+}
+
+/// The protocol of a name, or the nearest names.
+pub fn find(name: &str) -> Result<&'static dyn Experiment, Error> {
+    let found = all().iter().find(|experiment| experiment.about().name == name);
+    let names = all().iter().map(|experiment| experiment.about().name);
+    found.copied().ok_or_else(|| Error::unknown("protocol", name, names))
+}
+
+/// What a protocol is, for the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name.
+    pub name: &'static str,
+    /// What it assumes.
+    pub model: &'static str,
+    /// What it promises.
+    pub promises: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// A known-wrong variant, for the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MutantAbout {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does wrong.
+    pub says: &'static str,
+}
+
+/// A constant that `--set` can change, for the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConstantAbout {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub says: &'static str,
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Processes, quorums, faults, constants, horizon.
+    pub setup: Setup,
+    /// The rule that is broken on purpose.
+    pub mutant: Option<String>,
+    /// Look for a violation of this property alone.
+    pub property: Option<String>,
+}
+
+/// Which seeds to sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    /// The first.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// Stop at the first violation.
+    pub stop_at_first: bool,
+    /// On how many cores.
+    pub threads: usize,
+}
+
+/// A protocol that can be run without knowing its types.
+pub trait Experiment: Sync {
+    /// What it is.
+    fn about(&self) -> About;
+    /// Its properties.
+    fn properties(&self) -> &'static [Property];
+    /// Its known-wrong variants.
+    fn mutants(&self) -> Vec<MutantAbout>;
+    /// Its constants.
+    fn constants(&self) -> Vec<ConstantAbout>;
+    /// Runs one seed, recorded.
+    fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error>;
+    /// Runs many seeds; `progress` is told how many more are done.
+    fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error>;
+    /// Runs one seed that breaks `property`, and makes the script small.
+    fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error>;
+    /// Repeats a script, as it stands or with another mutant (`Some(None)`: the sound protocol).
+    fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error>;
+    /// Runs seeds one after the other without recording; returns how many events there were. For benchmarks.
+    fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error>;
+}
+
+/// What came of one run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The protocol's name.
+    pub protocol: &'static str,
+    /// The rule that was broken on purpose.
+    pub mutant: Option<String>,
+    /// How many processes.
+    pub nodes: usize,
+    /// The quorum system as text.
+    pub quorums: String,
+    /// The seed, if it came from one.
+    pub seed: Option<u64>,
+    /// The protocol's constants as text.
+    pub constants: String,
+    /// The violation that was looked for.
+    pub violation: Option<Violation>,
+    /// An assumption that the clocks broke: then a violation says nothing about the protocol.
+    pub assumption: Option<String>,
+    /// What became of each property.
+    pub properties: Vec<(Property, Status)>,
+    /// Who led at the end.
+    pub leader: Option<NodeId>,
+    /// Messages between different nodes, by kind.
+    pub messages: Counts,
+    /// What happened.
+    pub counts: Counts,
+    /// How long it lasted, in real time of the world.
+    pub time: RealTime,
+    /// How many actions there were.
+    pub events: u64,
+    /// The drawing.
+    pub picture: Picture,
+    /// The trace: every choice, with readable text.
+    pub trace: String,
+}
+
+/// A violation made small.
+#[derive(Clone, Debug)]
+pub struct Small {
+    /// The seed.
+    pub seed: u64,
+    /// The violation, as the small script shows it.
+    pub violation: Violation,
+    /// The script.
+    pub script: String,
+    /// How many lines it has, and how many the whole run had.
+    pub lines: (usize, usize),
+    /// How many replays it took.
+    pub replays: u64,
+    /// An assumption that the clocks broke.
+    pub assumption: Option<String>,
+}
+
+/// What came of a replay.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The run.
+    pub report: Report,
+    /// What the script says must come of it, if it was replayed as it stands.
+    pub expected: Option<String>,
+    /// Whether that came.
+    pub as_expected: bool,
+    /// How many lines could not be carried out (only where another mutant was chosen).
+    pub skipped: usize,
+}
+
+/// Why nothing was run. Nothing was written either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(String);
+
+impl Error {
+    /// An error in words.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+
+    /// A name that does not exist, with the nearest ones that do.
+    pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let mut near: Vec<(usize, &str)> = known.map(|known| (distance(name, known), known)).collect();
+        near.sort_unstable();
+        let close = near.iter().filter(|(distance, _)| *distance <= 2 + name.len() / 3).count().clamp(1, 3);
+        let names: Vec<&str> = near.iter().take(close).map(|(_, name)| *name).collect();
+        Self(format!("there is no {what} '{name}'; did you mean {}?", names.join(" or ")))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<String> for Error {
+    fn from(what: String) -> Self {
+        Self(what)
+    }
+}
+
+/// How many letters must be changed, added or left out to get from one word to the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, candidate) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *candidate);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_name_is_answered_with_the_nearest_right_one() {
+        let error = find("nerio-drft").err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error, "there is no protocol 'nerio-drft'; did you mean nerio-drift?");
+    }
+
+    #[test]
+    fn the_distance_of_words_counts_letters() {
+        assert_eq!((distance("kitten", "sitting"), distance("", "abc"), distance("a", "a")), (3, 3, 0));
+    }
+}

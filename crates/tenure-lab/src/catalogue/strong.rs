@@ -1,0 +1,106 @@
+//! Nerio in the catalogue: the sound machine, or one of its mutants.
+
+use tenure_proto::strong::Sound;
+
+use super::bench::Bench;
+use super::{About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Small, Trial};
+use crate::mutant::{Broken, Mutant, STRONG};
+use crate::property::{Property, strong};
+use crate::script;
+use crate::subject::Subject;
+use crate::subject::strong::Strong;
+use crate::sweep::Swept;
+
+/// OQwBD: clocks with bounded drift.
+pub(super) const NERIO_DRIFT: Nerio = Nerio {
+    about: About {
+        name: "nerio-drift",
+        model: "quorum of grantors, clocks with bounded drift, any message delay and loss, crash and restart",
+        promises: "at most one leader at any instant; a leader in the end, and a stable one",
+        source: "van Renesse, Schneider, Gehrke: Nerio, section 3 (OQwBD)",
+    },
+};
+
+pub(super) struct Nerio {
+    about: About,
+}
+
+/// What runs: a choice of types that must not leak out.
+enum Chosen {
+    Sound,
+    Mutant(&'static Mutant),
+}
+
+fn choose(mutant: Option<&str>) -> Result<Chosen, Error> {
+    let Some(name) = mutant else { return Ok(Chosen::Sound) };
+    let found = STRONG.iter().find(|mutant| mutant.name == name);
+    let known = STRONG.iter().map(|mutant| mutant.name);
+    found.map(Chosen::Mutant).ok_or_else(|| Error::unknown("mutant", name, known))
+}
+
+impl Experiment for Nerio {
+    fn about(&self) -> About {
+        self.about
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        &strong::ALL
+    }
+
+    fn mutants(&self) -> Vec<MutantAbout> {
+        STRONG.iter().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
+    }
+
+    fn constants(&self) -> Vec<ConstantAbout> {
+        let keys = <Strong<Broken> as Subject>::KEYS;
+        keys.iter().map(|key| ConstantAbout { name: key.name, says: key.says }).collect()
+    }
+
+    fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        match choose(trial.mutant.as_deref())? {
+            Chosen::Sound => self.sound().run(trial, seed),
+            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).run(trial, seed),
+        }
+    }
+
+    fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error> {
+        match choose(trial.mutant.as_deref())? {
+            Chosen::Sound => self.sound().sweep(trial, seeds, progress),
+            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).sweep(trial, seeds, progress),
+        }
+    }
+
+    fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
+        match choose(trial.mutant.as_deref())? {
+            Chosen::Sound => self.sound().shrink(trial, seed, property),
+            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).shrink(trial, seed, property),
+        }
+    }
+
+    fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error> {
+        let (_, named) = script::subject_of(text).map_err(|error| Error::new(error.to_string()))?;
+        let name = instead.map_or(named.as_deref(), |instead| instead);
+        match choose(name)? {
+            Chosen::Sound => self.sound().replay(text, name, instead.is_some()),
+            Chosen::Mutant(mutant) => {
+                self.broken(mutant, &mutant.subject()).replay(text, name, instead.is_some())
+            }
+        }
+    }
+
+    fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {
+        self.sound().exercise(trial, first, seeds, properties)
+    }
+}
+
+impl Nerio {
+    /// The machine that nodes run.
+    fn sound(&self) -> Bench<'_, Strong<Sound>> {
+        const SOUND: Strong<Sound> = Strong::sound();
+        Bench { about: &self.about, subject: &SOUND, wrong: None }
+    }
+
+    fn broken<'a>(&'a self, mutant: &Mutant, subject: &'a Strong<Broken>) -> Bench<'a, Strong<Broken>> {
+        Bench { about: &self.about, subject, wrong: Some(mutant.says) }
+    }
+}
