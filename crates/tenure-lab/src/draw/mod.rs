@@ -4,6 +4,7 @@
 //! self-contained page with zoom, hover and stepping. Neither knows a protocol.
 
 pub mod html;
+mod look;
 pub mod svg;
 
 /// A run, ready to be drawn. Times are nanoseconds of real time.
