@@ -6,6 +6,8 @@
 pub mod html;
 mod look;
 pub mod svg;
+#[cfg(test)]
+mod tests;
 
 /// A run, ready to be drawn. Times are nanoseconds of real time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
