@@ -4,7 +4,10 @@
 //! self-contained page with zoom, hover and stepping. Neither knows a protocol.
 
 pub mod html;
+mod look;
 pub mod svg;
+#[cfg(test)]
+mod tests;
 
 /// A run, ready to be drawn. Times are nanoseconds of real time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
