@@ -17,7 +17,7 @@ fn t() {
     let mut script = shrunk.script; script.protocol="nerio-drift".into(); script.mutant=Some(m.name.into());
     let back = tenure_lab::script::parse::<Strong<Broken>>(&script.write::<Strong<Broken>>()).unwrap();
     assert_eq!(back.lines.len(), script.lines.len());
-    let r = tenure_lab::script::replay(&m.subject(), &back, Watch{record:true, ..w}).unwrap();
+    let r = tenure_lab::script::replay(&m.subject(), &back, Watch{record:true, only: Some(v.property), ..w}).unwrap();
     assert_eq!(r.outcome.violation.as_ref().unwrap().property, v.property);
     assert!(r.skipped.is_empty());
     script.lines = r.outcome.record.unwrap().lines;

@@ -51,6 +51,8 @@ struct Run {
     start: LocalTime,
     oks: NodeSet,
     nacks: NodeSet,
+    /// How often the silent ones were asked again.
+    retries: u32,
     /// Whether every nack said that the term is too small.
     all_stale: bool,
     /// The first process that a refusal named as holder, who is bound to it, and for how long.
@@ -217,6 +219,7 @@ impl Candidate {
             start: now,
             oks: settings.rules.counted_unasked(around.process.position),
             nacks: NodeSet::EMPTY,
+            retries: 0,
             all_stale: true,
             rival: None,
         });
@@ -229,13 +232,16 @@ impl Candidate {
         }
     }
 
-    /// Asks the silent members again, for the same run. Once somebody refused, a member silent for a round trip counts
-    /// as refusing too: with dead members a few refusals decide, and to wait for the dead would block the living.
+    /// Asks the silent members again, for the same run. Once somebody refused an acquisition, members that did not
+    /// answer twice count as refusing too: with dead members a few refusals decide, and to wait for the dead would block
+    /// the living. A leader, who blocks nobody that it does not lead, waits to the end.
     fn retry<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        let Some(run) = &self.run else { return };
+        let Some(run) = &mut self.run else { return };
         let quorums = &around.process.config.settings().quorums;
+        run.retries += 1;
         let silent = quorums.everyone().difference(run.oks).difference(run.nacks);
-        if !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent)) {
+        let hopeless = !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent));
+        if hopeless && run.retries >= 2 && run.request.kind == Kind::Acquire {
             return self.fail(Failure::Blocked, around);
         }
         for member in quorums.names(silent) {
