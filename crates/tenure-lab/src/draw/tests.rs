@@ -378,22 +378,3 @@ fn many_arrows_stay_a_reasonable_image() {
     let svg = svg::draw(&picture);
     assert!(svg.len() < 1_000_000, "{}", svg.len());
 }
-
-/// For the eye: `TENURE_DRAW_OUT=dir cargo test -p tenure-lab -- --ignored samples`.
-#[test]
-#[ignore = "writes files for the eye"]
-fn samples_are_written() {
-    let dir = std::path::PathBuf::from(std::env::var_os("TENURE_DRAW_OUT").expect("TENURE_DRAW_OUT is set"));
-    let pictures = [
-        ("kept", election(false)),
-        ("broken", election(true)),
-        ("long", long_run()),
-        ("crowded", crowded()),
-        ("strange", strange()),
-        ("empty", Picture::default()),
-    ];
-    for (name, picture) in pictures {
-        std::fs::write(dir.join(format!("{name}.svg")), svg::draw(&picture)).expect("svg is written");
-        std::fs::write(dir.join(format!("{name}.html")), html::draw(&picture)).expect("html is written");
-    }
-}
