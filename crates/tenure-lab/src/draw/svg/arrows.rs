@@ -71,7 +71,10 @@ impl Sheet<'_> {
         };
         put!(shafts, "M{} {}", num(start.0), num(start.1));
         let Some(arrived) = arrow.arrived else {
-            let x = self.x(arrow.sent.saturating_add(delay / 2)).max(start.0 + 5.0);
+            let x = match self.scale.stepped {
+                true => start.0 + 22.0,
+                false => self.x(arrow.sent.saturating_add(delay / 2)).max(start.0 + 5.0),
+            };
             let y = if arrow.to == arrow.from { above - 12.0 } else { self.between(start.1, end) };
             put!(shafts, "L{} {}", num(x), num(y));
             cross(heads, x, y, 3.5);
@@ -106,7 +109,7 @@ impl Sheet<'_> {
             Some(at) => {
                 format!("arrived {}, after {}", time_text(at), time_text(at.saturating_sub(arrow.sent)))
             }
-            None => "lost".to_owned(),
+            None => "lost, or not handled before the end".to_owned(),
         };
         let told =
             format!("{} {from} to {to}: {}\nsent {}, {end}", arrow.kind, arrow.text, time_text(arrow.sent));

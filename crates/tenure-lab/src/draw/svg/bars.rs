@@ -1,6 +1,6 @@
 //! What lasts: leases, grants and outages on the strips, and the line that says who led when.
 
-use super::text::{fitting, num, put, small, width};
+use super::text::{num, put, small, width};
 use super::{FAINT, GRANT, LEASE, REIGN, Sheet};
 use crate::draw::BarKind;
 use crate::draw::look::{self, Run, escape, lane_paint, time_text};
@@ -17,13 +17,10 @@ impl Sheet<'_> {
         for wanted in 0..5 {
             for (place, run) in self.runs.iter().enumerate().filter(|(_, run)| rank(run) == wanted) {
                 let more = if run.bars > 1 { format!(", {} bars", run.bars) } else { String::new() };
-                let name = &self.picture.lanes[run.lane];
-                let told = format!(
-                    "{name}: {} ({} to {}{more})",
-                    run.text,
-                    time_text(run.from),
-                    time_text(run.until)
-                );
+                let told = look::named(&run.text, &self.picture.lanes[run.lane]);
+                let until =
+                    if run.open { "beyond the end of the run".to_owned() } else { time_text(run.until) };
+                let told = format!("{told} ({} to {until}{more})", time_text(run.from));
                 put!(out, "<g><title>{}</title>", escape(&told));
                 match run.kind {
                     BarKind::Lease => self.lease(out, run, self.covered(place)),
@@ -56,18 +53,18 @@ impl Sheet<'_> {
             paint.fill,
         );
         let mut from = x + 14.0;
-        let room = self.x(covered) - 10.0;
-        while room - from > 24.0 {
-            let text = fitting(&run.text, room - from, 12.0);
+        let room = self.x(covered) - 4.0;
+        let texts = look::shorter(&run.text, &self.picture.lanes[run.lane]);
+        while let Some(text) = texts.iter().find(|text| width(text, 12.0) <= room - from) {
             put!(
                 out,
                 "<text x=\"{}\" y=\"{}\" fill=\"{}\" font-weight=\"600\">{}</text>",
                 num(from),
                 num(top + 13.2),
                 paint.ink,
-                escape(&text),
+                escape(text),
             );
-            from += width(&text, 12.0).max(900.0) + 60.0;
+            from += width(text, 12.0).max(900.0) + 60.0;
         }
     }
 
@@ -82,6 +79,20 @@ impl Sheet<'_> {
             num((end - x).max(1.0)),
             lane_paint(to).fill,
         );
+        let Some(name) = self.picture.lanes.get(to) else { return };
+        let long = width(name, 9.0);
+        let mut from = x + 4.0;
+        while from + long + 4.0 < end {
+            put!(
+                out,
+                "<text x=\"{}\" y=\"{}\" font-size=\"9\" font-weight=\"600\" fill=\"{}\">{}</text>",
+                num(from),
+                num(top + GRANT - 1.8),
+                lane_paint(to).ink,
+                escape(name),
+            );
+            from += long + 600.0;
+        }
     }
 
     fn outage(&self, out: &mut String, run: &Run) {

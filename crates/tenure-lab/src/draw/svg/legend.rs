@@ -6,7 +6,7 @@ use super::ground::{CALM, TINTS};
 use super::marks::{cross, symbol};
 use super::text::{num, put, small, width};
 use super::{FAINT, RED, Sheet};
-use crate::draw::look::{Kind, Run, escape, lane_paint};
+use crate::draw::look::{self, Kind, Run, escape, lane_paint};
 use crate::draw::{BarKind, MarkKind, Picture};
 
 /// One symbol of the legend.
@@ -20,7 +20,7 @@ pub(super) struct Entry {
 impl Sheet<'_> {
     pub(super) fn legend(&self, out: &mut String) {
         for entry in &self.legend {
-            let y = self.axis + 42.0 + 24.0 * small(entry.row);
+            let y = self.legend_top() + 24.0 * small(entry.row);
             put!(
                 out,
                 "<g transform=\"translate({} {})\">{}<text x=\"40\" y=\"4\">{}</text></g>\n",
@@ -34,17 +34,22 @@ impl Sheet<'_> {
 }
 
 /// The symbols that the picture uses, each with its meaning.
-pub(super) fn legend(picture: &Picture, runs: &[Run], kinds: &[Kind]) -> Vec<(String, String)> {
+pub(super) fn legend(
+    picture: &Picture,
+    runs: &[Run],
+    kinds: &[Kind],
+    stepped: bool,
+) -> Vec<(String, String)> {
     let mut entries: Vec<(String, String)> = Vec::new();
-    let example = lane_paint(0).fill;
+    let (example, other) = (lane_paint(0), lane_paint(1));
     let has = |wanted: fn(BarKind) -> bool| runs.iter().any(|run| wanted(run.kind));
     if has(|kind| kind == BarKind::Lease) {
-        let shape = format!("<rect y=\"-9\" width=\"34\" height=\"18\" rx=\"2\" fill=\"{example}\"/>");
-        entries.push((shape, "lease: leads, in its own colour".to_owned()));
+        let shape = format!("<rect y=\"-9\" width=\"34\" height=\"18\" rx=\"2\" fill=\"{}\"/>", example.fill);
+        entries.push((shape, look::LEADS.to_owned()));
     }
     if has(|kind| matches!(kind, BarKind::Grant { .. })) {
-        let shape = format!("<rect y=\"-3\" width=\"34\" height=\"6\" fill=\"{example}\"/>");
-        entries.push((shape, "grant: supports the node of that colour".to_owned()));
+        let half = |x, fill| format!("<rect x=\"{x}\" y=\"-5\" width=\"16\" height=\"10\" fill=\"{fill}\"/>");
+        entries.push((half(0, example.fill) + &half(18, other.fill), look::SUPPORTS.to_owned()));
     }
     for (kind, text) in [
         (BarKind::Down, "down"),
@@ -60,6 +65,10 @@ pub(super) fn legend(picture: &Picture, runs: &[Run], kinds: &[Kind]) -> Vec<(St
     legend_marks(picture, &mut entries);
     legend_arrows(picture, kinds, &mut entries);
     legend_zones(picture, &mut entries);
+    if stepped {
+        let shape = format!("<path d=\"M0 4H34M3 4v-8M17 4v-8M31 4v-8\" fill=\"none\" stroke=\"{FAINT}\"/>");
+        entries.push((shape, look::STEPS.to_owned()));
+    }
     entries
 }
 
@@ -99,7 +108,7 @@ fn legend_arrows(picture: &Picture, kinds: &[Kind], entries: &mut Vec<(String, S
             "<g stroke=\"{FAINT}\"><path d=\"M0 0H28\" stroke-dasharray=\"4 3\"/><path d=\"{shape}\" \
              stroke-width=\"1.7\"/></g>"
         );
-        entries.push((line, "message lost".to_owned()));
+        entries.push((line, look::LOST.to_owned()));
     }
 }
 

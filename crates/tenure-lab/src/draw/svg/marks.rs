@@ -2,8 +2,8 @@
 
 use super::text::{fitting, num, put, small, width};
 use super::{FAINT, LEASE, Place, RED, ROW, Sheet};
-use crate::draw::look::{escape, lane_paint, time_text};
-use crate::draw::{Mark, MarkKind};
+use crate::draw::look::{self, escape, lane_paint, time_text};
+use crate::draw::{BarKind, Mark, MarkKind};
 
 impl Sheet<'_> {
     pub(super) fn marks(&self, out: &mut String) {
@@ -11,10 +11,35 @@ impl Sheet<'_> {
         for mark in &self.picture.marks {
             let Some(lane) = mark.lane.filter(|&lane| lane < lanes) else { continue };
             let (x, y) = (self.x(mark.at), self.top(lane) + 2.0 + LEASE / 2.0);
-            let told = format!("{}: {} ({})", self.picture.lanes[lane], mark.text, time_text(mark.at));
+            let name = &self.picture.lanes[lane];
+            let told = format!("{} ({})", look::named(&mark.text, name), time_text(mark.at));
             put!(out, "<g><title>{}</title>", escape(&told));
             symbol(out, mark.kind, x, y, lane_paint(lane).fill);
+            if mark.kind == MarkKind::Lost {
+                self.why(out, mark, lane);
+            }
             out.push_str("</g>\n");
+        }
+    }
+
+    /// Why it leads no longer, where there is room for it on the strip.
+    fn why(&self, out: &mut String, mark: &Mark, lane: usize) {
+        let Some(reason) = look::reason(&mark.text) else { return };
+        let runs = self.runs.iter().filter(|run| run.lane == lane && run.until > mark.at);
+        let runs = runs.filter(|run| !matches!(run.kind, BarKind::Grant { .. })).map(|run| run.from);
+        let marks = self.picture.marks.iter().filter(|other| other.lane == Some(lane) && other.at > mark.at);
+        let next = runs.chain(marks.map(|other| other.at)).min();
+        let from = self.x(mark.at) + 12.0;
+        let room = next.map_or(self.left + self.plot, |next| self.x(next) - 8.0) - from;
+        if width(reason, 11.0) <= room {
+            put!(
+                out,
+                "<text x=\"{}\" y=\"{}\" font-size=\"11\" paint-order=\"stroke\" stroke=\"#eef1f4\" \
+                 stroke-width=\"3\">{}</text>",
+                num(from),
+                num(self.top(lane) + 15.0),
+                escape(reason),
+            );
         }
     }
 

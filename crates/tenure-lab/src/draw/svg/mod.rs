@@ -17,13 +17,14 @@ use self::marks::whole;
 use self::text::{fitting, float, num, put, small, width};
 use super::Picture;
 use super::look::{self, Kind, Run, escape};
+use super::scale::Scale;
 
 const RED: &str = "#c1121f";
 const INK: &str = "#1f2933";
 const FAINT: &str = "#66727f";
 const ROW: f64 = 18.0;
 const LEASE: f64 = 18.0;
-const GRANT: f64 = 6.0;
+const GRANT: f64 = 10.0;
 const REIGN: f64 = 14.0;
 
 /// Draws the picture as an SVG document.
@@ -38,6 +39,7 @@ pub fn draw(picture: &Picture) -> String {
     sheet.arrows(&mut out);
     sheet.bars(&mut out);
     sheet.reigns(&mut out);
+    sheet.after(&mut out);
     sheet.marks(&mut out);
     sheet.violations(&mut out);
     sheet.legend(&mut out);
@@ -54,6 +56,7 @@ struct Place {
 /// Where everything goes.
 struct Sheet<'a> {
     picture: &'a Picture,
+    scale: Scale,
     runs: Vec<Run>,
     kinds: Vec<Kind>,
     left: f64,
@@ -76,8 +79,10 @@ impl<'a> Sheet<'a> {
         let runs = look::runs(picture);
         let grants = runs.iter().map(|run| run.row + 1).max().unwrap_or(1).min(3);
         let names = picture.lanes.iter().map(|name| width(name, 13.0)).fold(44.0, f64::max);
+        let strip = LEASE + 4.0 + (GRANT + 2.0) * small(grants);
         let mut sheet = Sheet {
             picture,
+            scale: Scale::new(picture),
             kinds: look::kinds(picture),
             runs,
             left: names.min(220.0) + 40.0,
@@ -88,8 +93,8 @@ impl<'a> Sheet<'a> {
             breaks: Vec::new(),
             reign_top: 0.0,
             lanes_top: 0.0,
-            strip: LEASE + 4.0 + (GRANT + 2.0) * small(grants),
-            pitch: if picture.lanes.len() > 9 { 66.0 } else { 88.0 },
+            strip,
+            pitch: strip + if picture.lanes.len() > 9 { 34.0 } else { 54.0 },
             axis: 0.0,
             legend: Vec::new(),
             legend_rows: 0,
@@ -109,7 +114,8 @@ impl<'a> Sheet<'a> {
         self.reign_top = self.breaks_top + ROW * rows(&self.breaks) + 8.0;
         self.lanes_top = self.reign_top + REIGN + 22.0;
         self.axis = self.top(self.picture.lanes.len()) - self.pitch + self.strip + 14.0;
-        (self.legend, self.legend_rows) = flow(legend(self.picture, &self.runs, &self.kinds), 1340.0);
+        let entries = legend(self.picture, &self.runs, &self.kinds, self.scale.stepped);
+        (self.legend, self.legend_rows) = flow(entries, 1340.0);
     }
 
     /// Labels that would touch go into different rows; what finds no row stays without a label.
@@ -135,22 +141,13 @@ impl<'a> Sheet<'a> {
         places
     }
 
-    /// The time that is shown: never empty.
-    fn span(&self) -> (u64, u64) {
-        let start = self.picture.start.min(u64::MAX - 1);
-        (start, self.picture.end.max(start + 1))
-    }
-
     /// How many ticks have room.
     fn ticks(&self) -> u64 {
         (1..).take_while(|&ticks| float(ticks) * 95.0 < self.plot).last().unwrap_or(1)
     }
 
     fn x(&self, at: u64) -> f64 {
-        let (start, end) = self.span();
-        let span = end - start;
-        let at = at.clamp(start.saturating_sub(span), end.saturating_add(span));
-        self.left + self.plot * (float(at) - float(start)) / float(span)
+        self.left + self.plot * self.scale.place(at)
     }
 
     fn top(&self, lane: usize) -> f64 {
@@ -161,9 +158,13 @@ impl<'a> Sheet<'a> {
         self.axis - 6.0
     }
 
+    fn legend_top(&self) -> f64 {
+        self.axis + if self.scale.stepped { 56.0 } else { 42.0 }
+    }
+
     fn open(&self, out: &mut String) {
         let wide = self.left * 2.0 + self.plot;
-        let high = self.axis + 42.0 + 24.0 * small(self.legend_rows) + 10.0;
+        let high = self.legend_top() + 24.0 * small(self.legend_rows) + 10.0;
         put!(
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
@@ -175,6 +176,10 @@ impl<'a> Sheet<'a> {
             h = num(high),
         );
         out.push_str(bars::PATTERNS);
+        out.push_str(
+            "<linearGradient id=\"after\"><stop stop-color=\"#fff\" stop-opacity=\".15\"/>\
+             <stop offset=\"1\" stop-color=\"#fff\" stop-opacity=\".75\"/></linearGradient>\n",
+        );
         put!(
             out,
             "<clipPath id=\"plot\"><rect x=\"{}\" y=\"0\" width=\"{}\" height=\"{}\"/></clipPath>\n</defs>\n\
