@@ -1,4 +1,34 @@
-//! The laboratory.
+//! The laboratory: every protocol under every fault, judged, replayed, shrunk and drawn.
+//!
+//! A run is a list of actions in a [`world`] of drifting clocks, lossy links, slow disks and dying processes. A
+//! [`simulate`] seed invents the actions, a [`script`] repeats them, a [`shrink`] leaves some out; all go over the same
+//! [`stage`], where they are judged by the [`property`] list, counted and, if wanted, [`record`]ed and [`draw`]n. Real
+//! time is known here alone, and no protocol ever sees it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`catalogue`] | every protocol by name, behind one face: what the command line uses |
+//! | [`subject`] | what must be said of a protocol to run it here: a new one starts with this |
+//! | [`property`] | what must hold, with ghost state that survives amnesia |
+//! | [`mutant`] | known-wrong variants that the properties must notice |
+//! | [`world`] | clocks, machines, disks, messages in flight; decides nothing |
+//! | [`simulate`] | what goes wrong, drawn from a seed: first it breaks, then it heals |
+//! | [`sweep`] | many seeds on all cores |
+//! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
+//! | [`draw`] | space-time diagrams as SVG and as a page |
+//!
+//! ```
+//! use tenure_lab::catalogue::{Trial, find};
+//! use tenure_lab::simulate::{Faults, Setup};
+//!
+//! let setup =
+//!     Setup { nodes: 3, quorums: "majority".into(), faults: Faults::all(), sets: vec![], horizon: None };
+//! let trial = Trial { setup, mutant: None, property: None };
+//! let report = find("nerio-drift")?.run(&trial, 7)?;
+//! assert_eq!(report.violation, None);
+//! assert!(report.leader.is_some(), "after the faults have healed somebody leads");
+//! # Ok::<(), tenure_lab::catalogue::Error>(())
+//! ```
 
 pub mod catalogue;
 pub mod count;

@@ -192,7 +192,11 @@ pub const STRONG: &[Mutant] = &[
     rule("second-suitor", Broken::SecondSuitor, "a grant to somebody else does not stand in the way"),
     rule("release-no-id", Broken::ReleaseNoId, "a release cancels whatever grant its sender holds"),
     rule("g-not-max", Broken::GNotMax, "a late duplicate of an older request makes a grant look older"),
-    rule("revoke-keeps-e", Broken::RevokeKeepsE, "a leader whose renewal failed gives its grants back and leads on"),
+    rule(
+        "revoke-keeps-e",
+        Broken::RevokeKeepsE,
+        "a leader whose renewal failed gives its grants back and leads on",
+    ),
     driver(
         "term-not-durable",
         Flaws { disk_forgets: true, ..Flaws::NONE },

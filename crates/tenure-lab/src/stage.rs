@@ -189,7 +189,8 @@ impl<'s, S: Subject> Stage<'s, S> {
     pub fn end(mut self, at: RealTime) -> Outcome<Command<S>> {
         let at = at.max(self.world.now);
         if let Some(judge) = &mut self.judge {
-            let over = judge.violations().iter().any(|v| self.watch.only.is_none_or(|only| only == v.property));
+            let over =
+                judge.violations().iter().any(|v| self.watch.only.is_none_or(|only| only == v.property));
             if self.watch.go_on || !over {
                 judge.pass(&self.world, at);
                 self.world.now = at;

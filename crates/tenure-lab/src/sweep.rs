@@ -100,7 +100,9 @@ pub fn sweep<S: Subject + Sync>(
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..range.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a run panicked".to_owned())))
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a run panicked".to_owned())))
     })?;
     let mut chunks = chunks.into_inner().map_err(|_| "a run panicked")?;
     chunks.sort_by_key(|(from, _)| *from);
@@ -139,7 +141,8 @@ fn sweep_chunk<S: Subject>(
             swept.tally(property, counts);
         }
         let found = outcome.violation.is_some();
-        let violations = if range.watch.go_on { outcome.violations } else { outcome.violation.into_iter().collect() };
+        let violations =
+            if range.watch.go_on { outcome.violations } else { outcome.violation.into_iter().collect() };
         swept.violations.extend(violations.into_iter().map(|violation| (seed, violation)));
         if found && range.stop_at_first {
             break;

@@ -69,8 +69,12 @@ impl<R: Data> Boot<R> {
     /// on a host to which the process has come back, knows nothing of the grants given in between.
     pub fn judge(store: Store<R>, memory: Option<Memory<R>>, here: BootId) -> Self {
         match store {
-            Store::Missing => Self { incarnation: Incarnation(0), durable: Vec::new(), kind: BootKind::Amnesia },
-            Store::Founded(durable) => Self { incarnation: Incarnation(1), durable, kind: BootKind::Founding },
+            Store::Missing => {
+                Self { incarnation: Incarnation(0), durable: Vec::new(), kind: BootKind::Amnesia }
+            }
+            Store::Founded(durable) => {
+                Self { incarnation: Incarnation(1), durable, kind: BootKind::Founding }
+            }
             Store::Used(former, durable) => {
                 let kind = match memory {
                     Some(memory) if memory.boot == here && memory.writer == former => {
@@ -126,6 +130,9 @@ mod tests {
 
     #[test]
     fn every_start_is_a_new_life() {
-        assert_eq!(Boot::<u8>::judge(Store::Used(Incarnation(4), vec![]), None, HERE).incarnation, Incarnation(5));
+        assert_eq!(
+            Boot::<u8>::judge(Store::Used(Incarnation(4), vec![]), None, HERE).incarnation,
+            Incarnation(5)
+        );
     }
 }

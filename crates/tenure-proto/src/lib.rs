@@ -89,7 +89,8 @@ pub trait Protocol: Data + Sized {
     type Event: Data;
 
     /// First start, restart, reboot and amnesia are one call: `boot` says what survived.
-    fn start(config: &Self::Config, me: NodeId, boot: Boot<Self::Record>, cx: &mut Context<'_, Self>) -> Self;
+    fn start(config: &Self::Config, me: NodeId, boot: Boot<Self::Record>, cx: &mut Context<'_, Self>)
+    -> Self;
 
     /// One step. Takes no time, cannot fail, waits for nothing.
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>);

@@ -226,7 +226,8 @@ impl Quorums {
             Rule::Majority => 2 * set.len() > self.members.len(),
             Rule::Weighted(weights) => {
                 let all: u128 = weights.iter().copied().map(u128::from).sum();
-                let held: u128 = set.positions().filter_map(|p| weights.get(p).copied()).map(u128::from).sum();
+                let held: u128 =
+                    set.positions().filter_map(|p| weights.get(p).copied()).map(u128::from).sum();
                 2 * held > all
             }
             Rule::Grid { rows, columns } => {
@@ -372,7 +373,9 @@ mod tests {
 
     #[test]
     fn every_system_is_monotone_and_nobody_is_no_quorum() {
-        for (text, count) in [("majority", 5), ("weights:3,1,1,1,1", 5), ("grid:2x3", 6), ("list:01,12,02", 3)] {
+        for (text, count) in
+            [("majority", 5), ("weights:3,1,1,1,1", 5), ("grid:2x3", 6), ("list:01,12,02", 3)]
+        {
             let quorums = parse(text, count).unwrap();
             assert!(!quorums.is_quorum(NodeSet::EMPTY));
             for set in subsets(count).filter(|set| quorums.is_quorum(*set)) {
@@ -401,7 +404,10 @@ mod tests {
         assert!(!quorums.is_blocking([1, 2, 3].into_iter().collect()), "the heavy one and one more remain");
         assert!(quorums.is_blocking([1, 2, 3, 4].into_iter().collect()));
         assert!(quorums.is_blocking([0, 1].into_iter().collect()));
-        assert!(!quorums.is_blocking([0].into_iter().collect()), "the four light ones outweigh the heavy one");
+        assert!(
+            !quorums.is_blocking([0].into_iter().collect()),
+            "the four light ones outweigh the heavy one"
+        );
     }
 
     #[test]

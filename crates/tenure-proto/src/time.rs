@@ -145,7 +145,8 @@ impl fmt::Display for Span {
 
 /// Writes nanoseconds exactly, in the largest unit that keeps them readable: `1.5s`, `250ms`, `0.001ms`.
 fn write_nanos(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
-    let (unit, digits, name) = if nanos >= 1_000_000_000 { (1_000_000_000, 9, "s") } else { (1_000_000, 6, "ms") };
+    let (unit, digits, name) =
+        if nanos >= 1_000_000_000 { (1_000_000_000, 9, "s") } else { (1_000_000, 6, "ms") };
     write!(f, "{}", nanos / unit)?;
     let rest = nanos % unit;
     if rest != 0 {
@@ -306,7 +307,10 @@ mod tests {
         let never = Span::from_nanos(u64::MAX);
         assert_eq!(clocks.grant_end(LocalTime::from_nanos(7), never).as_nanos(), u64::MAX);
         assert!(clocks.lease_end(LocalTime::from_nanos(u64::MAX), never).as_nanos() >= u64::MAX - 1);
-        assert_eq!(LocalTime::from_nanos(u64::MAX - 1).ceil_to(LocalSpan::from_nanos(1000)).as_nanos(), u64::MAX);
+        assert_eq!(
+            LocalTime::from_nanos(u64::MAX - 1).ceil_to(LocalSpan::from_nanos(1000)).as_nanos(),
+            u64::MAX
+        );
     }
 
     #[test]

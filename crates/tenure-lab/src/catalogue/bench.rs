@@ -46,7 +46,13 @@ impl<S: Subject> Bench<'_, S> {
         Ok(sweep(self.subject, &trial.setup, range, progress)?)
     }
 
-    pub(super) fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {
+    pub(super) fn exercise(
+        &self,
+        trial: &Trial,
+        first: u64,
+        seeds: u64,
+        properties: bool,
+    ) -> Result<u64, Error> {
         let watch = Watch { properties, ..Watch::default() };
         let mut events = 0;
         for seed in first..first.saturating_add(seeds) {
@@ -71,7 +77,8 @@ impl<S: Subject> Bench<'_, S> {
         let shrunk = shrink(self.subject, script, property, MOST_REPLAYS);
         // Once more, for the words: what came of each line that is left.
         let again = script::replay(self.subject, &shrunk.script, watch)?;
-        let violation = again.outcome.violation.ok_or_else(|| Error::new("the small script breaks nothing"))?;
+        let violation =
+            again.outcome.violation.ok_or_else(|| Error::new("the small script breaks nothing"))?;
         let mut script = self.named(shrunk.script, trial.mutant.clone());
         script.lines = again.outcome.record.map(|record| record.lines).unwrap_or_default();
         script.expect = Expect::Broken(violation.property.to_owned());
@@ -95,7 +102,9 @@ impl<S: Subject> Bench<'_, S> {
         if let (Some(line), false) = (replayed.skipped.first().map(|i| &script.lines[*i]), instead) {
             let words = line.words::<S>();
             let at = line.at;
-            return Err(Error::new(format!("the trace does not fit: at {at} '{words}' could not be carried out")));
+            return Err(Error::new(format!(
+                "the trace does not fit: at {at} '{words}' could not be carried out"
+            )));
         }
         let violation = replayed.outcome.violation.clone();
         let (expected, as_expected) = match &script.expect {
@@ -108,7 +117,8 @@ impl<S: Subject> Bench<'_, S> {
         };
         script.mutant = mutant.map(str::to_owned);
         let mut outcome = replayed.outcome;
-        script.lines = outcome.record.as_mut().map(|record| std::mem::take(&mut record.lines)).unwrap_or_default();
+        script.lines =
+            outcome.record.as_mut().map(|record| std::mem::take(&mut record.lines)).unwrap_or_default();
         Ok(Replay { report: self.report(outcome, &script), expected, as_expected, skipped })
     }
 

@@ -45,15 +45,21 @@ pub const TERMS: Property = property(
     "the terms of completed acquisitions are unique and rise in the order of completion",
 );
 /// I10.
-pub const INSTANCES: Property =
-    property("instances-unique", Kind::Always, "no run ever has the name of an earlier one, over restarts too");
+pub const INSTANCES: Property = property(
+    "instances-unique",
+    Kind::Always,
+    "no run ever has the name of an earlier one, over restarts too",
+);
 /// I10.
 pub const STAMPS: Property =
     property("stamps-rise", Kind::Always, "the stamps of a grantor rise, over restarts and reboots too");
 
 /// Step 8.
-pub const IN_TIME: Property =
-    property("elected-in-time", Kind::Always, "a run completes only while the lease that it asked for lasts (step 8)");
+pub const IN_TIME: Property = property(
+    "elected-in-time",
+    Kind::Always,
+    "a run completes only while the lease that it asked for lasts (step 8)",
+);
 /// Rule U.
 pub const UNBROKEN: Property = property(
     "terms-unbroken",
@@ -61,21 +67,36 @@ pub const UNBROKEN: Property = property(
     "a renewal completes only while the leadership that it extends has not lapsed (rule U)",
 );
 
-const MOVES: Property =
-    property("leadership-moves", Kind::Sometimes, "another process leads than before (beside leader-uniqueness)");
-const LAPSES: Property =
-    property("lease-runs-out", Kind::Sometimes, "a lease is judged at its last instant (beside quorum-behind-leader and elected-in-time)");
-const RENEWS: Property =
-    property("tenure-renewed", Kind::Sometimes, "a renewal completes (beside lease-inside-grants and terms-unbroken)");
+const MOVES: Property = property(
+    "leadership-moves",
+    Kind::Sometimes,
+    "another process leads than before (beside leader-uniqueness)",
+);
+const LAPSES: Property = property(
+    "lease-runs-out",
+    Kind::Sometimes,
+    "a lease is judged at its last instant (beside quorum-behind-leader and elected-in-time)",
+);
+const RENEWS: Property = property(
+    "tenure-renewed",
+    Kind::Sometimes,
+    "a renewal completes (beside lease-inside-grants and terms-unbroken)",
+);
 const REFUSES: Property = property(
     "grant-refused",
     Kind::Sometimes,
     "a grantor refuses because its grant to another stands (beside grants-kept)",
 );
-const PASSES: Property =
-    property("grant-passes-on", Kind::Sometimes, "a grantor supports another than before (beside grants-kept)");
-const FREED: Property =
-    property("grant-given-back", Kind::Sometimes, "a holder gives a grant back before its end (beside grants-kept)");
+const PASSES: Property = property(
+    "grant-passes-on",
+    Kind::Sometimes,
+    "a grantor supports another than before (beside grants-kept)",
+);
+const FREED: Property = property(
+    "grant-given-back",
+    Kind::Sometimes,
+    "a holder gives a grant back before its end (beside grants-kept)",
+);
 const SECOND_TERM: Property =
     property("second-term", Kind::Sometimes, "a second acquisition completes (beside terms-rise)");
 const SECOND_LIFE: Property = property(
@@ -85,8 +106,11 @@ const SECOND_LIFE: Property = property(
 );
 
 /// (5), L1.
-pub const ELECTED: Property =
-    property("leader-after-healing", Kind::Eventually, "ten longest leases after the healing somebody leads (5)");
+pub const ELECTED: Property = property(
+    "leader-after-healing",
+    Kind::Eventually,
+    "ten longest leases after the healing somebody leads (5)",
+);
 /// (4), L2.
 pub const STABLE: Property = property(
     "leader-stays",
@@ -96,8 +120,25 @@ pub const STABLE: Property = property(
 
 /// All properties of strong leadership.
 pub const ALL: [Property; 19] = [
-    UNIQUENESS, SUPPORT, INSIDE, KEPT, TERMS, UNBROKEN, IN_TIME, INSTANCES, STAMPS, MOVES, LAPSES, RENEWS, REFUSES,
-    PASSES, FREED, SECOND_TERM, SECOND_LIFE, ELECTED, STABLE,
+    UNIQUENESS,
+    SUPPORT,
+    INSIDE,
+    KEPT,
+    TERMS,
+    UNBROKEN,
+    IN_TIME,
+    INSTANCES,
+    STAMPS,
+    MOVES,
+    LAPSES,
+    RENEWS,
+    REFUSES,
+    PASSES,
+    FREED,
+    SECOND_TERM,
+    SECOND_LIFE,
+    ELECTED,
+    STABLE,
 ];
 
 /// What a grantor has promised, as the world remembers it.
@@ -187,7 +228,10 @@ impl StrongJudge {
             let names = self.quorums.names(behind);
             let Belief { holder, term, group, .. } = belief;
             self.break_at(SUPPORT, at, || {
-                format!("{} believes to lead {group} in term {term}, but only {names:?} still support it", holder.node)
+                format!(
+                    "{} believes to lead {group} in term {term}, but only {names:?} still support it",
+                    holder.node
+                )
             });
         }
     }
@@ -237,7 +281,10 @@ impl StrongJudge {
             }
         } else if new.until < old.until {
             self.break_at(KEPT, now, || {
-                format!("{grantor} takes back support of {}: until {}, not {}", new.holder.node, new.until, old.until)
+                format!(
+                    "{grantor} takes back support of {}: until {}, not {}",
+                    new.holder.node, new.until, old.until
+                )
             });
         }
     }
@@ -258,7 +305,8 @@ impl StrongJudge {
     }
 
     fn on_leads(&mut self, now: RealTime, node: NodeId, belief: Belief, run: Run, quorum: NodeSet) {
-        let longer = |old: &Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
+        let longer =
+            |old: &Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
         if !self.beliefs.iter().any(longer) {
             // E was set by this run, not kept from one before that asked for longer.
             for grantor in self.quorums.names(quorum) {
@@ -274,7 +322,8 @@ impl StrongJudge {
                 )
             });
         }
-        let extends = |old: &Belief| (old.group, old.holder, old.term) == (belief.group, belief.holder, belief.term);
+        let extends =
+            |old: &Belief| (old.group, old.holder, old.term) == (belief.group, belief.holder, belief.term);
         let extended = self.beliefs.iter().any(extends);
         self.beliefs.retain(|b| b.group != belief.group || b.holder.node != node);
         self.beliefs.push(belief);
@@ -294,13 +343,18 @@ impl StrongJudge {
         match ghost {
             Some(ghost) if ghost.holder == belief.holder && belief.until <= ghost.until => {}
             Some(ghost) if ghost.holder == belief.holder => self.break_at(INSIDE, now, || {
-                format!("{name} leads until {}, but {grantor} supports it only until {}", belief.until, ghost.until)
+                format!(
+                    "{name} leads until {}, but {grantor} supports it only until {}",
+                    belief.until, ghost.until
+                )
             }),
             Some(ghost) => self.break_at(INSIDE, now, || {
                 format!("{name} leads counting on {grantor}, which supports {} instead", ghost.holder.node)
             }),
             None => {
-                self.break_at(INSIDE, now, || format!("{name} leads counting on {grantor}, which promised nothing"));
+                self.break_at(INSIDE, now, || {
+                    format!("{name} leads counting on {grantor}, which promised nothing")
+                });
             }
         }
     }
@@ -314,7 +368,10 @@ impl StrongJudge {
         }
         if term <= last {
             self.break_at(TERMS, now, || {
-                format!("{} completes term {term} of {group} after {} completed term {last}", holder.node, before.node)
+                format!(
+                    "{} completes term {term} of {group} after {} completed term {last}",
+                    holder.node, before.node
+                )
             });
         }
     }
@@ -371,7 +428,9 @@ impl StrongJudge {
         let Some(then) = self.settled_on.take() else { return };
         let elected = u64::try_from(then.len()).unwrap_or(u64::MAX) >= self.groups;
         let same = then.iter().all(|old| {
-            self.beliefs.iter().any(|new| (new.group, new.holder, new.term) == (old.group, old.holder, old.term))
+            self.beliefs
+                .iter()
+                .any(|new| (new.group, new.holder, new.term) == (old.group, old.holder, old.term))
         });
         self.liveness = [elected, same].map(|holds| if holds { Status::Holds } else { Status::Broken });
         if !elected {
@@ -432,7 +491,8 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn report(&self) -> Vec<(Property, Status)> {
-        let broken = |property: &Property| self.violations.iter().any(|known| known.property == property.name);
+        let broken =
+            |property: &Property| self.violations.iter().any(|known| known.property == property.name);
         let status = |property: &Property| match property.kind {
             _ if broken(property) => Status::Broken,
             Kind::Always => Status::Holds,
@@ -443,4 +503,3 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         ALL.iter().map(|property| (*property, status(property))).collect()
     }
 }
-

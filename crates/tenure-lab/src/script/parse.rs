@@ -90,7 +90,10 @@ fn finish<C>(script: Script<C>, nodes: usize, lines: usize) -> Result<Script<C>,
         return wrong("no line says 'protocol NAME'".to_owned());
     }
     if nodes == 0 || script.clocks.len() != nodes {
-        return wrong(format!("{nodes} nodes, but {} clocks: each node needs a clock line", script.clocks.len()));
+        return wrong(format!(
+            "{nodes} nodes, but {} clocks: each node needs a clock line",
+            script.clocks.len()
+        ));
     }
     let last = script.lines.last().map_or(RealTime(0), |line| line.at);
     if script.ends < last {
@@ -111,14 +114,16 @@ fn head<C>(line: &str, nodes: &mut usize, script: &mut Script<C>) -> Result<(), 
         "quorums" => script.quorums = rest.to_owned(),
         "set" => {
             for pair in rest.split_whitespace() {
-                let (name, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is not KEY=VALUE"))?;
+                let (name, value) =
+                    pair.split_once('=').ok_or_else(|| format!("'{pair}' is not KEY=VALUE"))?;
                 script.constants.set(name, value)?;
             }
         }
         "clock" => script.clocks.push(clock(rest, script.clocks.len())?),
         "expect" if rest == "holds" => script.expect = Expect::Holds,
         "expect" => {
-            let property = rest.strip_prefix("broken ").ok_or("write 'expect holds' or 'expect broken PROPERTY'")?;
+            let property =
+                rest.strip_prefix("broken ").ok_or("write 'expect holds' or 'expect broken PROPERTY'")?;
             script.expect = Expect::Broken(property.to_owned());
         }
         "heals" => script.heals = Some(time(rest.strip_prefix("at ").unwrap_or(rest))?),
@@ -148,10 +153,12 @@ fn clock(text: &str, expected: usize) -> Result<Clock, String> {
         };
         let ppm = ppm.strip_suffix("ppm").and_then(|ppm| ppm.parse().ok());
         let ppm = ppm.filter(|ppm: &i32| (-999_999..=1_000_000).contains(ppm));
-        let stretch =
-            Stretch { from: time(from)?, ppm: ppm.ok_or_else(|| format!("cannot read the rate in '{part}'"))? };
+        let stretch = Stretch {
+            from: time(from)?,
+            ppm: ppm.ok_or_else(|| format!("cannot read the rate in '{part}'"))?,
+        };
         let in_order = stretches.last().map_or(stretch.from.0 == 0, |last| last.from < stretch.from);
-        if !in_order || stretch.from.0 % MILLI != 0 {
+        if !in_order || !stretch.from.0.is_multiple_of(MILLI) {
             return Err(format!("rates begin at 0ms, in order, at whole milliseconds: '{part}'"));
         }
         stretches.push(stretch);

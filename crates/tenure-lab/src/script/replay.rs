@@ -41,8 +41,7 @@ pub fn replay<S: Subject>(
             stage.healed();
         }
         let action = line.action.rename(|name| stage.world.find(*name));
-        let done =
-            action.is_some_and(|action| stage.act(line.at, &action, &mut Scripted::new(&line.draws)));
+        let done = action.is_some_and(|action| stage.act(line.at, &action, &mut Scripted::new(&line.draws)));
         if !done {
             skipped.push(i);
         }

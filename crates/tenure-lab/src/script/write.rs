@@ -69,7 +69,8 @@ impl<C> Line<C> {
     {
         match &self.action {
             Action::Deliver { flight, arrived } => {
-                let mut words = format!("{} handles {}'s {} of {}", flight.to, flight.from, self.kind, flight.sent);
+                let mut words =
+                    format!("{} handles {}'s {} of {}", flight.to, flight.from, self.kind, flight.sent);
                 if flight.nth > 0 {
                     let _ = write!(words, ", number {}", flight.nth + 1);
                 }
@@ -80,7 +81,9 @@ impl<C> Line<C> {
             }
             Action::Wake(node) => format!("{node} wakes"),
             Action::Tell(node, command) => told::<S>(*node, command),
-            Action::Written { node, given } => format!("{node} has written what its disk was given by {given}"),
+            Action::Written { node, given } => {
+                format!("{node} has written what its disk was given by {given}")
+            }
             Action::Crash(node) => format!("{node} crashes"),
             Action::Start(node, how) => format!("{node} {}", how_text(*how)),
             Action::Freeze(node, Freeze::Pause) => format!("{node} pauses"),

@@ -85,7 +85,10 @@ impl Faults {
         for name in text.split(',').map(str::trim) {
             let Some((fault, _)) = FAULTS.iter().find(|(_, known)| *known == name) else {
                 let known: Vec<&str> = FAULTS.iter().map(|(_, known)| *known).collect();
-                return Err(format!("there is no fault '{name}': write none, all, or some of {}", known.join(",")));
+                return Err(format!(
+                    "there is no fault '{name}': write none, all, or some of {}",
+                    known.join(",")
+                ));
             };
             set = set.with(*fault);
         }

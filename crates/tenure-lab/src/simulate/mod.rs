@@ -158,11 +158,30 @@ impl<'s, S: Subject> Simulation<'s, S> {
 
     fn open(&mut self) {
         self.stage.counts.expect(&[
-            "crashes", "restarts", "restarts-elsewhere", "reboots", "disks-lost", "pauses", "suspends",
-            "partitions-split", "partitions-one-way", "partitions-bridge", "partitions-chain", "partitions-isolated",
-            "partitions-moving-set", "messages-lost", "messages-cut", "messages-duplicated", "messages-reordered",
-            "records-lost-in-crash", "writes-slow", "wakes-late", "messages-piled-up", "clocks-at-extreme",
-            "clock-rate-changes", "commands",
+            "crashes",
+            "restarts",
+            "restarts-elsewhere",
+            "reboots",
+            "disks-lost",
+            "pauses",
+            "suspends",
+            "partitions-split",
+            "partitions-one-way",
+            "partitions-bridge",
+            "partitions-chain",
+            "partitions-isolated",
+            "partitions-moving-set",
+            "messages-lost",
+            "messages-cut",
+            "messages-duplicated",
+            "messages-reordered",
+            "records-lost-in-crash",
+            "writes-slow",
+            "wakes-late",
+            "messages-piled-up",
+            "clocks-at-extreme",
+            "clock-rate-changes",
+            "commands",
         ]);
         if self.plan.heals.0 > 0 {
             self.stage.counts.add(self.plan.links.manner());

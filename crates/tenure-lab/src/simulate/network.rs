@@ -135,16 +135,16 @@ impl Shape {
     /// Draws a shape for `nodes` processes.
     pub(super) fn draw(nodes: usize, random: &mut Random) -> Self {
         let order = shuffled(nodes, random);
-        let middle = random.between(1, nodes as u64 - 1) as usize;
+        let middle = 1 + random.index(nodes - 1);
         let (one, other) = order.split_at(middle);
         let whole = Self::whole(nodes);
         match random.below(6) {
-            0 => whole.named("partitions-split", format!("split: {} | {}", names(one), names(other))).without(
-                |from, to| one.contains(&from) != one.contains(&to),
-            ),
-            1 => whole.named("partitions-one-way", format!("one way: {} not to {}", names(one), names(other))).without(
-                |from, to| one.contains(&from) && other.contains(&to),
-            ),
+            0 => whole
+                .named("partitions-split", format!("split: {} | {}", names(one), names(other)))
+                .without(|from, to| one.contains(&from) != one.contains(&to)),
+            1 => whole
+                .named("partitions-one-way", format!("one way: {} not to {}", names(one), names(other)))
+                .without(|from, to| one.contains(&from) && other.contains(&to)),
             2 => {
                 let bridge = order[0];
                 let (left, right) = order[1..].split_at(order.len() / 2);
@@ -159,9 +159,9 @@ impl Shape {
                 let text = format!("chain: {}", links.join(" - "));
                 whole.named("partitions-chain", text).without(|from, to| place(from).abs_diff(place(to)) > 1)
             }
-            4 => whole.named("partitions-isolated", format!("isolated: n{}", order[0])).without(|from, to| {
-                (from == order[0]) != (to == order[0])
-            }),
+            4 => whole
+                .named("partitions-isolated", format!("isolated: n{}", order[0]))
+                .without(|from, to| (from == order[0]) != (to == order[0])),
             _ => {
                 let text = "moving set: each reaches only some at a time, not always the same".to_owned();
                 Self { moving: true, ..whole.named("partitions-moving-set", text) }
@@ -199,8 +199,7 @@ impl Shape {
         let nodes = self.cut.len();
         let reached = (nodes - 1) / 2;
         let turn = now.0 / (20 * MILLI) * (from as u64 + 1);
-        let first = (turn % nodes as u64) as usize;
-        (to + nodes - first) % nodes < reached.max(1)
+        (to as u64 + turn) % (nodes as u64) < reached.max(1) as u64
     }
 }
 

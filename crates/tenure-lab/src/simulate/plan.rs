@@ -114,7 +114,8 @@ fn draw_clocks(setup: &Setup, constants: &Constants, ends: RealTime, random: &mu
         let mut stretches = Vec::new();
         let mut from = 0;
         while from < ends.0 && stretches.len() < 40 {
-            let any = i32::try_from(random.below(2 * u64::from(bound.unsigned_abs()) + 1)).unwrap_or(0) - bound;
+            let any =
+                i32::try_from(random.below(2 * u64::from(bound.unsigned_abs()) + 1)).unwrap_or(0) - bound;
             let ppm = random.pick(&[bound, -bound, 0, any]);
             stretches.push(Stretch { from: RealTime(from), ppm });
             from += random.between(50, 2000) * MILLI;

@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_length() {
-        for text in ["", "5", "ms", "1.ms5", ".5ms", "1.0000001ms", "-1ms", "99999999999999999999s", "1.5ns"] {
+        for text in ["", "5", "ms", "1.ms5", ".5ms", "1.0000001ms", "-1ms", "99999999999999999999s", "1.5ns"]
+        {
             assert_eq!(parse_time(text), None, "{text}");
         }
     }

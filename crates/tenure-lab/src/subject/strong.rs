@@ -72,7 +72,11 @@ impl<R: Rules> Subject for Strong<R> {
             .with("groups", random.pick(&[1, 1, 1, 2]))
     }
 
-    fn config(&self, quorums: &Quorums, constants: &Constants) -> Result<<Nerio<R> as Protocol>::Config, String> {
+    fn config(
+        &self,
+        quorums: &Quorums,
+        constants: &Constants,
+    ) -> Result<<Nerio<R> as Protocol>::Config, String> {
         let ppm = u32::try_from(constants.get("drift")).ok().and_then(Drift::from_ppm);
         let drift = ppm.ok_or("drift must be below 1000000ppm")?;
         let groups = constants.get("groups");
@@ -134,7 +138,10 @@ impl<R: Rules> Subject for Strong<R> {
                     Kind::Acquire => "acquire",
                     Kind::Renew => "renew",
                 };
-                format!("{what} {} for {}, term {}, run {}", request.group, request.lease, request.term, request.id.seq)
+                format!(
+                    "{what} {} for {}, term {}, run {}",
+                    request.group, request.lease, request.term, request.id.seq
+                )
             }
             Message::Ok { group, id, at } => format!("ok for {group} to run {} at {}", id.seq, at.at),
             Message::Nack { group, id, refusal, max_term } => {
@@ -149,7 +156,9 @@ impl<R: Rules> Subject for Strong<R> {
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
-            Command::Attempt { group, lease } => format!("attempt {group} for {}", RealTime(lease.as_nanos())),
+            Command::Attempt { group, lease } => {
+                format!("attempt {group} for {}", RealTime(lease.as_nanos()))
+            }
         }
     }
 
@@ -182,7 +191,12 @@ impl<R: Rules> Subject for Strong<R> {
                 request.id.holder.node, request.group
             ),
             Event::Refused { request, refusal } => {
-                format!("{node} refuses {} in {}: {}", request.id.holder.node, request.group, refusal_text(refusal))
+                format!(
+                    "{node} refuses {} in {}: {}",
+                    request.id.holder.node,
+                    request.group,
+                    refusal_text(refusal)
+                )
             }
             Event::Leads { group, kind, term, until, .. } => {
                 let verb = if *kind == Kind::Acquire { "leads" } else { "leads on" };
@@ -220,7 +234,12 @@ impl<R: Rules> Subject for Strong<R> {
             Event::Granted { request, until, .. } if request.group == GroupId(0) => {
                 let holder = request.id.holder.node;
                 let label = format!("{node} supports {holder}");
-                Shape::Until { kind: BarKind::Grant { to: holder.0 as usize }, until: *until, label, mark: None }
+                Shape::Until {
+                    kind: BarKind::Grant { to: holder.0 as usize },
+                    until: *until,
+                    label,
+                    mark: None,
+                }
             }
             Event::Leads { group: GroupId(0), kind, until, term, .. } => {
                 let mark = (*kind == Kind::Acquire).then_some(MarkKind::Elected);
@@ -267,9 +286,22 @@ impl<R: Rules> Subject for Strong<R> {
 
     fn count_kinds() -> &'static [&'static str] {
         &[
-            "runs", "grants", "refusals-busy", "refusals-stale-term", "refusals-too-long", "refusals-released", "releases", "grants-given-back",
-            "resignations", "elections", "renewals",
-            "runs-aborted", "runs-too-late", "runs-failed", "leases-lapsed", "silences",
+            "runs",
+            "grants",
+            "refusals-busy",
+            "refusals-stale-term",
+            "refusals-too-long",
+            "refusals-released",
+            "releases",
+            "grants-given-back",
+            "resignations",
+            "elections",
+            "renewals",
+            "runs-aborted",
+            "runs-too-late",
+            "runs-failed",
+            "leases-lapsed",
+            "silences",
         ]
     }
 }

@@ -19,7 +19,7 @@ impl RealTime {
 impl fmt::Display for RealTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0 / MILLI)?;
-        if self.0 % MILLI != 0 {
+        if !self.0.is_multiple_of(MILLI) {
             write!(f, ".{}", format!("{:06}", self.0 % MILLI).trim_end_matches('0'))?;
         }
         f.write_str("ms")
@@ -60,7 +60,7 @@ impl Clock {
         let mut clock = Self { stretches: Vec::with_capacity(stretches.len()) };
         let mut value = start;
         for (i, stretch) in stretches.iter().enumerate() {
-            debug_assert!(stretch.from.0 % MILLI == 0, "rates change at whole milliseconds");
+            debug_assert!(stretch.from.0.is_multiple_of(MILLI), "rates change at whole milliseconds");
             if let Some(last) = i.checked_sub(1).and_then(|last| stretches.get(last)) {
                 value += (stretch.from.0 - last.from.0) / MILLI * rate(*last);
             }

@@ -124,13 +124,17 @@ impl<P: Protocol> Host<P> {
             self.disk.store = Store::Founded(Vec::new());
         }
         let mut memory = self.memories[self.place].take();
-        if let (true, Some(memory), Store::Used(former, _)) = (self.flaws.stale_memory, &mut memory, &self.disk.store)
+        if let (true, Some(memory), Store::Used(former, _)) =
+            (self.flaws.stale_memory, &mut memory, &self.disk.store)
         {
             memory.writer = *former;
         }
         let boot = Boot::judge(self.disk.store.clone(), memory, self.boot);
         self.begin_life(&boot);
-        Boot { incarnation: if self.flaws.same_incarnation { Incarnation(1) } else { boot.incarnation }, ..boot }
+        Boot {
+            incarnation: if self.flaws.same_incarnation { Incarnation(1) } else { boot.incarnation },
+            ..boot
+        }
     }
 
     /// What the driver does before the process runs: the new incarnation is durable, and the memory is this life's.

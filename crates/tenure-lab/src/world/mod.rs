@@ -241,7 +241,12 @@ impl<P: Protocol> World<P> {
 
     /// Carries out an action at `at`, which is not in the past. Says whether it was possible: a process that is down
     /// handles nothing, one that is up does not start.
-    pub fn act(&mut self, at: RealTime, action: &Action<P::Command, FlightId>, chooser: &mut dyn Chooser) -> bool {
+    pub fn act(
+        &mut self,
+        at: RealTime,
+        action: &Action<P::Command, FlightId>,
+        chooser: &mut dyn Chooser,
+    ) -> bool {
         debug_assert!(at >= self.now, "time does not go back");
         self.now = at;
         self.sent.clear();

@@ -252,12 +252,7 @@ impl Candidate {
     }
 
     /// Step 7: count an Ok, once for each grantor, if it is for the current run.
-    pub(super) fn on_ok<R: Rules>(
-        &mut self,
-        from: NodeId,
-        id: InstanceId,
-        around: &mut Around<'_, '_, R>,
-    ) {
+    pub(super) fn on_ok<R: Rules>(&mut self, from: NodeId, id: InstanceId, around: &mut Around<'_, '_, R>) {
         let Some(run) = &mut self.run else { return };
         let settings = around.process.config.settings();
         let Some(position) = settings.quorums.position(from) else { return };

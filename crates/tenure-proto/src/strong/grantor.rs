@@ -136,7 +136,8 @@ impl Grantor {
     }
 
     fn bury<R: Rules>(&mut self, upto: InstanceId, process: &Process<R>, now: LocalTime) {
-        self.tombs.retain(|tomb| now < tomb.forget && !(tomb.upto.holder == upto.holder && tomb.upto <= upto));
+        self.tombs
+            .retain(|tomb| now < tomb.forget && !(tomb.upto.holder == upto.holder && tomb.upto <= upto));
         if self.tombs.iter().all(|tomb| tomb.upto.holder != upto.holder) {
             let forget = now.after(process.config.settings().longest_lease.nominal().times(2));
             self.tombs.push(Tomb { upto, forget });

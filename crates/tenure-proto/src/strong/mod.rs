@@ -128,7 +128,8 @@ use std::collections::BTreeMap;
 pub use config::{Config, ConfigError, Settings};
 pub use grantor::Grant;
 pub use message::{
-    Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal, Term,
+    Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
+    Term,
 };
 pub use rules::{Rules, Sound};
 
@@ -266,9 +267,11 @@ impl<R: Rules> Nerio<R> {
             Message::Ok { group, id, .. } => {
                 self.with_group(group, cx, |candidate, around| candidate.on_ok(from, id, around));
             }
-            Message::Nack { group, id, refusal, max_term } => self.with_group(group, cx, |candidate, around| {
-                candidate.on_nack(from, id, refusal, max_term, around);
-            }),
+            Message::Nack { group, id, refusal, max_term } => {
+                self.with_group(group, cx, |candidate, around| {
+                    candidate.on_nack(from, id, refusal, max_term, around);
+                });
+            }
         }
     }
 
@@ -284,8 +287,12 @@ impl<R: Rules> Nerio<R> {
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
-            Command::Campaign(group) => self.with_group(group, cx, |candidate, around| candidate.campaign(around)),
-            Command::Resign(group) => self.with_group(group, cx, |candidate, around| candidate.resign(around)),
+            Command::Campaign(group) => {
+                self.with_group(group, cx, |candidate, around| candidate.campaign(around));
+            }
+            Command::Resign(group) => {
+                self.with_group(group, cx, |candidate, around| candidate.resign(around));
+            }
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
             }

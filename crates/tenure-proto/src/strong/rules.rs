@@ -13,7 +13,13 @@ use super::{Grant, GrantRequest, Holder, InstanceId, Term};
 /// The safety rules of OQwBD.
 pub trait Rules: Data {
     /// `E := Start + (1-ρ)·δ` (step 8), from the *start* of the run: the grants may be as old as that (19).
-    fn lease_end(&self, clocks: Clockwork, start: LocalTime, _completed: LocalTime, lease: Span) -> LocalTime {
+    fn lease_end(
+        &self,
+        clocks: Clockwork,
+        start: LocalTime,
+        _completed: LocalTime,
+        lease: Span,
+    ) -> LocalTime {
         clocks.lease_end(start, lease)
     }
 

@@ -23,7 +23,11 @@ pub(super) struct Ceiling {
 
 impl Ceiling {
     /// Begins at what the disk says, and asks at once for the first block of this life.
-    pub(super) fn start<P: Protocol<Record = Cell>>(durable: Term, size: u64, cx: &mut Context<'_, P>) -> Self {
+    pub(super) fn start<P: Protocol<Record = Cell>>(
+        durable: Term,
+        size: u64,
+        cx: &mut Context<'_, P>,
+    ) -> Self {
         let found = Block { upto: durable, ticket: None };
         let mut ceiling = Self { size, older: found, newer: found };
         ceiling.raise(durable, cx);

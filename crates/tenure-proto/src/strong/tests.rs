@@ -1,1 +1,430 @@
-//! Tests.
+//! The machine by itself: what it answers to one input. What many of them do together is the laboratory's business.
+
+use super::*;
+use crate::boot::{BootId, Memory, Store};
+use crate::quorum::{NodeSet, Quorums};
+use crate::time::{Clockwork, Drift, Incarnation, Span};
+use crate::{Chooser, Effect, Ticket};
+
+const GROUP: GroupId = GroupId(0);
+const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
+
+/// Always the first choice.
+struct First;
+impl Chooser for First {
+    fn choose(&mut self, _bound: u32) -> u32 {
+        0
+    }
+}
+
+/// One machine of three, with what it has wanted done so far.
+struct Bench {
+    node: Nerio,
+    tickets: Ticket,
+    now: u64,
+    effects: Vec<Effect<Nerio>>,
+}
+
+fn settings() -> Settings {
+    Settings {
+        quorums: Quorums::majority((0..3).map(NodeId).collect()).unwrap(),
+        clocks: Clockwork { drift: Drift::from_ppm(100_000).unwrap(), tick: LocalSpan::from_nanos(1) },
+        lease: Span::from_nanos(1000),
+        longest_lease: Span::from_nanos(2000),
+        window: Span::from_nanos(100),
+        retry: Span::from_nanos(50),
+        block: 4,
+        rules: Sound,
+    }
+}
+
+impl Bench {
+    /// Node 0, started at reading 10,000 from what was found.
+    fn start(store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
+        let config = settings().validate().unwrap();
+        let (mut tickets, mut effects) = (Ticket(0), Vec::new());
+        let boot = Boot::judge(store, memory, HERE);
+        let now = LocalTime::from_nanos(10_000);
+        let chance = &mut First;
+        let node = Nerio::start(
+            &config,
+            NodeId(0),
+            boot,
+            &mut Context::new(now, chance, &mut tickets, &mut effects),
+        );
+        Self { node, tickets, now: 10_000, effects }
+    }
+
+    fn founded() -> Self {
+        let mut bench = Self::start(Store::Founded(vec![]), None);
+        bench.effects.clear();
+        bench
+    }
+
+    fn handle(&mut self, input: Input<Nerio>) -> Vec<Effect<Nerio>> {
+        let now = LocalTime::from_nanos(self.now);
+        let chance = &mut First;
+        self.node.handle(input, &mut Context::new(now, chance, &mut self.tickets, &mut self.effects));
+        std::mem::take(&mut self.effects)
+    }
+
+    fn hear(&mut self, from: u32, message: Message) -> Vec<Effect<Nerio>> {
+        let received = LocalTime::from_nanos(self.now);
+        self.handle(Input::Message { from: NodeId(from), received, message })
+    }
+
+    fn at(&mut self, now: u64) -> &mut Self {
+        self.now = now;
+        self
+    }
+
+    /// Campaigns and begins a run at once; returns what it asked.
+    fn ask(&mut self) -> GrantRequest {
+        self.handle(Input::Command(Command::Campaign(GROUP)));
+        let effects = self.handle(Input::Deadline);
+        let asked = effects.iter().find_map(|effect| match effect {
+            Effect::Publish(Event::Asked(request)) => Some(*request),
+            _ => None,
+        });
+        asked.expect("a free candidate asks when its time has come")
+    }
+
+    /// An Ok of `from` for a run.
+    fn ok(&mut self, from: u32, request: GrantRequest) -> Vec<Effect<Nerio>> {
+        let at = crate::time::Stamp { incarnation: Incarnation(1), at: LocalTime::ZERO, count: 0 };
+        self.hear(from, Message::Ok { group: GROUP, id: request.id, at })
+    }
+
+    fn leads(&self) -> Option<u64> {
+        self.node.leadership(GROUP, LocalTime::from_nanos(self.now)).map(LocalTime::as_nanos)
+    }
+
+    fn grant(&self) -> Option<(u32, u64)> {
+        self.node.grant(GROUP).map(|grant| (grant.holder.node.0, grant.until.as_nanos()))
+    }
+}
+
+fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
+    let holder = Holder { node: NodeId(node), incarnation: Incarnation(1) };
+    let id = InstanceId { holder, seq };
+    GrantRequest { group: GROUP, id, lease: Span::from_nanos(1000), kind: Kind::Acquire, term: Term(term) }
+}
+
+fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
+    let answer = |effect: &Effect<Nerio>| match effect {
+        Effect::Send { to, message, after } => {
+            let kind = match message {
+                Message::Request(_) => "request",
+                Message::Ok { .. } => "ok",
+                Message::Nack { refusal: Refusal::Busy { .. }, .. } => "busy",
+                Message::Nack { refusal: Refusal::StaleTerm, .. } => "stale",
+                Message::Nack { refusal: Refusal::LeaseTooLong, .. } => "too long",
+                Message::Nack { refusal: Refusal::Released, .. } => "released",
+                Message::Release { .. } => "release",
+            };
+            Some((to.0, kind, after.map(|ticket| ticket.0)))
+        }
+        _ => None,
+    };
+    effects.iter().filter_map(answer).collect()
+}
+
+#[test]
+fn a_grantor_refuses_a_second_suitor_until_its_promise_has_run_out() {
+    let mut bench = Bench::founded();
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 1)))), [(1, "ok", Some(1))]);
+    assert_eq!(bench.grant(), Some((1, 10_000 + 1 + 1100)), "F = T + tick + (1+rho) delta");
+    assert_eq!(answers(&bench.at(11_100).hear(2, Message::Request(request(2, 1, 2)))), [(2, "busy", None)]);
+    assert_eq!(answers(&bench.at(11_101).hear(2, Message::Request(request(2, 1, 2)))), [(2, "ok", Some(1))]);
+}
+
+#[test]
+fn a_shorter_request_of_the_holder_does_not_shorten_the_promise() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Request(request(1, 1, 1)));
+    let shorter = GrantRequest { lease: Span::from_nanos(10), kind: Kind::Renew, ..request(1, 2, 1) };
+    assert_eq!(answers(&bench.hear(1, Message::Request(shorter))), [(1, "ok", None)]);
+    assert_eq!(bench.grant(), Some((1, 11_101)));
+}
+
+#[test]
+fn a_restarted_holder_is_somebody_else() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Request(request(1, 1, 1)));
+    let mut reborn = request(1, 1, 2);
+    reborn.id.holder.incarnation = Incarnation(2);
+    assert_eq!(answers(&bench.hear(1, Message::Request(reborn))), [(1, "busy", None)]);
+}
+
+#[test]
+fn a_lease_longer_than_the_longest_is_refused() {
+    let mut bench = Bench::founded();
+    let long = GrantRequest { lease: Span::from_nanos(2001), ..request(1, 1, 1) };
+    assert_eq!(answers(&bench.hear(1, Message::Request(long))), [(1, "too long", None)]);
+}
+
+#[test]
+fn a_term_is_granted_once_and_its_very_request_again() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Request(request(1, 1, 1)));
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 1)))), [(1, "ok", Some(1))]);
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 2, 1)))), [(1, "stale", None)]);
+}
+
+#[test]
+fn nobody_asks_or_gives_back_in_anothers_name() {
+    let mut bench = Bench::founded();
+    assert_eq!(answers(&bench.hear(2, Message::Request(request(1, 1, 1)))), []);
+    bench.hear(1, Message::Request(request(1, 1, 1)));
+    bench.hear(2, Message::Release { group: GROUP, upto: request(1, 1, 1).id });
+    assert_eq!(bench.grant(), Some((1, 11_101)));
+}
+
+#[test]
+fn an_ok_waits_for_the_write_that_covers_its_term_and_a_renewal_for_none() {
+    let mut bench = Bench::founded();
+    // The first block (terms 1 to 4) was asked for at the start: ticket 1.
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 2)))), [(1, "ok", Some(1))]);
+    let renewal = GrantRequest { kind: Kind::Renew, ..request(1, 2, 2) };
+    assert_eq!(answers(&bench.hear(1, Message::Request(renewal))), [(1, "ok", None)]);
+    // Half of the block is used: the next one is asked for, but this Ok does not wait for it.
+    let effects = bench.hear(1, Message::Request(request(1, 3, 3)));
+    assert!(effects.contains(&Effect::Persist { ticket: Ticket(2), record: Cell::Ceiling(Term(8)) }));
+    assert_eq!(answers(&effects), [(1, "ok", Some(1))]);
+    // A term far above the ceiling waits for its own write.
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 4, 100)))), [(1, "ok", Some(3))]);
+}
+
+#[test]
+fn the_grant_is_remembered_before_the_ok_leaves() {
+    let effects = Bench::founded().hear(1, Message::Request(request(1, 1, 1)));
+    let remembered = effects.iter().position(|e| matches!(e, Effect::Remember(Cell::Grant(GROUP, Some(_)))));
+    let sent = effects.iter().position(|e| matches!(e, Effect::Send { .. }));
+    assert!(remembered.expect("remembered") < sent.expect("sent"));
+}
+
+#[test]
+fn after_a_restart_every_term_up_to_the_ceiling_is_stale() {
+    let store = Store::Used(Incarnation(1), vec![Cell::Ceiling(Term(8))]);
+    let memory = Memory { boot: HERE, writer: Incarnation(1), records: vec![] };
+    let mut bench = Bench::start(store, Some(memory));
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 8)))), [(1, "stale", None)]);
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 2, 9)))), [(1, "ok", Some(1))]);
+}
+
+#[test]
+fn a_grantor_without_its_memory_is_silent_for_the_longest_lease() {
+    let mut bench = Bench::start(Store::Used(Incarnation(1), vec![]), None);
+    let until = 10_000 + 1 + 2200;
+    assert!(bench.effects.contains(&Effect::Remember(Cell::Silence(LocalTime::from_nanos(until)))));
+    bench.effects.clear();
+    assert_eq!(answers(&bench.at(until - 1).hear(1, Message::Request(request(1, 1, 1)))), []);
+    assert_eq!(answers(&bench.at(until).hear(1, Message::Request(request(1, 1, 1)))), [(1, "ok", Some(1))]);
+}
+
+#[test]
+fn within_one_boot_grants_and_a_running_silence_are_remembered() {
+    let held = Grant {
+        holder: request(1, 1, 1).id.holder,
+        newest: request(1, 1, 1).id,
+        term: Term(1),
+        until: LocalTime::from_nanos(10_500),
+    };
+    let silence = LocalTime::from_nanos(10_200);
+    let records = vec![Cell::Grant(GROUP, Some(held)), Cell::Silence(silence)];
+    let memory = Memory { boot: HERE, writer: Incarnation(1), records };
+    let mut bench = Bench::start(Store::Used(Incarnation(1), vec![]), Some(memory));
+    bench.effects.clear();
+    assert_eq!(answers(&bench.at(10_199).hear(2, Message::Request(request(2, 1, 2)))), []);
+    assert_eq!(answers(&bench.at(10_200).hear(2, Message::Request(request(2, 1, 2)))), [(2, "busy", None)]);
+    assert_eq!(answers(&bench.at(10_500).hear(2, Message::Request(request(2, 1, 2)))), [(2, "ok", Some(1))]);
+}
+
+#[test]
+fn a_process_without_its_disk_neither_grants_nor_asks() {
+    let mut bench = Bench::start(Store::Missing, None);
+    bench.effects.clear();
+    assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 1)))), []);
+    bench.handle(Input::Command(Command::Campaign(GROUP)));
+    assert_eq!(bench.node.next_deadline(), None);
+}
+
+#[test]
+fn a_quorum_of_oks_makes_a_leader_until_e_and_not_a_nanosecond_longer() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.at(10_400).ok(0, asked);
+    assert_eq!(bench.leads(), None);
+    bench.ok(0, asked);
+    assert_eq!(bench.leads(), None, "one grantor counts once");
+    bench.ok(2, asked);
+    assert_eq!(bench.leads(), Some(10_900), "E = Start + (1-rho) delta, from the start");
+    assert_eq!(bench.at(10_899).leads(), Some(10_900));
+    assert_eq!(bench.at(10_900).leads(), None);
+}
+
+#[test]
+fn oks_that_come_when_the_lease_would_be_over_make_no_leader() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.at(10_899).ok(0, asked);
+    bench.at(10_900).ok(1, asked);
+    assert_eq!(bench.leads(), None);
+}
+
+#[test]
+fn oks_of_an_aborted_run_count_for_nothing() {
+    let mut bench = Bench::founded();
+    let aborted = bench.ask();
+    bench.handle(Input::Command(Command::Attempt { group: GROUP, lease: Span::from_nanos(1000) }));
+    bench.ok(0, aborted);
+    bench.ok(1, aborted);
+    assert_eq!(bench.leads(), None);
+}
+
+#[test]
+fn a_leader_renews_in_the_same_term_without_a_gap() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.ok(0, asked);
+    bench.ok(1, asked);
+    let effects = bench.at(10_450).handle(Input::Deadline);
+    let renewal = effects.iter().find_map(|effect| match effect {
+        Effect::Publish(Event::Asked(request)) => Some(*request),
+        _ => None,
+    });
+    let renewal = renewal.expect("half of the lease is over");
+    assert_eq!((renewal.kind, renewal.term), (Kind::Renew, asked.term));
+    bench.ok(1, renewal);
+    bench.ok(2, renewal);
+    assert_eq!(bench.leads(), Some(10_450 + 900));
+}
+
+#[test]
+fn a_renewal_that_completes_after_the_lease_has_lapsed_ends_the_term() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.ok(0, asked);
+    bench.ok(1, asked);
+    bench.at(10_800).handle(Input::Command(Command::Attempt { group: GROUP, lease: Span::from_nanos(2000) }));
+    let InstanceId { holder, seq } = asked.id;
+    let renewal = GrantRequest { id: InstanceId { holder, seq: seq + 1 }, ..asked };
+    bench.at(10_900).ok(0, renewal);
+    let effects = bench.ok(1, renewal);
+    assert_eq!(bench.leads(), None, "rule U: somebody may have led in between");
+    assert!(effects.iter().any(|e| matches!(e, Effect::Publish(Event::Lost { loss: Loss::Lapsed, .. }))));
+}
+
+#[test]
+fn a_refusal_by_too_small_a_term_is_answered_at_once_with_a_larger_one() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    let nack = Message::Nack { group: GROUP, id: asked.id, refusal: Refusal::StaleTerm, max_term: Term(41) };
+    bench.hear(1, nack);
+    let effects = bench.hear(2, nack);
+    let again = effects.iter().find_map(|effect| match effect {
+        Effect::Publish(Event::Asked(request)) => Some(request.term),
+        _ => None,
+    });
+    assert_eq!(again, Some(Term(42)));
+}
+
+#[test]
+fn a_candidate_that_cannot_win_gives_back_what_it_holds() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    let refusal = Refusal::Busy { holder: NodeId(1), remaining: LocalSpan::from_nanos(300) };
+    let nack = Message::Nack { group: GROUP, id: asked.id, refusal, max_term: Term(1) };
+    bench.hear(1, nack);
+    let effects = bench.hear(2, nack);
+    assert_eq!(answers(&effects), [(0, "release", None), (1, "release", None), (2, "release", None)]);
+    assert_eq!(
+        bench.node.next_deadline().map(LocalTime::as_nanos),
+        Some(10_300),
+        "it waits for the one who leads"
+    );
+}
+
+#[test]
+fn a_leader_that_resigns_stops_leading_before_a_release_leaves() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.ok(0, asked);
+    bench.ok(1, asked);
+    let effects = bench.handle(Input::Command(Command::Resign(GROUP)));
+    let lost = effects.iter().position(|e| matches!(e, Effect::Publish(Event::Lost { .. })));
+    let sent = effects.iter().position(|e| matches!(e, Effect::Send { .. }));
+    assert!(lost.expect("lost") < sent.expect("sent"));
+    assert_eq!(bench.leads(), None);
+}
+
+#[test]
+fn a_release_frees_a_grantor_and_a_late_one_does_not() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Request(request(1, 2, 1)));
+    bench.hear(1, Message::Release { group: GROUP, upto: request(1, 1, 1).id });
+    assert_eq!(bench.grant(), Some((1, 11_101)), "it was sent before the newest run");
+    let effects = bench.hear(1, Message::Release { group: GROUP, upto: request(1, 2, 1).id });
+    assert!(effects.contains(&Effect::Remember(Cell::Grant(GROUP, None))));
+    assert_eq!(bench.grant(), None);
+    let late = bench.hear(1, Message::Request(request(1, 2, 1)));
+    assert_eq!(answers(&late), [(1, "released", None)], "a late request does not bind it again");
+}
+
+#[test]
+fn a_clock_that_goes_back_ends_leadership_and_is_said_once() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.ok(0, asked);
+    bench.ok(1, asked);
+    let effects = bench.at(9_000).handle(Input::Deadline);
+    let by = LocalSpan::from_nanos(1_000);
+    assert!(effects.contains(&Effect::Publish(Event::ClockWentBack { by })));
+    assert_eq!(bench.leads(), None);
+    assert_eq!(
+        answers(&bench.hear(1, Message::Request(request(1, 1, 9)))),
+        [],
+        "it grants nothing by such a clock"
+    );
+    assert!(
+        bench.node.next_deadline() >= Some(LocalTime::from_nanos(10_000)),
+        "and asks for no time gone by"
+    );
+}
+
+#[test]
+fn one_machine_carries_many_groups_and_wakes_for_the_earliest() {
+    let mut bench = Bench::founded();
+    for group in [GroupId(3), GroupId(4)] {
+        bench.at(bench.now + 5).handle(Input::Command(Command::Campaign(group)));
+    }
+    assert_eq!(bench.node.next_deadline().map(LocalTime::as_nanos), Some(10_005));
+    let asked = bench.handle(Input::Deadline);
+    let groups = asked.iter().filter_map(|effect| match effect {
+        Effect::Publish(Event::Asked(request)) => Some(request.group.0),
+        _ => None,
+    });
+    assert_eq!(groups.collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
+fn settings_that_can_elect_nobody_are_refused_by_name() {
+    let refused = |change: fn(&mut Settings), word: &str| {
+        let mut settings = settings();
+        change(&mut settings);
+        let error = settings.validate().map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    };
+    refused(|s| s.lease = Span::from_nanos(3000), "longest-lease");
+    refused(|s| s.lease = Span::from_nanos(1), "lengthen lease");
+    refused(|s| s.window = Span::from_nanos(0), "window");
+    refused(|s| s.retry = Span::from_nanos(0), "retry");
+    refused(|s| s.block = 0, "block");
+    refused(|s| s.clocks.tick = LocalSpan::ZERO, "tick");
+}
+
+#[test]
+fn the_sound_rules_take_no_room_and_count_nobody_unasked() {
+    assert_eq!(size_of::<Sound>(), 0);
+    assert_eq!(Sound.counted_unasked(Some(0)), NodeSet::EMPTY);
+}

@@ -1,0 +1,73 @@
+//! Saved scenarios come out as they say, and every mutant is killed by one on which the sound protocol is silent.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use tenure_lab::catalogue::{all, find};
+use tenure_lab::script::subject_of;
+
+/// Every saved scenario, with its name.
+fn saved() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("scenarios are beside the crates") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "scenario") {
+                let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
+                found.push((name, fs::read_to_string(&path).expect("it is text")));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_saved_scenario_comes_out_as_it_says() {
+    for (name, text) in saved() {
+        let (protocol, _) = subject_of(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let experiment = find(&protocol).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let replay = experiment.replay(&text, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let came = replay.report.violation;
+        assert!(replay.as_expected, "{name}: expected {:?}, came {came:?}", replay.expected);
+    }
+}
+
+#[test]
+fn the_sound_protocol_is_silent_on_every_mutants_schedule() {
+    for (name, text) in saved() {
+        let (protocol, mutant) = subject_of(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        if mutant.is_none() {
+            continue;
+        }
+        let experiment = find(&protocol).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let replay = experiment.replay(&text, Some(None)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(replay.report.violation, None, "{name}");
+    }
+}
+
+#[test]
+fn every_mutant_has_a_schedule_that_kills_it() {
+    let killed: BTreeSet<(String, Option<String>)> = saved()
+        .iter()
+        .map(|(name, text)| subject_of(text).unwrap_or_else(|e| panic!("{name}: {e}")))
+        .collect();
+    for experiment in all() {
+        for mutant in experiment.mutants() {
+            let name = (experiment.about().name.to_owned(), Some(mutant.name.to_owned()));
+            assert!(killed.contains(&name), "no scenario kills {}", mutant.name);
+        }
+    }
+}
+
+#[test]
+fn a_mutants_schedule_is_short_enough_to_be_read() {
+    for (name, text) in saved().iter().filter(|(_, text)| text.contains("\nmutant ")) {
+        let lines = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count();
+        assert!(lines <= 40, "{name} has {lines} lines");
+    }
+}
