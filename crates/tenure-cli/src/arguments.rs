@@ -1,7 +1,7 @@
 //! The command line as a whole: what is common to all commands, and what a mistake looks like.
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::lab::Lab;
 use crate::failure::Failure;
@@ -60,32 +60,43 @@ pub(crate) fn parse() -> Result<Option<Arguments>, Failure> {
             Answer::text(error.to_string()).print()?;
             Ok(None)
         }
-        _ => Err(Failure::new(one_line(&error.to_string()))),
+        _ => {
+            let words: Vec<String> =
+                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+            Err(Failure::new(one_line(&error.to_string(), &words)))
+        }
     }
 }
 
 /// What clap says in a paragraph, in one line: the mistake, the tip, and where to read on.
-fn one_line(paragraph: &str) -> String {
-    let mut help = "--help".to_owned();
-    let mut words: Vec<String> = Vec::new();
+fn one_line(paragraph: &str, words: &[String]) -> String {
+    let mut said = String::new();
     for line in paragraph.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if let Some(usage) = line.strip_prefix("Usage: ") {
-            let path = usage.split(' ').take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
-            help = path.chain(["--help"]).collect::<Vec<&str>>().join(" ");
-        } else if let Some(tip) = line.strip_prefix("tip: ") {
-            words.push(format!("; {tip}"));
-        } else if !line.starts_with("For more information") {
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            said += &format!("; {tip}");
+        } else if !line.starts_with("Usage: ") && !line.starts_with("For more information") {
             let line = line.strip_prefix("error: ").unwrap_or(line);
-            words.push(format!("{}{line}", if words.is_empty() { "" } else { " " }));
+            said += &format!("{}{line}", if said.is_empty() { "" } else { " " });
         }
     }
-    format!("{}; see {help}", words.concat())
+    format!("{said}; see {}", help_page(words))
+}
+
+/// The help of the innermost command that was named.
+fn help_page(words: &[String]) -> String {
+    let root = Arguments::command();
+    let (mut command, mut page) = (&root, "tenure".to_owned());
+    for word in words {
+        if let Some(inner) = command.find_subcommand(word) {
+            command = inner;
+            page += &format!(" {word}");
+        }
+    }
+    page + " --help"
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -95,7 +106,10 @@ mod tests {
 
     #[test]
     fn a_mistake_is_told_in_one_line_with_its_tip_and_the_page_to_read() {
-        let said = |words: &[&str]| one_line(&Arguments::try_parse_from(words).unwrap_err().to_string());
+        let said = |words: &[&str]| {
+            let error = Arguments::try_parse_from(words).unwrap_err().to_string();
+            one_line(&error, &words.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
         assert_eq!(
             said(&["tenure", "lab", "swep"]),
             "unrecognized subcommand 'swep'; a similar subcommand exists: 'sweep'; see tenure lab --help"
@@ -103,6 +117,10 @@ mod tests {
         assert_eq!(
             said(&["tenure", "lab", "sweep", "nerio-drift"]),
             "the following required arguments were not provided: --seeds <K>; see tenure lab sweep --help"
+        );
+        assert_eq!(
+            said(&["tenure", "lab", "run", "nerio-drift", "--seed", "-1"]),
+            "invalid value '-1' for '--seed <S>': write a whole number from 0; see tenure lab run --help"
         );
     }
 }

@@ -47,7 +47,7 @@ impl Outputs {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::file(path, format!("cannot be written: {error}; make its folder, or choose another path"))
+    Failure::file(path, format!("cannot be written: {error}; name a file in a folder that exists"))
 }
 
 fn probe(path: &Path) -> io::Result<()> {
@@ -115,7 +115,10 @@ impl Draft {
         match &self.target {
             Target::File(path) => fs::rename(draft_path(path), path)?,
             Target::Device(path) => {
-                OpenOptions::new().write(true).open(path)?.write_all(self.text.as_bytes())?;
+                match OpenOptions::new().write(true).open(path)?.write_all(self.text.as_bytes()) {
+                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+                    _ => {} // A reader that goes away before the end is no error.
+                }
             }
         }
         self.published = true;

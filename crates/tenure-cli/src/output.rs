@@ -144,9 +144,10 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
+/// A number, or nothing, which disturbs no column of numbers.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_suffix('x').unwrap_or(text);
-    !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
+    digits.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
 }
 
 /// Text broken into lines, of which all but the first begin at column `from`.

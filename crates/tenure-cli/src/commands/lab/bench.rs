@@ -29,10 +29,10 @@ pub(super) struct Bench {
     #[arg(value_name = "NAME", default_value = "nerio-drift")]
     name: String,
     /// How many seeds a round runs: 5 nodes, all faults
-    #[arg(long, value_name = "K", default_value = "500", value_parser = options::at_least_one)]
+    #[arg(long, value_name = "K", default_value = "500", value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: u64,
     /// How many rounds, at least 5
-    #[arg(long, value_name = "N", default_value = "7", value_parser = rounds)]
+    #[arg(long, value_name = "N", default_value = "7", value_parser = rounds, allow_negative_numbers = true)]
     rounds: usize,
 }
 
@@ -73,15 +73,15 @@ impl Bench {
         json!({
             "protocol": self.name,
             "seeds": self.seeds,
-            "events_per_second": plain.median.round(),
-            "with_properties": judged.median.round(),
-            "baseline_per_second": baseline.median.round(),
+            "events_per_second": whole(plain.median),
+            "with_properties": whole(judged.median),
+            "baseline_per_second": whole(baseline.median),
             "ratio_to_baseline": to_thousandths(ratio.median),
             "cost_of_properties": to_thousandths(cost.median),
             "spread": {
-                "events_per_second": [plain.least.round(), plain.most.round()],
-                "with_properties": [judged.least.round(), judged.most.round()],
-                "baseline_per_second": [baseline.least.round(), baseline.most.round()],
+                "events_per_second": [whole(plain.least), whole(plain.most)],
+                "with_properties": [whole(judged.least), whole(judged.most)],
+                "baseline_per_second": [whole(baseline.least), whole(baseline.most)],
                 "ratio_to_baseline": [to_thousandths(ratio.least), to_thousandths(ratio.most)],
                 "cost_of_properties": [to_thousandths(cost.least), to_thousandths(cost.most)],
             },
@@ -95,9 +95,9 @@ impl Bench {
         let mut row = |what: &str, spread: Spread, show: fn(f64) -> String| {
             table.row([what.to_owned(), show(spread.median), show(spread.least), show(spread.most)]);
         };
-        row("events a second", plain, whole);
-        row("events a second, with properties", judged, whole);
-        row("baseline: a bare queue, entries a second", baseline, whole);
+        row("events a second", plain, counted);
+        row("events a second, with properties", judged, counted);
+        row("baseline: a bare queue, entries a second", baseline, counted);
         row("events to baseline", ratio, times);
         row("cost of properties", cost, times);
         format!(
@@ -174,8 +174,12 @@ fn spreads(rounds: &[Round]) -> [Spread; 5] {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates are far below 2^53")]
-fn whole(number: f64) -> String {
-    grouped(number.round() as u64)
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}
+
+fn counted(number: f64) -> String {
+    grouped(whole(number))
 }
 
 fn times(number: f64) -> String {

@@ -27,7 +27,7 @@ pub(super) struct Mutants {
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// How many seeds to try for each
-    #[arg(long, value_name = "K", default_value = "20000", value_parser = options::at_least_one)]
+    #[arg(long, value_name = "K", default_value = "20000", value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: u64,
     /// The folder of scenarios
     #[arg(long, value_name = "DIR", default_value = "scenarios")]
@@ -35,7 +35,7 @@ pub(super) struct Mutants {
     #[command(flatten)]
     common: Common,
     /// On how many cores [default: all]
-    #[arg(long, value_name = "N", value_parser = options::threads)]
+    #[arg(long, value_name = "N", value_parser = options::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
 }
 

@@ -14,10 +14,10 @@ use crate::output::quoted;
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
     /// How many processes there are: 1 to 64, called n0, n1, ...
-    #[arg(long, value_name = "N", default_value = "5", value_parser = nodes)]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = nodes, allow_negative_numbers = true)]
     pub(super) nodes: usize,
     /// The seed that decides everything else; the first one, where there are many [default: 1 for run, else 0]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub(super) seed: Option<u64>,
     /// What may go wrong: none, all, or some of clock,delay,loss,dup,reorder,partition,crash,amnesia,pause,disk. Beyond
     /// that, clock-beyond-rho breaks the assumption itself (alone it comes with all the others) [default: all; for run,
@@ -132,6 +132,10 @@ pub(super) fn faults_text(faults: Faults) -> String {
 fn nodes(text: &str) -> Result<usize, String> {
     let nodes = text.parse().ok().filter(|nodes| (1..=64).contains(nodes));
     nodes.ok_or_else(|| "there must be 1 to 64 nodes".to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write a whole number from 0".to_owned())
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -59,8 +59,8 @@ impl Told<'_> {
         let report = self.report;
         let mut text = format!("{}: {}\n", report.picture.title, self.verdict().name());
         if let Some(violation) = &report.violation {
-            text += &pairs(broken_facts(violation, report.assumption.as_deref()));
-            text += &pairs([("draw it", format!("{} --html run.html", self.command))]);
+            let draw = ("draw it", format!("{} --html run.html", self.command));
+            text += &pairs(broken_facts(violation, report.assumption.as_deref()).into_iter().chain([draw]));
         } else if let Some(what) = &report.assumption {
             text +=
                 &pairs([("note", format!("the assumption is broken, though nothing came of it: {what}"))]);
@@ -98,13 +98,11 @@ pub(super) fn broken_facts(violation: &Violation, assumption: Option<&str>) -> V
         ("broken", format!("{} at {}", violation.property, violation.at)),
         ("seen", violation.text.clone()),
     ];
-    facts.extend(assumption.map(|what| ("ASSUMPTION", not_the_protocol(what))));
+    // Without this, a broken assumption would read like a broken protocol.
+    facts.extend(
+        assumption.map(|what| ("ASSUMPTION", format!("the assumption is broken, not the protocol: {what}"))),
+    );
     facts
-}
-
-/// The note without which a broken assumption would read like a broken protocol.
-pub(super) fn not_the_protocol(what: &str) -> String {
-    format!("the assumption is broken, not the protocol: {what}")
 }
 
 /// A violation for programs.

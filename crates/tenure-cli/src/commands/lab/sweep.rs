@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, Experiment, Seeds, Small, Trial};
-use tenure_lab::property::{Kind, Status, Violation};
+use tenure_lab::property::{Property, Status, Violation};
 use tenure_lab::simulate::{FAULTS, Fault, Faults};
 use tenure_lab::sweep::Swept;
 
 use super::options::{self, Common, faults_text};
-use super::report::{
-    broken_facts, counts_json, messages_json, messages_text, not_the_protocol, violation_json,
-};
+use super::report::{broken_facts, counts_json, messages_json, messages_text, violation_json};
 use crate::failure::Failure;
 use crate::files::Outputs;
 use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many, pairs, quoted};
@@ -34,12 +32,12 @@ pub(super) struct Sweep {
     #[arg(value_name = "NAME")]
     name: String,
     /// How many seeds to run, from --seed on
-    #[arg(long, value_name = "K", value_parser = options::at_least_one)]
+    #[arg(long, value_name = "K", value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: u64,
     #[command(flatten)]
     common: Common,
     /// On how many cores [default: all]
-    #[arg(long, value_name = "N", value_parser = options::threads)]
+    #[arg(long, value_name = "N", value_parser = options::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Go on after a violation, and count them all
     #[arg(long)]
@@ -71,11 +69,14 @@ impl Sweep {
             Outputs::check([&self.path(self.first())])?;
         }
         let bar = Progress::new(self.seeds, &self.name);
-        let swept = experiment.sweep(&trial, self.seeds(faults), &|done| bar.add(done));
+        let seeds = self.seeds(faults);
+        let swept = experiment.sweep(&trial, seeds, &|done| bar.add(done));
         bar.end();
         let swept = swept?;
-        let mut notes = unexercised(&swept, faults, &self.name);
-        let saved = match worst(&swept.violations).filter(|_| !self.no_shrink) {
+        // A sweep that a violation ended was not meant to see everything.
+        let ended = seeds.stop_at_first && !swept.violations.is_empty();
+        let mut notes = if ended { Vec::new() } else { unexercised(&swept, faults) };
+        let saved = match telling(&swept.violations, faults).filter(|_| !self.no_shrink) {
             Some((seed, violation)) => self.shrink(experiment, &trial, *seed, violation, &mut notes)?,
             None => None,
         };
@@ -125,10 +126,11 @@ impl Sweep {
     }
 }
 
-/// The violation to look at: two leaders at once if there were any, else the first.
-fn worst(violations: &[(u64, Violation)]) -> Option<&(u64, Violation)> {
-    let two_leaders = violations.iter().find(|(_, violation)| violation.property == "leader-uniqueness");
-    two_leaders.or(violations.first())
+/// The violation to show: the first. Where the assumption is broken, much follows; two leaders at once say most.
+fn telling(violations: &[(u64, Violation)], faults: Faults) -> Option<&(u64, Violation)> {
+    let two_leaders = |(_, violation): &&(u64, Violation)| violation.property == "leader-uniqueness";
+    let beyond = faults.has(Fault::ClockBeyondRho);
+    violations.iter().find(two_leaders).filter(|_| beyond).or(violations.first())
 }
 
 /// The counts that show that a kind of fault really happened.
@@ -156,15 +158,19 @@ fn signs(fault: Fault) -> &'static [&'static str] {
 }
 
 /// What was asked for and never happened: the verdict says nothing about it.
-fn unexercised(swept: &Swept, faults: Faults, protocol: &str) -> Vec<String> {
+fn unexercised(swept: &Swept, faults: Faults) -> Vec<String> {
     let never = |kinds: &[&str]| !kinds.is_empty() && kinds.iter().all(|kind| swept.counts.get(kind) == 0);
     let asked = FAULTS.iter().filter(|(fault, _)| faults.has(*fault) && never(signs(*fault)));
-    let faults =
-        asked.map(|(_, name)| format!("warning: nothing exercised the fault {name}; run more seeds"));
-    let unseen = swept.unseen().map(|name| {
-        format!("warning: nothing exercised {name}: no run showed it; see tenure lab list {protocol}")
-    });
-    faults.chain(unseen).collect()
+    let faults: Vec<&str> = asked.map(|(_, name)| *name).collect();
+    let unseen: Vec<&str> = swept.unseen().collect();
+    let lacks =
+        [(faults, "faults that were asked for"), (unseen, "properties that are to be seen sometimes")];
+    let lacks = lacks.into_iter().filter(|(names, _)| !names.is_empty());
+    lacks
+        .map(|(names, why)| {
+            format!("warning: nothing exercised {} ({why}); run more seeds or more faults", names.join(", "))
+        })
+        .collect()
 }
 
 /// The most violations that are listed.
@@ -229,42 +235,47 @@ impl Found<'_> {
         let mutant = mutant.as_ref().map(|mutant| format!(", mutant {mutant}")).unwrap_or_default();
         let first = self.sweep.first();
         let last = first.wrapping_add(self.swept.schedules.saturating_sub(1));
-        format!("{}{mutant}, {nodes} nodes, seeds {first} to {last}", self.sweep.name)
+        let seeds = if first == last { format!("seed {first}") } else { format!("seeds {first} to {last}") };
+        format!("{}{mutant}, {}, {seeds}", self.sweep.name, many(*nodes as u64, "node", "nodes"))
     }
 
     fn violations_text(&self) -> String {
-        let Some((seed, first)) = worst(&self.swept.violations) else {
+        let Some((seed, violation)) = telling(&self.swept.violations, self.faults) else {
             let kept = |what: String| pairs([("note", format!("{what}; nothing came of it"))]);
             return self.assumption().map(kept).unwrap_or_default();
         };
         let mut text = String::new();
         if let Some(what) = self.assumption() {
-            text += &format!("  {}\n", not_the_protocol(&what).to_uppercase());
-            text += &pairs([("broken", broken_counts(self.swept))]);
-        } else if self.swept.violations.len() > 1 {
+            text += &format!("  THE ASSUMPTION IS BROKEN, NOT THE PROTOCOL: {what}\n");
+        }
+        if self.swept.violations.len() > 1 {
             text += &pairs([("broken", broken_counts(self.swept))]);
         }
-        text += &format!("\n  seed {seed}:\n");
+        let mut facts = vec![("seed", seed.to_string())];
         let command = self.sweep.common.command(&self.sweep.name, *seed, self.faults);
-        let Some((small, path)) = &self.saved else {
-            return text + &pairs(broken_facts(first, None)) + &pairs([("run it", command)]);
-        };
-        text += &pairs(broken_facts(&small.violation, small.assumption.as_deref()));
-        let file = quoted(&path.display().to_string());
-        let (lines, before) = small.lines;
-        let shrunk = format!(
-            "{file}: {lines} lines of {}, after {} replays",
-            grouped(before as u64),
-            grouped(small.replays)
-        );
-        let html = quoted(&path.with_extension("html").display().to_string());
-        text + &pairs([
-            ("saved", shrunk),
-            ("replay it", format!("tenure lab replay {file}")),
-            ("draw it", format!("tenure lab replay {file} --html {html}")),
-            ("whole run", command),
-        ])
+        match &self.saved {
+            None => facts.extend(broken_facts(violation, None)),
+            Some((small, path)) => {
+                facts.extend(broken_facts(&small.violation, small.assumption.as_deref()));
+                facts.extend(saved_facts(small, path));
+            }
+        }
+        facts.push(("whole run", command));
+        text + "\n" + &pairs(facts)
     }
+}
+
+/// Where a violation is, and how to look at it.
+fn saved_facts(small: &Small, path: &Path) -> [(&'static str, String); 3] {
+    let file = quoted(&path.display().to_string());
+    let html = quoted(&path.with_extension("html").display().to_string());
+    let (lines, before) = small.lines;
+    let lines = format!("{} of {}", many(lines as u64, "line", "lines"), grouped(before as u64));
+    [
+        ("saved", format!("{file}: {lines}, after {} replays", grouped(small.replays))),
+        ("replay it", format!("tenure lab replay {file}")),
+        ("draw it", format!("tenure lab replay {file} --html {html}")),
+    ]
 }
 
 /// How many runs broke each property.
@@ -279,7 +290,7 @@ fn broken_counts(swept: &Swept) -> String {
 const STATUSES: [Status; 5] = [Status::Holds, Status::Seen, Status::Unseen, Status::Exempt, Status::Broken];
 
 fn properties_json(swept: &Swept) -> Value {
-    let property = |(property, runs): &(tenure_lab::property::Property, [u64; 5])| {
+    let property = |(property, runs): &(Property, [u64; 5])| {
         let mut json = json!({ "name": property.name, "kind": property.kind.name() });
         for status in STATUSES {
             json[status.name()] = json!(runs[status as usize]);
@@ -293,21 +304,13 @@ fn properties_json(swept: &Swept) -> Value {
 fn properties_text(swept: &Swept) -> String {
     let mut table = Table::new(["PROPERTY", "KIND", "HOLDS", "SEEN", "UNSEEN", "EXEMPT", "BROKEN"]);
     for (property, runs) in &swept.properties {
-        let never = property.kind == Kind::Sometimes;
-        let cell = |status: Status| match (status, never) {
-            (Status::Holds | Status::Broken, true) | (Status::Seen | Status::Unseen, false) => "0".to_owned(),
-            _ => grouped(runs[status as usize]),
-        };
-        let [holds, seen, unseen, exempt, broken] = STATUSES.map(cell);
-        table.row([
-            property.name.to_owned(),
-            property.kind.name().to_owned(),
-            holds,
-            seen,
-            unseen,
-            exempt,
-            broken,
-        ]);
+        let cells = STATUSES.map(|status| match runs[status as usize] {
+            0 => String::new(),
+            runs => grouped(runs),
+        });
+        let [holds, seen, unseen, exempt, broken] = cells;
+        let (name, kind) = (property.name.to_owned(), property.kind.name().to_owned());
+        table.row([name, kind, holds, seen, unseen, exempt, broken]);
     }
     table.render()
 }
