@@ -126,6 +126,10 @@ impl<R: Rules> Subject for Strong<R> {
         }
     }
 
+    fn message_kinds() -> &'static [&'static str] {
+        &["request", "ok", "nack"]
+    }
+
     fn message_text(message: &Message) -> String {
         match message {
             Message::Request(request) => {
