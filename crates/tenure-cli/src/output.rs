@@ -1,9 +1,10 @@
 //! What users see: data on stdout, the rest on stderr; tables for people, JSON for programs.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -201,9 +202,12 @@ impl Progress {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-        let template = "{msg} [{bar:30}] {human_pos}/{human_len} schedules, {per_sec}, ready in {eta}";
+        let template = "{msg} [{bar:30}] {human_pos}/{human_len} schedules, {rate}, ready in {eta}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
+            let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let _ = write!(text, "{:.0}/s", state.per_sec());
+            };
+            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
         }
         bar.set_message(what.to_owned());
         Self(bar)

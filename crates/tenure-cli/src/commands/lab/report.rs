@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tenure_lab::catalogue::Report;
 use tenure_lab::count::Counts;
 use tenure_lab::draw::BarKind;
-use tenure_lab::property::Violation;
+use tenure_lab::property::{Status, Violation};
 use tenure_lab::world::RealTime;
 
 use crate::output::{Table, Verdict, grouped, pairs};
@@ -60,7 +60,8 @@ impl Told<'_> {
         let mut text = format!("{}: {}\n", report.picture.title, self.verdict().name());
         if let Some(violation) = &report.violation {
             let draw = ("draw it", format!("{} --html run.html", self.command));
-            text += &pairs(broken_facts(violation, report.assumption.as_deref()).into_iter().chain([draw]));
+            let facts = broken_facts(violation, report.assumption.as_deref()).into_iter();
+            text += &pairs(facts.chain(self.also_broken(violation.property)).chain([draw]));
         } else if let Some(what) = &report.assumption {
             text +=
                 &pairs([("note", format!("the assumption is broken, though nothing came of it: {what}"))]);
@@ -74,6 +75,13 @@ impl Told<'_> {
             table.row([property.name, property.kind.name(), status.name()].map(str::to_owned));
         }
         text + &table.render()
+    }
+
+    /// What else is broken: where a run goes on after its first violation, more follows.
+    fn also_broken(&self, first: &str) -> Option<(&'static str, String)> {
+        let broken = self.report.properties.iter().filter(|(p, s)| *s == Status::Broken && p.name != first);
+        let names: Vec<&str> = broken.map(|(property, _)| property.name).collect();
+        (!names.is_empty()).then(|| ("broken too", names.join(", ")))
     }
 
     fn facts(&self) -> Vec<(&'static str, String)> {
