@@ -1,10 +1,10 @@
 //! Mutants: known-wrong variants, each breaking one rule, to prove that the properties notice.
 //!
 //! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or a driver with
-//! [`Flaws`]. The daemon is made with [`Sound`](tenure_proto::strong::Sound) rules and cannot name these.
+//! [`Flaws`]. The daemon is made with [`Sound`] rules and cannot name these.
 
 use tenure_proto::quorum::NodeSet;
-use tenure_proto::strong::{Grant, GrantRequest, Holder, InstanceId, Rules, Term};
+use tenure_proto::strong::{Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
 use tenure_proto::time::{Clockwork, Span};
 use tenure_proto::{LocalTime, Ticket};
 
@@ -48,6 +48,12 @@ pub enum Broken {
     RenewAfterLapse,
     /// A grant to somebody else does not stand in the way.
     SecondSuitor,
+    /// A release cancels whatever its sender holds.
+    ReleaseNoId,
+    /// A late duplicate of an older request makes the grant look older.
+    GNotMax,
+    /// A leader whose renewal failed gives its grants back and leads on.
+    RevokeKeepsE,
 }
 
 impl Rules for Broken {
@@ -73,7 +79,7 @@ impl Rules for Broken {
     }
 
     fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
-        *self == Self::SecondSuitor || tenure_proto::strong::Sound.is_free(grant, asking, now)
+        *self == Self::SecondSuitor || Sound.is_free(grant, asking, now)
     }
 
     fn counted_unasked(&self, me: Option<usize>) -> NodeSet {
@@ -95,6 +101,21 @@ impl Rules for Broken {
         *self == Self::RenewAfterLapse || now < until
     }
 
+    fn may_give_back(&self, leads: bool) -> bool {
+        *self == Self::RevokeKeepsE || !leads
+    }
+
+    fn release_matches(&self, grant: &Grant, upto: InstanceId) -> bool {
+        match self {
+            Self::ReleaseNoId => grant.holder == upto.holder,
+            _ => Sound.release_matches(grant, upto),
+        }
+    }
+
+    fn newest(&self, granted: InstanceId, asked: InstanceId) -> InstanceId {
+        if *self == Self::GNotMax { asked } else { granted.max(asked) }
+    }
+
     fn accepts_length(&self, lease: Span, longest: Span) -> bool {
         *self == Self::NoDeltaCap || lease <= longest
     }
@@ -110,7 +131,7 @@ impl Rules for Broken {
     fn term_is_fresh(&self, request: &GrantRequest, max_term: Term, grant: Option<&Grant>) -> bool {
         match self {
             Self::TermGe => request.term >= max_term,
-            _ => tenure_proto::strong::Sound.term_is_fresh(request, max_term, grant),
+            _ => Sound.term_is_fresh(request, max_term, grant),
         }
     }
 
@@ -169,6 +190,9 @@ pub const STRONG: &[Mutant] = &[
     rule("no-step8-check", Broken::NoStep8Check, "a run completes after its lease is over"),
     rule("renew-after-lapse", Broken::RenewAfterLapse, "a renewal extends a term that has lapsed"),
     rule("second-suitor", Broken::SecondSuitor, "a grant to somebody else does not stand in the way"),
+    rule("release-no-id", Broken::ReleaseNoId, "a release cancels whatever grant its sender holds"),
+    rule("g-not-max", Broken::GNotMax, "a late duplicate of an older request makes a grant look older"),
+    rule("revoke-keeps-e", Broken::RevokeKeepsE, "a leader whose renewal failed gives its grants back and leads on"),
     driver(
         "term-not-durable",
         Flaws { disk_forgets: true, ..Flaws::NONE },

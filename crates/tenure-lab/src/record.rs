@@ -150,7 +150,9 @@ impl<S: Subject> Recorder<S> {
             }
             Shape::Ends { kind, mark } => {
                 self.end_bars(lane(node), world.now.0, |other| other == kind);
-                self.mark(Some(lane(node)), world.now.0, mark, text);
+                if let Some(mark) = mark {
+                    self.mark(Some(lane(node)), world.now.0, mark, text);
+                }
             }
         }
     }

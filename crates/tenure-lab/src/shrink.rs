@@ -23,6 +23,8 @@ struct Shrinker<'a, S: Subject> {
     property: &'a str,
     replays: u64,
     most_replays: u64,
+    /// Whether leaving out lines may leave out their time too. Only once nothing else helps: it moves everything else.
+    cuts_time: bool,
 }
 
 /// Shrinks a script that breaks `property`, within a bounded number of replays.
@@ -32,7 +34,7 @@ pub fn shrink<S: Subject>(
     property: &str,
     most_replays: u64,
 ) -> Shrunk<Command<S>> {
-    let mut shrinker = Shrinker { subject, property, replays: 0, most_replays };
+    let mut shrinker = Shrinker { subject, property, replays: 0, most_replays, cuts_time: false };
     let Some(mut script) = shrinker.keeps(script.clone()) else { return Shrunk { script, replays: 1 } };
     loop {
         let before = size(&script);
@@ -40,9 +42,11 @@ pub fn shrink<S: Subject>(
         script = shrinker.drop_nodes(script);
         script = shrinker.calm_clocks(script);
         script = shrinker.drop_time(script);
-        if size(&script) >= before || shrinker.spent() {
+        let stuck = size(&script) >= before;
+        if (stuck && shrinker.cuts_time) || shrinker.spent() {
             return Shrunk { script, replays: shrinker.replays };
         }
+        shrinker.cuts_time |= stuck;
     }
 }
 
@@ -79,9 +83,7 @@ impl<S: Subject> Shrinker<'_, S> {
             let mut at = script.lines.len();
             while at > 0 && !self.spent() {
                 let from = at.saturating_sub(piece);
-                let mut candidate = script.clone();
-                candidate.lines.drain(from..at.min(candidate.lines.len()));
-                if let Some(smaller) = self.keeps(candidate) {
+                if let Some(smaller) = self.without_lines(&script, from..at.min(script.lines.len())) {
                     script = smaller;
                 }
                 at = from.min(script.lines.len());
@@ -91,6 +93,20 @@ impl<S: Subject> Shrinker<'_, S> {
             }
             piece = (piece / 2).max(1);
         }
+    }
+
+    /// Leaves out some lines: as if they had not been, or as if their time had not been either.
+    fn without_lines(
+        &mut self,
+        script: &Script<Command<S>>,
+        lines: std::ops::Range<usize>,
+    ) -> Option<Script<Command<S>>> {
+        let before = lines.start.checked_sub(1).map_or(RealTime(0), |line| script.lines[line].at);
+        let took = script.lines[lines.end - 1].at.0 - before.0;
+        let mut candidate = script.clone();
+        candidate.lines.drain(lines);
+        let sooner = self.cuts_time.then(|| without_time(&candidate, before, took));
+        self.keeps(candidate).or_else(|| self.keeps(sooner?))
     }
 
     /// Leaves out the last node, where nothing happens at it and the quorums can do without it.
@@ -143,11 +159,10 @@ impl<S: Subject> Shrinker<'_, S> {
                 if gap == 0 || self.spent() {
                     continue;
                 }
-                if let Some(smaller) = self.keeps(without_time(&script, before, gap)) {
-                    if smaller.lines.len() == script.lines.len() {
-                        script = smaller;
-                        before = if i == 0 { RealTime(0) } else { script.lines[i - 1].at };
-                    }
+                let shorter = self.keeps(without_time(&script, before, gap));
+                if let Some(shorter) = shorter.filter(|shorter| shorter.lines.len() == script.lines.len()) {
+                    script = shorter;
+                    before = if i == 0 { RealTime(0) } else { script.lines[i - 1].at };
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! zoom; it refers to nothing outside itself.
 
 use super::look::{self, Kind, Run, escape, lane_paint};
+use super::scale::Scale;
 use super::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Zone};
 use std::fmt::Write;
 
@@ -46,9 +47,14 @@ fn fill(template: &str, fields: &[(&str, String)]) -> String {
 fn json(picture: &Picture) -> String {
     let runs = look::runs(picture);
     let kinds = look::kinds(picture);
+    let scale = Scale::new(picture);
+    let steps = if scale.stepped { scale.knots() } else { &[] };
     let lanes: Vec<(usize, &String)> = picture.lanes.iter().enumerate().collect();
     let fields = [
         format!("\"start\":{},\"end\":{}", picture.start, picture.end),
+        format!("\"beyond\":{}", look::beyond(picture)),
+        list("steps", steps, |step| step.0.to_string()),
+        list("legend", &[look::LEADS, look::SUPPORTS, look::LOST, look::STEPS], |says| text(says)),
         format!("\"broken\":{},\"delay\":{}", picture.broken, look::usual_delay(picture)),
         list("lanes", &lanes, |(lane, name)| {
             let paint = lane_paint(*lane);
@@ -90,12 +96,13 @@ fn arrow_json(arrow: &Arrow, kinds: &[Kind]) -> String {
 
 fn run_json(run: &Run) -> String {
     format!(
-        "{{\"lane\":{},\"from\":{},\"until\":{},{},\"row\":{},\"text\":{}}}",
+        "{{\"lane\":{},\"from\":{},\"until\":{},{},\"row\":{},\"open\":{},\"text\":{}}}",
         run.lane,
         run.from,
         run.until,
         bar_kind(run.kind),
         run.row,
+        run.open,
         text(&run.text),
     )
 }

@@ -1,6 +1,6 @@
 //! What both drawings share: colours, the text of times, and which bars make one.
 
-use super::{Bar, BarKind, Picture};
+use super::{Bar, BarKind, Mark, MarkKind, Picture};
 
 /// A colour, and the ink that can be read on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,15 @@ const LANES: [Paint; 9] = [
     paint("#999933", "#111"),
     paint("#d55e00", "#111"),
 ];
+
+/// What the legend says of a lease.
+pub(super) const LEADS: &str = "leads (E)";
+/// What it says of a grant.
+pub(super) const SUPPORTS: &str = "supports (F), in the colour of whom";
+/// What it says of a message that did not arrive: a run does not tell whether it was lost or had no more time.
+pub(super) const LOST: &str = "message lost or not handled";
+/// What it says of an axis that is not true to scale.
+pub(super) const STEPS: &str = "time not to scale: one step for each instant";
 
 const KINDS: [&str; 6] = ["#5d6b7e", "#23808f", "#8a5fb0", "#97781c", "#4f8a3c", "#a0527c"];
 const NACKS: [&str; 2] = ["#c8202f", "#dd6a5f"];
@@ -68,6 +77,34 @@ fn refuses(kind: &str) -> bool {
         || ["nack", "nak", "reject", "refus", "deny", "denied"].iter().any(|word| kind.contains(word))
 }
 
+/// Where the drawing ends: a little after the run, so that one can see what its last instant began.
+pub(super) fn beyond(picture: &Picture) -> u64 {
+    let span = picture.end.saturating_sub(picture.start);
+    picture.end.max(picture.start).saturating_add((span / 18).max(1))
+}
+
+/// The text without the name of its lane, where it begins with that: the lane says it already.
+pub(super) fn nameless<'a>(text: &'a str, name: &str) -> &'a str {
+    let rest = text.strip_prefix(name).and_then(|rest| rest.strip_prefix(' '));
+    rest.filter(|rest| !rest.is_empty() && !name.is_empty()).unwrap_or(text)
+}
+
+/// The text as it is told of a lane: with the lane's name, and with it once.
+pub(super) fn named(text: &str, name: &str) -> String {
+    format!("{name}: {}", nameless(text, name))
+}
+
+/// What a text gives as its reason: the part behind the last colon.
+pub(super) fn reason(text: &str) -> Option<&str> {
+    text.rsplit_once(": ").map(|(_, reason)| reason).filter(|reason| !reason.is_empty())
+}
+
+/// The text, then ever shorter ones for less room.
+pub(super) fn shorter<'a>(text: &'a str, name: &str) -> [&'a str; 3] {
+    let plain = nameless(text, name);
+    [text, plain, plain.rsplit_once(", ").map_or(plain, |(_, last)| last)]
+}
+
 /// Bars that together are one: a renewed lease, a renewed grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
@@ -83,6 +120,8 @@ pub(super) struct Run {
     pub text: String,
     /// How many bars it is made of.
     pub bars: usize,
+    /// Whether it outlasts the run: then it is drawn up to where the drawing ends.
+    pub open: bool,
     /// In which row of its track: more than one only if grants to different lanes overlap.
     pub row: usize,
 }
@@ -92,24 +131,34 @@ pub(super) fn runs(picture: &Picture) -> Vec<Run> {
     let mut bars: Vec<&Bar> = picture.bars.iter().filter(|bar| bar.lane < picture.lanes.len()).collect();
     bars.sort_by_key(|bar| (bar.lane, bar.from, bar.until));
     let mut runs: Vec<Run> = Vec::new();
+    let beyond = beyond(picture);
     for bar in bars {
+        let open = bar.from <= picture.end && bar.until >= picture.end && !is_over(picture, bar);
         let from = bar.from.max(picture.start);
-        let until = bar.until.min(picture.end);
-        if from >= until {
+        let until = if open { beyond } else { bar.until };
+        if from >= until || from > picture.end {
             continue;
         }
-        let open = runs.iter_mut().rev().take_while(|run| run.lane == bar.lane).find(|run| joins(run, bar));
-        if let Some(run) = open {
+        let last = runs.iter_mut().rev().take_while(|run| run.lane == bar.lane).find(|run| joins(run, bar));
+        if let Some(run) = last {
             run.until = run.until.max(until);
             run.text.clone_from(&bar.text);
             run.bars += 1;
+            run.open |= open;
         } else {
             let (lane, kind, text) = (bar.lane, bar.kind, bar.text.clone());
-            runs.push(Run { lane, from, until, kind, text, bars: 1, row: 0 });
+            runs.push(Run { lane, from, until, kind, text, bars: 1, open, row: 0 });
         }
     }
     assign_rows(&mut runs);
     runs
+}
+
+/// Whether a lease ended with the run: what was seen last of its lane is that it leads no more.
+fn is_over(picture: &Picture, bar: &Bar) -> bool {
+    let ends = |mark: &&Mark| matches!(mark.kind, MarkKind::Lost | MarkKind::Crash);
+    let here = picture.marks.iter().filter(|mark| mark.lane == Some(bar.lane) && mark.at == picture.end);
+    bar.kind == BarKind::Lease && here.filter(ends).count() > 0
 }
 
 fn joins(run: &Run, bar: &Bar) -> bool {
@@ -213,6 +262,11 @@ pub(super) fn time_text(nanos: u64) -> String {
 /// A time in words, in the unit that suits a picture which ends at `end`.
 pub(super) fn tick_text(nanos: u64, end: u64) -> String {
     if end < 2_000_000_000 { decimal(nanos, 6, "ms") } else { decimal(nanos, 9, "s") }
+}
+
+/// A time in words, in milliseconds to the microsecond: for an axis whose ticks are not round.
+pub(super) fn instant_text(nanos: u64) -> String {
+    decimal(nanos.saturating_add(500) / 1_000, 3, "ms")
 }
 
 fn decimal(nanos: u64, places: u32, unit: &str) -> String {

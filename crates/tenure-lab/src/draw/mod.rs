@@ -5,6 +5,7 @@
 
 pub mod html;
 mod look;
+mod scale;
 pub mod svg;
 #[cfg(test)]
 mod tests;

@@ -10,13 +10,16 @@
   const data = JSON.parse(byId("picture").textContent);
   const { lanes, kinds, arrows, runs, bars, reigns, marks, zones, minutes } = data;
   const start = data.start;
-  const end = Math.max(data.end, start + 1);
+  const end = Math.max(data.end, start);
+  const beyond = Math.max(data.beyond, start + 1); // the drawing ends a little after the run
   const known = (lane) => lane !== null && lane < lanes.length;
   const whole = (mark) => mark.kind === "violation" || mark.lane === null;
 
   // ---- what is seen and chosen
 
-  const view = { a: start, b: end };
+  let stepped = data.steps.length > 0; // whether each instant has one step rather than its true place
+  const view = { a: 0, b: 1 }; // shares of the whole
+  const now = { a: start, b: beyond }; // the same as times
   const only = new Set(); // lanes; empty means all
   const off = new Set(); // kinds that are not shown
   let needle = "";
@@ -29,6 +32,8 @@
 
   const trim = (text) => (text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text);
   const timeText = (ns) => (ns < 1e9 ? `${trim((ns / 1e6).toFixed(6))} ms` : `${trim((ns / 1e9).toFixed(9))} s`);
+  /** The text without the name of its lane: the lane says it already. */
+  const nameless = (text, lane) => (known(lane) && text.startsWith(`${lanes[lane].name} `) ? text.slice(lanes[lane].name.length + 1) : text);
   const nameOf = (lane) => (known(lane) ? lanes[lane].name : `lane ${lane}`);
 
   function tickStep(span, most) {
@@ -62,31 +67,21 @@
 
   const order = arrows.map((_, index) => index).filter((i) => known(arrows[i].from) && known(arrows[i].to));
   order.sort((i, j) => arrows[i].sent - arrows[j].sent || i - j);
-  const endOf = (arrow) => Math.min(arrow.arrived === null ? arrow.sent + data.delay / 2 : arrow.arrived, 2 * end - start);
+  const endOf = (arrow) => Math.min(arrow.arrived === null ? arrow.sent + data.delay / 2 : arrow.arrived, 2 * beyond - start);
   let longest = 0;
   for (const i of order) longest = Math.max(longest, endOf(arrows[i]) - arrows[i].sent);
   const heard = arrows.map((arrow) => `${kinds[arrow.kind].name} ${arrow.text}`.toLowerCase());
   const told = minutes.map((minute) => [minute.text, ...minute.outcomes].join(" ").toLowerCase());
   const breaks = marks.filter(whole).sort((a, b) => a.at - b.at);
 
-  /** Zones that overlap in time get rows of their own, the same at every zoom. */
+  for (const zone of zones) if (zone.until >= end) zone.until = beyond;
   const zoneRow = new Map();
   let zoneRows = 0;
-  {
-    const ends = [];
-    for (const zone of [...zones].sort((a, b) => a.from - b.from)) {
-      let row = ends.findIndex((taken) => taken <= zone.from);
-      if (row < 0) row = Math.min(ends.length, 7);
-      ends[row] = zone.until;
-      zoneRow.set(zone, row);
-    }
-    zoneRows = ends.length;
-  }
   const partitions = zones.filter((zone) => !zone.calm);
 
   // ---- geometry
 
-  const ROW = 18, LEASE = 18, GRANT = 6;
+  const ROW = 18, LEASE = 18, GRANT = 10;
   const canvas = byId("diagram");
   const stage = byId("stage");
   const overview = byId("overview");
@@ -104,19 +99,35 @@
     at.wide = Math.max(320, stage.clientWidth);
     at.plot = at.wide - at.left - 14;
     at.zones = 6;
+    placeZones();
     at.breaks = at.zones + ROW * zoneRows;
     at.reign = at.breaks + (breaks.length ? ROW * Math.min(4, breaks.length) : 0) + 6;
     at.lanes = at.reign + 14 + 22;
-    const room = (stage.clientHeight - at.lanes - at.strip - 36) / Math.max(1, lanes.length - 1);
+    const room = (stage.clientHeight - at.lanes - at.strip - 52) / Math.max(1, lanes.length - 1);
     at.pitch = Math.max(at.strip + 32, Math.min(190, room));
     at.axis = at.lanes + at.pitch * Math.max(0, lanes.length - 1) + at.strip + 10;
-    at.high = at.axis + 24;
+    at.high = at.axis + (stepped ? 37 : 24);
     const ratio = window.devicePixelRatio || 1;
     canvas.style.height = `${at.high}px`;
     canvas.width = Math.round(at.wide * ratio);
     canvas.height = Math.round(at.high * ratio);
     overview.width = Math.round(overview.clientWidth * ratio);
     overview.height = Math.round(30 * ratio);
+  }
+
+  /** Zones whose tabs or labels would touch when the whole run is shown get rows of their own, at every zoom. */
+  function placeZones() {
+    const ends = [];
+    pen.font = font(12);
+    for (const zone of [...zones].sort((a, b) => a.from - b.from)) {
+      const from = share(zone.from) * at.plot;
+      let row = ends.findIndex((taken) => taken <= from);
+      if (row < 0) row = Math.min(ends.length, 5);
+      const long = Math.min(pen.measureText(zone.text).width + 14, at.plot - from);
+      ends[row] = Math.max(share(zone.until) * at.plot, from + long, ends[row] || 0);
+      zoneRow.set(zone, row);
+    }
+    zoneRows = ends.length;
   }
 
   function readTheme() {
@@ -161,10 +172,25 @@
     return made;
   }
 
-  const x = (time) => at.left + ((time - view.a) / (view.b - view.a)) * at.plot;
-  const timeAt = (px) => view.a + ((px - at.left) / at.plot) * (view.b - view.a);
+  // From time to its share of the whole, and back.
+  const steps = data.steps;
+  function share(time) {
+    if (!stepped) return (time - start) / (beyond - start);
+    const next = Math.min(steps.length - 1, Math.max(1, steps.findIndex((step) => step > time)));
+    const last = time >= steps[steps.length - 1] ? steps.length - 1 : next;
+    return (last - 1 + (time - steps[last - 1]) / (steps[last] - steps[last - 1])) / (steps.length - 1);
+  }
+  function timeOf(place) {
+    if (!stepped) return start + place * (beyond - start);
+    const step = Math.max(0, Math.min(steps.length - 2, Math.floor(place * (steps.length - 1))));
+    return steps[step] + (place * (steps.length - 1) - step) * (steps[step + 1] - steps[step]);
+  }
+
+  const x = (time) => at.left + ((share(time) - view.a) / (view.b - view.a)) * at.plot;
+  const shareAt = (px) => view.a + ((px - at.left) / at.plot) * (view.b - view.a);
+  const timeAt = (px) => timeOf(shareAt(px));
   const top = (lane) => at.lanes + at.pitch * lane;
-  const seen = (from, until) => until >= view.a && from <= view.b;
+  const seen = (from, until) => until >= now.a && from <= now.b;
 
   function shaft(arrow) {
     const down = arrow.to > arrow.from;
@@ -173,7 +199,7 @@
     let y2 = arrow.to === arrow.from ? y1 : top(arrow.to) + (down ? 0 : at.strip);
     let x2 = x(endOf(arrow));
     if (arrow.arrived === null) {
-      x2 = Math.max(x2, x1 + 5);
+      x2 = stepped ? x1 + 22 : Math.max(x2, x1 + 5);
       y2 = arrow.to === arrow.from ? y1 - 12 : between(y1, y2);
     }
     return { x1, y1, x2, y2, loop: arrow.to === arrow.from && arrow.arrived !== null };
@@ -227,6 +253,7 @@
     drawArrows();
     drawRuns();
     drawReigns();
+    drawAfter();
     drawMarks();
     drawCursor();
     drawBreaks();
@@ -234,8 +261,8 @@
     pen.restore();
     drawLabels();
     drawOverview();
-    const fine = tickStep(view.b - view.a, 100);
-    byId("window").value = `${tickText(view.a, fine)} to ${tickText(view.b, fine)}`;
+    const until = Math.min(now.b, end), fine = tickStep(until - now.a, 100);
+    byId("window").value = `${tickText(now.a, fine)} to ${tickText(until, fine)}`;
   }
 
   function tint(zone, alpha) {
@@ -263,15 +290,36 @@
       (row || []).sort((a, b) => a.from - b.from).forEach(({ zone, from, y }, i, all) => {
         const left = Math.max(from, at.left) + 5;
         const room = (i + 1 < all.length ? all[i + 1].from : at.left + at.plot) - left - 6;
-        if (room > 14) pen.fillText(fits(zone.text, room), left, y + 11.5);
+        const text = room > 14 ? fits(zone.text, room) : "";
+        const edge = Math.max(x(zone.until), left), over = left + pen.measureText(text).width + 5 - edge;
+        if (text && over > 0) {
+          pen.fillStyle = tint(zone, 0.3);
+          pen.fillRect(edge, y, over, ROW - 3);
+          pen.fillStyle = paint.ink;
+        }
+        pen.fillText(text, left, y + 11.5);
       });
     }
   }
 
   function ticks(visit) {
-    const step = tickStep(view.b - view.a, at.plot / 95);
-    const first = Math.ceil(view.a / step);
-    for (let i = 0; i < 100 && (first + i) * step <= view.b; i++) visit((first + i) * step, step);
+    if (stepped) return steps.forEach((time) => time <= end && seen(time, time) && visit(time, 1e3));
+    const step = tickStep(now.b - now.a, at.plot / 95);
+    const first = Math.ceil(now.a / step);
+    for (let i = 0; i < 100 && (first + i) * step <= Math.min(now.b, end); i++) visit((first + i) * step, step);
+  }
+
+  /** Behind the end of the run: what still lasts runs on, and fades. */
+  function drawAfter() {
+    const from = x(end), until = x(beyond);
+    if (until - from < 0.5 || from > at.left + at.plot) return;
+    const fade = pen.createLinearGradient(from, 0, until, 0);
+    fade.addColorStop(0, paint.paper + "26");
+    fade.addColorStop(1, paint.paper + "bf");
+    pen.fillStyle = fade;
+    pen.fillRect(from, at.reign - 2, until - from, at.axis - at.reign);
+    pen.fillStyle = paint.faint;
+    pen.fillRect(from - 0.5, at.reign - 2, 1, at.axis - at.reign + 2);
   }
 
   function drawGrid() {
@@ -288,15 +336,15 @@
   /** The arrows of which something is visible, by binary search on when they were sent. */
   function visible() {
     let low = 0, high = order.length;
-    const from = view.a - longest;
+    const from = now.a - longest;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (arrows[order[middle]].sent < from) low = middle + 1; else high = middle;
     }
     const found = [];
-    for (; low < order.length && arrows[order[low]].sent <= view.b; low++) {
+    for (; low < order.length && arrows[order[low]].sent <= now.b; low++) {
       const i = order[low];
-      if (!off.has(arrows[i].kind) && endOf(arrows[i]) >= view.a) found.push(i);
+      if (!off.has(arrows[i].kind) && endOf(arrows[i]) >= now.a) found.push(i);
     }
     return found;
   }
@@ -307,7 +355,12 @@
     for (const i of all) (matches(i) ? on : faint).push(i);
     const density = on.length / at.plot;
     const dim = hot.size && cursorSeen() ? 0.45 : 1;
-    const look = { alpha: Math.min(0.9, Math.max(0.25, 0.95 - density * 0.5)) * dim, wide: Math.min(1.4, Math.max(0.6, 1.5 - density)), heads: on.length < 1500 };
+    const look = {
+      alpha: Math.min(0.9, Math.max(0.2, 0.95 - density * 0.6)) * dim,
+      wide: Math.min(1.4, Math.max(0.6, 1.5 - density)),
+      heads: density < 0.8,
+      small: density > 0.4,
+    };
     drawSet(faint, { alpha: 0.07, wide: 0.8, heads: false });
     drawSet(on, look);
     drawSet([...hot].filter((i) => !off.has(arrows[i].kind)), { alpha: 1, wide: 2.4, heads: true });
@@ -339,11 +392,11 @@
     pen.setLineDash([]);
     pen.beginPath();
     for (const s of shafts) {
-      if (lost) cross(s.x2, s.y2, 3.5);
+      if (lost) cross(s.x2, s.y2, look.small ? 2.5 : 3.5);
       else if (look.heads) head(s.loop ? { ...s, x1: (s.x1 + s.x2) / 2, y1: s.y1 - 24 } : s);
     }
     if (!lost) return pen.fill();
-    pen.lineWidth = 1.7;
+    pen.lineWidth = look.small ? 1 : 1.7;
     pen.stroke();
   }
 
@@ -391,6 +444,8 @@
           pen.fillStyle = paint.paper;
           pen.fillRect(from - 0.5, y, 1, high);
           leaseLabel(run, index, y);
+        } else {
+          grantLabel(run, y);
         }
       } else {
         outage(run.kind, from, y, wide, high);
@@ -403,11 +458,21 @@
     const later = runs.slice(index + 1, index + 40).find((other) => other.lane === run.lane && other.kind === "lease");
     const until = later ? Math.min(later.from, run.until) : run.until;
     const left = Math.max(x(run.from), at.left) + 14;
-    const room = Math.min(x(until), at.left + at.plot) - 10 - left;
-    if (room < 16) return;
+    const room = Math.min(x(until), at.left + at.plot) - 4 - left;
     pen.font = font(12, 600);
     pen.fillStyle = lanes[run.lane].ink;
-    pen.fillText(fits(run.text, room), left, y + 13.2);
+    const plain = nameless(run.text, run.lane);
+    const texts = [run.text, plain, plain.split(", ").pop()];
+    pen.fillText(texts.find((text) => pen.measureText(text).width <= room) || "", left, y + 13.2);
+  }
+
+  function grantLabel(run, y) {
+    if (!known(run.to)) return;
+    const left = Math.max(x(run.from), at.left) + 4;
+    pen.font = font(9, 600);
+    if (pen.measureText(lanes[run.to].name).width > Math.min(x(run.until), at.left + at.plot) - left - 4) return;
+    pen.fillStyle = lanes[run.to].ink;
+    pen.fillText(lanes[run.to].name, left, y + GRANT - 1.8);
   }
 
   function outage(kind, from, y, wide, high, bare) {
@@ -497,8 +562,27 @@
       if (!known(mark.lane) || !seen(mark.at, mark.at)) continue;
       pen.globalAlpha = dimmed(mark.lane) ? 0.3 : 1;
       symbol(mark.kind, x(mark.at), top(mark.lane) + 2 + LEASE / 2, colourOf(mark.lane));
+      if (mark.kind === "lost") why(mark);
     }
     pen.globalAlpha = 1;
+  }
+
+  /** Why it leads no longer, where there is room for it on the strip. */
+  function why(mark) {
+    const reason = mark.text.includes(": ") ? mark.text.split(": ").pop() : "";
+    const next = Math.min(
+      beyond,
+      ...marks.filter((other) => other.lane === mark.lane && other.at > mark.at).map((other) => other.at),
+      ...runs.filter((run) => run.lane === mark.lane && run.kind !== "grant" && run.until > mark.at).map((run) => run.from),
+    );
+    const left = x(mark.at) + 12;
+    pen.font = font(11);
+    if (!reason || pen.measureText(reason).width > x(next) - 8 - left) return;
+    pen.strokeStyle = paint.strip;
+    pen.lineWidth = 3;
+    pen.strokeText(reason, left, top(mark.lane) + 15);
+    pen.fillStyle = paint.ink;
+    pen.fillText(reason, left, top(mark.lane) + 15);
   }
 
   /** Violations: the earlier ones get their labels first, the rest stay lines until there is room. */
@@ -550,7 +634,14 @@
   function drawHot() {
     pen.font = font(11);
     const taken = [];
-    if (hot.size <= 6) for (const i of hot) if (!off.has(arrows[i].kind)) hotLabel(i, taken);
+    if (hot.size > 6) return;
+    const said = new Set(); // what one sender tells all is written once
+    for (const i of hot) {
+      const key = `${arrows[i].from} ${arrows[i].text}`;
+      if (off.has(arrows[i].kind) || said.has(key)) continue;
+      said.add(key);
+      hotLabel(i, taken);
+    }
   }
 
   function hotLabel(i, taken) {
@@ -561,7 +652,8 @@
       if (y > top(lane) - 10 && y < top(lane) + at.strip + 10) y = s.y1 < s.y2 ? top(lane) - 10 : top(lane) + at.strip + 10;
     }
     const beside = s.y1 === s.y2 ? s.x2 : s.x1 + ((y - s.y1) / (s.y2 - s.y1)) * (s.x2 - s.x1);
-    const left = beside + long + 18 > at.left + at.plot ? beside - long - 16 : beside + 8;
+    const right = at.left + at.plot - long - 10;
+    const left = Math.max(at.left, beside + 8 > right ? Math.min(right, beside - long - 16) : beside + 8);
     while (taken.some((other) => Math.abs(other.y - y) < 15 && Math.abs(other.left - left) < Math.max(other.long, long) + 10)) y += 15;
     taken.push({ y, left, long });
     pen.globalAlpha = 0.92;
@@ -583,14 +675,24 @@
       pen.fillText(fits(lane.name, at.left - 32), 26, middle + 4.5);
     });
     pen.globalAlpha = 1;
-    pen.font = font(12);
     pen.fillStyle = paint.faint;
+    pen.font = font(10);
+    for (let lane = 0; lane < lanes.length; lane++) {
+      pen.fillText("E", at.left - 11, top(lane) + 15);
+      pen.fillText("F", at.left - 11, top(lane) + LEASE + 4 + GRANT);
+    }
+    pen.font = font(12);
     pen.fillText("leader", 26, at.reign + 11);
-    pen.fillRect(at.left, at.axis, at.plot, 1);
+    pen.fillRect(at.left, at.axis, Math.max(0, Math.min(at.plot, x(end) - at.left)), 1);
     pen.font = font(11);
+    const ends = [0, 0]; // labels that would touch take turns in two rows
     ticks((time, step) => {
-      const text = tickText(time, step), long = pen.measureText(text).width;
-      pen.fillText(text, Math.min(x(time) - long / 2, at.wide - long - 1), at.axis + 15);
+      const text = stepped ? `${trim((time / 1e6).toFixed(3))} ms` : tickText(time, step), long = pen.measureText(text).width;
+      const left = Math.min(x(time) - long / 2, at.wide - long - 1);
+      const row = ends.findIndex((taken) => taken <= left);
+      if (row < 0) return;
+      ends[row] = left + long + 4;
+      pen.fillText(text, left, at.axis + 15 + 13 * row);
     });
   }
 
@@ -598,7 +700,7 @@
     const p = overview.getContext("2d");
     const ratio = window.devicePixelRatio || 1, wide = overview.width / ratio;
     const plot = wide - at.left - 14;
-    const ox = (time) => at.left + ((time - start) / (end - start)) * plot;
+    const ox = (time) => at.left + share(time) * plot;
     p.setTransform(ratio, 0, 0, ratio, 0, 0);
     p.clearRect(0, 0, wide, 30);
     p.font = font(11);
@@ -623,33 +725,44 @@
     if (chosen >= 0) p.fillRect(ox(minutes[chosen].at) - 0.75, 2, 1.5, 26);
     p.strokeStyle = paint.accent;
     p.lineWidth = 2;
-    p.strokeRect(ox(view.a), 2, Math.max(3, ox(view.b) - ox(view.a)), 26);
+    p.strokeRect(at.left + view.a * plot, 2, Math.max(3, (view.b - view.a) * plot), 26);
   }
 
   // ---- moving
 
-  const least = Math.min(end - start, 2000);
+  const least = () => (stepped ? 0.05 : Math.min(1, 2000 / (beyond - start)));
 
   function show(a, span) {
-    span = Math.min(end - start, Math.max(least, span));
-    view.a = Math.min(end - span, Math.max(start, a));
+    span = Math.min(1, Math.max(least(), span));
+    view.a = Math.min(1 - span, Math.max(0, a));
     view.b = view.a + span;
+    [now.a, now.b] = [timeOf(view.a), timeOf(view.b)];
     redraw();
   }
 
   function zoom(factor, about) {
     const span = view.b - view.a;
-    const next = Math.min(end - start, Math.max(least, span * factor));
+    const next = Math.min(1, Math.max(least(), span * factor));
     show(about - ((about - view.a) / span) * next, next);
   }
 
   const centre = () => {
-    const time = chosen >= 0 ? minutes[chosen].at : -1;
-    return time >= view.a && time <= view.b ? time : (view.a + view.b) / 2;
+    const place = chosen >= 0 ? share(minutes[chosen].at) : -1;
+    return place >= view.a && place <= view.b ? place : (view.a + view.b) / 2;
   };
   const pan = (share) => show(view.a + share * (view.b - view.a), view.b - view.a);
-  const fit = () => show(start, end - start);
+  const fit = () => show(0, 1);
 
+  if (stepped) {
+    byId("steps").hidden = false;
+    byId("steps").onclick = () => {
+      stepped = !stepped;
+      byId("steps").setAttribute("aria-pressed", String(stepped));
+      measure();
+      legend();
+      fit();
+    };
+  }
   byId("in").onclick = () => zoom(0.6, centre());
   byId("out").onclick = () => zoom(1 / 0.6, centre());
   byId("fit").onclick = fit;
@@ -667,7 +780,7 @@
     const unit = event.deltaMode === 1 ? 30 : event.deltaMode === 2 ? 300 : 1;
     const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
     if (sideways) pan(((event.deltaX || event.deltaY) * unit) / at.plot);
-    else zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY * unit * 0.0022))), timeAt(place(event).px));
+    else zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY * unit * 0.0022))), shareAt(place(event).px));
   }, { passive: false });
 
   const fingers = new Map();
@@ -681,22 +794,22 @@
   });
 
   canvas.addEventListener("pointermove", (event) => {
-    const now = place(event);
+    const spot = place(event);
     const before = fingers.get(event.pointerId);
-    if (!before) return point(event, now);
+    if (!before) return point(event, spot);
     const others = [...fingers].filter(([id]) => id !== event.pointerId);
     if (others.length) {
       const other = others[0][1].px;
-      const was = Math.max(10, Math.abs(before.px - other)), is = Math.max(10, Math.abs(now.px - other));
-      zoom(was / is, timeAt((now.px + other) / 2));
+      const was = Math.max(10, Math.abs(before.px - other)), is = Math.max(10, Math.abs(spot.px - other));
+      zoom(was / is, shareAt((spot.px + other) / 2));
     }
-    moved += Math.abs(now.px - before.px);
+    moved += Math.abs(spot.px - before.px);
     if (moved > 3) {
       canvas.classList.add("dragging");
       unpoint();
-      if (!others.length) show(view.a - ((now.px - before.px) / at.plot) * (view.b - view.a), view.b - view.a);
+      if (!others.length) show(view.a - ((spot.px - before.px) / at.plot) * (view.b - view.a), view.b - view.a);
     }
-    fingers.set(event.pointerId, now);
+    fingers.set(event.pointerId, spot);
   });
 
   const release = (event) => {
@@ -711,8 +824,8 @@
   const overviewMove = (event) => {
     if (!event.buttons) return;
     const frame = overview.getBoundingClientRect();
-    const time = start + ((event.clientX - frame.left - at.left) / (frame.width - at.left - 14)) * (end - start);
-    show(time - (view.b - view.a) / 2, view.b - view.a);
+    const share = (event.clientX - frame.left - at.left) / (frame.width - at.left - 14);
+    show(share - (view.b - view.a) / 2, view.b - view.a);
   };
   overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); overviewMove(event); });
   overview.addEventListener("pointermove", overviewMove);
@@ -747,30 +860,49 @@
       const run = layered[k].run, b = box(run);
       if (px >= b.from - 1 && px <= b.from + b.wide + 1 && py >= b.y - 1 && py <= b.y + b.high + 1) {
         const same = bars.filter((bar) => bar.lane === run.lane && bar.kind === run.kind && bar.to === run.to && bar.from <= time && bar.until >= time);
-        return { bar: same[same.length - 1] || run, run };
+        return { bar: same[same.length - 1] || run, run, time };
       }
     }
     const arrow = hitArrow(px, py);
     if (arrow !== null) return { arrow };
     const reign = py >= at.reign && py <= at.reign + 14 && reigns.find((r) => r.from <= time && time <= r.until);
-    if (reign) return { reign };
+    if (reign) return { reign, time };
     const zone = py < at.breaks && zones.find((z) => z.from <= time && z.until >= time && Math.abs(at.zones + ROW * zoneRow.get(z) + 8 - py) < 9);
     return zone ? { zone } : null;
+  }
+
+  const lasting = ({ from, until }) => (until > end
+    ? [["from", timeText(from)], ["until", "beyond the end of the run"]]
+    : [["from", timeText(from)], ["until", timeText(until)], ["lasts", timeText(until - from)]]);
+
+  /** Whose grants a lane has at a time. */
+  function supporters(lane, time) {
+    const grants = runs.filter((run) => run.kind === "grant" && run.to === lane && run.from <= time && time <= run.until);
+    return grants.map((run) => nameOf(run.lane)).join(" ") || "nobody";
+  }
+
+  /** What became of a lane whose lease ends: what befell it then, and how it came to know. */
+  function ending(lane, time) {
+    const why = runs.filter((run) => run.lane === lane && !["lease", "grant"].includes(run.kind) && run.from <= time && time <= run.until).map((run) => run.kind);
+    const later = marks.filter((mark) => mark.lane === lane && mark.at >= time).sort((a, b) => a.at - b.at)[0];
+    if (later && (later.kind === "lost" || later.kind === "crash")) why.push(nameless(later.text, lane));
+    return why.length ? [["ended", why.join("; ")]] : [];
   }
 
   function describe(found) {
     if (found.arrow !== undefined) {
       const arrow = arrows[found.arrow];
       const rows = [["sent", timeText(arrow.sent)]];
-      if (arrow.arrived === null) rows.push(["arrived", "never: lost"]);
+      if (arrow.arrived === null) rows.push(["arrived", "lost, or not handled before the end"]);
       else rows.push(["arrived", timeText(arrow.arrived)], ["delay", timeText(arrow.arrived - arrow.sent)]);
       return [`${kinds[arrow.kind].name}, ${nameOf(arrow.from)} to ${nameOf(arrow.to)}`, arrow.text, rows, paint.kinds[arrow.kind]];
     }
     if (found.bar) {
       const { bar, run } = found;
       const head = bar.kind === "grant" ? `grant, ${nameOf(bar.lane)} to ${nameOf(bar.to)}` : `${bar.kind}, ${nameOf(bar.lane)}`;
-      const rows = [["from", timeText(bar.from)], ["until", timeText(bar.until)], ["lasts", timeText(bar.until - bar.from)]];
-      if (run.from < bar.from || run.until > bar.until) rows.push(["with renewals", `${timeText(run.from)} to ${timeText(run.until)}`]);
+      const rows = lasting(run.open && bar.until >= end ? { from: bar.from, until: beyond } : bar);
+      if (run.from < bar.from || run.until > bar.until) rows.push(["with renewals", `${timeText(run.from)} to ${run.open ? "beyond the end" : timeText(run.until)}`]);
+      if (bar.kind === "lease") rows.push(["supported by", supporters(bar.lane, found.time)], ...ending(bar.lane, run.until));
       return [head, bar.text, rows, colourOf(bar.kind === "grant" ? bar.to : bar.lane)];
     }
     if (found.mark) {
@@ -778,13 +910,14 @@
       return [known(mark.lane) ? `${mark.kind}, ${nameOf(mark.lane)}` : mark.kind, mark.text, [["at", timeText(mark.at)]], mark.kind === "violation" ? paint.red : colourOf(mark.lane)];
     }
     const span = found.reign || found.zone;
-    const rows = [["from", timeText(span.from)], ["until", timeText(span.until)], ["lasts", timeText(span.until - span.from)]];
+    const rows = lasting(span);
     if (found.zone) return [span.calm ? "calm" : "partition", span.text, rows, tint(span, 1)];
+    for (const lane of span.lanes) rows.push(["supported by", supporters(lane, found.time)], ...ending(lane, span.until));
     return ["leader", span.lanes.map(nameOf).join(" and "), rows, colourOf(span.lanes[0])];
   }
 
-  function point(event, now) {
-    const found = hit(now);
+  function point(event, spot) {
+    const found = hit(spot);
     const changed = (found && found.arrow) !== (hover && hover.arrow);
     hover = found;
     if (changed) redraw();
@@ -814,9 +947,9 @@
   }
 
   /** A click goes to the nearest minute, on the lane that was clicked if there is one as near. */
-  function pick(now) {
-    const found = hit(now);
-    let time = timeAt(now.px), lane = null;
+  function pick(spot) {
+    const found = hit(spot);
+    let time = timeAt(spot.px), lane = null;
     if (found && found.arrow !== undefined) [time, lane] = [arrows[found.arrow].sent, arrows[found.arrow].from];
     if (found && found.mark) [time, lane] = [found.mark.at, found.mark.lane];
     let best = -1, near = Infinity;
@@ -841,8 +974,8 @@
       chip(lanes[minute.lane].fill, text);
       element("b", lanes[minute.lane].name, text);
     }
-    text.append(minute.text);
-    for (const outcome of minute.outcomes) element("em", outcome, item);
+    text.append(nameless(minute.text, minute.lane));
+    for (const outcome of minute.outcomes) element("em", nameless(outcome, minute.lane), item);
     return item;
   });
   list.append(...items);
@@ -860,7 +993,7 @@
       return sent || came;
     };
     const exact = order.filter((i) => touches(i, 0));
-    const slack = ((view.b - view.a) / at.plot) * 6;
+    const slack = ((now.b - now.a) / at.plot) * 6;
     return new Set(exact.length ? exact : order.filter((i) => touches(i, slack)));
   }
 
@@ -879,14 +1012,14 @@
       items[index].setAttribute("aria-selected", "true");
       reveal(items[index]);
       list.setAttribute("aria-activedescendant", items[index].id);
-      const span = view.b - view.a, time = minutes[index].at;
-      const outside = time < view.a + span * 0.08 || time > view.b - span * 0.08;
-      if (move && outside) show(time - span / 2, span);
+      const span = view.b - view.a, place = share(minutes[index].at);
+      const outside = place < view.a + span * 0.08 || place > view.b - span * 0.08;
+      if (move && outside) show(place - span / 2, span);
     } else {
       list.removeAttribute("aria-activedescendant");
     }
     const minute = minutes[index];
-    canvas.setAttribute("aria-label", minute ? `Space-time diagram, cursor at ${timeText(minute.at)}: ${known(minute.lane) ? nameOf(minute.lane) + " " : ""}${minute.text}` : "Space-time diagram");
+    canvas.setAttribute("aria-label", minute ? `Space-time diagram, cursor at ${timeText(minute.at)}: ${known(minute.lane) ? nameOf(minute.lane) + " " : ""}${nameless(minute.text, minute.lane)}` : "Space-time diagram");
     count();
     redraw();
   }
@@ -971,8 +1104,15 @@
     const mine = lanes.length ? lanes[0].fill : paint.faint;
     const block = (colour, y, high) => () => { pen.fillStyle = colour; pen.fillRect(0, y, 34, high); };
     const has = (kind) => runs.some((run) => run.kind === kind);
-    if (has("lease")) entry("lease: leads, in its own colour", block(mine, 0, 18));
-    if (has("grant")) entry("grant: supports the node of that colour", block(mine, 6, 6));
+    const [leads, supports, lost, notToScale] = data.legend;
+    if (has("lease")) entry(leads, block(mine, 0, 18));
+    const halves = () => {
+      pen.fillStyle = mine;
+      pen.fillRect(0, 4, 16, GRANT);
+      pen.fillStyle = lanes.length > 1 ? lanes[1].fill : paint.faint;
+      pen.fillRect(18, 4, 16, GRANT);
+    };
+    if (has("grant")) entry(supports, halves);
     const outages = { down: "down", paused: "paused, clock runs on", suspended: "machine suspended", silent: "silent after restart" };
     for (const kind in outages) if (has(kind)) entry(outages[kind], () => outage(kind, 0, 0, 34, 18, true));
     const signs = { elected: "elected", lost: "leads no longer", crash: "crash", start: "start" };
@@ -989,11 +1129,12 @@
       toggle(button, off, index, false);
     });
     if (arrows.some((arrow) => arrow.arrived === null)) {
-      entry("message lost", () => drawKind([{ x1: 0, y1: 9, x2: 27, y2: 9 }], paint.faint, true, { wide: 1.2 }));
+      entry(lost, () => drawKind([{ x1: 0, y1: 9, x2: 27, y2: 9 }], paint.faint, true, { wide: 1.2 }));
     }
     if (partitions.length) entry("partition", block(tint(partitions[0], 0.45), 0, 18));
     const calm = zones.find((zone) => zone.calm);
     if (calm) entry("calm: no more faults", block(tint(calm, 0.45), 0, 18));
+    if (stepped) entry(notToScale, () => lines(pen, 1, [0, 14, 34, 14, 3, 6, 3, 14, 17, 6, 17, 14, 31, 6, 31, 14]));
   }
 
   // ---- keys
@@ -1040,6 +1181,6 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
   new ResizeObserver(() => { measure(); render(); }).observe(stage);
   const first = breaks.find((mark) => mark.kind === "violation");
-  if (first) pick({ px: x(first.at), py: at.axis });
+  if (first) choose(minutes.findLastIndex((minute) => minute.at <= first.at), false);
   render();
 })();

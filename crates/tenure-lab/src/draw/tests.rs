@@ -278,10 +278,10 @@ fn a_violation_is_visible() {
 #[test]
 fn the_legend_names_what_is_used_and_nothing_else() {
     let svg = svg::draw(&saying("hello"));
-    for used in ["lease: leads", ">elected<", ">partition<", ">request<"] {
+    for used in [">leads (E)<", ">elected<", ">partition<", ">request<"] {
         assert!(svg.contains(used), "{used}");
     }
-    for unused in ["grant: supports", ">down<", ">crash<", "calm", "message lost"] {
+    for unused in ["supports (F)", ">down<", ">crash<", "calm", "message lost"] {
         assert!(!svg.contains(unused), "{unused}");
     }
 }
@@ -334,6 +334,57 @@ fn strange_pictures_are_drawn_without_panic() {
     }
 }
 
+#[test]
+fn what_the_last_instant_began_is_seen() {
+    let mut run = Run::new("end", 2, 100);
+    run.bar(1, 100 * MS, 100 * MS, BarKind::Lease, "n1 leads, term 1");
+    run.bar(0, 90 * MS, 100 * MS, BarKind::Grant { to: 1 }, "n0 supports n1");
+    run.bar(0, 20 * MS, 80 * MS, BarKind::Grant { to: 0 }, "n0 supports n0");
+    let told = |picture: &Picture| -> Vec<_> {
+        look::runs(picture).iter().map(|run| (run.lane, run.from / MS, run.open)).collect()
+    };
+    assert_eq!(told(&run.picture), [(0, 20, false), (0, 90, true), (1, 100, true)]);
+    assert_eq!(look::reigns(&look::runs(&run.picture)).len(), 1);
+    assert!(svg::draw(&run.picture).contains("leads, term 1 (100 ms to beyond the end of the run)"));
+    run.mark(1, 100 * MS, MarkKind::Lost, "n1 leads no more: its lease is over");
+    assert_eq!(told(&run.picture), [(0, 20, false), (0, 90, true)]);
+}
+
+#[test]
+fn a_scenario_of_few_lines_has_a_step_for_each_instant() {
+    let mut run = Run::new("small", 2, 100);
+    run.arrow(0, 1, MS, Some(MS + 20_000), "request", "hello");
+    run.arrow(1, 0, MS + 30_000, Some(99 * MS), "ok", "hello");
+    let scale = scale::Scale::new(&run.picture);
+    let places: Vec<f64> = [0, MS, MS + 20_000, MS + 30_000].map(|at| scale.place(at)).to_vec();
+    assert!(scale.stepped && places.windows(2).all(|pair| pair[1] - pair[0] > 0.1), "{places:?}");
+    let svg = svg::draw(&run.picture);
+    assert!(svg.contains(look::STEPS) && svg.contains(">1.02 ms<") && svg.contains(">99 ms<"));
+    for picture in [long_run(), election(true), saying("hello"), Picture::default()] {
+        assert!(!scale::Scale::new(&picture).stepped && !svg::draw(&picture).contains(look::STEPS));
+    }
+}
+
+#[test]
+fn the_name_of_a_lane_is_told_once() {
+    assert_eq!(look::named("n1 leads, term 3", "n1"), "n1: leads, term 3");
+    assert_eq!(look::named("n10 leads", "n1"), "n1: n10 leads");
+    assert_eq!(look::named("n1", "n1"), "n1: n1");
+    assert_eq!(look::shorter("n1 leads, term 3", "n1"), ["n1 leads, term 3", "leads, term 3", "term 3"]);
+    let svg = svg::draw(&election(false));
+    assert!(svg.contains("<title>n0: leads, term 1 (") && !svg.contains("<title>n0: n0"));
+}
+
+#[test]
+fn the_reason_stands_beside_a_loss_where_there_is_room() {
+    let mut run = Run::new("why", 2, 100);
+    run.bar(0, 10 * MS, 20 * MS, BarKind::Lease, "n0 leads, term 1");
+    run.mark(0, 20 * MS, MarkKind::Lost, "n0 leads no more, term 1: its lease is over");
+    assert!(svg::draw(&run.picture).contains(">its lease is over</text>"));
+    run.bar(0, 23 * MS, 90 * MS, BarKind::Down, "n0 is down");
+    assert!(!svg::draw(&run.picture).contains(">its lease is over</text>"));
+}
+
 /// What an XML reader would complain of: tags that do not nest.
 fn nests(svg: &str) -> bool {
     let mut open: Vec<&str> = Vec::new();
@@ -377,23 +428,4 @@ fn many_arrows_stay_a_reasonable_image() {
     assert!(picture.arrows.len() > 4_000);
     let svg = svg::draw(&picture);
     assert!(svg.len() < 1_000_000, "{}", svg.len());
-}
-
-/// For the eye: `TENURE_DRAW_OUT=dir cargo test -p tenure-lab -- --ignored samples`.
-#[test]
-#[ignore = "writes files for the eye"]
-fn samples_are_written() {
-    let dir = std::path::PathBuf::from(std::env::var_os("TENURE_DRAW_OUT").expect("TENURE_DRAW_OUT is set"));
-    let pictures = [
-        ("kept", election(false)),
-        ("broken", election(true)),
-        ("long", long_run()),
-        ("crowded", crowded()),
-        ("strange", strange()),
-        ("empty", Picture::default()),
-    ];
-    for (name, picture) in pictures {
-        std::fs::write(dir.join(format!("{name}.svg")), svg::draw(&picture)).expect("svg is written");
-        std::fs::write(dir.join(format!("{name}.html")), html::draw(&picture)).expect("html is written");
-    }
 }

@@ -36,7 +36,7 @@ pub const INSIDE: Property = property(
 pub const KEPT: Property = property(
     "grants-kept",
     Kind::Always,
-    "a grantor gives nothing to another, and takes nothing back, before what it promised has run out (16)",
+    "a grantor gives nothing to another, and takes nothing back, before what it promised has run out or was given back (16)",
 );
 /// I7.
 pub const TERMS: Property = property(
@@ -74,6 +74,8 @@ const REFUSES: Property = property(
 );
 const PASSES: Property =
     property("grant-passes-on", Kind::Sometimes, "a grantor supports another than before (beside grants-kept)");
+const FREED: Property =
+    property("grant-given-back", Kind::Sometimes, "a holder gives a grant back before its end (beside grants-kept)");
 const SECOND_TERM: Property =
     property("second-term", Kind::Sometimes, "a second acquisition completes (beside terms-rise)");
 const SECOND_LIFE: Property = property(
@@ -93,9 +95,9 @@ pub const STABLE: Property = property(
 );
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 18] = [
+pub const ALL: [Property; 19] = [
     UNIQUENESS, SUPPORT, INSIDE, KEPT, TERMS, UNBROKEN, IN_TIME, INSTANCES, STAMPS, MOVES, LAPSES, RENEWS, REFUSES,
-    PASSES, SECOND_TERM, SECOND_LIFE, ELECTED, STABLE,
+    PASSES, FREED, SECOND_TERM, SECOND_LIFE, ELECTED, STABLE,
 ];
 
 /// What a grantor has promised, as the world remembers it.
@@ -127,6 +129,8 @@ pub struct StrongJudge {
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_instance: BTreeMap<NodeId, InstanceId>,
     last_stamp: BTreeMap<NodeId, Stamp>,
+    /// What each process gave back.
+    given_back: BTreeMap<(GroupId, Holder), InstanceId>,
     seen: Vec<&'static str>,
     /// The first violation of each property.
     violations: Vec<Violation>,
@@ -149,6 +153,7 @@ impl StrongJudge {
             last_term: BTreeMap::new(),
             last_instance: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
+            given_back: BTreeMap::new(),
             seen: Vec::new(),
             violations: Vec::new(),
             settled: None,
@@ -237,6 +242,21 @@ impl StrongJudge {
         }
     }
 
+    /// A promise ends before its time only if its holder gave it back, and (14) must hold without it.
+    fn on_freed(&mut self, now: RealTime, grantor: NodeId, group: GroupId, newest: InstanceId) {
+        self.judge_all_support(group, now);
+        if self.given_back.get(&(group, newest.holder)).is_none_or(|upto| *upto < newest) {
+            self.break_at(KEPT, now, || {
+                format!("{grantor} drops its support of {} for a run never given back", newest.holder.node)
+            });
+        }
+        if self.ghosts.get(&(grantor, group)).is_some_and(|ghost| ghost.holder == newest.holder) {
+            self.ghosts.remove(&(grantor, group));
+            self.see(FREED);
+        }
+        self.judge_all_support(group, now);
+    }
+
     fn on_leads(&mut self, now: RealTime, node: NodeId, belief: Belief, run: Run, quorum: NodeSet) {
         let longer = |old: &Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
         if !self.beliefs.iter().any(longer) {
@@ -312,6 +332,10 @@ impl StrongJudge {
             Event::Granted { request, at, until } => {
                 self.on_granted(world, node, request.group, (request.id.holder, *at, *until));
             }
+            Event::GaveBack { group, upto } => {
+                self.given_back.insert((*group, upto.holder), *upto);
+            }
+            Event::Freed { group, newest } => self.on_freed(world.now, node, *group, *newest),
             Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
             Event::Leads { group, id, kind, term, quorum, .. } => {
                 let host = world.host(node);

@@ -87,6 +87,6 @@ pub enum Shape {
         /// What ends.
         kind: BarKind,
         /// A mark.
-        mark: MarkKind,
+        mark: Option<MarkKind>,
     },
 }

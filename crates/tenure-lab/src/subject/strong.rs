@@ -112,8 +112,8 @@ impl<R: Rules> Subject for Strong<R> {
             _ => random.between(longest / 8, longest),
         };
         match random.below(12) {
-            0 => Command::Retire(group),
-            1 | 2 => Command::Campaign(group),
+            0 | 1 => Command::Resign(group),
+            2..=4 => Command::Campaign(group),
             _ => Command::Attempt { group, lease: Span::from_nanos(lease) },
         }
     }
@@ -123,6 +123,7 @@ impl<R: Rules> Subject for Strong<R> {
             Message::Request(_) => "request",
             Message::Ok { .. } => "ok",
             Message::Nack { .. } => "nack",
+            Message::Release { .. } => "release",
         }
     }
 
@@ -144,13 +145,14 @@ impl<R: Rules> Subject for Strong<R> {
                 let why = refusal_text(refusal);
                 format!("no for {group} to run {}: {why}; largest term {max_term}", id.seq)
             }
+            Message::Release { group, upto } => format!("give back {group} up to run {}", upto.seq),
         }
     }
 
     fn command_text(command: &Command) -> String {
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
-            Command::Retire(group) => format!("retire {group}"),
+            Command::Resign(group) => format!("resign {group}"),
             Command::Attempt { group, lease } => format!("attempt {group} for {}", RealTime(lease.as_nanos())),
         }
     }
@@ -160,7 +162,7 @@ impl<R: Rules> Subject for Strong<R> {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
             ["campaign", id] => group(id).map(Command::Campaign),
-            ["retire", id] => group(id).map(Command::Retire),
+            ["resign", id] => group(id).map(Command::Resign),
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
                 group(id).map(|group| Command::Attempt { group, lease })
@@ -190,6 +192,10 @@ impl<R: Rules> Subject for Strong<R> {
                 let verb = if *kind == Kind::Acquire { "leads" } else { "leads on" };
                 format!("{node} {verb} {group} in term {term} until {until} on its clock")
             }
+            Event::GaveBack { group, upto } => format!("{node} gives back {group} up to run {}", upto.seq),
+            Event::Freed { group, newest } => {
+                format!("{node} is free of {}'s run {} in {group}", newest.holder.node, newest.seq)
+            }
             Event::Failed { group, id, failure } => {
                 let why = match failure {
                     Failure::TimedOut => "too few answered in time",
@@ -202,6 +208,7 @@ impl<R: Rules> Subject for Strong<R> {
             Event::Lost { group, term, loss } => {
                 let why = match loss {
                     Loss::Lapsed => "its lease is over",
+                    Loss::Resigned => "it resigns",
                     Loss::ClockWentBack => "its clock went back",
                 };
                 format!("{node} leads {group} no more, term {term}: {why}")
@@ -224,7 +231,13 @@ impl<R: Rules> Subject for Strong<R> {
                 let label = format!("{node} leads, term {term}");
                 Shape::Until { kind: BarKind::Lease, until: *until, label, mark }
             }
-            Event::Lost { group: GroupId(0), .. } => Shape::Ends { kind: BarKind::Lease, mark: MarkKind::Lost },
+            Event::Lost { group: GroupId(0), .. } => {
+                Shape::Ends { kind: BarKind::Lease, mark: Some(MarkKind::Lost) }
+            }
+            Event::Freed { group: GroupId(0), newest } => {
+                let to = newest.holder.node.0 as usize;
+                Shape::Ends { kind: BarKind::Grant { to }, mark: None }
+            }
             Event::Silent { until } => {
                 let label = format!("{node} keeps silent");
                 Shape::Until { kind: BarKind::Silent, until: *until, label, mark: None }
@@ -240,6 +253,10 @@ impl<R: Rules> Subject for Strong<R> {
             Event::Refused { refusal: Refusal::Busy { .. }, .. } => "refusals-busy",
             Event::Refused { refusal: Refusal::StaleTerm, .. } => "refusals-stale-term",
             Event::Refused { refusal: Refusal::LeaseTooLong, .. } => "refusals-too-long",
+            Event::Refused { refusal: Refusal::Released, .. } => "refusals-released",
+            Event::GaveBack { .. } => "releases",
+            Event::Freed { .. } => "grants-given-back",
+            Event::Lost { loss: Loss::Resigned, .. } => "resignations",
             Event::Leads { kind: Kind::Acquire, .. } => "elections",
             Event::Leads { kind: Kind::Renew, .. } => "renewals",
             Event::Failed { failure: Failure::Aborted, .. } => "runs-aborted",
@@ -254,7 +271,8 @@ impl<R: Rules> Subject for Strong<R> {
 
     fn count_kinds() -> &'static [&'static str] {
         &[
-            "runs", "grants", "refusals-busy", "refusals-stale-term", "refusals-too-long", "elections", "renewals",
+            "runs", "grants", "refusals-busy", "refusals-stale-term", "refusals-too-long", "refusals-released", "releases", "grants-given-back",
+            "resignations", "elections", "renewals",
             "runs-aborted", "runs-too-late", "runs-failed", "leases-lapsed", "silences",
         ]
     }
@@ -265,5 +283,6 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Busy { holder, remaining } => format!("it supports {holder} for another {remaining}"),
         Refusal::StaleTerm => "the term is too small".to_owned(),
         Refusal::LeaseTooLong => "the lease is too long".to_owned(),
+        Refusal::Released => "the run was given back".to_owned(),
     }
 }

@@ -38,6 +38,9 @@ impl From<Timer> for usize {
     }
 }
 
+/// How many collisions are borne before the window grows.
+const PATIENCE: u32 = 3;
+
 /// The window grows to eight times its length at most: after a long partition an election must not wait for ever.
 const MOST_DOUBLINGS: u32 = 3;
 
@@ -48,8 +51,20 @@ struct Run {
     start: LocalTime,
     oks: NodeSet,
     nacks: NodeSet,
+    /// How often the silent ones were asked again.
+    retries: u32,
     /// Whether every nack said that the term is too small.
     all_stale: bool,
+    /// The first process that a refusal named as holder, who is bound to it, and for how long.
+    rival: Option<Rival>,
+}
+
+/// Somebody who stands in the way, as refusals tell. A hint: nothing but patience rests on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Rival {
+    node: NodeId,
+    held: NodeSet,
+    until: LocalTime,
 }
 
 /// A leadership: one term.
@@ -61,7 +76,7 @@ struct Lead {
 }
 
 /// One group, as a candidate for it sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Candidate {
     campaigns: bool,
     run: Option<Run>,
@@ -70,8 +85,6 @@ pub(super) struct Candidate {
     hint: Term,
     /// How often others were in the way since anybody was elected: the window doubles after three times.
     collisions: u32,
-    /// Until when, as refusals told, a grantor is bound to somebody else. A hint: nothing but patience rests on it.
-    busy_until: LocalTime,
     timers: Timers<{ Timer::COUNT }>,
 }
 
@@ -82,20 +95,6 @@ pub(super) struct Around<'a, 'c, R: Rules> {
     pub(super) own: &'a Grantor,
     pub(super) process: &'a mut Process<R>,
     pub(super) cx: &'a mut Context<'c, Nerio<R>>,
-}
-
-impl Default for Candidate {
-    fn default() -> Self {
-        Self {
-            campaigns: false,
-            run: None,
-            lead: None,
-            hint: Term::default(),
-            collisions: 0,
-            busy_until: LocalTime::ZERO,
-            timers: Timers::default(),
-        }
-    }
 }
 
 impl Candidate {
@@ -111,16 +110,33 @@ impl Candidate {
     pub(super) fn campaign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = true;
         match (&self.run, self.lead) {
-            (None, None) => self.draw_start(around),
+            (None, None) => self.draw_start(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
             (Some(_), _) => {}
         }
     }
 
-    pub(super) fn retire(&mut self) {
+    /// Steps down: gives up E first, then gives the grants back.
+    pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = false;
-        self.timers.clear(Timer::Start);
-        self.timers.clear(Timer::Renew);
+        self.timers = Timers::default();
+        let asked = self.run.take().is_some();
+        if let Some(lead) = self.lead.take() {
+            around.cx.publish(Event::Lost { group: around.group, term: lead.term, loss: Loss::Resigned });
+        } else if !asked {
+            return;
+        }
+        self.give_back(around);
+    }
+
+    /// Tells all grantors that no run so far counts any more. E is gone already: whoever still led on a grant would
+    /// lead without a quorum as soon as it is given back (errata E8, E9).
+    fn give_back<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        let upto = around.process.newest_instance();
+        around.cx.publish(Event::GaveBack { group: around.group, upto });
+        for member in around.process.config.settings().quorums.members() {
+            around.cx.send(*member, Message::Release { group: around.group, upto }, None);
+        }
     }
 
     /// Runs the algorithm at once: allowed at any time (an unfinished run is aborted).
@@ -139,7 +155,7 @@ impl Candidate {
         if self.lead.is_some() {
             self.lapse(Loss::ClockWentBack, around);
         } else if self.campaigns {
-            self.draw_start(around);
+            self.draw_start(around.cx.now(), around);
         }
     }
 
@@ -168,18 +184,17 @@ impl Candidate {
             return;
         }
         if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
-            return self.draw_start(around);
+            return self.draw_start(around.cx.now(), around);
         }
         self.begin(Kind::Acquire, around.process.config.settings().lease, around);
     }
 
-    /// Draws a start in the window W after the grants are free that are known to stand in the way: this node's own to
-    /// somebody else, and those that refusals told of. To ask sooner would only bind more grantors to a lost cause.
-    fn draw_start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        let now = around.cx.now();
-        let bound = around.own.bound_to_another(around.process.holder, now);
-        let free = bound.map_or(now, |grant| grant.until).max(self.busy_until);
-        let doubled = 1 << self.collisions.saturating_sub(3).min(MOST_DOUBLINGS);
+    /// Draws a start in the window W, which doubles after three collisions (spec 3k): after `earliest`, and after this
+    /// node's own grant to somebody else has run out.
+    fn draw_start<R: Rules>(&mut self, earliest: LocalTime, around: &mut Around<'_, '_, R>) {
+        let own = around.own.bound_to_another(around.process.holder, around.cx.now());
+        let free = own.map_or(earliest, |grant| grant.until.max(earliest));
+        let doubled = 1 << self.collisions.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
         let window = around.process.config.settings().window.nominal().times(doubled);
         let at = free.after(around.cx.jitter(window));
         self.timers.set(Timer::Start, at);
@@ -204,7 +219,9 @@ impl Candidate {
             start: now,
             oks: settings.rules.counted_unasked(around.process.position),
             nacks: NodeSet::EMPTY,
+            retries: 0,
             all_stale: true,
+            rival: None,
         });
         self.timers.set(Timer::Fail, settings.rules.lease_end(settings.clocks, now, now, lease));
         self.timers.set(Timer::Retry, now.after(settings.retry.nominal()));
@@ -215,13 +232,16 @@ impl Candidate {
         }
     }
 
-    /// Asks the silent members again, for the same run. Once somebody refused, a member silent for a round trip counts
-    /// as refusing too: with dead members a few refusals decide, and to wait for the dead would block the living.
+    /// Asks the silent members again, for the same run. Once somebody refused an acquisition, members that did not
+    /// answer twice count as refusing too: with dead members a few refusals decide, and to wait for the dead would block
+    /// the living. A leader, who blocks nobody that it does not lead, waits to the end.
     fn retry<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        let Some(run) = &self.run else { return };
+        let Some(run) = &mut self.run else { return };
         let quorums = &around.process.config.settings().quorums;
+        run.retries += 1;
         let silent = quorums.everyone().difference(run.oks).difference(run.nacks);
-        if !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent)) {
+        let hopeless = !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent));
+        if hopeless && run.retries >= 2 && run.request.kind == Kind::Acquire {
             return self.fail(Failure::Blocked, around);
         }
         for member in quorums.names(silent) {
@@ -263,9 +283,13 @@ impl Candidate {
         let Some(run) = self.run.as_mut().filter(|run| run.request.id == id) else { return };
         let Some(position) = quorums.position(from) else { return };
         run.nacks.insert(position);
-        if let Refusal::Busy { remaining, .. } = refusal {
-            let longest = around.process.config.settings().longest_lease.nominal().times(2);
-            self.busy_until = self.busy_until.max(around.cx.now().after(remaining.min(longest)));
+        if let Refusal::Busy { holder, remaining } = refusal {
+            let until = around.cx.now().after(remaining);
+            let rival = run.rival.get_or_insert(Rival { node: holder, held: NodeSet::EMPTY, until });
+            if rival.node == holder {
+                rival.held.insert(position);
+                rival.until = rival.until.max(until);
+            }
         }
         run.all_stale &= refusal == Refusal::StaleTerm;
         if quorums.is_blocking(run.nacks) {
@@ -307,6 +331,10 @@ impl Candidate {
         self.collisions += u32::from(failure == Failure::Blocked && !run.all_stale);
         let Around { group, cx, .. } = around;
         cx.publish(Event::Failed { group: *group, id: run.request.id, failure });
+        let rules = &around.process.config.settings().rules;
+        if rules.may_give_back(self.lead.is_some()) {
+            self.give_back(around);
+        }
         if !self.campaigns {
             return;
         }
@@ -318,7 +346,11 @@ impl Candidate {
         if failure == Failure::Blocked && run.all_stale {
             return self.start(around); // Only the term was too small, and now it is known: no need to wait.
         }
-        self.draw_start(around);
+        // Whoever holds enough to block all others probably leads: wait for it. Others give back what they hold.
+        let quorums = &around.process.config.settings().quorums;
+        let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held));
+        let now = around.cx.now();
+        self.draw_start(leader.map_or(now, |rival| rival.until), around);
     }
 
     /// The term is over (rule U): a renewal under way is worth nothing any more.
@@ -330,7 +362,7 @@ impl Candidate {
         if self.run.as_ref().is_some_and(|run| run.request.kind == Kind::Renew) {
             self.fail(Failure::TooLate, around);
         } else if self.campaigns && self.run.is_none() {
-            self.draw_start(around);
+            self.draw_start(around.cx.now(), around);
         }
     }
 

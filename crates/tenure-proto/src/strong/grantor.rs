@@ -26,12 +26,21 @@ pub(super) struct Grantor {
     pub(super) grant: Option<Grant>,
     /// No term up to this is granted again.
     pub(super) max_term: Term,
+    /// What was given back lately, so that a late request does not grant it again.
+    tombs: Vec<Tomb>,
+}
+
+/// All runs up to this one were given back. Liveness only, so it may be forgotten when no request is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Tomb {
+    upto: InstanceId,
+    forget: LocalTime,
 }
 
 impl Grantor {
     pub(super) fn new(max_term: Term, remembered: Option<Grant>) -> Self {
         let max_term = remembered.map_or(max_term, |grant| max_term.max(grant.term));
-        Self { grant: remembered, max_term }
+        Self { grant: remembered, max_term, tombs: Vec::new() }
     }
 
     /// The grant, if at `now` it binds this grantor to anybody but `holder`.
@@ -64,6 +73,9 @@ impl Grantor {
     ) -> Option<Refusal> {
         let settings = process.config.settings();
         let rules = &settings.rules;
+        if self.tombs.iter().any(|tomb| tomb.upto.holder == request.id.holder && tomb.upto >= request.id) {
+            return Some(Refusal::Released);
+        }
         if !rules.accepts_length(request.lease, settings.longest_lease) {
             return Some(Refusal::LeaseTooLong);
         }
@@ -99,9 +111,36 @@ impl Grantor {
         self.max_term = self.max_term.max(term);
         let at = process.clock.stamp();
         let grant = self.promise(id, term, lease, process, cx.now());
-        cx.remember(Cell::Grant(group, grant));
+        cx.remember(Cell::Grant(group, Some(grant)));
         cx.publish(Event::Granted { request, at, until: grant.until });
         cx.send(id.holder.node, Message::Ok { group, id, at }, after);
+    }
+
+    /// Section 6: the holder counts on this grant no more.
+    pub(super) fn on_release<R: Rules>(
+        &mut self,
+        group: GroupId,
+        upto: InstanceId,
+        process: &Process<R>,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) {
+        if process.position.is_none() || process.is_silent(cx.now()) {
+            return; // What may be forgotten cannot be given back.
+        }
+        self.bury(upto, process, cx.now());
+        let settings = process.config.settings();
+        if let Some(grant) = self.grant.take_if(|grant| settings.rules.release_matches(grant, upto)) {
+            cx.remember(Cell::Grant(group, None));
+            cx.publish(Event::Freed { group, newest: grant.newest });
+        }
+    }
+
+    fn bury<R: Rules>(&mut self, upto: InstanceId, process: &Process<R>, now: LocalTime) {
+        self.tombs.retain(|tomb| now < tomb.forget && !(tomb.upto.holder == upto.holder && tomb.upto <= upto));
+        if self.tombs.iter().all(|tomb| tomb.upto.holder != upto.holder) {
+            let forget = now.after(process.config.settings().longest_lease.nominal().times(2));
+            self.tombs.push(Tomb { upto, forget });
+        }
     }
 
     /// `A := p; F := max(F, T + (1+ρ)·δ)`, the maximum only towards the same holder.
@@ -118,7 +157,7 @@ impl Grantor {
         let grant = match self.grant {
             Some(held) if held.holder == id.holder => Grant {
                 holder: id.holder,
-                newest: held.newest.max(id),
+                newest: settings.rules.newest(held.newest, id),
                 term: held.term.max(term),
                 until: settings.rules.extended(held.until, asked),
             },
@@ -132,7 +171,7 @@ impl Grantor {
 /// The remembered grant of a group, if there is one.
 pub(super) fn remembered_grants(cells: &[Cell]) -> impl Iterator<Item = (GroupId, Grant)> {
     cells.iter().filter_map(|cell| match cell {
-        Cell::Grant(group, grant) => Some((*group, *grant)),
-        Cell::Ceiling(_) | Cell::Silence(_) => None,
+        Cell::Grant(group, Some(grant)) => Some((*group, *grant)),
+        Cell::Grant(_, None) | Cell::Ceiling(_) | Cell::Silence(_) => None,
     })
 }

@@ -91,6 +91,13 @@ pub enum Message {
         /// The largest term that q has granted: a hint.
         max_term: Term,
     },
+    /// p counts on no grant for its runs up to this one any more (section 6, with an id: erratum E8).
+    Release {
+        /// The election.
+        group: GroupId,
+        /// The newest run that is given back.
+        upto: InstanceId,
+    },
 }
 
 /// Why a grantor refuses. Hints for the one refused, never part of an argument.
@@ -107,6 +114,8 @@ pub enum Refusal {
     StaleTerm,
     /// The lease is longer than any grantor may promise.
     LeaseTooLong,
+    /// The run was given back before its request came.
+    Released,
 }
 
 /// What a process's user wants.
@@ -114,8 +123,8 @@ pub enum Refusal {
 pub enum Command {
     /// Lead this group whenever possible.
     Campaign(GroupId),
-    /// Stop asking. A lease that is held runs out.
-    Retire(GroupId),
+    /// Stop asking, and give back what is held: E first, then the grants.
+    Resign(GroupId),
     /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition for others. An
     /// unfinished run is aborted.
     Attempt {
@@ -131,8 +140,8 @@ pub enum Command {
 pub enum Cell {
     /// Durable: no term above it was ever granted.
     Ceiling(Term),
-    /// Remembered: what this grantor has promised.
-    Grant(GroupId, super::Grant),
+    /// Remembered: what this grantor has promised; nothing after it was given back.
+    Grant(GroupId, Option<super::Grant>),
     /// Remembered: a silence that is still running.
     Silence(LocalTime),
 }
@@ -199,6 +208,20 @@ pub enum Event {
         /// The positions of those who granted.
         quorum: NodeSet,
     },
+    /// A candidate gives back what it holds; it does not lead.
+    GaveBack {
+        /// The election.
+        group: GroupId,
+        /// The newest run that it covers.
+        upto: InstanceId,
+    },
+    /// A grantor is free of a promise before it has run out: its holder gave it back.
+    Freed {
+        /// The election.
+        group: GroupId,
+        /// The newest run that was granted.
+        newest: InstanceId,
+    },
     /// A run ended without completing (step 9).
     Failed {
         /// The election.
@@ -249,6 +272,8 @@ pub enum Failure {
 pub enum Loss {
     /// It was not renewed in time.
     Lapsed,
+    /// The process gave it up.
+    Resigned,
     /// The clock can no longer be trusted.
     ClockWentBack,
 }

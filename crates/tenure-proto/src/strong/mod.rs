@@ -40,6 +40,8 @@
 //! * **Instances.** A run is named by process, incarnation and number, unique for ever; a start time is not.
 //! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over. Within one boot the
 //!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part.
+//! * **Release.** A candidate that cannot win gives its grants back at once, and a leader that resigns does so after
+//!   giving up E. A release names the newest run that it covers: a late one cancels no later grant.
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
@@ -186,6 +188,11 @@ impl<R: Rules> Process<R> {
 
     fn next_instance(&mut self) -> InstanceId {
         self.seq += 1;
+        self.newest_instance()
+    }
+
+    /// The newest run that this life has begun, of any group.
+    fn newest_instance(&self) -> InstanceId {
         InstanceId { holder: self.holder, seq: self.seq }
     }
 
@@ -254,7 +261,8 @@ impl<R: Rules> Nerio<R> {
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
-            Message::Request(_) => {} // Nobody may ask in another's name.
+            Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
+            Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
             Message::Ok { group, id, .. } => {
                 self.with_group(group, cx, |candidate, around| candidate.on_ok(from, id, around));
             }
@@ -269,10 +277,15 @@ impl<R: Rules> Nerio<R> {
         group.grantor.on_request(request, &mut self.process, cx);
     }
 
+    fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
+        let entry = entry(&mut self.groups, &self.process, group);
+        entry.grantor.on_release(group, upto, &self.process, cx);
+    }
+
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
             Command::Campaign(group) => self.with_group(group, cx, |candidate, around| candidate.campaign(around)),
-            Command::Retire(group) => self.with_group(group, cx, |candidate, _| candidate.retire()),
+            Command::Resign(group) => self.with_group(group, cx, |candidate, around| candidate.resign(around)),
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
             }

@@ -54,6 +54,24 @@ pub trait Rules: Data {
         now < until
     }
 
+    /// Whether a candidate whose run failed may give its grants back. Not while it leads: the grants that failed to be
+    /// renewed are the ones it leads by (erratum E9).
+    fn may_give_back(&self, leads: bool) -> bool {
+        !leads
+    }
+
+    /// Whether a release is for the grant that stands. A late one, sent before the newest run that was granted, is not
+    /// (erratum E8).
+    fn release_matches(&self, grant: &Grant, upto: InstanceId) -> bool {
+        grant.holder == upto.holder && grant.newest <= upto
+    }
+
+    /// The newest run of a holder: a late duplicate of an older request must not make the grant look older, or a late
+    /// release would match it.
+    fn newest(&self, granted: InstanceId, asked: InstanceId) -> InstanceId {
+        granted.max(asked)
+    }
+
     /// A grantor promises nothing longer than δ_max: the silence after a restart waits out just that (erratum E22).
     fn accepts_length(&self, lease: Span, longest: Span) -> bool {
         lease <= longest
