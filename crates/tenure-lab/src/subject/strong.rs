@@ -128,7 +128,7 @@ impl<R: Rules> Subject for Strong<R> {
     }
 
     fn message_kinds() -> &'static [&'static str] {
-        &["request", "ok", "nack"]
+        &["request", "ok", "nack", "release"]
     }
 
     fn message_text(message: &Message) -> String {
