@@ -1,2 +1,36 @@
-//! The command `tenure`.
-fn main() {}
+//! The command `tenure`: leaders you can fence, and the laboratory that checks them.
+//!
+//! A command gives an [`Answer`](output::Answer): what goes to stdout, what goes to stderr, and a verdict. Exit codes:
+//! 0 it holds, 1 the answer is no (a property is broken, a mutant survives), 2 nothing was done, and one line says why.
+
+mod arguments;
+mod clock;
+mod commands;
+mod failure;
+mod files;
+mod output;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use failure::Failure;
+use output::Verdict;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(Verdict::Holds) => ExitCode::SUCCESS,
+        Ok(Verdict::Broken) => ExitCode::from(1),
+        Err(failure) => {
+            // Where stderr is closed, the exit code must do.
+            let _ = writeln!(std::io::stderr(), "tenure: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<Verdict, Failure> {
+    match arguments::parse()? {
+        None => Ok(Verdict::Holds), // It asked for help, and got it.
+        Some(arguments) => arguments.command.run(arguments.output)?.print(),
+    }
+}

@@ -102,8 +102,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         let world = World::new(foundation, chooser);
         let recorder = watch.record.then(|| Recorder::new(&world));
         let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
-        let (mut counts, messages) = (Counts::default(), Counts::default());
+        let (mut counts, mut messages) = (Counts::default(), Counts::default());
         counts.expect(S::count_kinds());
+        messages.expect(S::message_kinds());
         Ok(Self { subject, world, counts, messages, events: 0, watch, judge, recorder })
     }
 

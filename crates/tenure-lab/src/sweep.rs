@@ -1,5 +1,6 @@
 //! Many seeds on all cores.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -80,7 +81,7 @@ pub fn sweep<S: Subject + Sync>(
 ) -> Result<Swept, String> {
     let next = AtomicU64::new(0);
     let stop = AtomicU64::new(range.seeds);
-    let chunks: Mutex<Vec<(u64, Swept)>> = Mutex::new(Vec::new());
+    let merged = Mutex::new(Merged { stop_at_first: range.stop_at_first, ..Merged::default() });
     let work = || -> Result<(), String> {
         loop {
             let from = next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -92,8 +93,8 @@ pub fn sweep<S: Subject + Sync>(
             if range.stop_at_first && !chunk.violations.is_empty() {
                 stop.fetch_min(from, Ordering::Relaxed);
             }
-            if let Ok(mut chunks) = chunks.lock() {
-                chunks.push((from, chunk));
+            if let Ok(mut merged) = merged.lock() {
+                merged.add(from, chunk);
             }
             progress(until - from);
         }
@@ -104,21 +105,31 @@ pub fn sweep<S: Subject + Sync>(
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a run panicked".to_owned())))
     })?;
-    let mut chunks = chunks.into_inner().map_err(|_| "a run panicked")?;
-    chunks.sort_by_key(|(from, _)| *from);
-    Ok(merge_chunks(chunks, range.stop_at_first))
+    let merged = merged.into_inner().map_err(|_| "a run panicked")?;
+    Ok(merged.swept)
 }
 
-/// All chunks in the order of their seeds; up to the first violation if that is all that was wanted.
-fn merge_chunks(chunks: Vec<(u64, Swept)>, stop_at_first: bool) -> Swept {
-    let mut swept = Swept::default();
-    for (_, chunk) in chunks {
-        swept.merge(chunk);
-        if stop_at_first && !swept.violations.is_empty() {
-            break;
+/// Chunks merged in the order of their seeds. Only those that came too early wait, so that a long sweep stays small.
+#[derive(Debug, Default)]
+struct Merged {
+    stop_at_first: bool,
+    swept: Swept,
+    /// Where the next chunk begins.
+    next: u64,
+    waiting: BTreeMap<u64, Swept>,
+}
+
+impl Merged {
+    fn add(&mut self, from: u64, chunk: Swept) {
+        self.waiting.insert(from, chunk);
+        while let Some(chunk) = self.waiting.remove(&self.next) {
+            // What comes after the first violation was run by chance: on another machine it might not have been.
+            if !self.stop_at_first || self.swept.violations.is_empty() {
+                self.swept.merge(chunk);
+            }
+            self.next += CHUNK;
         }
     }
-    swept
 }
 
 fn sweep_chunk<S: Subject>(

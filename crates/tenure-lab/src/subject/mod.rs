@@ -46,6 +46,10 @@ pub trait Subject {
 
     /// The kind of a message, in one word.
     fn message_kind(message: &<Self::Machine as Protocol>::Message) -> &'static str;
+    /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are counted too.
+    fn message_kinds() -> &'static [&'static str] {
+        &[]
+    }
     /// All that a message says.
     fn message_text(message: &<Self::Machine as Protocol>::Message) -> String;
     /// A command as files write it.

@@ -131,6 +131,10 @@ impl<R: Rules> Subject for Strong<R> {
         }
     }
 
+    fn message_kinds() -> &'static [&'static str] {
+        &["request", "ok", "nack", "release"]
+    }
+
     fn message_text(message: &Message) -> String {
         match message {
             Message::Request(request) => {

@@ -1,0 +1,60 @@
+//! `tenure lab`: the laboratory.
+
+mod bench;
+mod list;
+mod mutants;
+mod options;
+mod replay;
+mod report;
+mod run;
+mod sweep;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+use crate::output::{Answer, Format};
+
+/// The laboratory: every protocol with drifting clocks and every fault, judged, repeatable, drawn.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure lab list nerio-drift                                    properties, constants, mutants
+  tenure lab run nerio-drift --seed 7 --html run.html            one run, drawn
+  tenure lab sweep nerio-drift --seeds 10000                     many runs, on all cores
+  tenure lab sweep nerio-drift --seeds 10000 --mutant swap-rho   one rule broken on purpose
+  tenure lab replay nerio-drift-swap-rho-17.scenario             what that found, repeated
+
+Exit codes: 0 it holds, 1 a property is broken or a mutant survives, 2 error.")]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the protocols: what they assume, what they promise, where they come from
+    List(list::List),
+    /// Run one seed: verdict, leader, counts, drawings
+    Run(run::Run),
+    /// Run many seeds on all cores; the first violation is made small and saved
+    Sweep(sweep::Sweep),
+    /// Repeat a trace or a scenario
+    Replay(replay::Replay),
+    /// Try known-wrong variants: does a property notice each of them?
+    Mutants(mutants::Mutants),
+    /// Measure how quickly the laboratory works, on one core
+    Bench(bench::Bench),
+}
+
+impl Lab {
+    /// Does what was asked for.
+    pub(crate) fn run(self, format: Format) -> Result<Answer, Failure> {
+        match self.command {
+            Command::List(list) => list.run(format),
+            Command::Run(run) => run.run(format),
+            Command::Sweep(sweep) => sweep.run(format),
+            Command::Replay(replay) => replay.run(format),
+            Command::Mutants(mutants) => mutants.run(format),
+            Command::Bench(bench) => bench.run(format),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! `tenure lab mutants`: does a property notice each known mistake?
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tenure_lab::catalogue::{self, Error, Experiment, Seeds, Trial};
+use tenure_lab::simulate::Faults;
+
+use super::options::{self, Common, faults_text};
+use super::replay;
+use crate::clock::clock;
+use crate::failure::Failure;
+use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
+
+/// Try known-wrong variants: does a property notice each of them, and is the sound protocol silent on the same seeds?
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure lab mutants
+  tenure lab mutants nerio-drift --seeds 1000
+  tenure lab mutants nerio-drift --mutant swap-rho -o json
+
+Each mutant is swept until a property notices. One that no seed shows is tried on DIR/mutants/MUTANT.scenario.
+Exit codes: 0 all are killed and the sound protocols silent, 1 not so, 2 error.")]
+pub(super) struct Mutants {
+    /// The protocol [default: all]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// How many seeds to try for each
+    #[arg(long, value_name = "K", default_value = "20000", value_parser = options::at_least_one, allow_negative_numbers = true)]
+    seeds: u64,
+    /// The folder of scenarios
+    #[arg(long, value_name = "DIR", default_value = "scenarios")]
+    scenarios: PathBuf,
+    #[command(flatten)]
+    common: Common,
+    /// On how many cores [default: all]
+    #[arg(long, value_name = "N", value_parser = options::threads, allow_negative_numbers = true)]
+    threads: Option<usize>,
+}
+
+/// What became of a mutant.
+struct Fate {
+    protocol: &'static str,
+    mutant: &'static str,
+    /// The property that noticed.
+    property: Option<&'static str>,
+    /// What showed it: `sweep`, or the path of a scenario.
+    by: Option<String>,
+    schedules: u64,
+    seconds: f64,
+}
+
+/// What the sound protocol said to the same.
+struct Sound {
+    protocol: &'static str,
+    schedules: u64,
+    scenarios: u64,
+    /// What it should not have said.
+    said: Vec<String>,
+}
+
+impl Mutants {
+    pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
+        let experiments = match &self.name {
+            Some(name) => vec![catalogue::find(name)?],
+            None => catalogue::all().to_vec(),
+        };
+        let faults = self.common.faults_or(Faults::all());
+        let trial = self.common.trial(faults)?;
+        self.check_mutant(&experiments)?;
+        let (mut fates, mut sounds) = (Vec::new(), Vec::new());
+        for experiment in experiments {
+            let first = fates.len();
+            for mutant in experiment.mutants() {
+                if trial.mutant.as_deref().is_none_or(|only| only == mutant.name) {
+                    fates.push(self.fate(experiment, &trial, mutant.name)?);
+                }
+            }
+            if fates.len() > first {
+                sounds.push(self.sound(experiment, &trial, &fates[first..])?);
+            }
+        }
+        let bad =
+            fates.iter().any(|fate| !fate.is_killed()) || sounds.iter().any(|sound| !sound.said.is_empty());
+        let faults = faults_text(faults);
+        let answer = Answer::new(format, || self.json(&fates, &sounds, &faults), || text(&fates, &sounds));
+        Ok(Answer { verdict: Verdict::broken_if(bad), ..answer })
+    }
+
+    /// A mutant that none of the protocols has would make an empty table, and a verdict of nothing.
+    fn check_mutant(&self, experiments: &[&dyn Experiment]) -> Result<(), Failure> {
+        let known: Vec<&str> = experiments
+            .iter()
+            .flat_map(|experiment| experiment.mutants())
+            .map(|mutant| mutant.name)
+            .collect();
+        match &self.common.mutant {
+            Some(name) if !known.contains(&name.as_str()) => {
+                Err(Error::unknown("mutant", name, known.into_iter()).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sweep_seeds(&self, count: u64) -> Seeds {
+        let threads = self.threads.unwrap_or_else(options::all_cores);
+        Seeds { first: self.common.seed.unwrap_or(0), count, stop_at_first: true, threads }
+    }
+
+    fn fate(
+        &self,
+        experiment: &dyn Experiment,
+        trial: &Trial,
+        mutant: &'static str,
+    ) -> Result<Fate, Failure> {
+        let start = clock();
+        let trial = Trial { mutant: Some(mutant.to_owned()), ..trial.clone() };
+        let bar = Progress::new(self.seeds, mutant);
+        let swept = experiment.sweep(&trial, self.sweep_seeds(self.seeds), &|done| bar.add(done));
+        bar.end();
+        let swept = swept?;
+        let mut property = swept.violations.first().map(|(_, violation)| violation.property);
+        let mut by = property.map(|_| "sweep".to_owned());
+        let path = self.scenario(mutant);
+        if property.is_none() && path.is_file() {
+            property = killed_by(&path, experiment, mutant, trial.property.as_deref())?;
+            by = property.map(|_| path.display().to_string());
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let protocol = experiment.about().name;
+        Ok(Fate { protocol, mutant, property, by, schedules: swept.schedules, seconds })
+    }
+
+    fn scenario(&self, mutant: &str) -> PathBuf {
+        self.scenarios.join("mutants").join(format!("{mutant}.scenario"))
+    }
+
+    /// Everything that was tried on the mutants, tried on the sound protocol: it must say nothing.
+    fn sound(&self, experiment: &dyn Experiment, trial: &Trial, fates: &[Fate]) -> Result<Sound, Failure> {
+        let trial = Trial { mutant: None, ..trial.clone() };
+        let schedules = fates.iter().map(|fate| fate.schedules).max().unwrap_or(0);
+        let bar = Progress::new(schedules, "sound");
+        let swept = experiment.sweep(&trial, self.sweep_seeds(schedules), &|done| bar.add(done));
+        bar.end();
+        let swept = swept?;
+        let violations = swept.violations.iter();
+        let mut said: Vec<String> =
+            violations.map(|(seed, v)| format!("seed {seed} breaks {}: {}", v.property, v.text)).collect();
+        let mut scenarios = 0;
+        for fate in fates.iter().filter(|fate| fate.by.as_deref().is_some_and(|by| by != "sweep")) {
+            let path = self.scenario(fate.mutant);
+            let (_, text) = replay::open(&path)?;
+            let replayed = replay::replay(experiment, &path, &text, Some(None))?;
+            said.extend(
+                replayed
+                    .report
+                    .violation
+                    .map(|v| format!("{} breaks {}: {}", path.display(), v.property, v.text)),
+            );
+            scenarios += 1;
+        }
+        Ok(Sound { protocol: experiment.about().name, schedules: swept.schedules, scenarios, said })
+    }
+
+    fn json(&self, fates: &[Fate], sounds: &[Sound], faults: &str) -> Value {
+        json!({
+            "nodes": self.common.nodes,
+            "quorums": self.common.quorums,
+            "faults": faults,
+            "seeds": self.seeds,
+            "mutants": fates.iter().map(Fate::json).collect::<Vec<_>>(),
+            "killed": fates.iter().filter(|fate| fate.is_killed()).count(),
+            "survived": fates.iter().filter(|fate| !fate.is_killed()).count(),
+            "sound": sounds.iter().map(Sound::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// The property that a scenario shows to be broken. It must be a scenario of this mutant, and come out as it says.
+fn killed_by(
+    path: &Path,
+    experiment: &dyn Experiment,
+    mutant: &str,
+    only: Option<&str>,
+) -> Result<Option<&'static str>, Failure> {
+    let (named, text) = replay::open(path)?;
+    let replayed = replay::replay(experiment, path, &text, None)?;
+    let of = replayed.report.mutant.as_deref().unwrap_or("none");
+    if named.about().name != experiment.about().name || of != mutant {
+        let what = format!("this is a scenario of {}, mutant {of}, not of {mutant}", named.about().name);
+        return Err(Failure::file(path, what));
+    }
+    let property = replayed.report.violation.map(|violation| violation.property);
+    Ok(property.filter(|property| only.is_none_or(|only| only == *property)))
+}
+
+impl Fate {
+    fn is_killed(&self) -> bool {
+        self.property.is_some()
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "mutant": self.mutant,
+            "protocol": self.protocol,
+            "killed": self.is_killed(),
+            "property": self.property,
+            "by": self.by,
+            "schedules": self.schedules,
+            "seconds": (self.seconds * 1000.0).round() / 1000.0,
+        })
+    }
+}
+
+impl Sound {
+    fn json(&self) -> Value {
+        json!({
+            "protocol": self.protocol,
+            "silent": self.said.is_empty(),
+            "schedules": self.schedules,
+            "scenarios": self.scenarios,
+            "said": self.said,
+        })
+    }
+
+    fn text(&self) -> String {
+        let seeds = many(self.schedules, "seed", "seeds");
+        let scenarios = many(self.scenarios, "scenario", "scenarios");
+        let tried = format!("the sound {} on the same {seeds} and {scenarios}", self.protocol);
+        match self.said.first() {
+            None => format!("  {tried}: silent\n"),
+            Some(first) => format!("  {tried}: NOT SILENT: {first}\n"),
+        }
+    }
+}
+
+fn text(fates: &[Fate], sounds: &[Sound]) -> String {
+    let killed = fates.iter().filter(|fate| fate.is_killed()).count();
+    let survivors: Vec<&str> =
+        fates.iter().filter(|fate| !fate.is_killed()).map(|fate| fate.mutant).collect();
+    let survived = match survivors.is_empty() {
+        true => String::new(),
+        false => format!("; SURVIVED: {}", survivors.join(", ")),
+    };
+    let mut table = Table::new(["MUTANT", "PROTOCOL", "KILLED BY", "SHOWN BY", "SCHEDULES", "SECONDS"]);
+    for fate in fates {
+        table.row([
+            fate.mutant.to_owned(),
+            fate.protocol.to_owned(),
+            fate.property.unwrap_or("nothing").to_owned(),
+            fate.by.clone().unwrap_or_else(|| "-".to_owned()),
+            grouped(fate.schedules),
+            format!("{:.2}", fate.seconds),
+        ]);
+    }
+    let sounds: String = sounds.iter().map(Sound::text).collect();
+    format!("{killed} of {} mutants killed{survived}\n\n{}\n{sounds}", fates.len(), table.render())
+}

@@ -1,0 +1,191 @@
+//! What `run`, `sweep` and `mutants` have in common.
+
+use clap::{Args, ValueEnum};
+use tenure_lab::catalogue::Trial;
+use tenure_lab::random::Random;
+use tenure_lab::simulate::{FAULTS, Fault, Faults, Setup};
+use tenure_lab::subject::constants::parse_time;
+use tenure_lab::world::RealTime;
+
+use crate::failure::Failure;
+use crate::output::quoted;
+
+/// The world in which a protocol is tried.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Common {
+    /// How many processes there are: 1 to 64, called n0, n1, ...
+    #[arg(long, value_name = "N", default_value = "5", value_parser = nodes, allow_negative_numbers = true)]
+    pub(super) nodes: usize,
+    /// The seed that decides everything else; the first one, where there are many [default: 1 for run, else 0]
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
+    pub(super) seed: Option<u64>,
+    /// What may go wrong: none, all, or some of clock,delay,loss,dup,reorder,partition,crash,amnesia,pause,disk. Beyond
+    /// that, clock-beyond-rho breaks the assumption itself (alone it comes with all the others) [default: all; for run,
+    /// each kind with one chance in two, drawn from the seed]
+    #[arg(long, value_name = "LIST", value_parser = Faults::parse)]
+    pub(super) faults: Option<Faults>,
+    /// A world by name instead of a list of faults
+    #[arg(long, value_name = "WORLD", value_enum, conflicts_with = "faults")]
+    pub(super) world: Option<World>,
+    /// Which sets of processes can elect: majority, weights:3,1,1, grid:ROWSxCOLUMNS, or list:01,12,02 (sets of
+    /// processes by number)
+    #[arg(long, value_name = "Q", default_value = "majority")]
+    pub(super) quorums: String,
+    /// Fix a constant that the seed would draw, such as lease=200ms; `tenure lab list NAME` knows them all
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    pub(super) sets: Vec<(String, String)>,
+    /// How long each run lasts, such as 10s [default: as long as its faults, and then 20 longest leases]
+    #[arg(long, value_name = "D", value_parser = length)]
+    pub(super) horizon: Option<RealTime>,
+    /// Break one rule on purpose; `tenure lab list NAME` knows which
+    #[arg(long, value_name = "M")]
+    pub(super) mutant: Option<String>,
+    /// Look for a violation of this property alone
+    #[arg(long, value_name = "P")]
+    pub(super) property: Option<String>,
+}
+
+/// Worlds that have a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum World {
+    /// Nothing goes wrong
+    Calm,
+    /// Everything may go wrong
+    Chaos,
+}
+
+impl Common {
+    /// What was asked for, or `default`.
+    pub(super) fn faults_or(&self, default: Faults) -> Faults {
+        match self.world {
+            Some(World::Calm) => Faults::NONE,
+            Some(World::Chaos) => Faults::all(),
+            None => self.faults.unwrap_or(default),
+        }
+    }
+
+    /// What the laboratory is asked to try.
+    pub(super) fn trial(&self, faults: Faults) -> Result<Trial, Failure> {
+        let setup = Setup {
+            nodes: self.nodes,
+            quorums: self.quorums.clone(),
+            faults,
+            sets: self.sets.clone(),
+            horizon: self.horizon,
+        };
+        setup
+            .parse_quorums()
+            .map_err(|error| Failure::new(format!("--quorums {}: {error}", self.quorums)))?;
+        Ok(Trial { setup, mutant: self.mutant.clone(), property: self.property.clone() })
+    }
+
+    /// The command that runs one seed of this.
+    pub(super) fn command(&self, protocol: &str, seed: u64, faults: Faults) -> String {
+        let mut words = format!("tenure lab run {protocol} --seed {seed} --faults {}", faults_text(faults));
+        let mut flag = |name: &str, value: &str| words += &format!(" --{name} {}", quoted(value));
+        if self.nodes != 5 {
+            flag("nodes", &self.nodes.to_string());
+        }
+        if self.quorums != "majority" {
+            flag("quorums", &self.quorums);
+        }
+        for (key, value) in &self.sets {
+            flag("set", &format!("{key}={value}"));
+        }
+        if let Some(horizon) = self.horizon {
+            flag("horizon", &horizon.to_string());
+        }
+        if let Some(mutant) = &self.mutant {
+            flag("mutant", mutant);
+        }
+        if let Some(property) = &self.property {
+            flag("property", property);
+        }
+        words
+    }
+}
+
+/// The faults of a run for which none were named: of the kinds in `all`, in the order of the list, each is in if the
+/// seed's stream `faults` draws it with one chance in two.
+pub(super) fn drawn_faults(seed: u64) -> Faults {
+    let mut random = Random::stream(seed, "faults");
+    let kinds = FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| Faults::all().has(*fault));
+    kinds.fold(Faults::NONE, |set, fault| if random.percent(50) { set.with(fault) } else { set })
+}
+
+/// Faults as `--faults` takes them.
+pub(super) fn faults_text(faults: Faults) -> String {
+    if faults == Faults::NONE {
+        return "none".to_owned();
+    }
+    if faults == Faults::all() {
+        return "all".to_owned();
+    }
+    if faults == Faults::all().with(Fault::ClockBeyondRho) {
+        return "clock-beyond-rho".to_owned();
+    }
+    let names: Vec<&str> =
+        FAULTS.iter().filter(|(fault, _)| faults.has(*fault)).map(|(_, name)| *name).collect();
+    names.join(",")
+}
+
+fn nodes(text: &str) -> Result<usize, String> {
+    let nodes = text.parse().ok().filter(|nodes| (1..=64).contains(nodes));
+    nodes.ok_or_else(|| "there must be 1 to 64 nodes".to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write a whole number from 0".to_owned())
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for example lease=200ms")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn length(text: &str) -> Result<RealTime, String> {
+    let length = parse_time(text).filter(|length| length.0 > 0);
+    length.ok_or_else(|| "write a length of time, for example 10s or 2500ms".to_owned())
+}
+
+/// A number of seeds.
+pub(super) fn at_least_one(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number >= 1);
+    number.ok_or_else(|| "write a whole number from 1".to_owned())
+}
+
+/// A number of threads.
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=1024).contains(number));
+    number.ok_or_else(|| "write a whole number from 1 to 1024".to_owned())
+}
+
+/// As many threads as there are cores.
+pub(super) fn all_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_back_as_they_are_written() {
+        for seed in 0..50 {
+            let faults = drawn_faults(seed);
+            assert_eq!(Faults::parse(&faults_text(faults)), Ok(faults), "seed {seed}");
+        }
+        for text in ["none", "all", "clock-beyond-rho", "clock,crash"] {
+            assert_eq!(Faults::parse(text).map(faults_text), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn every_kind_of_fault_is_drawn_by_about_half_of_the_seeds() {
+        for (fault, name) in FAULTS.iter().filter(|(fault, _)| *fault != Fault::ClockBeyondRho) {
+            let seeds = (0..1000).filter(|seed| drawn_faults(*seed).has(*fault)).count();
+            assert!((430..570).contains(&seeds), "{name}: {seeds} of 1000");
+        }
+        assert!((0..1000).all(|seed| !drawn_faults(seed).has(Fault::ClockBeyondRho)));
+    }
+}

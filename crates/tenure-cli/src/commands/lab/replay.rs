@@ -1,0 +1,108 @@
+//! `tenure lab replay`: a trace or a scenario, once more.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tenure_lab::catalogue::{self, Experiment};
+use tenure_lab::script;
+
+use super::report::Told;
+use super::run::Drawings;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::{Answer, Format, many, quoted};
+
+/// Repeat a trace or a scenario, and judge it again.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure lab replay run.trace
+  tenure lab replay nerio-drift-swap-rho-3.scenario --html run.html
+  tenure lab replay nerio-drift-swap-rho-3.scenario --sound    the same, with every rule kept
+
+As it stands, a file must come out as it says (`expect ...`). With --mutant or --sound it need not: lines that cannot be
+carried out then, such as the delivery of a message that was never sent, are left out and counted.
+Exit codes: 0 every property holds, 1 one is broken, 2 it cannot be read, does not fit, or comes out differently.")]
+pub(super) struct Replay {
+    /// The trace or scenario
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Break this rule instead of the one that the file names
+    #[arg(long, value_name = "M", conflicts_with = "sound")]
+    mutant: Option<String>,
+    /// Break no rule, whatever the file names
+    #[arg(long)]
+    sound: bool,
+    #[command(flatten)]
+    drawings: Drawings,
+}
+
+impl Replay {
+    pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
+        let (experiment, text) = open(&self.file)?;
+        let instead = match &self.mutant {
+            Some(mutant) => Some(Some(mutant.as_str())),
+            None => self.sound.then_some(None),
+        };
+        let outputs = self.drawings.check(None)?;
+        let replay = self::replay(experiment, &self.file, &text, instead)?;
+        self.drawings.write(outputs, &replay.report, false)?;
+        let told = Told { report: &replay.report, faults: None, command: self.command() };
+        let json = || {
+            let mut json = told.json();
+            json["file"] = json!(self.file.display().to_string());
+            json["expected"] = json!(replay.expected);
+            json["as_expected"] = json!(replay.as_expected);
+            json["skipped"] = json!(replay.skipped);
+            json
+        };
+        let mut answer = Answer::new(format, json, || told.text());
+        answer.verdict = told.verdict();
+        if replay.skipped > 0 {
+            let lines = many(replay.skipped as u64, "line", "lines");
+            answer
+                .notes
+                .push(format!("note: {lines} of the file could not be carried out, and were left out"));
+        }
+        Ok(answer)
+    }
+
+    fn command(&self) -> String {
+        let mut command = format!("tenure lab replay {}", quoted(&self.file.display().to_string()));
+        if let Some(mutant) = &self.mutant {
+            command += &format!(" --mutant {mutant}");
+        }
+        if self.sound {
+            command += " --sound";
+        }
+        command
+    }
+}
+
+/// Reads a script and finds the protocol that it names.
+pub(super) fn open(path: &Path) -> Result<(&'static dyn Experiment, String), Failure> {
+    let text = files::read(path)?;
+    let (protocol, _) = script::subject_of(&text).map_err(|error| Failure::file(path, error))?;
+    let experiment = catalogue::find(&protocol).map_err(|error| Failure::file(path, error))?;
+    Ok((experiment, text))
+}
+
+/// Repeats a script. It is a failure if it does not come out as it says.
+pub(super) fn replay(
+    experiment: &dyn Experiment,
+    path: &Path,
+    text: &str,
+    instead: Option<Option<&str>>,
+) -> Result<catalogue::Replay, Failure> {
+    let replay = experiment.replay(text, instead).map_err(|error| Failure::file(path, error))?;
+    if replay.as_expected {
+        return Ok(replay);
+    }
+    let expected = replay.expected.as_deref().unwrap_or("nothing");
+    let came = match &replay.report.violation {
+        None => "every property holds".to_owned(),
+        Some(violation) => format!("{} is broken at {}", violation.property, violation.at),
+    };
+    let advice = "correct its line 'expect', or try --mutant or --sound";
+    Err(Failure::file(path, format!("expected '{expected}', but {came}; {advice}")))
+}

@@ -1,0 +1,218 @@
+//! What came of one run, for people and for programs.
+
+use serde_json::{Map, Value, json};
+use tenure_lab::catalogue::Report;
+use tenure_lab::count::Counts;
+use tenure_lab::draw::BarKind;
+use tenure_lab::property::{Status, Violation};
+use tenure_lab::world::RealTime;
+
+use crate::output::{Table, Verdict, grouped, pairs};
+
+/// A report with what the laboratory does not know about it.
+pub(super) struct Told<'a> {
+    /// What came of the run.
+    pub(super) report: &'a Report,
+    /// The faults that were asked for, if it came from a seed.
+    pub(super) faults: Option<String>,
+    /// The command that does it again.
+    pub(super) command: String,
+}
+
+impl Told<'_> {
+    /// Holds or broken.
+    pub(super) fn verdict(&self) -> Verdict {
+        Verdict::broken_if(self.report.violation.is_some())
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> Value {
+        let report = self.report;
+        let properties = report.properties.iter();
+        let properties =
+            properties.map(|(p, s)| json!({ "name": p.name, "kind": p.kind.name(), "status": s.name() }));
+        json!({
+            "protocol": report.protocol,
+            "mutant": report.mutant,
+            "nodes": report.nodes,
+            "quorums": report.quorums,
+            "seed": report.seed,
+            "faults": self.faults,
+            "constants": constants_json(&report.constants),
+            "verdict": self.verdict().name(),
+            "violation": report.violation.as_ref().map(violation_json),
+            "assumption": report.assumption,
+            "leader": report.leader.map(|node| node.to_string()),
+            "tenures": tenures(report).iter().map(Tenure::json).collect::<Vec<_>>(),
+            "messages": messages_json(&report.messages),
+            "counts": counts_json(&report.counts),
+            "time": report.time.to_string(),
+            "time_ns": report.time.0,
+            "events": report.events,
+            "properties": properties.collect::<Vec<_>>(),
+            "command": self.command,
+        })
+    }
+
+    /// For people: the verdict first.
+    pub(super) fn text(&self) -> String {
+        let report = self.report;
+        let mut text = format!("{}: {}\n", report.picture.title, self.verdict().name());
+        if let Some(violation) = &report.violation {
+            let draw = ("draw it", format!("{} --html run.html", self.command));
+            let facts = broken_facts(violation, report.assumption.as_deref()).into_iter();
+            text += &pairs(facts.chain(self.also_broken(violation.property)).chain([draw]));
+        } else if let Some(what) = &report.assumption {
+            text +=
+                &pairs([("note", format!("the assumption is broken, though nothing came of it: {what}"))]);
+        }
+        text.push('\n');
+        text += &pairs(self.facts());
+        text.push('\n');
+        text += &tenures_text(report);
+        let mut table = Table::new(["PROPERTY", "KIND", "STATUS"]);
+        for (property, status) in &report.properties {
+            table.row([property.name, property.kind.name(), status.name()].map(str::to_owned));
+        }
+        text + &table.render()
+    }
+
+    /// What else is broken: where a run goes on after its first violation, more follows.
+    fn also_broken(&self, first: &str) -> Option<(&'static str, String)> {
+        let broken = self.report.properties.iter().filter(|(p, s)| *s == Status::Broken && p.name != first);
+        let names: Vec<&str> = broken.map(|(property, _)| property.name).collect();
+        (!names.is_empty()).then(|| ("broken too", names.join(", ")))
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let report = self.report;
+        let leader = report.leader.map_or("nobody".to_owned(), |node| node.to_string());
+        let mut facts = vec![
+            ("leader", format!("{leader}, at the end")),
+            ("time", format!("{}, simulated", report.time)),
+            ("events", grouped(report.events)),
+            ("messages", messages_text(&report.messages)),
+        ];
+        facts.extend(self.faults.as_ref().map(|faults| ("faults", faults.clone())));
+        facts.push(("quorums", report.quorums.clone()));
+        facts.push(("constants", report.constants.clone()));
+        facts
+    }
+}
+
+/// What is broken, and whether that says anything about the protocol.
+pub(super) fn broken_facts(violation: &Violation, assumption: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("broken", format!("{} at {}", violation.property, violation.at)),
+        ("seen", violation.text.clone()),
+    ];
+    // Without this, a broken assumption would read like a broken protocol.
+    facts.extend(
+        assumption.map(|what| ("ASSUMPTION", format!("the assumption is broken, not the protocol: {what}"))),
+    );
+    facts
+}
+
+/// A violation for programs.
+pub(super) fn violation_json(violation: &Violation) -> Value {
+    json!({
+        "property": violation.property,
+        "at": violation.at.to_string(),
+        "text": violation.text,
+    })
+}
+
+/// Counts for programs, by name.
+pub(super) fn counts_json(counts: &Counts) -> Value {
+    counts
+        .sorted()
+        .into_iter()
+        .map(|(kind, count)| (kind.to_owned(), json!(count)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// Messages for programs: all together, and by kind.
+pub(super) fn messages_json(messages: &Counts) -> Value {
+    let mut json = counts_json(messages);
+    json["total"] = json!(messages.total());
+    json
+}
+
+/// Messages for people.
+pub(super) fn messages_text(messages: &Counts) -> String {
+    let kinds: Vec<String> =
+        messages.sorted().iter().map(|(kind, count)| format!("{kind} {}", grouped(*count))).collect();
+    let total = grouped(messages.total());
+    if kinds.is_empty() { total } else { format!("{total} ({})", kinds.join(", ")) }
+}
+
+fn constants_json(constants: &str) -> Value {
+    let pairs = constants.split(' ').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.to_owned(), json!(value))).collect::<Map<_, _>>().into()
+}
+
+/// A time during which one process led without a break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tenure {
+    lane: usize,
+    from: u64,
+    until: u64,
+    text: String,
+}
+
+impl Tenure {
+    fn json(&self) -> Value {
+        json!({
+            "node": format!("n{}", self.lane),
+            "from": RealTime(self.from).to_string(),
+            "until": RealTime(self.until).to_string(),
+            "text": self.text,
+        })
+    }
+}
+
+/// Who led when: leases that follow each other without a gap are one tenure.
+fn tenures(report: &Report) -> Vec<Tenure> {
+    let mut tenures: Vec<Tenure> = Vec::new();
+    for bar in report.picture.bars.iter().filter(|bar| bar.kind == BarKind::Lease) {
+        let goes_on = |t: &&mut Tenure| t.lane == bar.lane && t.text == bar.text && bar.from <= t.until;
+        match tenures.iter_mut().rev().find(goes_on) {
+            Some(tenure) => tenure.until = tenure.until.max(bar.until),
+            None => {
+                let (lane, from, until, text) = (bar.lane, bar.from, bar.until, bar.text.clone());
+                tenures.push(Tenure { lane, from, until, text });
+            }
+        }
+    }
+    tenures
+}
+
+/// The most tenures that are shown to people: the last ones, since a violation ends a run.
+const MOST_TENURES: usize = 12;
+
+fn tenures_text(report: &Report) -> String {
+    let tenures = tenures(report);
+    if tenures.is_empty() {
+        return "  nobody led\n\n".to_owned();
+    }
+    let earlier = tenures.len().saturating_sub(MOST_TENURES);
+    let many_groups = report.constants.split(' ').any(|c| c.starts_with("groups=") && c != "groups=1");
+    let who = if many_groups { "WHO (FIRST GROUP)" } else { "WHO" };
+    let mut table = Table::new(["FROM", "UNTIL", "LASTED", who]);
+    for tenure in &tenures[earlier..] {
+        let times = [tenure.from, tenure.until, tenure.until.saturating_sub(tenure.from)];
+        let [from, until, lasted] = times.map(readable);
+        table.row([from, until, lasted, tenure.text.clone()]);
+    }
+    let left_out = match earlier {
+        0 => String::new(),
+        _ => format!("  ... and {earlier} before; --html shows them all\n"),
+    };
+    format!("{}{left_out}\n", table.render())
+}
+
+/// A time for the eye: to the microsecond.
+fn readable(nanos: u64) -> String {
+    RealTime(nanos / 1_000 * 1_000).to_string()
+}

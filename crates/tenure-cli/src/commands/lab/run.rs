@@ -1,0 +1,144 @@
+//! `tenure lab run`: one seed, or one scenario.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tenure_lab::catalogue::{self, Error, Report};
+use tenure_lab::draw::{html, svg};
+
+use super::options::{Common, drawn_faults, faults_text};
+use super::replay;
+use super::report::Told;
+use crate::failure::Failure;
+use crate::files::Outputs;
+use crate::output::{Answer, Format, quoted};
+
+/// Where scenarios with a name are.
+const SCENARIOS: &str = "scenarios";
+
+/// Run one seed: verdict, leader, counts, drawings. The same seed prints the same bytes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure lab run nerio-drift
+  tenure lab run nerio-drift --seed 7 --nodes 3 --html run.html
+  tenure lab run nerio-drift --faults crash,partition --set lease=200ms
+  tenure lab run nerio-drift --world calm --svg run.svg
+  tenure lab run nerio-drift --seed 3 --trace run.trace && tenure lab replay run.trace
+  tenure lab run nerio-drift --scenario mutants/swap-rho
+
+Faults, if none are named: each kind of `all` is in with one chance in two, drawn from the seed.
+Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
+pub(super) struct Run {
+    /// The protocol
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    common: Common,
+    /// Repeat scenarios/NAME.scenario instead of running a seed; NAME may have a folder in it
+    #[arg(long, value_name = "NAME", conflicts_with_all = [
+        "nodes", "seed", "faults", "world", "quorums", "sets", "horizon", "property",
+    ])]
+    scenario: Option<String>,
+    #[command(flatten)]
+    drawings: Drawings,
+    /// Write all that happened as a text, which `tenure lab replay` repeats
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// Files that show a run.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Drawings {
+    /// Draw the run as an image
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Draw the run as a page with zoom and stepping
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Drawings {
+    /// Checks that the files can be written, and a trace beside them.
+    pub(super) fn check(&self, trace: Option<&PathBuf>) -> Result<Outputs, Failure> {
+        Outputs::check([self.svg.as_ref(), self.html.as_ref(), trace].into_iter().flatten())
+    }
+
+    /// Writes the files.
+    pub(super) fn write(&self, outputs: Outputs, report: &Report, traced: bool) -> Result<(), Failure> {
+        let drawings = [
+            self.svg.as_ref().map(|_| svg::draw(&report.picture)),
+            self.html.as_ref().map(|_| html::draw(&report.picture)),
+            traced.then(|| report.trace.clone()),
+        ];
+        outputs.write(drawings.into_iter().flatten())
+    }
+}
+
+impl Run {
+    pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
+        let experiment = catalogue::find(&self.name)?;
+        if let Some(scenario) = &self.scenario {
+            return self.run_scenario(scenario, format);
+        }
+        let seed = self.common.seed.unwrap_or(1);
+        let faults = self.common.faults_or(drawn_faults(seed));
+        let trial = self.common.trial(faults)?;
+        let outputs = self.drawings.check(self.trace.as_ref())?;
+        let report = experiment.run(&trial, seed)?;
+        self.drawings.write(outputs, &report, self.trace.is_some())?;
+        let command = self.common.command(&self.name, seed, faults);
+        Ok(answer(format, &Told { report: &report, faults: Some(faults_text(faults)), command }))
+    }
+
+    fn run_scenario(&self, scenario: &str, format: Format) -> Result<Answer, Failure> {
+        let path = Path::new(SCENARIOS).join(format!("{scenario}.scenario"));
+        if !path.is_file() {
+            return Err(no_scenario(scenario));
+        }
+        let instead = self.common.mutant.as_deref().map(Some);
+        let (experiment, text) = replay::open(&path)?;
+        if experiment.about().name != self.name {
+            let what = format!("this is a scenario of {}, not of {}", experiment.about().name, self.name);
+            return Err(Failure::file(&path, what));
+        }
+        let outputs = self.drawings.check(self.trace.as_ref())?;
+        let replay = replay::replay(experiment, &path, &text, instead)?;
+        self.drawings.write(outputs, &replay.report, self.trace.is_some())?;
+        let mut command = format!("tenure lab run {} --scenario {}", self.name, quoted(scenario));
+        if let Some(mutant) = &self.common.mutant {
+            command += &format!(" --mutant {mutant}");
+        }
+        Ok(answer(format, &Told { report: &replay.report, faults: None, command }))
+    }
+}
+
+fn answer(format: Format, told: &Told<'_>) -> Answer {
+    let answer = Answer::new(format, || told.json(), || told.text());
+    Answer { verdict: told.verdict(), ..answer }
+}
+
+/// A scenario that does not exist, with the nearest ones that do.
+fn no_scenario(name: &str) -> Failure {
+    let mut known = Vec::new();
+    collect(Path::new(SCENARIOS), "", &mut known);
+    if known.is_empty() {
+        return Failure::new(format!(
+            "there is no scenario '{name}': the folder {SCENARIOS} with it is not here; change to the folder that has \
+             it, or give a file to tenure lab replay"
+        ));
+    }
+    Error::unknown("scenario", name, known.iter().map(String::as_str)).into()
+}
+
+/// The names of all scenarios in a folder and the folders in it.
+fn collect(folder: &Path, prefix: &str, names: &mut Vec<String>) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if let Some(name) = file.strip_suffix(".scenario") {
+            names.push(format!("{prefix}{name}"));
+        } else if entry.path().is_dir() {
+            collect(&entry.path(), &format!("{prefix}{file}/"), names);
+        }
+    }
+}

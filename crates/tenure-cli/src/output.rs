@@ -1,0 +1,262 @@
+//! What users see: data on stdout, the rest on stderr; tables for people, JSON for programs.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text in columns
+    Table,
+    /// One JSON object
+    Json,
+}
+
+/// What the exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Yes.
+    Holds,
+    /// No: a property is broken, a mutant survives.
+    Broken,
+}
+
+impl Verdict {
+    /// Broken if there is something that breaks it.
+    pub(crate) fn broken_if(broken: bool) -> Self {
+        if broken { Self::Broken } else { Self::Holds }
+    }
+
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// What a command has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// For stdout.
+    pub(crate) text: String,
+    /// For stderr, a line each.
+    pub(crate) notes: Vec<String>,
+    /// For the exit code.
+    pub(crate) verdict: Verdict,
+}
+
+impl Answer {
+    /// Text alone.
+    pub(crate) fn text(text: String) -> Self {
+        Self { text, notes: Vec::new(), verdict: Verdict::Holds }
+    }
+
+    /// In the format that was asked for; only that one is made.
+    pub(crate) fn new(format: Format, json: impl FnOnce() -> Value, table: impl FnOnce() -> String) -> Self {
+        Self::text(match format {
+            Format::Table => table(),
+            Format::Json => format!("{:#}\n", json()),
+        })
+    }
+
+    /// Says it. A reader that goes away before the end (`| head`) is no error, and changes no verdict.
+    pub(crate) fn print(self) -> Result<Verdict, Failure> {
+        for note in &self.notes {
+            let _ = writeln!(io::stderr(), "{note}");
+        }
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(self.text.as_bytes()).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::new(format!("cannot write to stdout: {error}")))
+            }
+            _ => Ok(self.verdict),
+        }
+    }
+}
+
+/// How wide text may get. The same on every terminal, so that the same run prints the same bytes.
+const WIDTH: usize = 110;
+
+/// Text in columns. Columns of numbers are set to the right; the last column is broken into lines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with a head.
+    pub(crate) fn new<const N: usize>(head: [&str; N]) -> Self {
+        let mut table = Self::default();
+        table.row(head.map(str::to_owned));
+        table
+    }
+
+    /// One more row.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
+    }
+
+    /// The table, indented by two blanks.
+    pub(crate) fn render(&self) -> String {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let cells = |column: usize| self.rows.iter().map(move |row| row[column].as_str());
+        let widths: Vec<usize> =
+            (0..columns).map(|column| cells(column).map(width).max().unwrap_or(0)).collect();
+        let right: Vec<bool> = (0..columns).map(|column| cells(column).skip(1).all(is_number)).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let gap = " ".repeat(widths[column] - width(cell));
+                let before = width(&line) + 2;
+                match (right[column], column + 1 == columns) {
+                    (true, _) => line += &format!("  {gap}{cell}"),
+                    (false, true) => line += &format!("  {}", wrapped(cell, before)),
+                    (false, false) => line += &format!("  {cell}{gap}"),
+                }
+            }
+            text += line.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Labels with their values, a line each.
+pub(crate) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let pairs: Vec<(&str, String)> = pairs.into_iter().collect();
+    let widest = pairs.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
+    let line = |(label, value): &(&str, String)| {
+        let gap = " ".repeat(widest - width(label));
+        format!("  {label}{gap}  {}\n", wrapped(value, widest + 4))
+    };
+    pairs.iter().map(line).collect()
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A number, or nothing, which disturbs no column of numbers.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_suffix('x').unwrap_or(text);
+    digits.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
+}
+
+/// Text broken into lines, of which all but the first begin at column `from`.
+fn wrapped(text: &str, from: usize) -> String {
+    let room = WIDTH.saturating_sub(from).max(30);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if width(line) + 1 + width(word) <= room => *line += &format!(" {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join(&format!("\n{}", " ".repeat(from)))
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// One thing or many of them.
+pub(crate) fn many(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A word as a shell reads it back.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// How far a long command is: shown on a terminal only.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar for `total` schedules.
+    pub(crate) fn new(total: u64, what: &str) -> Self {
+        if !io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+        let template = "{msg} [{bar:30}] {human_pos}/{human_len} schedules, {rate}, ready in {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let _ = write!(text, "{:.0}/s", state.per_sec());
+            };
+            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
+        }
+        bar.set_message(what.to_owned());
+        Self(bar)
+    }
+
+    /// So many more are done.
+    pub(crate) fn add(&self, done: u64) {
+        self.0.inc(done);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn end(self) {
+        self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_numbers_are_set_to_the_right_and_others_to_the_left() {
+        let mut table = Table::new(["name", "runs", "what"]);
+        table.row(["a".to_owned(), "7".to_owned(), "x".to_owned()]);
+        table.row(["long name".to_owned(), "1,024".to_owned(), "y".to_owned()]);
+        assert_eq!(
+            table.render(),
+            "  name        runs  what\n  a              7  x\n  long name  1,024  y\n"
+        );
+    }
+
+    #[test]
+    fn a_long_last_column_goes_on_below_itself() {
+        let text = pairs([("model", "word ".repeat(40).trim_end().to_owned())]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 2 && lines[1].starts_with("         word"), "{text}");
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn thousands_are_kept_apart() {
+        let numbers = [0, 999, 1_000, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_word_is_quoted_only_where_a_shell_would_change_it() {
+        assert_eq!(quoted("list:01,12,02"), "list:01,12,02");
+        assert_eq!(quoted("my run.svg"), "'my run.svg'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,420 @@
+//! The laboratory's commands, as a user runs them: the real binary, its output, its exit code, and the files it leaves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A folder of its own for each test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tenure-lab-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Runs `tenure` in this folder.
+    fn tenure(&self, words: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .args(words.split_whitespace())
+            .current_dir(&self.0)
+            .output()
+            .unwrap()
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// A command that must fail: exit code 2, one line on stderr, nothing on stdout, no file.
+    fn refuses(&self, words: &str) -> String {
+        let before = self.files();
+        let output = self.tenure(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert_eq!(text(&output.stdout), "", "{words}");
+        assert!(said.starts_with("tenure: ") && said.ends_with('\n'), "{words}: {said}");
+        assert_eq!(said.lines().count(), 1, "{words}: {said}");
+        assert_eq!(self.files(), before, "{words} left a file");
+        said
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    text(&output.stdout)
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
+}
+
+fn has_keys(value: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(value.get(key).is_some(), "no key {key} in {value:#}");
+    }
+}
+
+/// The lines of a scenario that make something happen.
+fn script_lines(path: &Path) -> usize {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count()
+}
+
+const SWAP_RHO: &str = "lab sweep nerio-drift --seeds 500 --mutant swap-rho --property leader-uniqueness";
+
+/// Lets a mutant break a property and returns the path of the small scenario.
+fn broken_scenario(folder: &Folder) -> String {
+    let output = folder.tenure(&format!("{SWAP_RHO} -o json"));
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    json(&output)["scenario"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_same_seed_prints_the_same_bytes() {
+    let folder = Folder::new("same");
+    for words in ["lab run nerio-drift --seed 7", "lab run nerio-drift --seed 7 -o json"] {
+        let first = folder.tenure(words);
+        assert_eq!(first.status.code(), Some(0));
+        assert!(first.stdout == folder.tenure(words).stdout, "{words}");
+    }
+}
+
+#[test]
+fn the_verdict_comes_first() {
+    let folder = Folder::new("first");
+    let said = stdout(&folder.tenure("lab run nerio-drift --seed 1"));
+    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seed 1: holds"));
+    let said = stdout(&folder.tenure("lab sweep nerio-drift --seeds 4"));
+    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seeds 0 to 3: holds"));
+}
+
+#[test]
+fn the_json_of_a_run_has_the_keys_of_the_contract() {
+    let run = json(&Folder::new("run-keys").tenure("lab run nerio-drift -o json"));
+    has_keys(
+        &run,
+        &["protocol", "nodes", "seed", "verdict", "leader", "messages", "time", "time_ns", "events"],
+    );
+    has_keys(
+        &run,
+        &["properties", "counts", "violation", "assumption", "constants", "faults", "mutant", "quorums"],
+    );
+    has_keys(&run["messages"], &["total", "request", "ok", "nack"]);
+    has_keys(&run["properties"][0], &["name", "kind", "status"]);
+    assert_eq!((&run["verdict"], &run["violation"]), (&Value::from("holds"), &Value::Null));
+    assert!(run["time"].as_str().unwrap().ends_with("ms"));
+    assert!(run["leader"].as_str().unwrap().starts_with('n'));
+}
+
+#[test]
+fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
+    let run = json(&Folder::new("kinds").tenure("lab run nerio-drift --nodes 1 --world calm -o json"));
+    assert_eq!((&run["messages"]["nack"], &run["messages"]["total"]), (&Value::from(0), &Value::from(0)));
+}
+
+#[test]
+fn the_json_of_a_sweep_has_the_keys_of_the_contract() {
+    let sweep = json(&Folder::new("sweep-keys").tenure("lab sweep nerio-drift --seeds 50 -o json"));
+    has_keys(&sweep, &["schedules", "violations", "violations_total", "counts", "messages", "events"]);
+    has_keys(&sweep, &["properties", "unseen", "assumption", "scenario", "scenario_lines"]);
+    has_keys(&sweep["properties"][0], &["name", "kind", "holds", "seen", "unseen", "exempt", "broken"]);
+    assert_eq!(sweep["schedules"], 50);
+}
+
+#[test]
+fn the_list_tells_everything_about_a_protocol_that_is_named() {
+    let folder = Folder::new("list");
+    let all = json(&folder.tenure("lab list -o json"));
+    has_keys(&all["protocols"][0], &["name", "model", "promises", "source"]);
+    let one = json(&folder.tenure("lab list nerio-drift -o json"));
+    has_keys(&one["protocols"][0], &["properties", "constants", "mutants", "faults"]);
+    let said = stdout(&folder.tenure("lab list nerio-drift"));
+    assert!(
+        said.contains("leader-uniqueness") && said.contains("swap-rho") && said.contains("longest-lease")
+    );
+}
+
+#[test]
+fn a_name_that_is_wrong_is_answered_with_the_nearest_ones() {
+    let folder = Folder::new("names");
+    assert!(folder.refuses("lab run nerio-drft").contains("did you mean nerio-drift?"));
+    assert!(folder.refuses("lab run nerio-drift --mutant swap-ro").contains("did you mean swap-rho?"));
+    assert!(folder.refuses("lab run nerio-drift --property leader-uniquenes").contains("leader-uniqueness?"));
+    assert!(folder.refuses("lab swep nerio-drift").contains("'sweep'"));
+    assert!(folder.refuses("lab mutants --mutant swap-ro").contains("did you mean swap-rho?"));
+    assert!(folder.refuses("lab run nerio-drift --faults rain").contains("'rain'"));
+    assert!(folder.refuses("lab run nerio-drift --set leas=1s").contains("'leas'"));
+}
+
+#[test]
+fn a_number_of_nodes_out_of_range_is_refused() {
+    let folder = Folder::new("nodes");
+    for nodes in ["0", "65", "-1", "five"] {
+        let said = folder.refuses(&format!("lab run nerio-drift --nodes {nodes} --svg run.svg"));
+        assert!(said.contains("1 to 64"), "{said}");
+    }
+}
+
+#[test]
+fn quorums_that_do_not_intersect_are_refused() {
+    let said = Folder::new("quorums").refuses("lab run nerio-drift --quorums list:01,23 --html run.html");
+    assert!(said.contains("--quorums list:01,23") && said.contains("share no member"), "{said}");
+}
+
+#[test]
+fn a_corrupt_trace_is_refused_with_its_line() {
+    let folder = Folder::new("corrupt");
+    assert_eq!(
+        folder.tenure("lab run nerio-drift --horizon 500ms --trace whole.trace").status.code(),
+        Some(0)
+    );
+    let whole = fs::read_to_string(folder.path("whole.trace")).unwrap();
+    fs::write(folder.path("bad.trace"), whole.replacen("campaign", "campaing", 1)).unwrap();
+    let said = folder.refuses("lab replay bad.trace --svg run.svg");
+    assert!(said.contains("bad.trace: line ") && said.contains("campaing"), "{said}");
+    let head = whole.find("\nexpect ").unwrap();
+    fs::write(folder.path("cut.trace"), &whole[..head / 2]).unwrap();
+    folder.refuses("lab replay cut.trace");
+    let lines = whole.lines().filter(|line| !line.contains(" wakes"));
+    fs::write(folder.path("gaps.trace"), lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    assert!(folder.refuses("lab replay gaps.trace").contains("does not fit"));
+    fs::write(folder.path("bytes.trace"), [0xff, 0xfe, 0x00]).unwrap();
+    folder.refuses("lab replay bytes.trace");
+    fs::write(folder.path("empty.trace"), "").unwrap();
+    folder.refuses("lab replay empty.trace");
+}
+
+#[test]
+fn a_scenario_with_an_unknown_node_is_refused() {
+    let folder = Folder::new("unknown-node");
+    let path = folder.path(&broken_scenario(&folder));
+    let scenario = fs::read_to_string(&path).unwrap() + "9000ms  n7 wakes\n";
+    fs::write(folder.path("n7.scenario"), scenario).unwrap();
+    assert!(folder.refuses("lab replay n7.scenario").contains("there is no node n7"));
+}
+
+#[test]
+fn a_file_that_is_missing_is_refused() {
+    let folder = Folder::new("missing");
+    assert!(folder.refuses("lab replay nowhere.trace").contains("nowhere.trace: there is no such file"));
+    assert!(folder.refuses("lab run nerio-drift --scenario mutants/x").contains("there is no scenario"));
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_refused_before_anything_is() {
+    let folder = Folder::new("unwritable");
+    folder.refuses("lab run nerio-drift --svg fine.svg --html missing/run.html");
+    folder.refuses("lab run nerio-drift --trace .");
+    folder.refuses("lab run nerio-drift --svg same --html same");
+    folder.refuses("lab sweep nerio-drift --seeds 10 --save missing");
+}
+
+#[test]
+fn a_broken_property_exits_with_1_and_says_how_to_see_it_again() {
+    let folder = Folder::new("broken");
+    let output = folder.tenure("lab run nerio-drift --seed 6 --faults all --mutant swap-rho");
+    assert_eq!(output.status.code(), Some(1));
+    let said = stdout(&output);
+    assert!(said.starts_with("nerio-drift, mutant swap-rho, 5 nodes, seed 6: broken\n"), "{said}");
+    let again = "tenure lab run nerio-drift --seed 6 --faults all --mutant swap-rho --html run.html";
+    assert!(said.contains(again), "{said}");
+}
+
+#[test]
+fn a_sweep_saves_a_small_scenario_that_replays_to_the_same_violation() {
+    let folder = Folder::new("small");
+    let output = folder.tenure(&format!("{SWAP_RHO} -o json"));
+    assert_eq!(output.status.code(), Some(1));
+    let sweep = json(&output);
+    let file = sweep["scenario"].as_str().unwrap();
+    let seed = sweep["violations"][0]["seed"].as_u64().unwrap();
+    assert_eq!(file, format!("nerio-drift-swap-rho-{seed}.scenario"));
+    assert_eq!(sweep["scenario_lines"], script_lines(&folder.path(file)));
+    assert!(script_lines(&folder.path(file)) <= 40);
+    let replay = folder.tenure(&format!("lab replay {file} -o json"));
+    assert_eq!(replay.status.code(), Some(1));
+    assert_eq!(json(&replay)["violation"]["property"], sweep["violations"][0]["property"]);
+    assert_eq!(json(&replay)["as_expected"], true);
+}
+
+#[test]
+fn the_sound_protocol_holds_where_a_mutant_fails() {
+    let folder = Folder::new("sound");
+    let file = broken_scenario(&folder);
+    let output = folder.tenure(&format!("lab replay {file} --sound"));
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(stdout(&output).lines().next().unwrap().ends_with(": holds"));
+}
+
+#[test]
+fn a_scenario_that_comes_out_otherwise_than_it_says_is_an_error() {
+    let folder = Folder::new("otherwise");
+    let path = folder.path(&broken_scenario(&folder));
+    let scenario =
+        fs::read_to_string(&path).unwrap().replace("expect broken leader-uniqueness", "expect holds");
+    fs::write(folder.path("wrong.scenario"), scenario).unwrap();
+    let said = folder.refuses("lab replay wrong.scenario --svg run.svg");
+    assert!(said.contains("expected 'holds', but ") && said.contains(" is broken at "), "{said}");
+}
+
+#[test]
+fn a_scenario_with_a_name_is_found_in_its_folder() {
+    let folder = Folder::new("named");
+    let file = folder.path(&broken_scenario(&folder));
+    fs::create_dir_all(folder.path("scenarios/mutants")).unwrap();
+    fs::rename(file, folder.path("scenarios/mutants/swap-rho.scenario")).unwrap();
+    let output = folder.tenure("lab run nerio-drift --scenario mutants/swap-rho --svg run.svg");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(fs::read_to_string(folder.path("run.svg")).unwrap().contains("<svg"));
+    assert!(folder.refuses("lab run nerio-drift --scenario mutants/swap-ro").contains("mutants/swap-rho?"));
+}
+
+#[test]
+fn drawings_and_traces_are_written_and_a_trace_replays() {
+    let folder = Folder::new("files");
+    let words = "lab run nerio-drift --seed 3 --svg run.svg --html run.html --trace run.trace -o json";
+    let run = folder.tenure(words);
+    assert_eq!(run.status.code(), Some(0));
+    assert!(fs::read_to_string(folder.path("run.svg")).unwrap().starts_with("<svg"));
+    assert!(fs::read_to_string(folder.path("run.html")).unwrap().starts_with("<!doctype html>"));
+    let replay = folder.tenure("lab replay run.trace -o json");
+    assert_eq!(replay.status.code(), Some(0), "{}", text(&replay.stderr));
+    for key in ["verdict", "leader", "events", "messages", "time", "properties"] {
+        assert_eq!(json(&run)[key], json(&replay)[key], "{key}");
+    }
+    assert_eq!(folder.files().len(), 3, "only what was asked for: {:?}", folder.files());
+}
+
+#[test]
+fn a_clock_beyond_its_bound_breaks_the_assumption_and_the_output_says_so() {
+    let folder = Folder::new("beyond");
+    let output = folder.tenure("lab sweep nerio-drift --seeds 60 --faults clock-beyond-rho");
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("THE ASSUMPTION IS BROKEN, NOT THE PROTOCOL"), "{said}");
+    assert!(said.contains("the assumption is broken, not the protocol: clocks beyond the bound"), "{said}");
+    let sweep = json(&folder.tenure("lab sweep nerio-drift --seeds 60 --faults clock-beyond-rho -o json"));
+    assert!(sweep["assumption"].is_string());
+    assert_eq!(sweep["schedules"], 60, "it goes on by itself");
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let folder = Folder::new("threads");
+    for words in [
+        "lab sweep nerio-drift --seeds 100 -o json",
+        "lab sweep nerio-drift --seeds 400 --mutant ceiling-forgotten -o json",
+        "lab sweep nerio-drift --seeds 60 --mutant short-silence --keep-going -o json",
+    ] {
+        let one = folder.tenure(&format!("{words} --threads 1"));
+        let two = folder.tenure(&format!("{words} --threads 2"));
+        assert_eq!((stdout(&one), one.status.code()), (stdout(&two), two.status.code()), "{words}");
+    }
+}
+
+#[test]
+fn what_a_sweep_did_not_exercise_is_said() {
+    let folder = Folder::new("idle");
+    let output = folder.tenure("lab sweep nerio-drift --seeds 20 --nodes 1 --faults clock,dup");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said.contains("warning: nothing exercised dup"), "{said}");
+    assert!(said.contains("warning: nothing exercised leadership-moves"), "{said}");
+}
+
+#[test]
+fn off_a_terminal_there_is_no_escape_byte() {
+    let folder = Folder::new("escape");
+    for words in [
+        "--help",
+        "lab",
+        "lab sweep --help",
+        "lab list nerio-drift",
+        "lab run nerio-drift",
+        "lab sweep nerio-drift --seeds 40",
+        "lab swep",
+    ] {
+        let output = folder.tenure(words);
+        assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{words}");
+    }
+}
+
+#[test]
+fn every_page_of_help_has_examples() {
+    let folder = Folder::new("help");
+    for command in ["", "lab", "lab list", "lab run", "lab sweep", "lab replay", "lab mutants", "lab bench"] {
+        let output = folder.tenure(&format!("{command} --help"));
+        assert_eq!(output.status.code(), Some(0));
+        assert!(stdout(&output).contains("Examples:\n"), "{command}");
+    }
+    let alone = folder.tenure("");
+    assert_eq!((alone.status.code(), stdout(&alone).contains("Usage: tenure")), (Some(0), true));
+    assert!(stdout(&folder.tenure("--version")).starts_with("tenure "));
+}
+
+#[test]
+fn the_kill_matrix_names_what_noticed_each_mutant() {
+    let folder = Folder::new("mutants");
+    let output = folder.tenure("lab mutants nerio-drift --mutant swap-rho --seeds 100 -o json");
+    assert_eq!(output.status.code(), Some(0));
+    let matrix = json(&output);
+    assert_eq!(matrix["mutants"].as_array().unwrap().len(), 1);
+    let fate = &matrix["mutants"][0];
+    has_keys(fate, &["mutant", "protocol", "killed", "property", "by", "schedules", "seconds"]);
+    assert_eq!((&fate["killed"], &fate["by"]), (&Value::from(true), &Value::from("sweep")));
+    assert_eq!(matrix["sound"][0]["silent"], true);
+}
+
+#[test]
+fn a_mutant_that_no_seed_shows_is_killed_by_its_scenario_or_survives() {
+    let folder = Folder::new("survivor");
+    let file = folder.path(&broken_scenario(&folder));
+    // Without drift and faults, swapping the bounds of the clocks changes nothing.
+    let calm = "lab mutants --mutant swap-rho --seeds 5 --world calm --property leader-uniqueness -o json";
+    let output = folder.tenure(calm);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(json(&output)["mutants"][0]["killed"], false);
+    fs::create_dir_all(folder.path("kept/mutants")).unwrap();
+    fs::rename(file, folder.path("kept/mutants/swap-rho.scenario")).unwrap();
+    let output = folder.tenure(&format!("{calm} --scenarios kept"));
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert_eq!(json(&output)["mutants"][0]["by"], "kept/mutants/swap-rho.scenario");
+    assert_eq!(json(&output)["sound"][0]["scenarios"], 1);
+}
+
+#[test]
+fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
+    let bench = json(&Folder::new("bench").tenure("lab bench --seeds 5 --rounds 5 -o json"));
+    has_keys(&bench, &["events_per_second", "with_properties", "baseline_per_second", "ratio_to_baseline"]);
+    has_keys(&bench, &["cost_of_properties", "rounds"]);
+    assert!(bench["events_per_second"].as_u64().unwrap() > 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let script = format!("'{tenure}' lab list nerio-drift -o json | true; echo ${{PIPESTATUS[0]}}");
+    for _ in 0..5 {
+        let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+        assert_eq!((stdout(&output), text(&output.stderr)), ("0\n".to_owned(), String::new()));
+    }
+}
