@@ -82,6 +82,7 @@ impl<S: Subject> Bench<'_, S> {
         let mut script = self.named(shrunk.script, trial.mutant.clone());
         script.lines = again.outcome.record.map(|record| record.lines).unwrap_or_default();
         script.expect = Expect::Broken(violation.property.to_owned());
+        script.only = None;
         let assumption = broken_assumption(&script.clocks, script.constants.get("drift"));
         script.remarks = self.remarks(&violation.text, assumption.as_deref());
         Ok(Small {
@@ -166,7 +167,9 @@ impl<S: Subject> Bench<'_, S> {
     fn title<C>(&self, script: &Script<C>) -> String {
         let mutant = script.mutant.as_ref().map(|name| format!(", mutant {name}")).unwrap_or_default();
         let seed = script.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-        format!("{}{mutant}, {} nodes{seed}", self.about.name, script.clocks.len())
+        let nodes = script.clocks.len();
+        let plural = if nodes == 1 { "" } else { "s" };
+        format!("{}{mutant}, {nodes} node{plural}{seed}", self.about.name)
     }
 }
 
@@ -174,6 +177,6 @@ impl<S: Subject> Bench<'_, S> {
 fn expected<C>(script: &Script<C>, instead: bool) -> Option<&str> {
     match &script.expect {
         Expect::Broken(property) if !instead => Some(property),
-        _ => None,
+        _ => script.only.as_deref(),
     }
 }

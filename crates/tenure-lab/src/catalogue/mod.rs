@@ -182,7 +182,8 @@ impl Error {
 
     /// A name that does not exist, with the nearest ones that do.
     pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
-        let mut near: Vec<(usize, &str)> = known.map(|known| (distance(name, known), known)).collect();
+        let far = |known: &str| if known.contains(name) { 0 } else { distance(name, known) };
+        let mut near: Vec<(usize, &str)> = known.map(|known| (far(known), known)).collect();
         near.sort_unstable();
         let close = near.iter().filter(|(distance, _)| *distance <= 2 + name.len() / 3).count().clamp(1, 3);
         let names: Vec<&str> = near.iter().take(close).map(|(_, name)| *name).collect();

@@ -34,6 +34,8 @@ pub struct Script<C> {
     pub constants: Constants,
     /// One clock a node.
     pub clocks: Vec<Clock>,
+    /// The only property that was judged, if not all were.
+    pub only: Option<String>,
     /// What must come of it.
     pub expect: Expect,
     /// When the faults were over.

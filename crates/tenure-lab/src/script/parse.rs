@@ -61,12 +61,13 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         quorums: "majority".to_owned(),
         constants: Constants::new(S::KEYS),
         clocks: Vec::new(),
+        only: None,
         expect: Expect::Holds,
         heals: None,
         ends: RealTime(0),
         lines: Vec::new(),
     };
-    let mut nodes = 0;
+    let mut sizes = Sizes::default();
     for (i, raw) in text.lines().enumerate().skip(1) {
         let line = raw.trim_end();
         let result = if let Some(remark) = line.strip_prefix('#') {
@@ -75,16 +76,25 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         } else if line.is_empty() || line.starts_with([' ', '\t']) {
             Ok(()) // An outcome: written for the reader.
         } else if line.starts_with(|c: char| c.is_ascii_digit()) {
-            entry::<S>(line, nodes, &mut script)
+            entry::<S>(line, sizes.nodes, &mut script)
         } else {
-            head(line, &mut nodes, &mut script)
+            head(line, &mut sizes, &mut script)
         };
         result.map_err(|what| ScriptError { line: i + 1, what })?;
     }
-    finish(script, nodes, text.lines().count())
+    finish(script, sizes, text.lines().count())
 }
 
-fn finish<C>(script: Script<C>, nodes: usize, lines: usize) -> Result<Script<C>, ScriptError> {
+/// What the head says of the size of the rest.
+#[derive(Default)]
+struct Sizes {
+    nodes: usize,
+    /// Written by the laboratory, so that a trace that was cut off is noticed; one written by hand may leave it out.
+    lines: Option<usize>,
+}
+
+fn finish<C>(script: Script<C>, sizes: Sizes, lines: usize) -> Result<Script<C>, ScriptError> {
+    let nodes = sizes.nodes;
     let wrong = |what: String| Err(ScriptError { line: lines, what });
     if script.protocol.is_empty() {
         return wrong("no line says 'protocol NAME'".to_owned());
@@ -95,6 +105,12 @@ fn finish<C>(script: Script<C>, nodes: usize, lines: usize) -> Result<Script<C>,
             script.clocks.len()
         ));
     }
+    if let Some(said) = sizes.lines.filter(|said| *said != script.lines.len()) {
+        return wrong(format!(
+            "its head says {said} lines, but it has {}: is it cut off?",
+            script.lines.len()
+        ));
+    }
     let last = script.lines.last().map_or(RealTime(0), |line| line.at);
     if script.ends < last {
         return wrong(format!("it ends at {}, before its last line at {last}", script.ends));
@@ -102,15 +118,18 @@ fn finish<C>(script: Script<C>, nodes: usize, lines: usize) -> Result<Script<C>,
     Ok(script)
 }
 
-fn head<C>(line: &str, nodes: &mut usize, script: &mut Script<C>) -> Result<(), String> {
+fn head<C>(line: &str, sizes: &mut Sizes, script: &mut Script<C>) -> Result<(), String> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     match word {
         "protocol" => script.protocol = rest.to_owned(),
         "mutant" => script.mutant = Some(rest.to_owned()),
         "seed" => script.seed = Some(rest.parse().map_err(|_| format!("'{rest}' is no seed"))?),
         "nodes" => {
-            *nodes = rest.parse().ok().filter(|n| (1..=64).contains(n)).ok_or("nodes must be 1 to 64")?;
+            sizes.nodes =
+                rest.parse().ok().filter(|n| (1..=64).contains(n)).ok_or("nodes must be 1 to 64")?;
         }
+        "lines" => sizes.lines = Some(rest.parse().map_err(|_| format!("'{rest}' is no number of lines"))?),
+        "judge" => script.only = Some(rest.to_owned()),
         "quorums" => script.quorums = rest.to_owned(),
         "set" => {
             for pair in rest.split_whitespace() {

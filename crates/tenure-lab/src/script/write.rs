@@ -33,6 +33,9 @@ impl<C> Script<C> {
         for (node, clock) in self.clocks.iter().enumerate() {
             line(&mut text, &clock_text(node, clock));
         }
+        if let Some(property) = &self.only {
+            line(&mut text, &format!("judge {property}"));
+        }
         line(
             &mut text,
             &match &self.expect {
@@ -44,6 +47,7 @@ impl<C> Script<C> {
             line(&mut text, &format!("heals at {heals}"));
         }
         line(&mut text, &format!("ends at {}", self.ends));
+        line(&mut text, &format!("lines {}", self.lines.len()));
         text.push('\n');
         for entry in &self.lines {
             line(&mut text, &format!("{}  {}{}", entry.at, entry.words::<S>(), draws_text(&entry.draws)));

@@ -124,6 +124,7 @@ pub fn simulate<S: Subject>(
         quorums: setup.quorums.clone(),
         constants: cast.constants.clone(),
         clocks: cast.clocks.clone(),
+        only: watch.only.map(str::to_owned),
         expect: outcome.violation.as_ref().map_or(Expect::Holds, |v| Expect::Broken(v.property.to_owned())),
         heals: Some(owes),
         ends: if outcome.violation.is_some() && !watch.go_on { outcome.time } else { ends },

@@ -26,6 +26,9 @@ pub struct Key {
     pub says: &'static str,
 }
 
+/// The longest length that a constant may have: eleven days. What is reckoned from it stays far from overflowing.
+const LONGEST: RealTime = RealTime(1_000_000_000_000_000);
+
 /// A value for each key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constants {
@@ -66,7 +69,7 @@ impl Constants {
             return Err(format!("there is no constant '{name}': known are {}", known.join(", ")));
         };
         let unit = self.keys[position].unit;
-        self.values[position] = parse(unit, text).ok_or_else(|| {
+        let value = parse(unit, text).ok_or_else(|| {
             let example = match unit {
                 Unit::Time => "200ms",
                 Unit::Ppm => "1000ppm",
@@ -74,6 +77,10 @@ impl Constants {
             };
             format!("cannot read {name}='{text}': write for example {name}={example}")
         })?;
+        if unit == Unit::Time && value > LONGEST.0 {
+            return Err(format!("{name}={text} is too long: at most {LONGEST}"));
+        }
+        self.values[position] = value;
         Ok(())
     }
 
