@@ -104,7 +104,7 @@ pub trait Judge<P: Protocol> {
     fn end(&mut self, world: &World<P>);
     /// The properties that were broken, each with the first time, in order.
     fn violations(&self) -> &[Violation];
-    /// Who leads now, of the first group.
+    /// The one who leads now, of the first group.
     fn leader(&self) -> Option<NodeId>;
     /// Every property with what became of it.
     fn report(&self) -> Vec<(Property, Status)>;

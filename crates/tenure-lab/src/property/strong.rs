@@ -487,7 +487,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn leader(&self) -> Option<NodeId> {
-        self.beliefs.iter().find(|belief| belief.group == GroupId(0)).map(|belief| belief.holder.node)
+        let mut leaders = self.beliefs.iter().filter(|belief| belief.group == GroupId(0));
+        let first = leaders.next()?.holder.node;
+        leaders.next().is_none().then_some(first)
     }
 
     fn report(&self) -> Vec<(Property, Status)> {
