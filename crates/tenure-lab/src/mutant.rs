@@ -5,7 +5,7 @@
 
 use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::{Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
-use tenure_proto::time::{Clockwork, Span};
+use tenure_proto::time::{Bound, Clockwork, LocalSpan, Span};
 use tenure_proto::{LocalTime, Ticket};
 
 use crate::subject::strong::Strong;
@@ -54,23 +54,37 @@ pub enum Broken {
     GNotMax,
     /// A leader whose renewal failed gives its grants back and leads on.
     RevokeKeepsE,
+    /// Clocks differ by three times what F allows for.
+    SkewExceeded,
+}
+
+/// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
+fn swapped(clocks: Clockwork, lease: Span) -> (LocalSpan, LocalSpan) {
+    match clocks.bound {
+        Bound::Drift(drift) => (drift.longest(lease), drift.shortest(lease)),
+        Bound::Skew(_) => (lease.nominal(), lease.nominal()),
+    }
 }
 
 impl Rules for Broken {
     fn lease_end(&self, clocks: Clockwork, start: LocalTime, completed: LocalTime, lease: Span) -> LocalTime {
         match self {
-            Self::SwapRho => start.after(clocks.drift.longest(lease)).floor_to(clocks.tick),
+            Self::SwapRho => start.after(swapped(clocks, lease).0).floor_to(clocks.tick),
             Self::EFromCompletion => clocks.lease_end(completed, lease),
-            Self::ENotFloored => start.after(clocks.drift.shortest(lease)),
+            Self::ENotFloored => start.after(clocks.usable(lease)),
             _ => clocks.lease_end(start, lease),
         }
     }
 
-    fn grant_end(&self, clocks: Clockwork, granted: LocalTime, lease: Span) -> LocalTime {
-        match self {
-            Self::SwapRho => granted.after(clocks.tick).after(clocks.drift.shortest(lease)),
-            Self::NoTickPad => granted.after(clocks.drift.longest(lease)),
-            _ => clocks.grant_end(granted, lease),
+    fn grant_end(&self, clocks: Clockwork, start: LocalTime, granted: LocalTime, lease: Span) -> LocalTime {
+        let tickless = Clockwork { tick: LocalSpan::ZERO, ..clocks };
+        match (self, clocks.bound) {
+            (Self::SwapRho, _) => granted.after(clocks.tick).after(swapped(clocks, lease).1),
+            (Self::NoTickPad, _) => tickless.grant_end(start, granted, lease),
+            (Self::SkewExceeded, Bound::Skew(skew)) => {
+                start.after(lease.nominal()).after(skew.fraction(1, 3))
+            }
+            _ => clocks.grant_end(start, granted, lease),
         }
     }
 
@@ -123,7 +137,7 @@ impl Rules for Broken {
     fn silence_end(&self, clocks: Clockwork, start: LocalTime, longest: Span) -> LocalTime {
         match self {
             Self::NoSilence => start,
-            Self::ShortSilence => start.after(clocks.drift.shortest(longest)),
+            Self::ShortSilence => start.after(clocks.usable(longest)),
             _ => clocks.silence_end(start, longest),
         }
     }
@@ -155,26 +169,53 @@ pub struct Mutant {
     pub rules: Broken,
     /// What the driver does wrong.
     pub flaws: Flaws,
+    /// On which clocks that is wrong.
+    pub on: On,
+}
+
+/// On which clocks a mutant is wrong: some rules matter on one kind alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// On both kinds.
+    Both,
+    /// Where drift is bounded: only there F is counted from a reading of the grantor.
+    Drift,
+    /// Where skew is bounded.
+    Skew,
 }
 
 impl Mutant {
+    /// Whether this is wrong where skew is bounded, or else where drift is.
+    pub fn is_wrong_on(&self, skew: bool) -> bool {
+        match self.on {
+            On::Both => true,
+            On::Drift => !skew,
+            On::Skew => skew,
+        }
+    }
+
+    /// This, on one kind of clocks alone.
+    const fn only(self, on: On) -> Self {
+        Self { on, ..self }
+    }
+
     /// The mutant, ready to be run.
-    pub fn subject(&self) -> Strong<Broken> {
+    pub fn subject<const SKEW: bool>(&self) -> Strong<Broken, SKEW> {
         Strong { rules: self.rules, flaws: self.flaws }
     }
 }
 
 const fn rule(name: &'static str, rules: Broken, says: &'static str) -> Mutant {
-    Mutant { name, says, rules, flaws: Flaws::NONE }
+    Mutant { name, says, rules, flaws: Flaws::NONE, on: On::Both }
 }
 
 const fn driver(name: &'static str, flaws: Flaws, says: &'static str) -> Mutant {
-    Mutant { name, says, rules: Broken::Nothing, flaws }
+    Mutant { name, says, rules: Broken::Nothing, flaws, on: On::Both }
 }
 
 /// All mutants of strong leadership.
 pub const STRONG: &[Mutant] = &[
-    rule("swap-rho", Broken::SwapRho, "E counts on 1+rho and F honours 1-rho"),
+    rule("swap-rho", Broken::SwapRho, "E counts on 1+rho and F honours 1-rho").only(On::Drift),
     rule("e-from-completion", Broken::EFromCompletion, "E is counted from the completion of the run"),
     rule("no-silence", Broken::NoSilence, "a grantor that lost its memory grants at once"),
     rule("short-silence", Broken::ShortSilence, "it keeps silent for (1-rho) delta_max only"),
@@ -182,7 +223,8 @@ pub const STRONG: &[Mutant] = &[
     rule("f-no-max", Broken::FNoMax, "a shorter request shortens what was promised"),
     rule("no-delta-cap", Broken::NoDeltaCap, "a grantor promises more than delta_max"),
     rule("aborted-ok", Broken::AbortedOk, "answers to an aborted run count for the current one"),
-    rule("no-tick-pad", Broken::NoTickPad, "F without the tick that the clock may be ahead of its reading"),
+    rule("no-tick-pad", Broken::NoTickPad, "F without the tick that the clock may be ahead of its reading")
+        .only(On::Drift),
     rule("e-not-floored", Broken::ENotFloored, "E is not rounded down to a tick"),
     rule("term-ge", Broken::TermGe, "a grantor grants a term again"),
     rule("ok-before-ticket", Broken::OkBeforeTicket, "an Ok leaves before its term is durable"),
@@ -197,6 +239,8 @@ pub const STRONG: &[Mutant] = &[
         Broken::RevokeKeepsE,
         "a leader whose renewal failed gives its grants back and leads on",
     ),
+    rule("skew-exceeded", Broken::SkewExceeded, "clocks differ by three times what F allows for")
+        .only(On::Skew),
     driver(
         "term-not-durable",
         Flaws { disk_forgets: true, ..Flaws::NONE },
@@ -216,7 +260,8 @@ pub const STRONG: &[Mutant] = &[
         "stale-now-grantor",
         Flaws { stale_now: true, ..Flaws::NONE },
         "the time is read before the request is taken from the socket",
-    ),
+    )
+    .only(On::Drift),
     driver(
         "stale-memory",
         Flaws { stale_memory: true, ..Flaws::NONE },

@@ -10,7 +10,7 @@ use crate::count::Counts;
 use crate::property::{Judge, Outside, Property, Status, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
-use crate::subject::{Constants, Subject};
+use crate::subject::{Assumption, Constants, Subject};
 use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World};
 
 /// The commands of a subject.
@@ -95,6 +95,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             config,
             clocks: cast.clocks.clone(),
             tick: tenure_proto::time::LocalSpan::from_nanos(cast.constants.get("tick")),
+            synchronised: matches!(subject.assumption(&cast.constants), Assumption::Skew { .. }),
             founding: Vec::new(),
             flaws: subject.flaws(),
             keeps_flights: watch.record || by_name,

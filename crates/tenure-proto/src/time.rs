@@ -2,7 +2,7 @@
 //!
 //! Three things must not be mixed, so they are three types: a **reading** of one host's clock ([`LocalTime`]), a
 //! **length measured on one clock** ([`LocalSpan`]), and a **length of real time** ([`Span`], the paper's δ), which no
-//! process can measure exactly. Only [`Clockwork`] turns a real length into a measured one, and it rounds against the
+//! process can measure exactly. Only [`Drift`] and [`Clockwork`] turn a real length into a measured one, and they round against the
 //! one who gains: what a leader may count on is rounded down, what a grantor must honour is rounded up.
 
 use std::fmt;
@@ -84,6 +84,12 @@ impl LocalSpan {
     pub fn fraction(self, part: u32, whole: u32) -> Self {
         let nanos = u128::from(self.0) * u128::from(part) / u128::from(whole.max(1));
         Self(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Both lengths one after the other; stays at the longest length.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
     }
 
     /// This length `factor` times over; stays at the longest length.
@@ -195,32 +201,74 @@ fn scaled(nanos: u64, millionths: u32, up: bool) -> u64 {
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 
-/// What is known of the clocks: their drift and the tick in which they advance. The two ends of every lease.
+/// What is assumed of the clocks: the one thing on which the two ends of a lease rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// Their rates are off by less than ρ (15). They need not agree on the time: any computer's clock will do.
+    Drift(Drift),
+    /// At any instant two of them differ by at most Δ (20). They must be synchronised, and watched.
+    Skew(LocalSpan),
+}
+
+/// What is known of the clocks: their bound and the tick in which they advance. The two ends of every lease.
+///
+/// | | drift (OQwBD) | skew (OQwBS) |
+/// |---|---|---|
+/// | E | `⌊Start + (1-ρ)·δ⌋` | `⌊Start + δ⌋` |
+/// | F | `T + g + ⌈(1+ρ)·δ⌉` | `Start + δ + Δ` |
+/// | silence | `g + ⌈(1+ρ)·δ_max⌉` | `g + δ_max + 2Δ` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Clockwork {
-    /// ρ.
-    pub drift: Drift,
+    /// ρ or Δ.
+    pub bound: Bound,
     /// g: readings are multiples of it. One nanosecond on a good clock.
     pub tick: LocalSpan,
 }
 
 impl Clockwork {
-    /// `E := ⌊Start + (1-ρ)·δ⌋`: until when the one who asked at `start` may lead (step 8). Rounded down to a tick,
-    /// because `reading < E` stays true for the whole tick in which `E` lies.
+    /// How much of a lease its holder may count on, from the start of its run.
+    pub fn usable(self, lease: Span) -> LocalSpan {
+        match self.bound {
+            Bound::Drift(drift) => drift.shortest(lease),
+            Bound::Skew(_) => lease.nominal(),
+        }
+    }
+
+    /// E: until when the one who asked at `start` may lead (step 8). Rounded down to a tick, because `reading < E` stays
+    /// true for the whole tick in which `E` lies.
     pub fn lease_end(self, start: LocalTime, lease: Span) -> LocalTime {
-        start.after(self.drift.shortest(lease)).floor_to(self.tick)
+        start.after(self.usable(lease)).floor_to(self.tick)
     }
 
-    /// `F := T + g + ⌈(1+ρ)·δ⌉`: until when the one who granted at `granted` is bound (step 6.1). One tick is added
-    /// because the clock may already be almost a tick beyond its reading `T`.
-    pub fn grant_end(self, granted: LocalTime, lease: Span) -> LocalTime {
-        granted.after(self.tick).after(self.drift.longest(lease))
+    /// F: until when the one who granted at `granted` is bound to the one who asked at `start` (step 6.1).
+    ///
+    /// With bounded drift `start`, a reading of another clock, means nothing; one tick is added because this clock may
+    /// already be almost a tick beyond its reading. With bounded skew `start` means the same here to within Δ, and a
+    /// request that was long on its way binds nobody for long.
+    pub fn grant_end(self, start: LocalTime, granted: LocalTime, lease: Span) -> LocalTime {
+        match self.bound {
+            Bound::Drift(drift) => granted.after(self.tick).after(drift.longest(lease)),
+            Bound::Skew(skew) => start.after(lease.nominal()).after(skew),
+        }
     }
 
-    /// Until when one who started at `start` without its memory keeps silent: whoever relies on a forgotten grant
-    /// stops leading within the longest lease of real time, and this much of any clock lasts at least that long.
+    /// Until when one who started at `start` without its memory keeps silent: whoever relies on a forgotten grant has
+    /// stopped leading by then. With bounded skew a forgotten F lies at most `δ_max + 2Δ` after the reading.
     pub fn silence_end(self, start: LocalTime, longest_lease: Span) -> LocalTime {
-        self.grant_end(start, longest_lease)
+        let longest = match self.bound {
+            Bound::Drift(drift) => drift.longest(longest_lease),
+            Bound::Skew(skew) => longest_lease.nominal().plus(skew.times(2)),
+        };
+        start.after(self.tick).after(longest)
+    }
+
+    /// Whether `start` can be the reading of another clock no later than `now` here. With bounded skew one too far ahead
+    /// shows that the bound is broken; with bounded drift readings of different clocks do not compare.
+    pub fn may_have_started(self, start: LocalTime, now: LocalTime) -> bool {
+        match self.bound {
+            Bound::Drift(_) => true,
+            Bound::Skew(skew) => start <= now.after(self.tick).after(skew),
+        }
     }
 }
 
@@ -283,7 +331,7 @@ mod tests {
     use super::*;
 
     fn clockwork(ppm: u32, tick: u64) -> Clockwork {
-        Clockwork { drift: Drift::from_ppm(ppm).unwrap(), tick: LocalSpan::from_nanos(tick) }
+        Clockwork { bound: Bound::Drift(Drift::from_ppm(ppm).unwrap()), tick: LocalSpan::from_nanos(tick) }
     }
 
     #[test]
@@ -291,21 +339,39 @@ mod tests {
         let clocks = clockwork(100_000, 1);
         let start = LocalTime::from_nanos(1000);
         assert_eq!(clocks.lease_end(start, Span::from_nanos(1001)).as_nanos(), 1000 + 900);
-        assert_eq!(clocks.grant_end(start, Span::from_nanos(1001)).as_nanos(), 1000 + 1 + 1102);
+        assert_eq!(
+            clocks.grant_end(LocalTime::ZERO, start, Span::from_nanos(1001)).as_nanos(),
+            1000 + 1 + 1102
+        );
     }
 
     #[test]
     fn a_lease_ends_on_a_tick_and_a_grant_one_tick_late() {
         let clocks = clockwork(0, 40);
         assert_eq!(clocks.lease_end(LocalTime::from_nanos(80), Span::from_nanos(59)).as_nanos(), 120);
-        assert_eq!(clocks.grant_end(LocalTime::from_nanos(80), Span::from_nanos(59)).as_nanos(), 179);
+        assert_eq!(
+            clocks.grant_end(LocalTime::ZERO, LocalTime::from_nanos(80), Span::from_nanos(59)).as_nanos(),
+            179
+        );
+    }
+
+    #[test]
+    fn with_bounded_skew_a_grant_is_counted_from_the_start_that_was_sent() {
+        let clocks =
+            Clockwork { bound: Bound::Skew(LocalSpan::from_nanos(30)), tick: LocalSpan::from_nanos(40) };
+        let (start, late) = (LocalTime::from_nanos(100), LocalTime::from_nanos(5000));
+        assert_eq!(clocks.lease_end(start, Span::from_nanos(1000)).as_nanos(), 1080);
+        assert_eq!(clocks.grant_end(start, late, Span::from_nanos(1000)).as_nanos(), 1130);
+        assert_eq!(clocks.silence_end(start, Span::from_nanos(1000)).as_nanos(), 100 + 40 + 1000 + 60);
+        assert!(clocks.may_have_started(LocalTime::from_nanos(170), start));
+        assert!(!clocks.may_have_started(LocalTime::from_nanos(171), start));
     }
 
     #[test]
     fn the_longest_spans_saturate_instead_of_wrapping() {
         let clocks = clockwork(999_999, 1);
         let never = Span::from_nanos(u64::MAX);
-        assert_eq!(clocks.grant_end(LocalTime::from_nanos(7), never).as_nanos(), u64::MAX);
+        assert_eq!(clocks.grant_end(LocalTime::ZERO, LocalTime::from_nanos(7), never).as_nanos(), u64::MAX);
         assert!(clocks.lease_end(LocalTime::from_nanos(u64::MAX), never).as_nanos() >= u64::MAX - 1);
         assert_eq!(
             LocalTime::from_nanos(u64::MAX - 1).ceil_to(LocalSpan::from_nanos(1000)).as_nanos(),

@@ -2,7 +2,7 @@
 
 use super::{About, Error, Replay, Report, Seeds, Small, Trial};
 use crate::record::Record;
-use crate::script::{self, Expect, Script, broken_assumption};
+use crate::script::{self, Expect, Script};
 use crate::shrink::shrink;
 use crate::simulate::{Fault, simulate};
 use crate::stage::{Command, Outcome, Watch};
@@ -83,7 +83,7 @@ impl<S: Subject> Bench<'_, S> {
         script.lines = again.outcome.record.map(|record| record.lines).unwrap_or_default();
         script.expect = Expect::Broken(violation.property.to_owned());
         script.only = None;
-        let assumption = broken_assumption(&script.clocks, script.constants.get("drift"));
+        let assumption = self.subject.assumption(&script.constants).broken_by(&script.clocks);
         script.remarks = self.remarks(&violation.text, assumption.as_deref());
         Ok(Small {
             seed,
@@ -128,7 +128,7 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     fn report(&self, outcome: Outcome<Command<S>>, script: &Script<Command<S>>) -> Report {
-        let assumption = broken_assumption(&script.clocks, script.constants.get("drift"));
+        let assumption = self.subject.assumption(&script.constants).broken_by(&script.clocks);
         let mut picture = outcome.record.map(|Record { picture, .. }| picture).unwrap_or_default();
         picture.title = self.title(script);
         picture.broken = outcome.violation.is_some();

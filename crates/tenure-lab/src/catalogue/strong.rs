@@ -12,7 +12,7 @@ use crate::subject::strong::Strong;
 use crate::sweep::Swept;
 
 /// OQwBD: clocks with bounded drift.
-pub(super) const NERIO_DRIFT: Nerio = Nerio {
+pub(super) const NERIO_DRIFT: Nerio<false> = Nerio {
     about: About {
         name: "nerio-drift",
         model: "quorum of grantors, clocks with bounded drift, any message delay and loss, crash and restart",
@@ -21,7 +21,17 @@ pub(super) const NERIO_DRIFT: Nerio = Nerio {
     },
 };
 
-pub(super) struct Nerio {
+/// OQwBS: clocks with bounded skew.
+pub(super) const NERIO_SKEW: Nerio<true> = Nerio {
+    about: About {
+        name: "nerio-skew",
+        model: "quorum of grantors, clocks synchronised to within a bound, any message delay and loss, crash and restart",
+        promises: "as nerio-drift; and a request that was long on its way blocks nobody for long",
+        source: "van Renesse, Schneider, Gehrke: Nerio, section 4 (OQwBS)",
+    },
+};
+
+pub(super) struct Nerio<const SKEW: bool> {
     about: About,
 }
 
@@ -31,14 +41,15 @@ enum Chosen {
     Mutant(&'static Mutant),
 }
 
-fn choose(mutant: Option<&str>) -> Result<Chosen, Error> {
+fn choose<const SKEW: bool>(mutant: Option<&str>) -> Result<Chosen, Error> {
     let Some(name) = mutant else { return Ok(Chosen::Sound) };
-    let found = STRONG.iter().find(|mutant| mutant.name == name);
-    let known = STRONG.iter().map(|mutant| mutant.name);
+    let mutants = || STRONG.iter().filter(|mutant| mutant.is_wrong_on(SKEW));
+    let found = mutants().find(|mutant| mutant.name == name);
+    let known = mutants().map(|mutant| mutant.name);
     found.map(Chosen::Mutant).ok_or_else(|| Error::unknown("mutant", name, known))
 }
 
-impl Experiment for Nerio {
+impl<const SKEW: bool> Experiment for Nerio<SKEW> {
     fn about(&self) -> About {
         self.about
     }
@@ -48,30 +59,31 @@ impl Experiment for Nerio {
     }
 
     fn mutants(&self) -> Vec<MutantAbout> {
-        STRONG.iter().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
+        let wrong = STRONG.iter().filter(|mutant| mutant.is_wrong_on(SKEW));
+        wrong.map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
     }
 
     fn constants(&self) -> Vec<ConstantAbout> {
-        let keys = <Strong<Broken> as Subject>::KEYS;
+        let keys = <Strong<Broken, SKEW> as Subject>::KEYS;
         keys.iter().map(|key| ConstantAbout { name: key.name, says: key.says }).collect()
     }
 
     fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
-        match choose(trial.mutant.as_deref())? {
+        match choose::<SKEW>(trial.mutant.as_deref())? {
             Chosen::Sound => self.sound().run(trial, seed),
             Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).run(trial, seed),
         }
     }
 
     fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error> {
-        match choose(trial.mutant.as_deref())? {
+        match choose::<SKEW>(trial.mutant.as_deref())? {
             Chosen::Sound => self.sound().sweep(trial, seeds, progress),
             Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).sweep(trial, seeds, progress),
         }
     }
 
     fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
-        match choose(trial.mutant.as_deref())? {
+        match choose::<SKEW>(trial.mutant.as_deref())? {
             Chosen::Sound => self.sound().shrink(trial, seed, property),
             Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).shrink(trial, seed, property),
         }
@@ -80,7 +92,7 @@ impl Experiment for Nerio {
     fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error> {
         let (_, named) = script::subject_of(text).map_err(|error| Error::new(error.to_string()))?;
         let name = instead.map_or(named.as_deref(), |instead| instead);
-        match choose(name)? {
+        match choose::<SKEW>(name)? {
             Chosen::Sound => self.sound().replay(text, name, instead.is_some()),
             Chosen::Mutant(mutant) => {
                 self.broken(mutant, &mutant.subject()).replay(text, name, instead.is_some())
@@ -93,14 +105,17 @@ impl Experiment for Nerio {
     }
 }
 
-impl Nerio {
+impl<const SKEW: bool> Nerio<SKEW> {
     /// The machine that nodes run.
-    fn sound(&self) -> Bench<'_, Strong<Sound>> {
-        const SOUND: Strong<Sound> = Strong::sound();
-        Bench { about: &self.about, subject: &SOUND, wrong: None }
+    fn sound(&self) -> Bench<'_, Strong<Sound, SKEW>> {
+        Bench { about: &self.about, subject: &const { Strong::sound() }, wrong: None }
     }
 
-    fn broken<'a>(&'a self, mutant: &Mutant, subject: &'a Strong<Broken>) -> Bench<'a, Strong<Broken>> {
+    fn broken<'a>(
+        &'a self,
+        mutant: &Mutant,
+        subject: &'a Strong<Broken, SKEW>,
+    ) -> Bench<'a, Strong<Broken, SKEW>> {
         Bench { about: &self.about, subject, wrong: Some(mutant.says) }
     }
 }

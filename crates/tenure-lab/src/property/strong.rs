@@ -279,7 +279,7 @@ impl StrongJudge {
                     )
                 });
             }
-        } else if new.until < old.until {
+        } else if now < old.until && new.until < old.until {
             self.break_at(KEPT, now, || {
                 format!(
                     "{grantor} takes back support of {}: until {}, not {}",

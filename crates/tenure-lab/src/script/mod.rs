@@ -82,17 +82,3 @@ impl<C> Line<C> {
         }
     }
 }
-
-/// The clocks that break the drift bound they are given, in words.
-pub fn broken_assumption(clocks: &[Clock], drift_ppm: u64) -> Option<String> {
-    let worst = clocks.iter().enumerate().filter_map(|(node, clock)| {
-        let (_, stretches) = clock.parts();
-        let worst = stretches.map(|stretch| stretch.ppm).max_by_key(|ppm| ppm.unsigned_abs())?;
-        (u64::from(worst.unsigned_abs()) > drift_ppm).then_some((node, worst))
-    });
-    let worst: Vec<String> = worst.map(|(node, ppm)| format!("n{node} at {ppm:+}ppm")).collect();
-    if worst.is_empty() {
-        return None;
-    }
-    Some(format!("clocks beyond the bound of {drift_ppm}ppm: {}", worst.join(", ")))
-}

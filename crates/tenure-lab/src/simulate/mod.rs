@@ -18,8 +18,8 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 use crate::random::Random;
 use crate::script::{Expect, Script};
 use crate::stage::{Command, Outcome, Stage, Watch};
-use crate::subject::Subject;
-use crate::world::{Action, Clock, FlightId, Freeze, How, RealTime, clock::MILLI, node_id};
+use crate::subject::{Assumption, Subject};
+use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
 use network::Shape;
 use plan::{Disaster, Plan};
 
@@ -99,10 +99,6 @@ pub struct Simulated<C> {
     pub outcome: Outcome<C>,
     /// It as a script, if it was recorded.
     pub script: Option<Script<C>>,
-    /// The clocks, to say whether they kept to the bound.
-    pub clocks: Vec<Clock>,
-    /// The bound.
-    pub drift_ppm: u64,
 }
 
 /// Runs one seed. An error says what is wrong with the setup.
@@ -130,7 +126,7 @@ pub fn simulate<S: Subject>(
         ends: if outcome.violation.is_some() && !watch.go_on { outcome.time } else { ends },
         lines,
     });
-    Ok(Simulated { outcome, script, clocks: cast.clocks, drift_ppm: cast.constants.get("drift") })
+    Ok(Simulated { outcome, script })
 }
 
 impl<'s, S: Subject> Simulation<'s, S> {
@@ -201,13 +197,19 @@ impl<'s, S: Subject> Simulation<'s, S> {
     }
 
     fn count_clocks(&mut self) {
-        let bound = self.plan.cast.constants.get("drift");
+        let assumption = self.stage.subject.assumption(&self.plan.cast.constants);
         for clock in &self.plan.cast.clocks {
-            let (_, stretches) = clock.parts();
-            let rates: Vec<i32> = stretches.map(|stretch| stretch.ppm).collect();
-            let extreme = rates.iter().any(|ppm| u64::from(ppm.unsigned_abs()) == bound);
+            let (start, stretches) = clock.parts();
+            let stretches: Vec<Stretch> = stretches.collect();
+            let extreme = stretches.iter().any(|stretch| match assumption {
+                Assumption::Drift { ppm } => u64::from(stretch.ppm.unsigned_abs()) == ppm,
+                Assumption::Skew { nanos } => {
+                    let off = clock.value(stretch.from).abs_diff(start + stretch.from.0);
+                    off >= nanos / 2
+                }
+            });
             self.stage.counts.add_many("clocks-at-extreme", u64::from(extreme));
-            self.stage.counts.add_many("clock-rate-changes", rates.len() as u64 - 1);
+            self.stage.counts.add_many("clock-rate-changes", stretches.len() as u64 - 1);
         }
     }
 

@@ -7,7 +7,7 @@ use super::faults::{Fault, Faults};
 use super::network::{LONGEST_DELAY, Links, Shape};
 use crate::random::Random;
 use crate::stage::Cast;
-use crate::subject::{Constants, Subject};
+use crate::subject::{Assumption, Subject};
 use crate::world::{Clock, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
 
 /// What is asked for.
@@ -79,7 +79,8 @@ impl Plan {
         let heals = RealTime(chaos);
         let owes = if chaos == 0 { heals } else { heals.after(LONGEST_DELAY) };
         let ends = setup.horizon.unwrap_or_else(|| owes.after(longest * 20));
-        let clocks = draw_clocks(setup, &constants, ends, &mut Random::stream(seed, "clocks"));
+        let assumption = subject.assumption(&constants);
+        let clocks = draw_clocks(setup, assumption, ends, &mut Random::stream(seed, "clocks"));
         let links = Links::draw(setup, constants.get("retry"), &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
         Ok(Self {
@@ -95,34 +96,68 @@ impl Plan {
     }
 }
 
-/// Clocks at any legal rate: many at an extreme all the time, the others switching.
-fn draw_clocks(setup: &Setup, constants: &Constants, ends: RealTime, random: &mut Random) -> Vec<Clock> {
-    let bound = i32::try_from(constants.get("drift")).unwrap_or(0);
+/// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is asked for.
+fn draw_clocks(setup: &Setup, assumption: Assumption, ends: RealTime, random: &mut Random) -> Vec<Clock> {
     let beyond = setup.faults.has(Fault::ClockBeyondRho).then(|| random.index(setup.nodes));
-    let mut clock = |node: usize| {
-        let start = random.below(100_000) * MILLI + MILLI;
-        let one = |ppm| Clock::new(start, &[Stretch { from: RealTime(0), ppm }]);
-        if beyond == Some(node) {
-            return one(random.pick(&[-500_000, -300_000, 400_000]));
-        }
-        if !setup.faults.has(Fault::Clock) {
-            return one(0);
-        }
-        if random.percent(40) {
-            return one(random.pick(&[bound, -bound]));
-        }
-        let mut stretches = Vec::new();
-        let mut from = 0;
-        while from < ends.0 && stretches.len() < 40 {
-            let any =
-                i32::try_from(random.below(2 * u64::from(bound.unsigned_abs()) + 1)).unwrap_or(0) - bound;
-            let ppm = random.pick(&[bound, -bound, 0, any]);
-            stretches.push(Stretch { from: RealTime(from), ppm });
-            from += random.between(50, 2000) * MILLI;
-        }
-        Clock::new(start, &stretches)
+    let moves = setup.faults.has(Fault::Clock);
+    let clock = |node: usize| match assumption {
+        Assumption::Drift { ppm } => drifting(ppm, moves, beyond == Some(node), ends, random),
+        Assumption::Skew { nanos } => skewed(nanos, moves, beyond == Some(node), ends, random),
     };
-    (0..setup.nodes).map(&mut clock).collect()
+    (0..setup.nodes).map(clock).collect()
+}
+
+/// A clock at any legal rate: often at an extreme all the time, else switching.
+fn drifting(ppm: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Random) -> Clock {
+    let bound = i32::try_from(ppm).unwrap_or(0);
+    let start = random.below(100_000) * MILLI + MILLI;
+    let one = |ppm| Clock::new(start, &[Stretch { from: RealTime(0), ppm }]);
+    if beyond {
+        return one(random.pick(&[-500_000, -300_000, 400_000]));
+    }
+    if !moves {
+        return one(0);
+    }
+    if random.percent(40) {
+        return one(random.pick(&[bound, -bound]));
+    }
+    let mut stretches = Vec::new();
+    let mut from = 0;
+    while from < ends.0 && stretches.len() < MOST_STRETCHES {
+        let any = i32::try_from(random.below(2 * ppm + 1)).unwrap_or(0) - bound;
+        let ppm = random.pick(&[bound, -bound, 0, any]);
+        stretches.push(Stretch { from: RealTime(from), ppm });
+        from += random.between(50, 2000) * MILLI;
+    }
+    Clock::new(start, &stretches)
+}
+
+/// The most changes of rate that a clock is given; after the last it keeps its rate.
+const MOST_STRETCHES: usize = 40;
+
+/// A synchronised clock: never more than half of Δ from real time, and often just that.
+fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Random) -> Clock {
+    const EPOCH: u64 = 1_000_000 * MILLI;
+    let edge = i64::try_from(skew / 2).unwrap_or(0) * if beyond { 6 } else { 1 };
+    let wanted = |random: &mut Random| {
+        let any = i64::try_from(random.below(2 * edge.unsigned_abs() + 1)).unwrap_or(0) - edge;
+        if beyond { random.pick(&[edge, -edge]) } else { random.pick(&[edge, -edge, 0, any]) }
+    };
+    let mut offset = if moves { wanted(random) } else { 0 };
+    let start = EPOCH.saturating_add_signed(offset);
+    let mut stretches = Vec::new();
+    let mut from = 0;
+    while moves && from < ends.0 && stretches.len() < MOST_STRETCHES {
+        let millis = random.between(50, 2000);
+        // Towards the next offset, and no further: whole parts per million round towards the old one.
+        let steps = i64::try_from(millis).unwrap_or(1);
+        let ppm = ((wanted(random) - offset) / steps).clamp(-300_000, 300_000);
+        stretches.push(Stretch { from: RealTime(from), ppm: i32::try_from(ppm).unwrap_or(0) });
+        offset += ppm * steps;
+        from += millis * MILLI;
+    }
+    stretches.push(Stretch { from: RealTime(from), ppm: 0 });
+    Clock::new(start, &stretches)
 }
 
 fn draw_disasters(

@@ -12,7 +12,7 @@ use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::{Judge, Property};
 use crate::random::Random;
-use crate::world::Flaws;
+use crate::world::{Clock, Flaws, RealTime};
 
 /// A protocol in the laboratory. A new protocol is one implementation of this, its properties, and its mutants.
 pub trait Subject {
@@ -26,6 +26,8 @@ pub trait Subject {
     /// What must hold.
     const PROPERTIES: &'static [Property];
 
+    /// What the protocol assumes of clocks.
+    fn assumption(&self, constants: &Constants) -> Assumption;
     /// What the driver around it does wrong: nothing, unless it is a mutant.
     fn flaws(&self) -> Flaws;
     /// Draws constants for a run of `nodes` processes.
@@ -64,6 +66,56 @@ pub trait Subject {
     fn count(event: &<Self::Machine as Protocol>::Event, counts: &mut Counts);
     /// The kinds that [`Subject::count`] knows, so that those which never happen are seen too.
     fn count_kinds() -> &'static [&'static str];
+}
+
+/// What is assumed of clocks. A run that keeps to it must break nothing; one that does not may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// Rates are off by at most this, in parts per million.
+    Drift {
+        /// ρ.
+        ppm: u64,
+    },
+    /// Two clocks differ by at most this at any instant, in nanoseconds.
+    Skew {
+        /// Δ.
+        nanos: u64,
+    },
+}
+
+impl Assumption {
+    /// Which clocks break it, in words.
+    pub fn broken_by(self, clocks: &[Clock]) -> Option<String> {
+        let (broken, bound): (Vec<String>, String) = match self {
+            Self::Drift { ppm } => (beyond_drift(clocks, ppm), format!("{ppm}ppm")),
+            Self::Skew { nanos } => (beyond_skew(clocks, nanos), RealTime(nanos).to_string()),
+        };
+        (!broken.is_empty()).then(|| format!("clocks beyond the bound of {bound}: {}", broken.join(", ")))
+    }
+}
+
+fn beyond_drift(clocks: &[Clock], ppm: u64) -> Vec<String> {
+    let worst = clocks.iter().enumerate().filter_map(|(node, clock)| {
+        let worst = clock.parts().1.map(|stretch| stretch.ppm).max_by_key(|ppm| ppm.unsigned_abs())?;
+        (u64::from(worst.unsigned_abs()) > ppm).then(|| format!("n{node} at {worst:+}ppm"))
+    });
+    worst.collect()
+}
+
+/// Clocks are straight lines between changes of rate: two differ most at such a change.
+fn beyond_skew(clocks: &[Clock], nanos: u64) -> Vec<String> {
+    let knots = |clock: &Clock| clock.parts().1.map(|stretch| stretch.from).collect::<Vec<_>>();
+    let mut broken = Vec::new();
+    for (i, one) in clocks.iter().enumerate() {
+        for (j, other) in clocks.iter().enumerate().skip(i + 1) {
+            let times = knots(one).into_iter().chain(knots(other));
+            let worst = times.map(|at| one.value(at).abs_diff(other.value(at))).max().unwrap_or(0);
+            if worst > nanos {
+                broken.push(format!("n{i} and n{j} differ by {}", RealTime(worst)));
+            }
+        }
+    }
+    broken
 }
 
 /// How an event is drawn.

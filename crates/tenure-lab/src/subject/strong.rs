@@ -4,11 +4,11 @@ use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::{
     Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound,
 };
-use tenure_proto::time::{Clockwork, Drift, LocalSpan, Span};
+use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
 use super::constants::parse_time;
-use super::{Constants, Key, Shape, Subject, Unit};
+use super::{Assumption, Constants, Key, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
@@ -16,16 +16,16 @@ use crate::property::strong::{ALL, StrongJudge};
 use crate::random::Random;
 use crate::world::{Flaws, RealTime, clock::MILLI};
 
-/// Nerio under some rules and some driver: sound, or a mutant.
+/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew.
 #[derive(Clone, Debug)]
-pub struct Strong<R: Rules> {
+pub struct Strong<R: Rules, const SKEW: bool> {
     /// The rules of the machine.
     pub rules: R,
     /// What the driver does wrong.
     pub flaws: Flaws,
 }
 
-impl Strong<Sound> {
+impl<const SKEW: bool> Strong<Sound, SKEW> {
     /// What a node runs.
     pub const fn sound() -> Self {
         Self { rules: Sound, flaws: Flaws::NONE }
@@ -36,12 +36,12 @@ const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says }
 }
 
-impl<R: Rules> Subject for Strong<R> {
-    type Machine = Nerio<R>;
-    type Judge = StrongJudge;
+const SKEW_KEYS: [Key; 8] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
+const DRIFT_KEYS: [Key; 8] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
 
-    const KEYS: &'static [Key] = &[
-        key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"),
+const fn keys(bound: Key) -> [Key; 8] {
+    [
+        bound,
         key("tick", Unit::Time, "the step in which clocks advance"),
         key("lease", Unit::Time, "how long a lease lasts (delta)"),
         key("longest-lease", Unit::Time, "the longest lease a grantor promises (delta_max)"),
@@ -49,9 +49,23 @@ impl<R: Rules> Subject for Strong<R> {
         key("retry", Unit::Time, "how long to wait for an answer before asking again"),
         key("block", Unit::Count, "by how many terms the durable ceiling is raised"),
         key("groups", Unit::Count, "how many elections the same processes hold"),
-    ];
+    ]
+}
 
+impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
+    type Machine = Nerio<R>;
+    type Judge = StrongJudge;
+
+    const KEYS: &'static [Key] = if SKEW { &SKEW_KEYS } else { &DRIFT_KEYS };
     const PROPERTIES: &'static [Property] = &ALL;
+
+    fn assumption(&self, constants: &Constants) -> Assumption {
+        if SKEW {
+            Assumption::Skew { nanos: constants.get("skew") }
+        } else {
+            Assumption::Drift { ppm: constants.get("drift") }
+        }
+    }
 
     fn flaws(&self) -> Flaws {
         self.flaws
@@ -61,8 +75,13 @@ impl<R: Rules> Subject for Strong<R> {
     fn draw(&self, random: &mut Random, nodes: usize) -> Constants {
         let lease = random.pick(&[60, 100, 200, 400]) * MILLI;
         let retry = lease / random.pick(&[6, 10, 20]);
+        let bound = if SKEW {
+            ("skew", lease / random.pick(&[4, 10, 40]))
+        } else {
+            ("drift", random.pick(&[1_000, 100_000]))
+        };
         Constants::new(Self::KEYS)
-            .with("drift", random.pick(&[1_000, 100_000]))
+            .with(bound.0, bound.1)
             .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI, 10 * MILLI]))
             .with("lease", lease)
             .with("longest-lease", random.pick(&[lease, lease * 2, 400 * MILLI]).max(lease))
@@ -77,8 +96,13 @@ impl<R: Rules> Subject for Strong<R> {
         quorums: &Quorums,
         constants: &Constants,
     ) -> Result<<Nerio<R> as Protocol>::Config, String> {
-        let ppm = u32::try_from(constants.get("drift")).ok().and_then(Drift::from_ppm);
-        let drift = ppm.ok_or("drift must be below 1000000ppm")?;
+        let bound = match self.assumption(constants) {
+            Assumption::Skew { nanos } => Bound::Skew(LocalSpan::from_nanos(nanos)),
+            Assumption::Drift { ppm } => {
+                let drift = u32::try_from(ppm).ok().and_then(Drift::from_ppm);
+                Bound::Drift(drift.ok_or("drift must be below 1000000ppm")?)
+            }
+        };
         let groups = constants.get("groups");
         if !(1..=10_000).contains(&groups) {
             return Err(format!("groups must be 1 to 10000, not {groups}"));
@@ -86,7 +110,7 @@ impl<R: Rules> Subject for Strong<R> {
         let span = |name| Span::from_nanos(constants.get(name));
         let settings = Settings {
             quorums: quorums.clone(),
-            clocks: Clockwork { drift, tick: LocalSpan::from_nanos(constants.get("tick")) },
+            clocks: Clockwork { bound, tick: LocalSpan::from_nanos(constants.get("tick")) },
             lease: span("lease"),
             longest_lease: span("longest-lease"),
             window: span("window"),
@@ -273,6 +297,7 @@ impl<R: Rules> Subject for Strong<R> {
             Event::Refused { refusal: Refusal::StaleTerm, .. } => "refusals-stale-term",
             Event::Refused { refusal: Refusal::LeaseTooLong, .. } => "refusals-too-long",
             Event::Refused { refusal: Refusal::Released, .. } => "refusals-released",
+            Event::Refused { refusal: Refusal::FromTheFuture, .. } => "refusals-from-the-future",
             Event::GaveBack { .. } => "releases",
             Event::Freed { .. } => "grants-given-back",
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
@@ -316,5 +341,6 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::StaleTerm => "the term is too small".to_owned(),
         Refusal::LeaseTooLong => "the lease is too long".to_owned(),
         Refusal::Released => "the run was given back".to_owned(),
+        Refusal::FromTheFuture => "it begins later than any legal clock shows".to_owned(),
     }
 }

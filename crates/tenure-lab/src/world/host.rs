@@ -18,6 +18,7 @@ pub struct Host<P: Protocol> {
     pub frozen: Option<(Freeze, RealTime)>,
     pub(super) clock: Clock,
     pub(super) tick: LocalSpan,
+    synchronised: bool,
     /// The reading of the last input handled: what a careless loop would still take for the time.
     pub(super) cached: LocalTime,
     pub(super) tickets: Ticket,
@@ -45,13 +46,20 @@ pub(super) struct Disk<R> {
 }
 
 impl<P: Protocol> Host<P> {
-    pub(super) fn new(clock: Clock, tick: LocalSpan, founding: Vec<P::Record>, flaws: Flaws) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        tick: LocalSpan,
+        synchronised: bool,
+        founding: Vec<P::Record>,
+        flaws: Flaws,
+    ) -> Self {
         let boot_value = clock.value(RealTime(0));
         Self {
             process: None,
             frozen: None,
             clock,
             tick,
+            synchronised,
             cached: LocalTime::ZERO,
             tickets: Ticket(0),
             disk: Disk { store: Store::Founded(founding), queue: VecDeque::new(), durable: Ticket(0) },
@@ -154,8 +162,10 @@ impl<P: Protocol> Host<P> {
     /// A reboot: the clock begins anew and all memory is gone.
     fn reboot(&mut self, at: RealTime) {
         self.boot.boot += 1;
-        self.boot_value = self.clock.value(at);
-        self.boot_reading = 0;
+        if !self.synchronised {
+            self.boot_value = self.clock.value(at);
+            self.boot_reading = 0;
+        }
         self.slept = 0;
         self.memories = [None, None];
         self.place = 0;

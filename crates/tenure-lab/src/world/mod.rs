@@ -179,6 +179,8 @@ pub struct Foundation<P: Protocol> {
     pub clocks: Vec<Clock>,
     /// The tick of all clocks.
     pub tick: LocalSpan,
+    /// Whether clocks show the time of day, which a reboot does not reset.
+    pub synchronised: bool,
     /// What the founding wrote to every disk.
     pub founding: Vec<P::Record>,
     /// What the driver does wrong.
@@ -190,8 +192,9 @@ pub struct Foundation<P: Protocol> {
 impl<P: Protocol> World<P> {
     /// Founds a world and starts every process.
     pub fn new(foundation: Foundation<P>, chooser: &mut dyn Chooser) -> Self {
-        let Foundation { config, clocks, tick, founding, flaws, keeps_flights } = foundation;
-        let hosts = clocks.into_iter().map(|clock| Host::new(clock, tick, founding.clone(), flaws)).collect();
+        let Foundation { config, clocks, tick, synchronised, founding, flaws, keeps_flights } = foundation;
+        let host = |clock| Host::new(clock, tick, synchronised, founding.clone(), flaws);
+        let hosts = clocks.into_iter().map(host).collect();
         let mut world = Self {
             now: RealTime(0),
             hosts,

@@ -1,4 +1,4 @@
-//! The candidate's side: steps 1-3 and 7-9 of OQwBD, one group.
+//! The candidate's side: steps 1-3 and 7-9 of OQwBD and OQwBS, one group.
 //!
 //! A timer never decides who leads: it only makes a candidate look at its clock. `E` is compared with a reading where
 //! it matters, in [`Candidate::leads_until`] and at completion.
@@ -48,7 +48,6 @@ const MOST_DOUBLINGS: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Run {
     request: GrantRequest,
-    start: LocalTime,
     oks: NodeSet,
     nacks: NodeSet,
     /// How often the silent ones were asked again.
@@ -212,11 +211,10 @@ impl Candidate {
             _ => around.own.max_term.max(self.hint).next(),
         };
         let id = around.process.next_instance();
-        let request = GrantRequest { group: around.group, id, lease, kind, term };
+        let request = GrantRequest { group: around.group, id, start: now, lease, kind, term };
         let settings = around.process.config.settings();
         self.run = Some(Run {
             request,
-            start: now,
             oks: settings.rules.counted_unasked(around.process.position),
             nacks: NodeSet::EMPTY,
             retries: 0,
@@ -292,13 +290,13 @@ impl Candidate {
         }
     }
 
-    /// Step 8: `E := Start + (1-ρ)·δ`, if that has not come yet by a reading taken now.
+    /// Step 8: `E := Start + (1-ρ)·δ` (or `Start + δ`), if that has not come yet by a reading taken now.
     fn complete<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some(run) = &self.run else { return };
         let now = around.cx.now();
         let settings = around.process.config.settings();
-        let GrantRequest { group, id, kind, term, lease } = run.request;
-        let end = settings.rules.lease_end(settings.clocks, run.start, now, lease);
+        let GrantRequest { group, id, start, kind, term, lease } = run.request;
+        let end = settings.rules.lease_end(settings.clocks, start, now, lease);
         if !settings.rules.still_worth(now, end) {
             return self.fail(Failure::TimedOut, around);
         }
@@ -308,7 +306,7 @@ impl Candidate {
             (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
-        let (start, quorum) = (run.start, run.oks);
+        let quorum = run.oks;
         self.end_run();
         self.collisions = 0;
         self.lead = Some(Lead { term, until });
@@ -316,7 +314,7 @@ impl Candidate {
         if self.campaigns {
             self.timers.set(Timer::Renew, now.after(until.remaining(now).fraction(1, 2)));
         }
-        around.cx.publish(Event::Leads { group, id, kind, term, start, lease, until, quorum });
+        around.cx.publish(Event::Leads { group, id, kind, term, lease, until, quorum });
     }
 
     /// Step 9, and what follows: a leader tries again to renew, another candidate waits its turn.

@@ -13,7 +13,7 @@ use super::rules::{Rules, Sound};
 pub struct Settings<R: Rules = Sound> {
     /// Who grants, and which sets of them suffice. Must be the same on every process.
     pub quorums: Quorums,
-    /// The bound on drift (ρ) and the tick of the clocks. If a real clock is worse, two processes may lead at once.
+    /// The bound on the clocks (ρ or Δ) and their tick. If a real clock is worse, two processes may lead at once.
     pub clocks: Clockwork,
     /// δ: how long a lease lasts. More than two round trips, or a leader cannot renew in time; fail-over takes about
     /// this long.
@@ -60,7 +60,7 @@ impl<R: Rules> Settings<R> {
         if self.lease > self.longest_lease {
             return Err(ConfigError::LeaseTooLong { lease: self.lease, longest: self.longest_lease });
         }
-        let usable = self.clocks.drift.shortest(self.lease);
+        let usable = self.clocks.usable(self.lease);
         if usable < self.clocks.tick.times(2) {
             return Err(ConfigError::LeaseTooShort { lease: self.lease, usable, tick: self.clocks.tick });
         }

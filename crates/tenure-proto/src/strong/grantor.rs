@@ -1,6 +1,5 @@
 //! The grantor's side: steps 4-6 of OQwBD, one group.
 
-use crate::time::Span;
 use crate::{Context, GroupId, LocalTime};
 
 use super::message::{Cell, Event, GrantRequest, Holder, InstanceId, Kind, Message, Refusal, Term};
@@ -76,6 +75,9 @@ impl Grantor {
         if self.tombs.iter().any(|tomb| tomb.upto.holder == request.id.holder && tomb.upto >= request.id) {
             return Some(Refusal::Released);
         }
+        if !settings.clocks.may_have_started(request.start, now) {
+            return Some(Refusal::FromTheFuture);
+        }
         if !rules.accepts_length(request.lease, settings.longest_lease) {
             return Some(Refusal::LeaseTooLong);
         }
@@ -100,7 +102,7 @@ impl Grantor {
         process: &mut Process<R>,
         cx: &mut Context<'_, Nerio<R>>,
     ) {
-        let GrantRequest { group, id, kind, term, lease } = request;
+        let GrantRequest { group, id, kind, term, .. } = request;
         let after = match kind {
             Kind::Acquire => {
                 let ticket = process.ceiling.cover(term, cx);
@@ -110,7 +112,7 @@ impl Grantor {
         };
         self.max_term = self.max_term.max(term);
         let at = process.clock.stamp();
-        let grant = self.promise(id, term, lease, process, cx.now());
+        let grant = self.promise(&request, process, cx.now());
         cx.remember(Cell::Grant(group, Some(grant)));
         cx.publish(Event::Granted { request, at, until: grant.until });
         cx.send(id.holder.node, Message::Ok { group, id, at }, after);
@@ -144,17 +146,11 @@ impl Grantor {
         }
     }
 
-    /// `A := p; F := max(F, T + (1+ρ)·δ)`, the maximum only towards the same holder.
-    fn promise<R: Rules>(
-        &mut self,
-        id: InstanceId,
-        term: Term,
-        lease: Span,
-        process: &Process<R>,
-        now: LocalTime,
-    ) -> Grant {
+    /// `A := p; F := max(F, …)`, the maximum only towards the same holder.
+    fn promise<R: Rules>(&mut self, request: &GrantRequest, process: &Process<R>, now: LocalTime) -> Grant {
+        let GrantRequest { id, term, start, lease, .. } = *request;
         let settings = process.config.settings();
-        let asked = settings.rules.grant_end(settings.clocks, now, lease);
+        let asked = settings.rules.grant_end(settings.clocks, start, now, lease);
         let grant = match self.grant {
             Some(held) if held.holder == id.holder => Grant {
                 holder: id.holder,

@@ -58,6 +58,8 @@ pub struct GrantRequest {
     pub group: GroupId,
     /// Which run.
     pub id: InstanceId,
+    /// Start_p: a reading of the asker's clock. Means something to others only where skew is bounded.
+    pub start: LocalTime,
     /// For how long: δ, in real time.
     pub lease: Span,
     /// A new term or the same.
@@ -116,6 +118,8 @@ pub enum Refusal {
     LeaseTooLong,
     /// The run was given back before its request came.
     Released,
+    /// It began later than any legal clock could show now: the bound on skew is broken.
+    FromTheFuture,
 }
 
 /// What a process's user wants.
@@ -199,8 +203,6 @@ pub enum Event {
         kind: Kind,
         /// The term.
         term: Term,
-        /// Start_p.
-        start: LocalTime,
         /// δ.
         lease: Span,
         /// E_p.

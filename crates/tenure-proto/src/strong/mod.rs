@@ -31,6 +31,11 @@
 //! by q's clock (1+ρ)δ lasts at least δ (15). So p stops before q is free. A renewal is the same run by a leader; a run
 //! that p replaces by a new one is aborted and answers to it count for nothing.
 //!
+//! OQwBS is the same algorithm for clocks that differ by at most Δ at any instant (20): E = Start + δ and
+//! F = Start + δ + Δ, for q can read Start_p on its own clock to within Δ. A request that was long on its way then binds q
+//! no longer than one that was quick. But clocks must be synchronised, and a bound on skew is harder to keep than one on
+//! drift: that is why drift is the default (section 5).
+//!
 //! # What a real system adds
 //!
 //! * **Terms.** An acquisition carries a term that must exceed every term its grantors granted; renewals keep it. So
@@ -53,7 +58,7 @@
 //! | `C_p` | [`Context::now`] | sampled after the input was received |
 //! | `A_q`, `F_q` | [`Grant::holder`], [`Grant::until`] | F never moves back while the grant stands (16) |
 //! | `E_p` | `Lead::until`, seen through [`Elects::leadership`] | set by a completed run alone, and ends before F (14) |
-//! | `Start_p` | `Run::start` | the reading from which E is counted (18, 19) |
+//! | `Start_p` | [`GrantRequest::start`] | the reading from which E is counted (18, 19) |
 //! | δ | [`GrantRequest::lease`] | every request carries its own; grantors cap it |
 //! | steps 1-3, 7-9 | `candidate` | |
 //! | steps 4-6 | `grantor` | |
@@ -72,7 +77,7 @@
 //! ```
 //! use tenure_proto::quorum::Quorums;
 //! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound};
-//! use tenure_proto::time::{Clockwork, Drift, LocalSpan, Span};
+//! use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 //! use tenure_proto::{boot, Boot, Chooser, Context, Effect, Elects, GroupId, Input, LocalTime, NodeId, Protocol, Ticket};
 //!
 //! struct First;
@@ -84,7 +89,7 @@
 //! let me = NodeId(0);
 //! let config = Settings {
 //!     quorums: Quorums::majority(vec![me])?,
-//!     clocks: Clockwork { drift: Drift::from_ppm(1000).unwrap(), tick: LocalSpan::from_nanos(1) },
+//!     clocks: Clockwork { bound: Bound::Drift(Drift::from_ppm(1000).unwrap()), tick: LocalSpan::from_nanos(1) },
 //!     lease: Span::from_millis(1000),
 //!     longest_lease: Span::from_millis(2000),
 //!     window: Span::from_millis(10),
@@ -375,8 +380,10 @@ impl<R: Rules> Protocol for Nerio<R> {
         if self.process.mute {
             return None;
         }
+        let next = self.agenda.next()?;
         // A clock that went back is not asked for anything until it has caught up.
-        self.agenda.next().map(|at| at.max(self.process.clock.latest()))
+        let behind = self.process.clock_is_behind;
+        Some(if behind { next.max(self.process.clock.latest()) } else { next })
     }
 }
 

@@ -10,9 +10,9 @@ use crate::{Data, LocalTime, Ticket};
 
 use super::{Grant, GrantRequest, Holder, InstanceId, Term};
 
-/// The safety rules of OQwBD.
+/// The safety rules of OQwBD and OQwBS.
 pub trait Rules: Data {
-    /// `E := Start + (1-ρ)·δ` (step 8), from the *start* of the run: the grants may be as old as that (19).
+    /// `E := Start + (1-ρ)·δ`, or `Start + δ` with bounded skew (step 8), from the *start* of the run: the grants may be as old as that (19).
     fn lease_end(
         &self,
         clocks: Clockwork,
@@ -23,9 +23,10 @@ pub trait Rules: Data {
         clocks.lease_end(start, lease)
     }
 
-    /// `F := T + (1+ρ)·δ` (step 6.1), from a reading taken *after* the request arrived.
-    fn grant_end(&self, clocks: Clockwork, granted: LocalTime, lease: Span) -> LocalTime {
-        clocks.grant_end(granted, lease)
+    /// `F := T + (1+ρ)·δ` (step 6.1), from a reading taken *after* the request arrived; or, where clocks differ by at
+    /// most Δ, `Start + δ + Δ`.
+    fn grant_end(&self, clocks: Clockwork, start: LocalTime, granted: LocalTime, lease: Span) -> LocalTime {
+        clocks.grant_end(start, granted, lease)
     }
 
     /// `F := max(F, …)` (16): a shorter request of the same holder must not shorten what it was promised.
@@ -83,7 +84,8 @@ pub trait Rules: Data {
         lease <= longest
     }
 
-    /// The silence of a grantor that lost its memory: `(1+ρ)·δ_max` on any legal clock lasts at least δ_max.
+    /// The silence of a grantor that lost its memory: `(1+ρ)·δ_max` on any legal clock lasts at least δ_max, and with
+    /// bounded skew no F lies beyond `δ_max + 2Δ`.
     fn silence_end(&self, clocks: Clockwork, start: LocalTime, longest: Span) -> LocalTime {
         clocks.silence_end(start, longest)
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::boot::{BootId, Memory, Store};
 use crate::quorum::{NodeSet, Quorums};
-use crate::time::{Clockwork, Drift, Incarnation, Span};
+use crate::time::{Bound, Clockwork, Drift, Incarnation, Span};
 use crate::{Chooser, Effect, Ticket};
 
 const GROUP: GroupId = GroupId(0);
@@ -28,7 +28,10 @@ struct Bench {
 fn settings() -> Settings {
     Settings {
         quorums: Quorums::majority((0..3).map(NodeId).collect()).unwrap(),
-        clocks: Clockwork { drift: Drift::from_ppm(100_000).unwrap(), tick: LocalSpan::from_nanos(1) },
+        clocks: Clockwork {
+            bound: Bound::Drift(Drift::from_ppm(100_000).unwrap()),
+            tick: LocalSpan::from_nanos(1),
+        },
         lease: Span::from_nanos(1000),
         longest_lease: Span::from_nanos(2000),
         window: Span::from_nanos(100),
@@ -107,7 +110,15 @@ impl Bench {
 fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
     let holder = Holder { node: NodeId(node), incarnation: Incarnation(1) };
     let id = InstanceId { holder, seq };
-    GrantRequest { group: GROUP, id, lease: Span::from_nanos(1000), kind: Kind::Acquire, term: Term(term) }
+    let start = LocalTime::ZERO;
+    GrantRequest {
+        group: GROUP,
+        id,
+        start,
+        lease: Span::from_nanos(1000),
+        kind: Kind::Acquire,
+        term: Term(term),
+    }
 }
 
 fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
@@ -120,6 +131,7 @@ fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
                 Message::Nack { refusal: Refusal::StaleTerm, .. } => "stale",
                 Message::Nack { refusal: Refusal::LeaseTooLong, .. } => "too long",
                 Message::Nack { refusal: Refusal::Released, .. } => "released",
+                Message::Nack { refusal: Refusal::FromTheFuture, .. } => "future",
                 Message::Release { .. } => "release",
             };
             Some((to.0, kind, after.map(|ticket| ticket.0)))
