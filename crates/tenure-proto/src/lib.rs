@@ -24,8 +24,10 @@
 //! | [`quorum`] | which sets of grantors suffice, and the proof that any two meet |
 //! | [`timers`] | deadlines as plain data |
 //! | [`strong`] | Nerio: at most one leader at any instant |
+//! | [`fence`] | what the receiver of a leader's writes does with their tokens |
 
 pub mod boot;
+pub mod fence;
 pub mod quorum;
 pub mod strong;
 pub mod time;

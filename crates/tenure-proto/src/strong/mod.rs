@@ -121,6 +121,7 @@
 
 mod candidate;
 mod config;
+pub mod edict;
 mod grantor;
 mod message;
 mod rules;
@@ -131,6 +132,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use config::{Config, ConfigError, Settings};
+pub use edict::{Edict, Token};
 pub use grantor::Grant;
 pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
