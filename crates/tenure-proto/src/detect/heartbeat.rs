@@ -10,7 +10,7 @@
 //!   silence                    │←──────── T + D ─────────→│ still trusted; suspected just after
 //! ```
 //!
-//! Where no such bounds are known, a detector has to learn them from what it sees.
+//! Where no such bounds are known, [`PhiAccrual`](super::PhiAccrual) learns them from what it sees.
 
 use crate::LocalTime;
 use crate::time::LocalSpan;

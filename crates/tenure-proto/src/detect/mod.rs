@@ -30,6 +30,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`heartbeat`] | a fixed timeout: exact where delays are bounded |
+//! | [`phi`] | phi accrual: a timeout learnt from the intervals seen |
 //!
 //! # Example
 //!
@@ -50,8 +51,11 @@
 //! ```
 
 pub mod heartbeat;
+pub mod phi;
+mod tail;
 
 pub use heartbeat::Heartbeat;
+pub use phi::{Phi, PhiAccrual};
 
 use crate::{Data, LocalTime};
 
