@@ -31,6 +31,7 @@
 //! |---|---|
 //! | [`heartbeat`] | a fixed timeout: exact where delays are bounded |
 //! | [`phi`] | phi accrual: a timeout learnt from the intervals seen |
+//! | [`quality`] | how good a detector was: the numbers of Chen, Toueg and Aguilera |
 //!
 //! # Example
 //!
@@ -52,10 +53,12 @@
 
 pub mod heartbeat;
 pub mod phi;
+pub mod quality;
 mod tail;
 
 pub use heartbeat::Heartbeat;
 pub use phi::{Phi, PhiAccrual};
+pub use quality::{Quality, Record};
 
 use crate::{Data, LocalTime};
 
