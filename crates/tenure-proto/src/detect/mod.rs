@@ -32,6 +32,7 @@
 //! | [`heartbeat`] | a fixed timeout: exact where delays are bounded |
 //! | [`phi`] | phi accrual: a timeout learnt from the intervals seen |
 //! | [`quality`] | how good a detector was: the numbers of Chen, Toueg and Aguilera |
+//! | [`ring`] | Nerio's weak election: neighbours on a ring, and the lowest of the living |
 //!
 //! # Example
 //!
@@ -54,11 +55,13 @@
 pub mod heartbeat;
 pub mod phi;
 pub mod quality;
+pub mod ring;
 mod tail;
 
 pub use heartbeat::Heartbeat;
 pub use phi::{Phi, PhiAccrual};
 pub use quality::{Quality, Record};
+pub use ring::Ring;
 
 use crate::{Data, LocalTime};
 
