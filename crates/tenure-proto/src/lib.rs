@@ -23,10 +23,12 @@
 //! | [`boot`] | what a restarted process may believe of its former life |
 //! | [`quorum`] | which sets of grantors suffice, and the proof that any two meet |
 //! | [`timers`] | deadlines as plain data |
+//! | [`detect`] | who seems to have stopped: a help to liveness, never to safety |
 //! | [`strong`] | Nerio: at most one leader at any instant |
 //! | [`fence`] | what the receiver of a leader's writes does with their tokens |
 
 pub mod boot;
+pub mod detect;
 pub mod fence;
 pub mod quorum;
 pub mod strong;
