@@ -185,8 +185,13 @@ impl Error {
         let far = |known: &str| if known.contains(name) { 0 } else { distance(name, known) };
         let mut near: Vec<(usize, &str)> = known.map(|known| (far(known), known)).collect();
         near.sort_unstable();
-        let close = near.iter().filter(|(distance, _)| *distance <= 2 + name.len() / 3).count().clamp(1, 3);
-        let names: Vec<&str> = near.iter().take(close).map(|(_, name)| *name).collect();
+        let best = near.first().map_or(0, |(distance, _)| *distance);
+        let hopeless = best > 2 + name.len() / 3;
+        let close = near.iter().filter(|(distance, _)| hopeless || *distance <= 2 * best).take(8);
+        let names: Vec<&str> = close.map(|(_, name)| *name).collect();
+        if hopeless {
+            return Self(format!("there is no {what} '{name}'; try one of {}", names.join(", ")));
+        }
         Self(format!("there is no {what} '{name}'; did you mean {}?", names.join(" or ")))
     }
 }
