@@ -5,9 +5,10 @@
 
 use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::{Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
-use tenure_proto::time::{Bound, Clockwork, LocalSpan, Span};
-use tenure_proto::{LocalTime, Ticket};
+use tenure_proto::time::{Bound, Clockwork, LocalSpan, Span, Stamp};
+use tenure_proto::{Incarnation, LocalTime, Ticket};
 
+use crate::subject::Order;
 use crate::subject::strong::Strong;
 use crate::world::Flaws;
 
@@ -56,6 +57,10 @@ pub enum Broken {
     RevokeKeepsE,
     /// Clocks differ by three times what F allows for.
     SkewExceeded,
+    /// Stamps without a count: two of one tick tie.
+    NoComposite,
+    /// Stamps without an incarnation: a reboot turns them back.
+    NoIncInStamp,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -90,6 +95,14 @@ impl Rules for Broken {
 
     fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
         if *self == Self::FNoMax { asked } else { promised.max(asked) }
+    }
+
+    fn stamp(&self, stamp: Stamp) -> Stamp {
+        match self {
+            Self::NoComposite => Stamp { count: 0, ..stamp },
+            Self::NoIncInStamp => Stamp { incarnation: Incarnation(0), ..stamp },
+            _ => stamp,
+        }
     }
 
     fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
@@ -169,6 +182,8 @@ pub struct Mutant {
     pub rules: Broken,
     /// What the driver does wrong.
     pub flaws: Flaws,
+    /// In which order a leader's threads work.
+    pub order: Order,
     /// On which clocks that is wrong.
     pub on: On,
 }
@@ -201,16 +216,20 @@ impl Mutant {
 
     /// The mutant, ready to be run.
     pub fn subject<const SKEW: bool>(&self) -> Strong<Broken, SKEW> {
-        Strong { rules: self.rules, flaws: self.flaws }
+        Strong { rules: self.rules, flaws: self.flaws, order: self.order }
     }
 }
 
 const fn rule(name: &'static str, rules: Broken, says: &'static str) -> Mutant {
-    Mutant { name, says, rules, flaws: Flaws::NONE, on: On::Both }
+    Mutant { name, says, rules, flaws: Flaws::NONE, order: Order::Sound, on: On::Both }
 }
 
 const fn driver(name: &'static str, flaws: Flaws, says: &'static str) -> Mutant {
-    Mutant { name, says, rules: Broken::Nothing, flaws, on: On::Both }
+    Mutant { name, says, rules: Broken::Nothing, flaws, order: Order::Sound, on: On::Both }
+}
+
+const fn thread(name: &'static str, order: Order, says: &'static str) -> Mutant {
+    Mutant { order, ..rule(name, Broken::Nothing, says) }
 }
 
 /// All mutants of strong leadership.
@@ -241,6 +260,16 @@ pub const STRONG: &[Mutant] = &[
     ),
     rule("skew-exceeded", Broken::SkewExceeded, "clocks differ by three times what F allows for")
         .only(On::Skew),
+    rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
+    rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),
+    thread(
+        "edict-non-atomic",
+        Order::NonAtomic,
+        "an edict tagged in one term is checked against another's E",
+    ),
+    thread("edict-sample-first", Order::SampleFirst, "an edict is numbered after its clock was checked"),
+    thread("edict-stale-e", Order::StaleE, "E is loaded before the edict is numbered"),
+    thread("stale-now-leader", Order::StaleNow, "an edict is checked with an old clock sample"),
     driver(
         "term-not-durable",
         Flaws { disk_forgets: true, ..Flaws::NONE },

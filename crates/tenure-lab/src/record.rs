@@ -44,9 +44,10 @@ impl<S: Subject> Recorder<S> {
         world: &World<S::Machine>,
         action: &Action<Command<S>, FlightId>,
         draws: Vec<u32>,
+        words: Option<String>,
     ) {
-        let outcomes: Vec<String> =
-            world.published.iter().map(|(node, _, event)| S::event_text(*node, event)).collect();
+        let events = world.published.iter().map(|(node, _, event)| S::event_text(*node, event));
+        let outcomes: Vec<String> = events.chain(words).collect();
         self.draw_action(world, action);
         for (node, _, event) in &world.published {
             self.draw_event(world, *node, event);
@@ -104,7 +105,7 @@ impl<S: Subject> Recorder<S> {
                 self.end_bars(lane(*node), now, |kind| matches!(kind, BarKind::Paused | BarKind::Suspended));
             }
             Action::Network(text) => self.network(now, text),
-            Action::Wake(_) | Action::Tell(..) | Action::Written { .. } => {}
+            Action::Wake(_) | Action::Tell(..) | Action::Written { .. } | Action::Work(..) => {}
         }
     }
 

@@ -4,13 +4,13 @@
 //! written down is said here once.
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::{Chooser, NodeId, Protocol};
+use tenure_proto::{Chooser, Elects, GroupId, NodeId, Protocol};
 
 use crate::count::Counts;
 use crate::property::{Judge, Outside, Property, Status, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
-use crate::subject::{Assumption, Constants, Subject};
+use crate::subject::{Assumption, Constants, Office, Subject};
 use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World};
 
 /// The commands of a subject.
@@ -54,6 +54,7 @@ pub struct Stage<'s, S: Subject> {
     pub events: u64,
     watch: Watch<'s>,
     judge: Option<S::Judge>,
+    offices: Vec<Office>,
     recorder: Option<Recorder<S>>,
 }
 
@@ -106,7 +107,8 @@ impl<'s, S: Subject> Stage<'s, S> {
         let (mut counts, mut messages) = (Counts::default(), Counts::default());
         counts.expect(S::count_kinds());
         messages.expect(S::message_kinds());
-        Ok(Self { subject, world, counts, messages, events: 0, watch, judge, recorder })
+        let offices = vec![Office::new(subject.order()); world.hosts.len()];
+        Ok(Self { offices, subject, world, counts, messages, events: 0, watch, judge, recorder })
     }
 
     /// Carries out one action, judges it, counts it, writes it down. Says whether it was possible.
@@ -130,14 +132,48 @@ impl<'s, S: Subject> Stage<'s, S> {
             return false;
         }
         self.events += 1;
+        let words = self.tell_offices(action);
         if let (Some(judge), Some((node, outside))) = (&mut self.judge, actor(action, &self.world)) {
             judge.observe(&self.world, node, outside);
         }
         self.count(action);
         if let Some(recorder) = &mut self.recorder {
-            recorder.note(&self.world, action, draws);
+            recorder.note(&self.world, action, draws, words);
         }
         true
+    }
+
+    /// Tells the users' threads what their processes published, or lets one of them take a step.
+    fn tell_offices(&mut self, action: &Action<Command<S>, FlightId>) -> Option<String> {
+        for (node, _, event) in &self.world.published {
+            S::tell_office(&mut self.offices[node.0 as usize], event);
+        }
+        match action {
+            Action::Crash(node) => self.offices[node.0 as usize].close(),
+            Action::Work(node, thread) => return self.work(*node, *thread),
+            _ => {}
+        }
+        None
+    }
+
+    fn work(&mut self, node: NodeId, thread: u8) -> Option<String> {
+        let host = self.world.host(node);
+        let reading = host.reading(self.world.now);
+        let process = host.process.as_ref();
+        let led = process.is_some_and(|process| process.leadership(GroupId(0), reading).is_some());
+        let made = self.offices[node.0 as usize].step(thread, reading, self.world.now, led)?;
+        self.counts.add("edicts");
+        let words =
+            format!("{node} holds edict {} of term {} for valid", made.by_term.number, made.by_term.tag);
+        if let Some(judge) = &mut self.judge {
+            judge.edict(&self.world, node, made);
+        }
+        Some(words)
+    }
+
+    /// Whether a thread of a node has something to do.
+    pub fn is_working(&self, node: NodeId) -> bool {
+        self.offices[node.0 as usize].is_open()
     }
 
     fn count(&mut self, action: &Action<Command<S>, FlightId>) {
@@ -165,7 +201,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             Action::Freeze(_, Freeze::Suspend) => self.counts.add("suspends"),
             Action::Tell(..) => self.counts.add("commands"),
             Action::Deliver { .. } | Action::Wake(_) | Action::Written { .. } => {}
-            Action::Thaw(_) | Action::Network(_) => {}
+            Action::Thaw(_) | Action::Network(_) | Action::Work(..) => {}
         }
     }
 
@@ -223,6 +259,6 @@ fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Opti
         Action::Written { node, .. } => Some((*node, Outside::Step)),
         Action::Crash(node) => Some((*node, Outside::Crashed)),
         Action::Freeze(node, _) | Action::Thaw(node) => Some((*node, Outside::ClockDisturbed)),
-        Action::Network(_) => None,
+        Action::Network(_) | Action::Work(..) => None,
     }
 }

@@ -40,7 +40,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (2938, 4_058_783_115_359_208_418),
+        (3314, 6_379_095_693_158_833_633),
         "events and checksum of the trace of seed 7"
     );
 }

@@ -7,6 +7,7 @@ pub mod strong;
 
 use tenure_proto::{NodeId, Protocol};
 
+use crate::subject::Made;
 use crate::world::{RealTime, World};
 
 /// What kind of promise a property is.
@@ -98,6 +99,8 @@ pub trait Judge<P: Protocol> {
     fn pass(&mut self, world: &World<P>, to: RealTime);
     /// Something happened to `node`; what was published is in the world.
     fn observe(&mut self, world: &World<P>, node: NodeId, outside: Outside);
+    /// A thread of `node` has made an edict that it holds for valid. Protocols without edicts make none.
+    fn edict(&mut self, _world: &World<P>, _node: NodeId, _edict: Made) {}
     /// The faults have healed: from here on liveness is owed.
     fn healed(&mut self, world: &World<P>);
     /// The run is over.

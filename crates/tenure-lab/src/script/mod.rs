@@ -77,7 +77,7 @@ impl<C> Line<C> {
             Action::Deliver { flight, .. } => Some(flight.to),
             Action::Wake(node) | Action::Tell(node, _) | Action::Crash(node) => Some(*node),
             Action::Start(node, _) | Action::Freeze(node, _) | Action::Thaw(node) => Some(*node),
-            Action::Written { node, .. } => Some(*node),
+            Action::Written { node, .. } | Action::Work(node, _) => Some(*node),
             Action::Network(_) => None,
         }
     }

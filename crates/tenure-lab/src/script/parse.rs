@@ -7,6 +7,7 @@ use tenure_proto::NodeId;
 use super::{Expect, Line, Script};
 use crate::stage::Command;
 use crate::subject::constants::parse_time;
+use crate::subject::office::THREADS;
 use crate::subject::{Constants, Subject};
 use crate::world::{Action, Clock, FlightRef, Freeze, How, RealTime, Stretch, clock::MILLI};
 
@@ -243,6 +244,13 @@ fn longer_action<S: Subject>(
     if let Some(command) = rest.strip_prefix("is told: ") {
         let command = S::parse_command(command).ok_or_else(|| format!("there is no command '{command}'"))?;
         return Ok(Action::Tell(node, command));
+    }
+    if let Some(thread) = rest.strip_prefix("works on thread ") {
+        let thread = thread.parse().ok().filter(|thread| *thread < THREADS);
+        return Ok(Action::Work(
+            node,
+            thread.ok_or_else(|| format!("a process has {THREADS} threads, from 0"))?,
+        ));
     }
     if let Some(given) = rest.strip_prefix("has written what its disk was given by ") {
         return Ok(Action::Written { node, given: time(given)? });

@@ -93,6 +93,7 @@ impl<C> Line<C> {
             Action::Freeze(node, Freeze::Pause) => format!("{node} pauses"),
             Action::Freeze(node, Freeze::Suspend) => format!("{node} is suspended"),
             Action::Thaw(node) => format!("{node} goes on"),
+            Action::Work(node, thread) => format!("{node} works on thread {thread}"),
             Action::Network(text) => format!("network: {text}"),
         }
     }

@@ -18,6 +18,7 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 use crate::random::Random;
 use crate::script::{Expect, Script};
 use crate::stage::{Command, Outcome, Stage, Watch};
+use crate::subject::office::THREADS;
 use crate::subject::{Assumption, Subject};
 use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
 use network::Shape;
@@ -30,6 +31,7 @@ enum Pending {
     /// A message that piled up while its receiver was paused.
     Late(FlightId, RealTime),
     Wake(NodeId),
+    Work(NodeId, u8),
     Written(NodeId, RealTime),
     Start(NodeId, How),
     Opening(NodeId),
@@ -73,6 +75,8 @@ struct Desk {
     backlog: Vec<(FlightId, RealTime)>,
     /// Whether a write is under way.
     writing: bool,
+    /// Which threads have a step in the queue.
+    working: [bool; THREADS as usize],
 }
 
 struct Simulation<'s, S: Subject> {
@@ -238,6 +242,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Pending::Arrive(flight) => self.arrive(at, flight, at),
             Pending::Late(flight, arrived) => self.arrive(at, flight, arrived),
             Pending::Wake(node) => self.wake(at, node, entry.number),
+            Pending::Work(node, thread) => self.work(at, node, thread),
             Pending::Written(node, given) => self.written(at, node, given),
             Pending::Start(node, how) => self.start(at, node, how),
             Pending::Opening(node) => self.opening(at, node),
@@ -327,6 +332,27 @@ impl<'s, S: Subject> Simulation<'s, S> {
         self.act(at, &Action::Wake(node), node);
     }
 
+    /// A thread takes a step; the next comes soon, or, between two edicts or now and then within one, much later.
+    fn work(&mut self, at: RealTime, node: NodeId, thread: u8) {
+        self.desk(node).working[usize::from(thread)] = false;
+        self.act(at, &Action::Work(node, thread), node);
+        self.attend_threads(node);
+    }
+
+    fn attend_threads(&mut self, node: NodeId) {
+        if !self.stage.world.host(node).is_up() || !self.stage.is_working(node) {
+            return;
+        }
+        let lease = self.plan.cast.constants.get("lease");
+        for thread in 0..THREADS {
+            if !std::mem::replace(&mut self.desk(node).working[usize::from(thread)], true) {
+                let longest = if self.timing.percent(20) { lease * 2 } else { lease / 2 };
+                let at = self.stage.world.now.after(self.timing.below(longest) + 1);
+                self.enter(at, Pending::Work(node, thread));
+            }
+        }
+    }
+
     fn written(&mut self, at: RealTime, node: NodeId, given: RealTime) {
         self.desk(node).writing = false;
         if !self.act(at, &Action::Written { node, given }, node) {
@@ -344,6 +370,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
         if !host.is_up() {
             return;
         }
+        self.attend_threads(node);
+        let host = self.stage.world.host(node);
         let now = self.stage.world.now;
         let deadline = host.process.as_ref().and_then(Protocol::next_deadline);
         let unwritten = host.oldest_unwritten();

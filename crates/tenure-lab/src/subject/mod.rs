@@ -1,9 +1,11 @@
 //! What the laboratory must know of a protocol to run, judge, write down and draw it.
 
 pub mod constants;
+pub mod office;
 pub mod strong;
 
 pub use constants::{Constants, Key, Unit};
+pub use office::{Made, Office, Order};
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::{Elects, NodeId, Protocol};
@@ -38,6 +40,12 @@ pub trait Subject {
         quorums: &Quorums,
         constants: &Constants,
     ) -> Result<<Self::Machine as Protocol>::Config, String>;
+    /// In which order the threads of a leader work: the sound one, unless that is the mutant.
+    fn order(&self) -> Order {
+        Order::Sound
+    }
+    /// What an event means to the threads of the process that published it.
+    fn tell_office(office: &mut Office, event: &<Self::Machine as Protocol>::Event);
     /// The judge of one run.
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> Self::Judge;
 

@@ -8,7 +8,7 @@ use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
 use super::constants::parse_time;
-use super::{Assumption, Constants, Key, Shape, Subject, Unit};
+use super::{Assumption, Constants, Key, Office, Order, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
@@ -23,12 +23,14 @@ pub struct Strong<R: Rules, const SKEW: bool> {
     pub rules: R,
     /// What the driver does wrong.
     pub flaws: Flaws,
+    /// In which order a leader's threads work.
+    pub order: Order,
 }
 
 impl<const SKEW: bool> Strong<Sound, SKEW> {
     /// What a node runs.
     pub const fn sound() -> Self {
-        Self { rules: Sound, flaws: Flaws::NONE }
+        Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
     }
 }
 
@@ -119,6 +121,14 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             rules: self.rules.clone(),
         };
         settings.validate().map_err(|error| error.to_string())
+    }
+
+    fn order(&self) -> Order {
+        self.order
+    }
+
+    fn tell_office(office: &mut Office, event: &Event) {
+        office.hear(event);
     }
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {

@@ -41,6 +41,8 @@ pub enum Action<C, F> {
     Freeze(NodeId, Freeze),
     /// It goes on.
     Thaw(NodeId),
+    /// A thread of a process's user takes one step towards an edict.
+    Work(NodeId, u8),
     /// The network changed: for the minutes and the drawing. What it does is seen in which messages are handled.
     Network(String),
 }
@@ -59,6 +61,7 @@ impl<C: Clone, F> Action<C, F> {
             Self::Start(node, how) => Action::Start(*node, *how),
             Self::Freeze(node, freeze) => Action::Freeze(*node, *freeze),
             Self::Thaw(node) => Action::Thaw(*node),
+            Self::Work(node, thread) => Action::Work(*node, *thread),
             Self::Network(text) => Action::Network(text.clone()),
         })
     }
@@ -266,6 +269,7 @@ impl<P: Protocol> World<P> {
             Action::Start(node, how) => self.start(index(*node), *how, chooser),
             Action::Freeze(node, freeze) => self.freeze(index(*node), *freeze),
             Action::Thaw(node) => self.thaw(index(*node)),
+            Action::Work(node, _) => self.host(*node).is_up(),
             Action::Network(_) => true,
         }
     }

@@ -4,7 +4,7 @@
 //! it matters, in [`Candidate::leads_until`] and at completion.
 
 use crate::quorum::NodeSet;
-use crate::time::Span;
+use crate::time::{Span, Stamp};
 use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
@@ -49,6 +49,8 @@ const MOST_DOUBLINGS: u32 = 3;
 struct Run {
     request: GrantRequest,
     oks: NodeSet,
+    /// When those granted, by their own clocks.
+    stamps: Vec<(NodeId, Stamp)>,
     nacks: NodeSet,
     /// How often the silent ones were asked again.
     retries: u32,
@@ -216,6 +218,7 @@ impl Candidate {
         self.run = Some(Run {
             request,
             oks: settings.rules.counted_unasked(around.process.position),
+            stamps: Vec::new(),
             nacks: NodeSet::EMPTY,
             retries: 0,
             all_stale: true,
@@ -250,7 +253,13 @@ impl Candidate {
     }
 
     /// Step 7: count an Ok, once for each grantor, if it is for the current run.
-    pub(super) fn on_ok<R: Rules>(&mut self, from: NodeId, id: InstanceId, around: &mut Around<'_, '_, R>) {
+    pub(super) fn on_ok<R: Rules>(
+        &mut self,
+        from: NodeId,
+        id: InstanceId,
+        at: Stamp,
+        around: &mut Around<'_, '_, R>,
+    ) {
         let Some(run) = &mut self.run else { return };
         let settings = around.process.config.settings();
         let Some(position) = settings.quorums.position(from) else { return };
@@ -258,6 +267,7 @@ impl Candidate {
             return;
         }
         run.oks.insert(position);
+        run.stamps.push((from, at));
         if settings.quorums.is_quorum(run.oks) {
             self.complete(around);
         }
@@ -292,7 +302,7 @@ impl Candidate {
 
     /// Step 8: `E := Start + (1-ρ)·δ` (or `Start + δ`), if that has not come yet by a reading taken now.
     fn complete<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        let Some(run) = &self.run else { return };
+        let Some(run) = &mut self.run else { return };
         let now = around.cx.now();
         let settings = around.process.config.settings();
         let GrantRequest { group, id, start, kind, term, lease } = run.request;
@@ -306,7 +316,7 @@ impl Candidate {
             (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
-        let quorum = run.oks;
+        let (quorum, stamps) = (run.oks, run.stamps.drain(..).collect());
         self.end_run();
         self.collisions = 0;
         self.lead = Some(Lead { term, until });
@@ -314,7 +324,7 @@ impl Candidate {
         if self.campaigns {
             self.timers.set(Timer::Renew, now.after(until.remaining(now).fraction(1, 2)));
         }
-        around.cx.publish(Event::Leads { group, id, kind, term, lease, until, quorum });
+        around.cx.publish(Event::Leads { group, id, kind, term, lease, until, quorum, stamps });
     }
 
     /// Step 9, and what follows: a leader tries again to renew, another candidate waits its turn.

@@ -111,7 +111,7 @@ impl Grantor {
             Kind::Renew => None,
         };
         self.max_term = self.max_term.max(term);
-        let at = process.clock.stamp();
+        let at = process.config.settings().rules.stamp(process.clock.stamp());
         let grant = self.promise(&request, process, cx.now());
         cx.remember(Cell::Grant(group, Some(grant)));
         cx.publish(Event::Granted { request, at, until: grant.until });

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::edict::QuorumStamp;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
@@ -173,7 +174,7 @@ impl Record for Cell {
 }
 
 /// What a process shows of itself: to users, to the properties, to the drawings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A candidate began a run.
     Asked(GrantRequest),
@@ -209,6 +210,8 @@ pub enum Event {
         until: LocalTime,
         /// The positions of those who granted.
         quorum: NodeSet,
+        /// When they granted, by their own clocks: QT, frozen here.
+        stamps: QuorumStamp,
     },
     /// A candidate gives back what it holds; it does not lead.
     GaveBack {

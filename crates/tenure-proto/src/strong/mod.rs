@@ -271,8 +271,8 @@ impl<R: Rules> Nerio<R> {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
             Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
             Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
-            Message::Ok { group, id, .. } => {
-                self.with_group(group, cx, |candidate, around| candidate.on_ok(from, id, around));
+            Message::Ok { group, id, at } => {
+                self.with_group(group, cx, |candidate, around| candidate.on_ok(from, id, at, around));
             }
             Message::Nack { group, id, refusal, max_term } => {
                 self.with_group(group, cx, |candidate, around| {

@@ -5,7 +5,7 @@
 //! prove that the properties notice; no other crate can see them.
 
 use crate::quorum::NodeSet;
-use crate::time::{Clockwork, Span};
+use crate::time::{Clockwork, Span, Stamp};
 use crate::{Data, LocalTime, Ticket};
 
 use super::{Grant, GrantRequest, Holder, InstanceId, Term};
@@ -32,6 +32,12 @@ pub trait Rules: Data {
     /// `F := max(F, …)` (16): a shorter request of the same holder must not shorten what it was promised.
     fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
         promised.max(asked)
+    }
+
+    /// T_q as it is told: with the incarnation, which orders it after all stamps of earlier lives, and the count, which
+    /// orders it within its tick. Otherwise two quorums' stamps may tie or contradict each other (lemma 7.1).
+    fn stamp(&self, stamp: Stamp) -> Stamp {
+        stamp
     }
 
     /// Step 5: a grant to somebody else stands until its F.

@@ -3,6 +3,11 @@
 //! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
 //! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
 
+mod list;
+
+pub use list::*;
+
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
@@ -11,135 +16,8 @@ use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use super::{Judge, Kind, Outside, Property, Status, Violation};
+use crate::subject::Made;
 use crate::world::{RealTime, World};
-
-const fn property(name: &'static str, kind: Kind, says: &'static str) -> Property {
-    Property { name, kind, says }
-}
-
-/// (1), I1.
-pub const UNIQUENESS: Property =
-    property("leader-uniqueness", Kind::Always, "at most one process of a group believes that it leads (1)");
-/// (14), I2.
-pub const SUPPORT: Property = property(
-    "quorum-behind-leader",
-    Kind::Always,
-    "while p believes, each grantor of some quorum has promised p its support and the promise has not run out (14)",
-);
-/// Lemma 3.1, I3.
-pub const INSIDE: Property = property(
-    "lease-inside-grants",
-    Kind::Always,
-    "when a run completes, c_p(E) <= c_q(F_q) for every q that granted, by the true clocks (lemma 3.1)",
-);
-/// (16), I6.
-pub const KEPT: Property = property(
-    "grants-kept",
-    Kind::Always,
-    "a grantor gives nothing to another, and takes nothing back, before what it promised has run out or was given back (16)",
-);
-/// I7.
-pub const TERMS: Property = property(
-    "terms-rise",
-    Kind::Always,
-    "the terms of completed acquisitions are unique and rise in the order of completion",
-);
-/// I10.
-pub const INSTANCES: Property = property(
-    "instances-unique",
-    Kind::Always,
-    "no run ever has the name of an earlier one, over restarts too",
-);
-/// I10.
-pub const STAMPS: Property =
-    property("stamps-rise", Kind::Always, "the stamps of a grantor rise, over restarts and reboots too");
-
-/// Step 8.
-pub const IN_TIME: Property = property(
-    "elected-in-time",
-    Kind::Always,
-    "a run completes only while the lease that it asked for lasts (step 8)",
-);
-/// Rule U.
-pub const UNBROKEN: Property = property(
-    "terms-unbroken",
-    Kind::Always,
-    "a renewal completes only while the leadership that it extends has not lapsed (rule U)",
-);
-
-const MOVES: Property = property(
-    "leadership-moves",
-    Kind::Sometimes,
-    "another process leads than before (beside leader-uniqueness)",
-);
-const LAPSES: Property = property(
-    "lease-runs-out",
-    Kind::Sometimes,
-    "a lease is judged at its last instant (beside quorum-behind-leader and elected-in-time)",
-);
-const RENEWS: Property = property(
-    "tenure-renewed",
-    Kind::Sometimes,
-    "a renewal completes (beside lease-inside-grants and terms-unbroken)",
-);
-const REFUSES: Property = property(
-    "grant-refused",
-    Kind::Sometimes,
-    "a grantor refuses because its grant to another stands (beside grants-kept)",
-);
-const PASSES: Property = property(
-    "grant-passes-on",
-    Kind::Sometimes,
-    "a grantor supports another than before (beside grants-kept)",
-);
-const FREED: Property = property(
-    "grant-given-back",
-    Kind::Sometimes,
-    "a holder gives a grant back before its end (beside grants-kept)",
-);
-const SECOND_TERM: Property =
-    property("second-term", Kind::Sometimes, "a second acquisition completes (beside terms-rise)");
-const SECOND_LIFE: Property = property(
-    "second-life",
-    Kind::Sometimes,
-    "a restarted process asks and a restarted grantor grants (beside instances-unique and stamps-rise)",
-);
-
-/// (5), L1.
-pub const ELECTED: Property = property(
-    "leader-after-healing",
-    Kind::Eventually,
-    "ten longest leases after the healing somebody leads (5)",
-);
-/// (4), L2.
-pub const STABLE: Property = property(
-    "leader-stays",
-    Kind::Eventually,
-    "from then on it is the same process in the same term, without a gap (4)",
-);
-
-/// All properties of strong leadership.
-pub const ALL: [Property; 19] = [
-    UNIQUENESS,
-    SUPPORT,
-    INSIDE,
-    KEPT,
-    TERMS,
-    UNBROKEN,
-    IN_TIME,
-    INSTANCES,
-    STAMPS,
-    MOVES,
-    LAPSES,
-    RENEWS,
-    REFUSES,
-    PASSES,
-    FREED,
-    SECOND_TERM,
-    SECOND_LIFE,
-    ELECTED,
-    STABLE,
-];
 
 /// What a grantor has promised, as the world remembers it.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +50,8 @@ pub struct StrongJudge {
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// What each process gave back.
     given_back: BTreeMap<(GroupId, Holder), InstanceId>,
+    /// Valid edicts of the first group, in the order of their creation.
+    edicts: Vec<(NodeId, Made)>,
     seen: Vec<&'static str>,
     /// The first violation of each property.
     violations: Vec<Violation>,
@@ -195,6 +75,7 @@ impl StrongJudge {
             last_instance: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             given_back: BTreeMap::new(),
+            edicts: Vec::new(),
             seen: Vec::new(),
             violations: Vec::new(),
             settled: None,
@@ -359,6 +240,37 @@ impl StrongJudge {
         }
     }
 
+    /// (2) and (3): an edict may be found valid long after its creation, so it is put where it belongs in time and compared
+    /// with those around it.
+    fn judge_edict(&mut self, now: RealTime, node: NodeId, edict: Made) {
+        let name = format!("{}.{}", edict.by_term.tag, edict.by_term.number);
+        if !edict.led {
+            let at = edict.created;
+            self.break_at(VALID, now, || {
+                format!("{node} created edict {name} at {at}, when it did not lead")
+            });
+        }
+        let place = self.edicts.partition_point(|(_, other)| other.created <= edict.created);
+        let around = place.saturating_sub(COMPARED)..(place + COMPARED).min(self.edicts.len());
+        let wrong = self.edicts[around].iter().find_map(|(other, earlier)| {
+            let (first, second) =
+                if earlier.created <= edict.created { (earlier, &edict) } else { (&edict, earlier) };
+            misordered(first, second).map(|form| (*other, first.by_term, second.by_term, form))
+        });
+        if let Some((other, first, second, form)) = wrong {
+            self.break_at(ORDERED, now, || {
+                format!(
+                    "of {node} and {other}, edict {}.{} came before {}.{}, but {form} does not say so",
+                    first.tag, first.number, second.tag, second.number
+                )
+            });
+        }
+        if self.edicts.last().is_some_and(|(other, _)| *other != node) {
+            self.see(EDICTS);
+        }
+        self.edicts.insert(place, (node, edict));
+    }
+
     fn judge_term(&mut self, now: RealTime, belief: Belief) {
         let Belief { group, term, holder, .. } = belief;
         let Some((last, before)) = self.last_term.insert(group, (term, holder)) else { return };
@@ -472,6 +384,10 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         }
     }
 
+    fn edict(&mut self, world: &World<Nerio<R>>, node: NodeId, edict: Made) {
+        self.judge_edict(world.now, node, edict);
+    }
+
     fn healed(&mut self, world: &World<Nerio<R>>) {
         if self.quorum_is_up(world) {
             self.settled = Some(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
@@ -504,4 +420,22 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         };
         ALL.iter().map(|property| (*property, status(property))).collect()
     }
+}
+
+/// With how many edicts on either side an edict is compared. Those further away follow: the orders are transitive.
+const COMPARED: usize = 12;
+
+/// The form of timestamp that does not put two edicts in the order in which they were created.
+fn misordered(first: &Made, second: &Made) -> Option<&'static str> {
+    if first.created >= second.created {
+        return None; // Of two threads at one instant either may be first.
+    }
+    if first.by_term.order(&second.by_term) != Ok(Ordering::Less) {
+        return Some("(term, counter)");
+    }
+    if first.by_first.order(&second.by_first) != Ok(Ordering::Less) {
+        return Some("(epoch, QT0, counter)");
+    }
+    let (Some(one), Some(other)) = (&first.by_instance, &second.by_instance) else { return None };
+    (one.order(other) != Ok(Ordering::Less)).then_some("(epoch, QT, EC)")
 }

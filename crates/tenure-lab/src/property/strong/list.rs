@@ -1,0 +1,149 @@
+//! What must hold of strong leadership, named after the paper's equations.
+
+use super::super::{Kind, Property};
+
+const fn property(name: &'static str, kind: Kind, says: &'static str) -> Property {
+    Property { name, kind, says }
+}
+
+/// (1), I1.
+pub const UNIQUENESS: Property =
+    property("leader-uniqueness", Kind::Always, "at most one process of a group believes that it leads (1)");
+/// (14), I2.
+pub const SUPPORT: Property = property(
+    "quorum-behind-leader",
+    Kind::Always,
+    "while p believes, each grantor of some quorum has promised p its support and the promise has not run out (14)",
+);
+/// Lemma 3.1, I3.
+pub const INSIDE: Property = property(
+    "lease-inside-grants",
+    Kind::Always,
+    "when a run completes, c_p(E) <= c_q(F_q) for every q that granted, by the true clocks (lemma 3.1)",
+);
+/// (16), I6.
+pub const KEPT: Property = property(
+    "grants-kept",
+    Kind::Always,
+    "a grantor gives nothing to another, and takes nothing back, before what it promised has run out or was given back (16)",
+);
+/// I7.
+pub const TERMS: Property = property(
+    "terms-rise",
+    Kind::Always,
+    "the terms of completed acquisitions are unique and rise in the order of completion",
+);
+/// I10.
+pub const INSTANCES: Property = property(
+    "instances-unique",
+    Kind::Always,
+    "no run ever has the name of an earlier one, over restarts too",
+);
+/// I10.
+pub const STAMPS: Property =
+    property("stamps-rise", Kind::Always, "the stamps of a grantor rise, over restarts and reboots too");
+
+/// Step 8.
+pub const IN_TIME: Property = property(
+    "elected-in-time",
+    Kind::Always,
+    "a run completes only while the lease that it asked for lasts (step 8)",
+);
+/// Rule U.
+pub const UNBROKEN: Property = property(
+    "terms-unbroken",
+    Kind::Always,
+    "a renewal completes only while the leadership that it extends has not lapsed (rule U)",
+);
+
+/// (2), I4.
+pub const VALID: Property =
+    property("edicts-by-leaders", Kind::Always, "whoever creates a valid edict leads at that instant (2)");
+/// (3), I5.
+pub const ORDERED: Property = property(
+    "edicts-ordered",
+    Kind::Always,
+    "edicts are ordered as they were created, by (epoch, QT, EC), by (epoch, QT0, counter) and by (term, counter) (3)",
+);
+
+pub(super) const MOVES: Property = property(
+    "leadership-moves",
+    Kind::Sometimes,
+    "another process leads than before (beside leader-uniqueness)",
+);
+pub(super) const LAPSES: Property = property(
+    "lease-runs-out",
+    Kind::Sometimes,
+    "a lease is judged at its last instant (beside quorum-behind-leader and elected-in-time)",
+);
+pub(super) const RENEWS: Property = property(
+    "tenure-renewed",
+    Kind::Sometimes,
+    "a renewal completes (beside lease-inside-grants and terms-unbroken)",
+);
+pub(super) const REFUSES: Property = property(
+    "grant-refused",
+    Kind::Sometimes,
+    "a grantor refuses because its grant to another stands (beside grants-kept)",
+);
+pub(super) const PASSES: Property = property(
+    "grant-passes-on",
+    Kind::Sometimes,
+    "a grantor supports another than before (beside grants-kept)",
+);
+pub(super) const EDICTS: Property = property(
+    "edicts-of-two-leaders",
+    Kind::Sometimes,
+    "edicts of different leaders are compared (beside edicts-by-leaders and edicts-ordered)",
+);
+pub(super) const FREED: Property = property(
+    "grant-given-back",
+    Kind::Sometimes,
+    "a holder gives a grant back before its end (beside grants-kept)",
+);
+pub(super) const SECOND_TERM: Property =
+    property("second-term", Kind::Sometimes, "a second acquisition completes (beside terms-rise)");
+pub(super) const SECOND_LIFE: Property = property(
+    "second-life",
+    Kind::Sometimes,
+    "a restarted process asks and a restarted grantor grants (beside instances-unique and stamps-rise)",
+);
+
+/// (5), L1.
+pub const ELECTED: Property = property(
+    "leader-after-healing",
+    Kind::Eventually,
+    "ten longest leases after the healing somebody leads (5)",
+);
+/// (4), L2.
+pub const STABLE: Property = property(
+    "leader-stays",
+    Kind::Eventually,
+    "from then on it is the same process in the same term, without a gap (4)",
+);
+
+/// All properties of strong leadership.
+pub const ALL: [Property; 22] = [
+    UNIQUENESS,
+    SUPPORT,
+    INSIDE,
+    KEPT,
+    TERMS,
+    UNBROKEN,
+    IN_TIME,
+    INSTANCES,
+    STAMPS,
+    VALID,
+    ORDERED,
+    EDICTS,
+    MOVES,
+    LAPSES,
+    RENEWS,
+    REFUSES,
+    PASSES,
+    FREED,
+    SECOND_TERM,
+    SECOND_LIFE,
+    ELECTED,
+    STABLE,
+];

@@ -1,0 +1,217 @@
+//! The handle of a leading process, as its user's threads see it: a model of what the library does with atomics.
+//!
+//! The driver publishes a term's record and alone writes its E; threads take numbers from its counter. What a thread does
+//! between two machine instructions is an action of its own, so that everything can happen in between.
+
+use tenure_proto::GroupId;
+use tenure_proto::LocalTime;
+use tenure_proto::strong::edict::{Authority, ByInstance, ByTerm, Counter, Epoch, QuorumStamp, create};
+use tenure_proto::strong::{Edict, Event, Kind, Term};
+
+use crate::world::RealTime;
+
+/// How many threads of each process create edicts.
+pub const THREADS: u8 = 2;
+
+/// In which order a thread does what it must do to create an edict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Take a number, then sample the clock, then load E of the same term: the only sound one.
+    #[default]
+    Sound,
+    /// The same, but E is the one of whatever term this process has now; the creation is dated by the sample.
+    NonAtomic,
+    /// Sample and check first, take a number later.
+    SampleFirst,
+    /// Load E first, so that a resignation in between is missed.
+    StaleE,
+    /// The clock sample is an old one.
+    StaleNow,
+}
+
+/// One step of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    Take,
+    Sample,
+    SampleOld,
+    Load,
+    LoadCurrent,
+}
+
+impl Order {
+    fn steps(self) -> [Step; 3] {
+        match self {
+            Self::Sound => [Step::Take, Step::Sample, Step::Load],
+            Self::NonAtomic => [Step::Take, Step::Sample, Step::LoadCurrent],
+            Self::SampleFirst => [Step::Sample, Step::Load, Step::Take],
+            Self::StaleE => [Step::Load, Step::Take, Step::Sample],
+            Self::StaleNow => [Step::Take, Step::SampleOld, Step::Load],
+        }
+    }
+
+    /// The step that counts as the creation.
+    fn creates(self) -> Step {
+        if self == Self::NonAtomic { Step::Sample } else { Step::Take }
+    }
+}
+
+/// A term's record: everything but E and the counter is fixed when it is published.
+#[derive(Clone, Debug)]
+struct Record {
+    term: Term,
+    first: QuorumStamp,
+    /// The quorum of the last renewal, and edicts numbered under it: under one lock.
+    latest: QuorumStamp,
+    under_latest: Counter,
+    counter: Counter,
+    until: LocalTime,
+}
+
+impl Record {
+    /// An edict in the paper's own form: tag, number, sample and check in one step, under a lock that renewals take too.
+    fn under_lock(&mut self, reading: LocalTime) -> Option<Edict<ByInstance>> {
+        let tag = ByInstance { epoch: Epoch(0), quorum: self.latest.clone() };
+        let number = self.under_latest.take().ok()?;
+        create(tag, number, reading, Authority { until: self.until, closed: false }).ok()
+    }
+}
+
+/// What a thread has in its registers.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    done: usize,
+    record: usize,
+    number: u64,
+    reading: Option<LocalTime>,
+    until: Option<LocalTime>,
+    created: Option<(RealTime, bool)>,
+    instance: Option<Edict<ByInstance>>,
+}
+
+/// The handle of one process.
+#[derive(Clone, Debug, Default)]
+pub struct Office {
+    order: Order,
+    records: Vec<Record>,
+    /// Whether the last record is still in force, as far as the driver has said.
+    leads: bool,
+    threads: [Thread; THREADS as usize],
+    /// The clock as the last thread found it that finished an edict: what a careless one still takes for the time.
+    last_reading: Option<LocalTime>,
+}
+
+/// An edict that its creator holds for valid.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// When it was created.
+    pub created: RealTime,
+    /// Whether its creator led at that instant.
+    pub led: bool,
+    /// (term, counter).
+    pub by_term: Edict<Term>,
+    /// (epoch, QT0, counter).
+    pub by_first: Edict<ByTerm>,
+    /// (epoch, QT, EC), made at the instant of the creation under a lock; `None` if it was refused then.
+    pub by_instance: Option<Edict<ByInstance>>,
+}
+
+impl Office {
+    /// A handle whose threads work in this order.
+    pub fn new(order: Order) -> Self {
+        Self { order, ..Self::default() }
+    }
+
+    /// The process is gone, and its threads with it.
+    pub fn close(&mut self) {
+        *self = Self::new(self.order);
+    }
+
+    /// Whether anybody here has something to do.
+    pub fn is_open(&self) -> bool {
+        self.leads || self.threads.iter().any(|thread| thread.done > 0)
+    }
+
+    /// The driver tells what has happened to the first group.
+    pub fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Leads { group: GroupId(0), kind: Kind::Acquire, term, until, stamps, .. } => {
+                self.end_term();
+                self.leads = true;
+                self.records.push(Record {
+                    term: *term,
+                    first: stamps.clone(),
+                    latest: stamps.clone(),
+                    under_latest: Counter::new(),
+                    counter: Counter::new(),
+                    until: *until,
+                });
+            }
+            Event::Leads { group: GroupId(0), kind: Kind::Renew, until, stamps, .. } => {
+                if let Some(record) = self.records.last_mut().filter(|_| self.leads) {
+                    record.until = *until;
+                    record.latest = stamps.clone();
+                    record.under_latest = Counter::new();
+                }
+            }
+            Event::Lost { group: GroupId(0), .. } => self.end_term(),
+            _ => {}
+        }
+    }
+
+    /// E := 0, for good.
+    fn end_term(&mut self) {
+        self.leads = false;
+        if let Some(record) = self.records.last_mut() {
+            record.until = LocalTime::ZERO;
+        }
+    }
+
+    /// A thread takes its next step. `led` says whether this process leads at this instant.
+    pub fn step(&mut self, thread: u8, reading: LocalTime, now: RealTime, led: bool) -> Option<Made> {
+        let mut registers = std::mem::take(&mut self.threads[usize::from(thread) % self.threads.len()]);
+        if registers.done == 0 {
+            if !self.leads {
+                return None;
+            }
+            registers.record = self.records.len() - 1;
+        }
+        let step = self.order.steps()[registers.done];
+        self.perform(step, &mut registers, reading);
+        if step == self.order.creates() {
+            registers.created = Some((now, led));
+        }
+        registers.done += 1;
+        if registers.done < self.order.steps().len() {
+            self.threads[usize::from(thread) % THREADS as usize] = registers;
+            return None;
+        }
+        self.last_reading = Some(reading);
+        self.finish(registers)
+    }
+
+    fn perform(&mut self, step: Step, registers: &mut Thread, reading: LocalTime) {
+        let record = registers.record;
+        match step {
+            Step::Take => {
+                registers.number = self.records[record].counter.take().unwrap_or(u64::MAX);
+                registers.instance = self.records[record].under_lock(reading);
+            }
+            Step::Sample => registers.reading = Some(reading),
+            Step::SampleOld => registers.reading = Some(self.last_reading.unwrap_or(reading)),
+            Step::Load => registers.until = Some(self.records[record].until),
+            Step::LoadCurrent => registers.until = self.records.last().map(|record| record.until),
+        }
+    }
+
+    fn finish(&self, registers: Thread) -> Option<Made> {
+        let record = &self.records[registers.record];
+        let (reading, until) = (registers.reading?, registers.until?);
+        let authority = Authority { until, closed: false };
+        let by_term = create(record.term, registers.number, reading, authority).ok()?;
+        let first = ByTerm { epoch: Epoch(0), first: record.first.clone() };
+        let by_first = Edict { tag: first, number: registers.number };
+        let (created, led) = registers.created?;
+        Some(Made { created, led, by_term, by_first, by_instance: registers.instance })
+    }
+}
