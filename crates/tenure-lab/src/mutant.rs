@@ -5,7 +5,7 @@
 
 use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::{Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
-use tenure_proto::time::{Bound, Clockwork, LocalSpan, Span, Stamp};
+use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
 use tenure_proto::{Incarnation, LocalTime, Ticket};
 
 use crate::subject::Order;
@@ -61,6 +61,12 @@ pub enum Broken {
     NoComposite,
     /// Stamps without an incarnation: a reboot turns them back.
     NoIncInStamp,
+    /// A leader that hands over leads on until its lease ends.
+    XferKeepE,
+    /// A verified leader counts as leader for ever: what the signs of the paper's formula come to.
+    VerifyPrinted,
+    /// A leader may give its grants back right after it has said that it leads.
+    VerifyNoPledge,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -130,6 +136,21 @@ impl Rules for Broken {
 
     fn may_give_back(&self, leads: bool) -> bool {
         *self == Self::RevokeKeepsE || !leads
+    }
+
+    fn stops_before_relay(&self) -> bool {
+        *self != Self::XferKeepE
+    }
+
+    fn pledged_until(&self, pledge: Pledge) -> LocalTime {
+        if *self == Self::VerifyNoPledge { LocalTime::ZERO } else { pledge.until }
+    }
+
+    fn certain_until(&self, clocks: Clockwork, start: LocalTime, pledge: Pledge) -> LocalTime {
+        match self {
+            Self::VerifyPrinted => start.after(LocalSpan::from_nanos(u64::MAX / 4)),
+            _ => clocks.certain_until(start, pledge),
+        }
     }
 
     fn release_matches(&self, grant: &Grant, upto: InstanceId) -> bool {
@@ -260,6 +281,13 @@ pub const STRONG: &[Mutant] = &[
     ),
     rule("skew-exceeded", Broken::SkewExceeded, "clocks differ by three times what F allows for")
         .only(On::Skew),
+    rule("xfer-keep-e", Broken::XferKeepE, "a leader that hands over leads on until its lease ends"),
+    rule("verify-printed", Broken::VerifyPrinted, "a verified leader counts as leader for ever"),
+    rule(
+        "verify-no-pledge",
+        Broken::VerifyNoPledge,
+        "a leader gives its grants back right after it was verified",
+    ),
     rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
     rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),
     thread(

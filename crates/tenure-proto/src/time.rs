@@ -187,6 +187,12 @@ impl Drift {
         LocalSpan(scaled(span.0, MILLION - self.0, false))
     }
 
+    /// The least real time in which a clock can measure `length`: `length / (1+ρ)`, rounded down.
+    pub fn least_real(self, length: LocalSpan) -> Span {
+        let nanos = u128::from(length.0) * u128::from(MILLION) / u128::from(MILLION + self.0);
+        Span(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
     /// The most that a clock can measure of `span`: `(1+ρ)·δ`, rounded up.
     pub fn longest(self, span: Span) -> LocalSpan {
         LocalSpan(scaled(span.0, MILLION + self.0, true))
@@ -262,6 +268,33 @@ impl Clockwork {
         start.after(self.tick).after(longest)
     }
 
+    /// What a leader whose lease ends at `until` can promise at `now` to somebody else: for how long, at most `wanted`, it
+    /// will not give its grants back. `None` if nothing is left.
+    pub fn pledge(self, now: LocalTime, until: LocalTime, wanted: Span) -> Option<Pledge> {
+        let pledge = match self.bound {
+            Bound::Drift(drift) => {
+                // The clock may be almost a tick beyond its reading; what it shows from there lasts at least 1/(1+ρ).
+                let left = LocalSpan(until.remaining(now).0.saturating_sub(self.tick.0));
+                let lasts = drift.least_real(left).min(wanted);
+                Pledge { lasts, until: now.after(self.tick).after(drift.longest(lasts)) }
+            }
+            Bound::Skew(_) => {
+                let until = until.min(now.after(wanted.nominal()));
+                Pledge { lasts: Span(until.remaining(now).0), until }
+            }
+        };
+        (pledge.lasts.0 > 0).then_some(pledge)
+    }
+
+    /// Until when, on the clock of one who asked at `start`, a pledge given later is certain to stand: `Start + (1-ρ)·δ`
+    /// with bounded drift, `P - Δ` with bounded skew, rounded down to a tick (section 10.5, with both signs mended).
+    pub fn certain_until(self, start: LocalTime, pledge: Pledge) -> LocalTime {
+        match self.bound {
+            Bound::Drift(drift) => start.after(drift.shortest(pledge.lasts)).floor_to(self.tick),
+            Bound::Skew(skew) => LocalTime(pledge.until.0.saturating_sub(skew.0)).floor_to(self.tick),
+        }
+    }
+
     /// Whether `start` can be the reading of another clock no later than `now` here. With bounded skew one too far ahead
     /// shows that the bound is broken; with bounded drift readings of different clocks do not compare.
     pub fn may_have_started(self, start: LocalTime, now: LocalTime) -> bool {
@@ -270,6 +303,15 @@ impl Clockwork {
             Bound::Skew(skew) => start <= now.after(self.tick).after(skew),
         }
     }
+}
+
+/// A leader's promise not to give its grants back for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pledge {
+    /// For how long, from the instant at which it was given.
+    pub lasts: Span,
+    /// Until when on the clock of the one who gave it.
+    pub until: LocalTime,
 }
 
 /// Which life of a process this is: strictly larger after every start, also over lost memory.
@@ -365,6 +407,18 @@ mod tests {
         assert_eq!(clocks.silence_end(start, Span::from_nanos(1000)).as_nanos(), 100 + 40 + 1000 + 60);
         assert!(clocks.may_have_started(LocalTime::from_nanos(170), start));
         assert!(!clocks.may_have_started(LocalTime::from_nanos(171), start));
+    }
+
+    #[test]
+    fn a_pledge_ends_before_the_lease_and_is_certain_for_less() {
+        let clocks = clockwork(100_000, 10);
+        let (now, until) = (LocalTime::from_nanos(1000), LocalTime::from_nanos(2110));
+        let pledge = clocks.pledge(now, until, Span::from_millis(1)).expect("something is left");
+        assert_eq!((pledge.lasts.as_nanos(), pledge.until.as_nanos()), (1000, 2110), "(E - H - g) / (1+rho)");
+        assert_eq!(clocks.certain_until(LocalTime::from_nanos(500), pledge).as_nanos(), 1400);
+        let shorter = clocks.pledge(now, until, Span::from_nanos(100)).expect("something is left");
+        assert_eq!((shorter.lasts.as_nanos(), shorter.until.as_nanos()), (100, 1120));
+        assert_eq!(clocks.pledge(until, until, Span::from_millis(1)), None);
     }
 
     #[test]

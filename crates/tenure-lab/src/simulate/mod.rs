@@ -418,7 +418,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
             }
             Disaster::Join => self.network(at, Shape::whole(self.desks.len())),
             Disaster::Whim(node) => {
-                let command = self.stage.subject.whim(&mut self.whims, &self.plan.cast.constants);
+                let nodes = self.desks.len();
+                let command = self.stage.subject.whim(&mut self.whims, &self.plan.cast.constants, nodes);
                 self.act(at, &Action::Tell(node, command), node);
             }
         }

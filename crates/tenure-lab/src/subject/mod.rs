@@ -52,7 +52,12 @@ pub trait Subject {
     /// What a process's user says after every start.
     fn opening(&self, constants: &Constants) -> Vec<<Self::Machine as Protocol>::Command>;
     /// What a restless user might say at any time.
-    fn whim(&self, random: &mut Random, constants: &Constants) -> <Self::Machine as Protocol>::Command;
+    fn whim(
+        &self,
+        random: &mut Random,
+        constants: &Constants,
+        nodes: usize,
+    ) -> <Self::Machine as Protocol>::Command;
 
     /// The kind of a message, in one word.
     fn message_kind(message: &<Self::Machine as Protocol>::Message) -> &'static str;

@@ -2,7 +2,7 @@
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::{
-    Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound,
+    Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound, Talk,
 };
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
@@ -141,7 +141,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept.
-    fn whim(&self, random: &mut Random, constants: &Constants) -> Command {
+    fn whim(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Command {
         let group = GroupId(random.below(constants.get("groups")));
         let longest = constants.get("longest-lease");
         let lease = match random.below(10) {
@@ -149,7 +149,10 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             1..=4 => longest,
             _ => random.between(longest / 8, longest),
         };
-        match random.below(12) {
+        let other = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
+        match random.below(20) {
+            12..=15 => Command::Verify { group, leader: other(random), wanted: Span::from_nanos(lease) },
+            16..=19 => Command::Transfer { group, to: other(random) },
             0 | 1 => Command::Resign(group),
             2..=4 => Command::Campaign(group),
             _ => Command::Attempt { group, lease: Span::from_nanos(lease) },
@@ -162,11 +165,18 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Message::Ok { .. } => "ok",
             Message::Nack { .. } => "nack",
             Message::Release { .. } => "release",
+            Message::Talk { talk, .. } => match talk {
+                Talk::TakeOver { .. } => "take-over",
+                Talk::Ready(_) => "ready",
+                Talk::Relay { .. } => "relay",
+                Talk::Verify { .. } => "verify",
+                Talk::Certain { .. } => "certain",
+            },
         }
     }
 
     fn message_kinds() -> &'static [&'static str] {
-        &["request", "ok", "nack", "release"]
+        &["request", "ok", "nack", "release", "take-over", "ready", "relay", "verify", "certain"]
     }
 
     fn message_text(message: &Message) -> String {
@@ -187,6 +197,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 format!("no for {group} to run {}: {why}; largest term {max_term}", id.seq)
             }
             Message::Release { group, upto } => format!("give back {group} up to run {}", upto.seq),
+            Message::Talk { group, talk } => talk_text(*group, talk),
         }
     }
 
@@ -194,6 +205,10 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
+            Command::Transfer { group, to } => format!("transfer {group} to {to}"),
+            Command::Verify { group, leader, wanted } => {
+                format!("verify {group} with {leader} for {}", RealTime(wanted.as_nanos()))
+            }
             Command::Attempt { group, lease } => {
                 format!("attempt {group} for {}", RealTime(lease.as_nanos()))
             }
@@ -202,10 +217,19 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
 
     fn parse_command(text: &str) -> Option<Command> {
         let group = |text: &str| text.strip_prefix('g')?.parse().ok().map(GroupId);
+        let node = |text: &str| text.strip_prefix('n')?.parse().ok().map(NodeId);
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
             ["campaign", id] => group(id).map(Command::Campaign),
             ["resign", id] => group(id).map(Command::Resign),
+            ["transfer", id, "to", to] => {
+                let to = node(to)?;
+                group(id).map(|group| Command::Transfer { group, to })
+            }
+            ["verify", id, "with", leader, "for", wanted] => {
+                let (leader, wanted) = (node(leader)?, Span::from_nanos(parse_time(wanted)?.0));
+                group(id).map(|group| Command::Verify { group, leader, wanted })
+            }
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
                 group(id).map(|group| Command::Attempt { group, lease })
@@ -244,6 +268,12 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Freed { group, newest } => {
                 format!("{node} is free of {}'s run {} in {group}", newest.holder.node, newest.seq)
             }
+            Event::Verified { group, leader, term, until } => {
+                let leader = leader.node;
+                format!(
+                    "{node} is certain that {leader} leads {group} in term {term}, until {until} on its clock"
+                )
+            }
             Event::Failed { group, id, failure } => {
                 let why = match failure {
                     Failure::TimedOut => "too few answered in time",
@@ -257,6 +287,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 let why = match loss {
                     Loss::Lapsed => "its lease is over",
                     Loss::Resigned => "it resigns",
+                    Loss::HandedOver => "it hands over",
                     Loss::ClockWentBack => "its clock went back",
                 };
                 format!("{node} leads {group} no more, term {term}: {why}")
@@ -311,6 +342,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::GaveBack { .. } => "releases",
             Event::Freed { .. } => "grants-given-back",
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
+            Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
+            Event::Verified { .. } => "verifications",
             Event::Leads { kind: Kind::Acquire, .. } => "elections",
             Event::Leads { kind: Kind::Renew, .. } => "renewals",
             Event::Failed { failure: Failure::Aborted, .. } => "runs-aborted",
@@ -334,6 +367,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "releases",
             "grants-given-back",
             "resignations",
+            "transfers",
+            "verifications",
+            "edicts",
             "elections",
             "renewals",
             "runs-aborted",
@@ -342,6 +378,21 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "leases-lapsed",
             "silences",
         ]
+    }
+}
+
+fn talk_text(group: GroupId, talk: &Talk) -> String {
+    match talk {
+        Talk::TakeOver { term } => format!("take over {group} after term {term}"),
+        Talk::Ready(request) => {
+            format!("ready for {group} with run {} in term {}", request.id.seq, request.term)
+        }
+        Talk::Relay { release, request } => {
+            let (to, run) = (request.id.holder.node, request.id.seq);
+            format!("give back {group} up to run {}, and support {to}'s run {run}", release.seq)
+        }
+        Talk::Verify { wanted, .. } => format!("do you lead {group} for {wanted}?"),
+        Talk::Certain { term, pledge, .. } => format!("I lead {group} in term {term} for {}", pledge.lasts),
     }
 }
 

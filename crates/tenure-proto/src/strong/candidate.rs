@@ -11,11 +11,13 @@ use crate::{Context, GroupId, LocalTime, NodeId};
 use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
 use super::rules::Rules;
+use super::transfer::Handover;
+use super::verify::Verifying;
 use super::{Nerio, Process};
 
 /// What a candidate waits for. Liveness only: a late timer cannot make a leader.
 #[derive(Clone, Copy)]
-enum Timer {
+pub(super) enum Timer {
     /// E has come: say that the leadership is over.
     Expire,
     /// The lease that a run asked for would be over: step 9.
@@ -26,10 +28,14 @@ enum Timer {
     Renew,
     /// Try to become leader.
     Start,
+    /// A pledge is over: give back what was to be given back.
+    Release,
+    /// Pass on a successor's request again: the first may be lost.
+    Relay,
 }
 
 impl Timer {
-    const COUNT: usize = Self::Start as usize + 1;
+    const COUNT: usize = Self::Relay as usize + 1;
 }
 
 impl From<Timer> for usize {
@@ -70,10 +76,10 @@ struct Rival {
 
 /// A leadership: one term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Lead {
-    term: Term,
+pub(super) struct Lead {
+    pub(super) term: Term,
     /// E.
-    until: LocalTime,
+    pub(super) until: LocalTime,
 }
 
 /// One group, as a candidate for it sees it.
@@ -81,12 +87,14 @@ struct Lead {
 pub(super) struct Candidate {
     campaigns: bool,
     run: Option<Run>,
-    lead: Option<Lead>,
+    pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
-    hint: Term,
+    pub(super) hint: Term,
     /// How often others were in the way since anybody was elected: the window doubles after three times.
     collisions: u32,
-    timers: Timers<{ Timer::COUNT }>,
+    pub(super) timers: Timers<{ Timer::COUNT }>,
+    pub(super) handover: Handover,
+    pub(super) verifying: Verifying,
 }
 
 /// All that a step of a candidate may touch besides itself.
@@ -120,20 +128,40 @@ impl Candidate {
     /// Steps down: gives up E first, then gives the grants back.
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = false;
-        self.timers = Timers::default();
-        let asked = self.run.take().is_some();
-        if let Some(lead) = self.lead.take() {
-            around.cx.publish(Event::Lost { group: around.group, term: lead.term, loss: Loss::Resigned });
-        } else if !asked {
-            return;
+        for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start] {
+            self.timers.clear(timer);
         }
-        self.give_back(around);
+        let asked = self.run.take().is_some();
+        if self.stop_leading(Loss::Resigned, around) || asked {
+            self.give_back(around);
+        }
+    }
+
+    /// E := 0, and said so, before anything else is said.
+    pub(super) fn stop_leading<R: Rules>(&mut self, loss: Loss, around: &mut Around<'_, '_, R>) -> bool {
+        let Some(lead) = self.lead.take() else { return false };
+        self.end_run();
+        self.timers.clear(Timer::Expire);
+        self.timers.clear(Timer::Renew);
+        around.cx.publish(Event::Lost { group: around.group, term: lead.term, loss });
+        if self.campaigns {
+            self.draw_start(around.cx.now(), around);
+        }
+        true
     }
 
     /// Tells all grantors that no run so far counts any more. E is gone already: whoever still led on a grant would
-    /// lead without a quorum as soon as it is given back (errata E8, E9).
+    /// lead without a quorum as soon as it is given back (errata E8, E9). A pledge delays the message, not the end of E.
     fn give_back<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let upto = around.process.newest_instance();
+        match self.verifying.pledged_at(around.cx.now()) {
+            Some(until) => self.owe_release(upto, until),
+            None => self.send_release(upto, around),
+        }
+    }
+
+    pub(super) fn send_release<R: Rules>(&mut self, upto: InstanceId, around: &mut Around<'_, '_, R>) {
+        self.verifying.release_is_sent(upto);
         around.cx.publish(Event::GaveBack { group: around.group, upto });
         for member in around.process.config.settings().quorums.members() {
             around.cx.send(*member, Message::Release { group: around.group, upto }, None);
@@ -177,6 +205,12 @@ impl Candidate {
         if self.timers.take_expired(Timer::Start, now) {
             self.start(around);
         }
+        if self.timers.take_expired(Timer::Release, now) {
+            self.pay_release(around);
+        }
+        if self.timers.take_expired(Timer::Relay, now) {
+            self.relay_again(around);
+        }
     }
 
     /// Starts an acquisition if this node's own grantor is free or supports this node (erratum E1).
@@ -190,7 +224,7 @@ impl Candidate {
         self.begin(Kind::Acquire, around.process.config.settings().lease, around);
     }
 
-    /// Draws a start in the window W, which doubles after three collisions (spec 3k): after `earliest`, and after this
+    /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads out: after `earliest`, and after this
     /// node's own grant to somebody else has run out.
     fn draw_start<R: Rules>(&mut self, earliest: LocalTime, around: &mut Around<'_, '_, R>) {
         let own = around.own.bound_to_another(around.process.holder, around.cx.now());
@@ -203,6 +237,19 @@ impl Candidate {
 
     /// Steps 1-3: `Start := C_p`, choose δ, ask all grantors, this node's own like any other.
     fn begin<R: Rules>(&mut self, kind: Kind, lease: Span, around: &mut Around<'_, '_, R>) {
+        let request = self.prepare(kind, lease, around);
+        for member in around.process.config.settings().quorums.members() {
+            around.cx.send(*member, Message::Request(request), None);
+        }
+    }
+
+    /// Steps 1 and 2: a run that nobody has heard of yet.
+    pub(super) fn prepare<R: Rules>(
+        &mut self,
+        kind: Kind,
+        lease: Span,
+        around: &mut Around<'_, '_, R>,
+    ) -> GrantRequest {
         if let Some(aborted) = self.run.take() {
             let Around { group, cx, .. } = around;
             cx.publish(Event::Failed { group: *group, id: aborted.request.id, failure: Failure::Aborted });
@@ -228,9 +275,7 @@ impl Candidate {
         self.timers.set(Timer::Retry, now.after(settings.retry.nominal()));
         self.timers.clear(Timer::Start);
         around.cx.publish(Event::Asked(request));
-        for member in settings.quorums.members() {
-            around.cx.send(*member, Message::Request(request), None);
-        }
+        request
     }
 
     /// Asks the silent members again, for the same run. Once somebody refused an acquisition, members that did not

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::edict::QuorumStamp;
 use crate::quorum::NodeSet;
-use crate::time::{LocalSpan, Span, Stamp};
+use crate::time::{LocalSpan, Pledge, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
 
 /// One unbroken leadership of one candidate. Larger terms are later.
@@ -101,6 +101,50 @@ pub enum Message {
         /// The newest run that is given back.
         upto: InstanceId,
     },
+    /// Hand-over and verification.
+    Talk {
+        /// The election.
+        group: GroupId,
+        /// What is said.
+        talk: Talk,
+    },
+}
+
+/// What processes of a group say besides asking, granting and giving back. See `transfer` and `verify`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Talk {
+    /// The leader asks somebody to take over.
+    TakeOver {
+        /// The leader's term: the successor's must be larger.
+        term: Term,
+    },
+    /// The successor is ready: this is the request that the leader may pass on.
+    Ready(GrantRequest),
+    /// The former leader gives its grants back and passes on its successor's request, in one step at each grantor.
+    Relay {
+        /// The newest run that is given back: the sender's own.
+        release: InstanceId,
+        /// The successor's request.
+        request: GrantRequest,
+    },
+    /// Do you lead, and for how long is that certain?
+    Verify {
+        /// Names the question: unique over restarts of the asker.
+        id: InstanceId,
+        /// How long an answer is wanted for.
+        wanted: Span,
+    },
+    /// I lead.
+    Certain {
+        /// The question.
+        id: InstanceId,
+        /// Who answers: this life of it.
+        leader: Holder,
+        /// In which term.
+        term: Term,
+        /// For how long it will not give its grants back.
+        pledge: Pledge,
+    },
 }
 
 /// Why a grantor refuses. Hints for the one refused, never part of an argument.
@@ -130,6 +174,22 @@ pub enum Command {
     Campaign(GroupId),
     /// Stop asking, and give back what is held: E first, then the grants.
     Resign(GroupId),
+    /// Hand the leadership over to another process, with a gap of one round trip.
+    Transfer {
+        /// The election.
+        group: GroupId,
+        /// To whom.
+        to: NodeId,
+    },
+    /// Ask a process whether it leads, and for how long that is certain.
+    Verify {
+        /// The election.
+        group: GroupId,
+        /// Who is asked.
+        leader: NodeId,
+        /// For how long the answer is wanted. The leader will not give its grants back meanwhile.
+        wanted: Span,
+    },
     /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition for others. An
     /// unfinished run is aborted.
     Attempt {
@@ -227,6 +287,17 @@ pub enum Event {
         /// The newest run that was granted.
         newest: InstanceId,
     },
+    /// Another process was asked, and is certain to be supported by a quorum for a while (section 10.5).
+    Verified {
+        /// The election.
+        group: GroupId,
+        /// Who leads.
+        leader: Holder,
+        /// In which term.
+        term: Term,
+        /// Until when that is certain, on this host's clock.
+        until: LocalTime,
+    },
     /// A run ended without completing (step 9).
     Failed {
         /// The election.
@@ -279,6 +350,8 @@ pub enum Loss {
     Lapsed,
     /// The process gave it up.
     Resigned,
+    /// The process handed it over.
+    HandedOver,
     /// The clock can no longer be trusted.
     ClockWentBack,
 }

@@ -47,6 +47,9 @@
 //!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part.
 //! * **Release.** A candidate that cannot win gives its grants back at once, and a leader that resigns does so after
 //!   giving up E. A release names the newest run that it covers: a late one cancels no later grant.
+//! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
+//!   its own release (`transfer`).
+//! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
@@ -128,6 +131,8 @@ mod rules;
 mod term;
 #[cfg(test)]
 mod tests;
+mod transfer;
+mod verify;
 
 use std::collections::BTreeMap;
 
@@ -136,7 +141,7 @@ pub use edict::{Edict, Token};
 pub use grantor::Grant;
 pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
-    Term,
+    Talk, Term,
 };
 pub use rules::{Rules, Sound};
 
@@ -270,6 +275,7 @@ impl<R: Rules> Nerio<R> {
         match message {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
             Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
+            Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
             Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
             Message::Ok { group, id, at } => {
                 self.with_group(group, cx, |candidate, around| candidate.on_ok(from, id, at, around));
@@ -292,6 +298,29 @@ impl<R: Rules> Nerio<R> {
         entry.grantor.on_release(group, upto, &self.process, cx);
     }
 
+    fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {
+        match talk {
+            // A relay is two messages in one step: the release is the sender's own, the request another's.
+            Talk::Relay { release, request } if release.holder.node == from => {
+                self.on_release(group, release, cx);
+                self.on_request(request, cx);
+            }
+            Talk::Relay { .. } => {}
+            Talk::TakeOver { term } => {
+                self.with_group(group, cx, |c, around| c.on_take_over(from, term, around))
+            }
+            Talk::Ready(request) => self.with_group(group, cx, |c, around| c.on_ready(from, request, around)),
+            Talk::Verify { id, wanted } => {
+                self.with_group(group, cx, |c, around| c.on_verify(from, id, wanted, around));
+            }
+            Talk::Certain { id, leader, term, pledge } => {
+                self.with_group(group, cx, |c, around| {
+                    c.on_certain(from, (id, leader, term, pledge), around)
+                });
+            }
+        }
+    }
+
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
             Command::Campaign(group) => {
@@ -299,6 +328,12 @@ impl<R: Rules> Nerio<R> {
             }
             Command::Resign(group) => {
                 self.with_group(group, cx, |candidate, around| candidate.resign(around));
+            }
+            Command::Transfer { group, to } => {
+                self.with_group(group, cx, |candidate, around| candidate.transfer(to, around));
+            }
+            Command::Verify { group, leader, wanted } => {
+                self.with_group(group, cx, |candidate, around| candidate.verify(leader, wanted, around));
             }
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));

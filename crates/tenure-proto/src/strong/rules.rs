@@ -5,7 +5,7 @@
 //! prove that the properties notice; no other crate can see them.
 
 use crate::quorum::NodeSet;
-use crate::time::{Clockwork, Span, Stamp};
+use crate::time::{Clockwork, Pledge, Span, Stamp};
 use crate::{Data, LocalTime, Ticket};
 
 use super::{Grant, GrantRequest, Holder, InstanceId, Term};
@@ -71,6 +71,23 @@ pub trait Rules: Data {
     /// renewed are the ones it leads by (erratum E9).
     fn may_give_back(&self, leads: bool) -> bool {
         !leads
+    }
+
+    /// Whether a leader that hands over stops leading before it passes its successor's request on. It must: the grantors
+    /// are free of it as soon as they hear.
+    fn stops_before_relay(&self) -> bool {
+        true
+    }
+
+    /// Until when a leader that answered a question keeps its grants (erratum E4): a release before then would make the
+    /// answer false.
+    fn pledged_until(&self, pledge: Pledge) -> LocalTime {
+        pledge.until
+    }
+
+    /// Until when an answer is certain, on the clock of the one who asked at `start` (erratum E3).
+    fn certain_until(&self, clocks: Clockwork, start: LocalTime, pledge: Pledge) -> LocalTime {
+        clocks.certain_until(start, pledge)
     }
 
     /// Whether a release is for the grant that stands. A late one, sent before the newest run that was granted, is not

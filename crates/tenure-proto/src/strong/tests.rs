@@ -133,6 +133,11 @@ fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
                 Message::Nack { refusal: Refusal::Released, .. } => "released",
                 Message::Nack { refusal: Refusal::FromTheFuture, .. } => "future",
                 Message::Release { .. } => "release",
+                Message::Talk { talk: Talk::TakeOver { .. }, .. } => "take over",
+                Message::Talk { talk: Talk::Ready(_), .. } => "ready",
+                Message::Talk { talk: Talk::Relay { .. }, .. } => "relay",
+                Message::Talk { talk: Talk::Verify { .. }, .. } => "verify",
+                Message::Talk { talk: Talk::Certain { .. }, .. } => "certain",
             };
             Some((to.0, kind, after.map(|ticket| ticket.0)))
         }
@@ -439,4 +444,93 @@ fn settings_that_can_elect_nobody_are_refused_by_name() {
 fn the_sound_rules_take_no_room_and_count_nobody_unasked() {
     assert_eq!(size_of::<Sound>(), 0);
     assert_eq!(Sound.counted_unasked(Some(0)), NodeSet::EMPTY);
+}
+
+/// Node 0, leading since 10,000.
+fn leading() -> Bench {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.ok(0, asked);
+    bench.ok(1, asked);
+    bench
+}
+
+#[test]
+fn a_leader_hands_over_by_giving_up_first_and_passing_the_request_on() {
+    let mut bench = leading();
+    let effects = bench.handle(Input::Command(Command::Transfer { group: GROUP, to: NodeId(2) }));
+    assert_eq!(answers(&effects), [(2, "take over", None)]);
+    assert!(bench.leads().is_some(), "until the other is ready nothing changes");
+    let talk = Talk::Ready(request(2, 1, 9));
+    assert_eq!(answers(&bench.hear(1, Message::Talk { group: GROUP, talk })), [], "not from anybody else");
+    let effects = bench.hear(2, Message::Talk { group: GROUP, talk });
+    assert_eq!(answers(&effects), [(0, "relay", None), (1, "relay", None), (2, "relay", None)]);
+    assert_eq!(bench.leads(), None);
+    let lost = effects.iter().position(|e| matches!(e, Effect::Publish(Event::Lost { .. })));
+    assert!(lost < effects.iter().position(|e| matches!(e, Effect::Send { .. })));
+}
+
+#[test]
+fn a_grantor_releases_and_grants_in_one_step_if_the_holder_itself_passes_the_request_on() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Request(request(1, 1, 1)));
+    let talk = Talk::Relay { release: request(1, 1, 1).id, request: request(2, 1, 2) };
+    assert_eq!(answers(&bench.hear(2, Message::Talk { group: GROUP, talk })), [], "the successor may not");
+    assert_eq!(answers(&bench.hear(1, Message::Talk { group: GROUP, talk })), [(2, "ok", Some(1))]);
+    assert_eq!(bench.grant(), Some((2, 11_101)));
+}
+
+#[test]
+fn the_one_asked_to_take_over_prepares_a_larger_term_and_asks_no_grantor() {
+    let mut bench = Bench::founded();
+    let talk = Talk::TakeOver { term: Term(7) };
+    let effects = bench.hear(1, Message::Talk { group: GROUP, talk });
+    assert_eq!(answers(&effects), [(1, "ready", None)]);
+    assert!(effects.iter().any(|e| matches!(e, Effect::Publish(Event::Asked(r)) if r.term == Term(8))));
+}
+
+#[test]
+fn a_pledge_delays_the_release_but_not_the_end_of_leadership() {
+    let mut bench = leading();
+    let id = request(2, 1, 1).id;
+    let talk = Talk::Verify { id, wanted: Span::from_nanos(200) };
+    assert_eq!(
+        answers(&bench.at(10_100).hear(2, Message::Talk { group: GROUP, talk })),
+        [(2, "certain", None)]
+    );
+    let effects = bench.handle(Input::Command(Command::Resign(GROUP)));
+    assert_eq!((answers(&effects), bench.leads()), (vec![], None));
+    let until = 10_100 + 1 + 220;
+    assert_eq!(bench.node.next_deadline().map(LocalTime::as_nanos), Some(until));
+    let effects = bench.at(until).handle(Input::Deadline);
+    assert_eq!(answers(&effects).len(), 3, "now it gives back");
+}
+
+#[test]
+fn an_answer_is_certain_from_the_start_of_the_question_and_only_the_newest_counts() {
+    let mut bench = Bench::founded();
+    let verify = Command::Verify { group: GROUP, leader: NodeId(1), wanted: Span::from_nanos(500) };
+    bench.handle(Input::Command(verify));
+    bench.at(10_050).handle(Input::Command(verify));
+    let leader = request(1, 1, 1).id.holder;
+    let pledge = crate::time::Pledge { lasts: Span::from_nanos(500), until: LocalTime::ZERO };
+    let mut answer = |seq, now| {
+        let id = InstanceId { holder: Holder { node: NodeId(0), incarnation: Incarnation(1) }, seq };
+        let talk = Talk::Certain { id, leader, term: Term(1), pledge };
+        let effects = bench.at(now).hear(1, Message::Talk { group: GROUP, talk });
+        effects.iter().find_map(|effect| match effect {
+            Effect::Publish(Event::Verified { until, .. }) => Some(until.as_nanos()),
+            _ => None,
+        })
+    };
+    assert_eq!(answer(1, 10_060), None, "an old question");
+    assert_eq!(answer(2, 10_060), Some(10_050 + 450));
+    assert_eq!(answer(2, 10_070), None, "answered already");
+}
+
+#[test]
+fn one_who_does_not_lead_answers_no_question() {
+    let mut bench = Bench::founded();
+    let talk = Talk::Verify { id: request(2, 1, 1).id, wanted: Span::from_nanos(200) };
+    assert_eq!(answers(&bench.hear(2, Message::Talk { group: GROUP, talk })), []);
 }

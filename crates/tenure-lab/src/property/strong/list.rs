@@ -66,6 +66,13 @@ pub const ORDERED: Property = property(
     "edicts are ordered as they were created, by (epoch, QT, EC), by (epoch, QT0, counter) and by (term, counter) (3)",
 );
 
+/// I9.
+pub const CERTAIN: Property = property(
+    "verified-is-true",
+    Kind::Always,
+    "as long as somebody is certain that p leads, a quorum supports p (12, section 10.5)",
+);
+
 pub(super) const MOVES: Property = property(
     "leadership-moves",
     Kind::Sometimes,
@@ -96,6 +103,11 @@ pub(super) const EDICTS: Property = property(
     Kind::Sometimes,
     "edicts of different leaders are compared (beside edicts-by-leaders and edicts-ordered)",
 );
+pub(super) const VERIFIES: Property = property(
+    "verification-runs-out",
+    Kind::Sometimes,
+    "a certainty is judged at its last instant (beside verified-is-true)",
+);
 pub(super) const FREED: Property = property(
     "grant-given-back",
     Kind::Sometimes,
@@ -123,7 +135,7 @@ pub const STABLE: Property = property(
 );
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 22] = [
+pub const ALL: [Property; 24] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -136,6 +148,8 @@ pub const ALL: [Property; 22] = [
     VALID,
     ORDERED,
     EDICTS,
+    CERTAIN,
+    VERIFIES,
     MOVES,
     LAPSES,
     RENEWS,

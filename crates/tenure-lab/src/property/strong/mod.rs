@@ -39,12 +39,22 @@ struct Belief {
     until: RealTime,
 }
 
+/// Somebody's certainty that a process is supported by a quorum.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    group: GroupId,
+    leader: Holder,
+    by: NodeId,
+    until: RealTime,
+}
+
 /// The judge of strong leadership.
 pub struct StrongJudge {
     quorums: Quorums,
     longest_lease: Span,
     ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
     beliefs: Vec<Belief>,
+    claims: Vec<Claim>,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_instance: BTreeMap<NodeId, InstanceId>,
     last_stamp: BTreeMap<NodeId, Stamp>,
@@ -71,6 +81,7 @@ impl StrongJudge {
             longest_lease,
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
+            claims: Vec::new(),
             last_term: BTreeMap::new(),
             last_instance: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
@@ -97,17 +108,21 @@ impl StrongJudge {
         }
     }
 
+    /// Who supports a process at an instant, by what was promised.
+    fn supporters(&self, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+        let supports = |position: &usize| {
+            let ghost = self.ghosts.get(&(self.quorums.members()[*position], group));
+            ghost.is_some_and(|ghost| ghost.holder == holder && at < ghost.until)
+        };
+        (0..self.quorums.members().len()).filter(supports).collect()
+    }
+
     /// (14) for one believer at one instant.
     fn judge_support(&mut self, belief: Belief, at: RealTime) {
-        let supports = |position: &usize| {
-            let grantor = self.quorums.members()[*position];
-            let ghost = self.ghosts.get(&(grantor, belief.group));
-            ghost.is_some_and(|ghost| ghost.holder == belief.holder && at < ghost.until)
-        };
-        let behind: NodeSet = (0..self.quorums.members().len()).filter(supports).collect();
+        let Belief { holder, term, group, .. } = belief;
+        let behind = self.supporters(group, holder, at);
         if !self.quorums.is_quorum(behind) {
             let names = self.quorums.names(behind);
-            let Belief { holder, term, group, .. } = belief;
             self.break_at(SUPPORT, at, || {
                 format!(
                     "{} believes to lead {group} in term {term}, but only {names:?} still support it",
@@ -117,10 +132,27 @@ impl StrongJudge {
         }
     }
 
+    /// (12) for one who is certain, at one instant.
+    fn judge_claim(&mut self, claim: Claim, at: RealTime) {
+        let behind = self.supporters(claim.group, claim.leader, at);
+        if !self.quorums.is_quorum(behind) {
+            let names = self.quorums.names(behind);
+            let Claim { by, leader, group, .. } = claim;
+            self.break_at(CERTAIN, at, || {
+                format!("{by} is certain that {} leads {group}, but only {names:?} support it", leader.node)
+            });
+        }
+    }
+
     fn judge_all_support(&mut self, group: GroupId, at: RealTime) {
         for i in 0..self.beliefs.len() {
             if self.beliefs[i].group == group {
                 self.judge_support(self.beliefs[i], at);
+            }
+        }
+        for i in 0..self.claims.len() {
+            if self.claims[i].group == group {
+                self.judge_claim(self.claims[i], at);
             }
         }
     }
@@ -302,7 +334,14 @@ impl StrongJudge {
                 self.on_granted(world, node, request.group, (request.id.holder, *at, *until));
             }
             Event::GaveBack { group, upto } => {
-                self.given_back.insert((*group, upto.holder), *upto);
+                let newest = self.given_back.entry((*group, upto.holder)).or_insert(*upto);
+                *newest = (*newest).max(*upto);
+            }
+            Event::Verified { group, leader, until, .. } => {
+                let until = world.host(node).reading_reaches(*until);
+                let claim = Claim { group: *group, leader: *leader, by: node, until };
+                self.judge_claim(claim, world.now);
+                self.claims.push(claim);
             }
             Event::Freed { group, newest } => self.on_freed(world.now, node, *group, *newest),
             Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
@@ -366,12 +405,20 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             self.see(LAPSES);
             self.judge_support(belief, RealTime(belief.until.0.saturating_sub(1)).max(world.now));
         }
+        while let Some(over) = self.claims.iter().position(|claim| claim.until <= to) {
+            let claim = self.claims.swap_remove(over);
+            self.see(VERIFIES);
+            self.judge_claim(claim, RealTime(claim.until.0.saturating_sub(1)).max(world.now));
+        }
     }
 
     fn observe(&mut self, world: &World<Nerio<R>>, node: NodeId, outside: Outside) {
         match outside {
             Outside::Step => {}
-            Outside::Crashed => self.beliefs.retain(|belief| belief.holder.node != node),
+            Outside::Crashed => {
+                self.beliefs.retain(|belief| belief.holder.node != node);
+                self.claims.retain(|claim| claim.by != node);
+            }
             Outside::ClockDisturbed => {
                 let host = world.host(node);
                 for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {

@@ -1,0 +1,101 @@
+//! Verification: another process asks whether this one leads, and for how long that is certain.
+//!
+//! ```text
+//!   q  Start_q := C_q   do you lead? ──▶ p   H := C_p;  δ := what is left of the lease, in real time at least
+//!   q                   ◀── certain(δ)       p will give nothing back for δ
+//!   q  p is supported by a quorum while C_q < Start_q + (1-ρ)δ
+//! ```
+//!
+//! p sampled after q did, so what is left from p's sample is left for longer from q's start. The paper prints both signs
+//! the other way round (erratum E3), and forgets that p may release right after its answer (erratum E4): an answer is a
+//! **pledge**. It delays the release, not the end of E: p may stop leading at once, but nobody else can begin.
+
+use crate::time::{Pledge, Span};
+use crate::{LocalTime, NodeId};
+
+use super::candidate::{Around, Candidate, Timer};
+use super::message::{Event, Holder, InstanceId, Talk, Term};
+use super::rules::Rules;
+
+/// Questions asked and pledges given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Verifying {
+    /// The newest question asked here: its name, when, and of whom.
+    asked: Option<(InstanceId, LocalTime, NodeId)>,
+    /// Until when nothing is given back.
+    pledged: Option<LocalTime>,
+    /// What is to be given back then.
+    owed: Option<InstanceId>,
+}
+
+impl Verifying {
+    /// Until when a pledge stands that binds at `now`.
+    pub(super) fn pledged_at(&self, now: LocalTime) -> Option<LocalTime> {
+        self.pledged.filter(|until| now < *until)
+    }
+
+    /// What was owed is covered by a release that is sent now.
+    pub(super) fn release_is_sent(&mut self, upto: InstanceId) {
+        self.owed = self.owed.filter(|owed| *owed > upto);
+    }
+}
+
+impl Candidate {
+    /// Asks `leader`. The start is sampled before the question leaves.
+    pub(super) fn verify<R: Rules>(&mut self, leader: NodeId, wanted: Span, around: &mut Around<'_, '_, R>) {
+        let id = around.process.next_instance();
+        self.verifying.asked = Some((id, around.cx.now(), leader));
+        around.say(leader, Talk::Verify { id, wanted });
+    }
+
+    /// Answers, if this process leads, and keeps its grants for as long as it says.
+    pub(super) fn on_verify<R: Rules>(
+        &mut self,
+        from: NodeId,
+        id: InstanceId,
+        wanted: Span,
+        around: &mut Around<'_, '_, R>,
+    ) {
+        let now = around.cx.now();
+        let Some(lead) = self.lead.filter(|lead| now < lead.until) else { return };
+        let settings = around.process.config.settings();
+        let Some(pledge) = settings.clocks.pledge(now, lead.until, wanted) else { return };
+        let until = settings.rules.pledged_until(pledge);
+        self.verifying.pledged = self.verifying.pledged.max(Some(until));
+        let leader = around.process.holder;
+        around.say(from, Talk::Certain { id, leader, term: lead.term, pledge });
+    }
+
+    /// Takes an answer to the newest question, and to no other: the start must be this clock's, of this life.
+    pub(super) fn on_certain<R: Rules>(
+        &mut self,
+        from: NodeId,
+        (id, leader, term, pledge): (InstanceId, Holder, Term, Pledge),
+        around: &mut Around<'_, '_, R>,
+    ) {
+        let Some((_, start, _)) = self.verifying.asked.take_if(|asked| asked.0 == id && asked.2 == from)
+        else {
+            return;
+        };
+        let settings = around.process.config.settings();
+        let until = settings.rules.certain_until(settings.clocks, start, pledge);
+        if around.cx.now() < until {
+            around.cx.publish(Event::Verified { group: around.group, leader, term, until });
+        }
+    }
+
+    /// Gives back later what a pledge forbids to give back now.
+    pub(super) fn owe_release(&mut self, upto: InstanceId, until: LocalTime) {
+        self.verifying.owed = Some(upto);
+        self.timers.set(Timer::Release, until);
+    }
+
+    /// The pledge is over. Runs begun since then are not given back: the release names the newest that it covers.
+    pub(super) fn pay_release<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        match (self.verifying.pledged_at(around.cx.now()), self.verifying.owed) {
+            (Some(until), Some(_)) => self.timers.set(Timer::Release, until),
+            (None, Some(upto)) => self.send_release(upto, around),
+            (_, None) => {}
+        }
+    }
+}
