@@ -307,7 +307,7 @@ impl<R: Rules> Nerio<R> {
             }
             Talk::Relay { .. } => {}
             Talk::TakeOver { term } => {
-                self.with_group(group, cx, |c, around| c.on_take_over(from, term, around))
+                self.with_group(group, cx, |c, around| c.on_take_over(from, term, around));
             }
             Talk::Ready(request) => self.with_group(group, cx, |c, around| c.on_ready(from, request, around)),
             Talk::Verify { id, wanted } => {
@@ -315,7 +315,7 @@ impl<R: Rules> Nerio<R> {
             }
             Talk::Certain { id, leader, term, pledge } => {
                 self.with_group(group, cx, |c, around| {
-                    c.on_certain(from, (id, leader, term, pledge), around)
+                    c.on_certain(from, (id, leader, term, pledge), around);
                 });
             }
         }
