@@ -392,11 +392,11 @@ fn a_mutant_that_no_seed_shows_is_killed_by_its_scenario_or_survives() {
     let output = folder.tenure(calm);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(json(&output)["mutants"][0]["killed"], false);
-    fs::create_dir_all(folder.path("kept/mutants")).unwrap();
-    fs::rename(file, folder.path("kept/mutants/swap-rho.scenario")).unwrap();
+    fs::create_dir_all(folder.path("kept/mutants/nerio-drift")).unwrap();
+    fs::rename(file, folder.path("kept/mutants/nerio-drift/swap-rho.scenario")).unwrap();
     let output = folder.tenure(&format!("{calm} --scenarios kept"));
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
-    assert_eq!(json(&output)["mutants"][0]["by"], "kept/mutants/swap-rho.scenario");
+    assert_eq!(json(&output)["mutants"][0]["by"], "kept/mutants/nerio-drift/swap-rho.scenario");
     assert_eq!(json(&output)["sound"][0]["scenarios"], 1);
 }
 

@@ -23,32 +23,39 @@ struct Shrinker<'a, S: Subject> {
     property: &'a str,
     replays: u64,
     most_replays: u64,
-    /// Whether leaving out lines may leave out their time too. Only once nothing else helps: it moves everything else.
+    /// Whether lines are left out from the end towards the beginning, or the other way.
+    from_the_end: bool,
+    /// Whether leaving out lines may leave out their time too: it moves everything else. If not at first, then once
+    /// nothing else helps.
     cuts_time: bool,
 }
 
-/// Shrinks a script that breaks `property`, within a bounded number of replays.
+/// Shrinks a script that breaks `property`, within a bounded number of replays. What can be left out first decides what
+/// can be left out later; so where much is left, other ways are tried too, and the smallest result is taken.
 pub fn shrink<S: Subject>(
     subject: &S,
     script: Script<Command<S>>,
     property: &str,
     most_replays: u64,
 ) -> Shrunk<Command<S>> {
-    let mut shrinker = Shrinker { subject, property, replays: 0, most_replays, cuts_time: false };
-    let Some(mut script) = shrinker.keeps(script.clone()) else { return Shrunk { script, replays: 1 } };
-    loop {
-        let before = size(&script);
-        script = shrinker.drop_lines(script);
-        script = shrinker.drop_nodes(script);
-        script = shrinker.calm_clocks(script);
-        script = shrinker.drop_time(script);
-        let stuck = size(&script) >= before;
-        if (stuck && shrinker.cuts_time) || shrinker.spent() {
-            return Shrunk { script, replays: shrinker.replays };
+    let mut best: Option<Shrunk<Command<S>>> = None;
+    let mut replays = 0;
+    for (from_the_end, cuts_time) in [(true, false), (true, true), (false, false), (false, true)] {
+        let shrinker = Shrinker { subject, property, replays: 0, most_replays, from_the_end, cuts_time };
+        let shrunk = shrinker.run(script.clone());
+        replays += shrunk.replays;
+        if best.as_ref().is_none_or(|best| size(&shrunk.script) < size(&best.script)) {
+            best = Some(shrunk);
         }
-        shrinker.cuts_time |= stuck;
+        if best.as_ref().is_some_and(|best| best.script.lines.len() <= SHORT) || replays >= most_replays {
+            break;
+        }
     }
+    Shrunk { replays, ..best.unwrap_or(Shrunk { script, replays }) }
 }
+
+/// A script of so few lines is not worth another way.
+const SHORT: usize = 20;
 
 /// What is made smaller: lines first, then nodes, changes of clock rates, and time.
 fn size<C>(script: &Script<C>) -> (usize, usize, usize, RealTime) {
@@ -57,6 +64,22 @@ fn size<C>(script: &Script<C>) -> (usize, usize, usize, RealTime) {
 }
 
 impl<S: Subject> Shrinker<'_, S> {
+    fn run(mut self, script: Script<Command<S>>) -> Shrunk<Command<S>> {
+        let Some(mut script) = self.keeps(script.clone()) else { return Shrunk { script, replays: 1 } };
+        loop {
+            let before = size(&script);
+            script = self.drop_lines(script);
+            script = self.drop_nodes(script);
+            script = self.calm_clocks(script);
+            script = self.drop_time(script);
+            let stuck = size(&script) >= before;
+            if (stuck && self.cuts_time) || self.spent() {
+                return Shrunk { script, replays: self.replays };
+            }
+            self.cuts_time |= stuck;
+        }
+    }
+
     fn spent(&self) -> bool {
         self.replays >= self.most_replays
     }
@@ -80,19 +103,40 @@ impl<S: Subject> Shrinker<'_, S> {
     fn drop_lines(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
         let mut piece = script.lines.len().div_ceil(2).max(1);
         loop {
-            let mut at = script.lines.len();
-            while at > 0 && !self.spent() {
-                let from = at.saturating_sub(piece);
-                if let Some(smaller) = self.without_lines(&script, from..at.min(script.lines.len())) {
-                    script = smaller;
-                }
-                at = from.min(script.lines.len());
-            }
+            script = if self.from_the_end {
+                self.drop_backwards(script, piece)
+            } else {
+                self.drop_forwards(script, piece)
+            };
             if piece == 1 || self.spent() {
                 return script;
             }
             piece = (piece / 2).max(1);
         }
+    }
+
+    fn drop_backwards(&mut self, mut script: Script<Command<S>>, piece: usize) -> Script<Command<S>> {
+        let mut at = script.lines.len();
+        while at > 0 && !self.spent() {
+            let from = at.saturating_sub(piece);
+            if let Some(smaller) = self.without_lines(&script, from..at.min(script.lines.len())) {
+                script = smaller;
+            }
+            at = from.min(script.lines.len());
+        }
+        script
+    }
+
+    fn drop_forwards(&mut self, mut script: Script<Command<S>>, piece: usize) -> Script<Command<S>> {
+        let mut from = 0;
+        while from < script.lines.len() && !self.spent() {
+            let until = (from + piece).min(script.lines.len());
+            match self.without_lines(&script, from..until) {
+                Some(smaller) => script = smaller,
+                None => from = until,
+            }
+        }
+        script
     }
 
     /// Leaves out some lines: as if they had not been, or as if their time had not been either.

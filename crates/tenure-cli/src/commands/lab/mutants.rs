@@ -20,7 +20,8 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
   tenure lab mutants nerio-drift --seeds 1000
   tenure lab mutants nerio-drift --mutant swap-rho -o json
 
-Each mutant is swept until a property notices. One that no seed shows is tried on DIR/mutants/MUTANT.scenario.
+Each mutant is swept until a property notices. One that no seed shows is tried on
+DIR/mutants/PROTOCOL/MUTANT.scenario.
 Exit codes: 0 all are killed and the sound protocols silent, 1 not so, 2 error.")]
 pub(super) struct Mutants {
     /// The protocol [default: all]
@@ -122,7 +123,7 @@ impl Mutants {
         let swept = swept?;
         let mut property = swept.violations.first().map(|(_, violation)| violation.property);
         let mut by = property.map(|_| "sweep".to_owned());
-        let path = self.scenario(mutant);
+        let path = self.scenario(experiment, mutant);
         if property.is_none() && path.is_file() {
             property = killed_by(&path, experiment, mutant, trial.property.as_deref())?;
             by = property.map(|_| path.display().to_string());
@@ -132,8 +133,9 @@ impl Mutants {
         Ok(Fate { protocol, mutant, property, by, schedules: swept.schedules, seconds })
     }
 
-    fn scenario(&self, mutant: &str) -> PathBuf {
-        self.scenarios.join("mutants").join(format!("{mutant}.scenario"))
+    fn scenario(&self, experiment: &dyn Experiment, mutant: &str) -> PathBuf {
+        let folder = self.scenarios.join("mutants").join(experiment.about().name);
+        folder.join(format!("{mutant}.scenario"))
     }
 
     /// Everything that was tried on the mutants, tried on the sound protocol: it must say nothing.
@@ -149,7 +151,7 @@ impl Mutants {
             violations.map(|(seed, v)| format!("seed {seed} breaks {}: {}", v.property, v.text)).collect();
         let mut scenarios = 0;
         for fate in fates.iter().filter(|fate| fate.by.as_deref().is_some_and(|by| by != "sweep")) {
-            let path = self.scenario(fate.mutant);
+            let path = self.scenario(experiment, fate.mutant);
             let (_, text) = replay::open(&path)?;
             let replayed = replay::replay(experiment, &path, &text, Some(None))?;
             said.extend(

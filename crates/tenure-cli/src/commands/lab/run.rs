@@ -24,7 +24,7 @@ const SCENARIOS: &str = "scenarios";
   tenure lab run nerio-drift --faults crash,partition --set lease=200ms
   tenure lab run nerio-drift --world calm --svg run.svg
   tenure lab run nerio-drift --seed 3 --trace run.trace && tenure lab replay run.trace
-  tenure lab run nerio-drift --scenario mutants/swap-rho
+  tenure lab run nerio-drift --scenario mutants/nerio-drift/swap-rho
 
 Faults, if none are named: each kind of `all` is in with one chance in two, drawn from the seed.
 Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
