@@ -90,7 +90,7 @@ pub(super) struct Candidate {
     pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
-    /// How often others were in the way since anybody was elected: the window doubles after three times.
+    /// How often others were in the way since this process last led: the window doubles after three times.
     collisions: u32,
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
@@ -224,8 +224,8 @@ impl Candidate {
         self.begin(Kind::Acquire, around.process.config.settings().lease, around);
     }
 
-    /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads out: after `earliest`, and after this
-    /// node's own grant to somebody else has run out.
+    /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads out: after
+    /// `earliest`, and after this node's own grant to somebody else has run out.
     fn draw_start<R: Rules>(&mut self, earliest: LocalTime, around: &mut Around<'_, '_, R>) {
         let own = around.own.bound_to_another(around.process.holder, around.cx.now());
         let free = own.map_or(earliest, |grant| grant.until.max(earliest));
