@@ -108,8 +108,7 @@ fn parts(text: &str, nodes: usize, wanted: Option<usize>) -> Result<Vec<usize>, 
     all.collect()
 }
 
-/// `n0 -> n1 next release until 900ms`, as far as it does not depend on the protocol: senders, receivers, `next release`
-/// and `until 900ms`.
+/// `n0 -> n1 next release until 900ms`: senders, receivers, and what follows them.
 pub(super) fn messages(text: &str, nodes: usize) -> Result<(Vec<NodeId>, Vec<NodeId>, String), String> {
     let (from, rest) =
         text.split_once(" -> ").ok_or_else(|| format!("write 'n0 -> n1 KIND', not '{text}'"))?;
@@ -119,7 +118,7 @@ pub(super) fn messages(text: &str, nodes: usize) -> Result<(Vec<NodeId>, Vec<Nod
     Ok((self::nodes(from, nodes)?, self::nodes(&names.join(" "), nodes)?, kind.join(" ")))
 }
 
-/// Whether a word looks like the name of a node. A word of another language that begins with n does not.
+/// Whether a word looks like the name of a node.
 pub(super) fn is_node(word: &str) -> bool {
     word.strip_prefix('n').is_some_and(|digits| digits.starts_with(|c: char| c.is_ascii_digit()))
 }

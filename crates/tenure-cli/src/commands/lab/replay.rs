@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::{Answer, Format, many, quoted};
 
-/// Repeat a trace or a scenario, and judge it again.
+/// Repeat a trace or a scenario, or perform a play, and judge it again.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure lab replay run.trace
@@ -25,7 +25,7 @@ A file is a list of all that happened (`tenure scenario 1`), or a play written b
 carried out then, such as the delivery of a message that was never sent, are left out and counted.
 Exit codes: 0 every property holds, 1 one is broken, 2 it cannot be read, does not fit, or comes out differently.")]
 pub(super) struct Replay {
-    /// The trace or scenario
+    /// The trace, scenario or play
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Break this rule instead of the one that the file names
