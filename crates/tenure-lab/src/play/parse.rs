@@ -97,6 +97,7 @@ impl<S: Subject> Reader<S> {
             "expect" if rest == "holds" => play.expect = Expect::Holds,
             "expect" => match rest.strip_prefix("broken ") {
                 Some(property) => play.expect = Expect::Broken(property.to_owned()),
+                None if self.nodes == 0 => return Err("say 'nodes N' before what you expect".to_owned()),
                 None => play.checks.push(Check::parse(rest, number, self.nodes)?),
             },
             "heals" => play.heals = Some(words::time(rest.strip_prefix("at ").unwrap_or(rest))?),
