@@ -1,8 +1,8 @@
 //! The laboratory: every protocol under every fault, judged, replayed, shrunk and drawn.
 //!
 //! A run is a list of actions in a [`world`] of drifting clocks, lossy links, slow disks and dying processes. A
-//! [`simulate`] seed invents the actions, a [`script`] repeats them, a [`shrink`] leaves some out; all go over the same
-//! [`stage`], where they are judged by the [`property`] list, counted and, if wanted, [`record`]ed and [`draw`]n. Real
+//! [`simulate`] seed invents the actions, a [`play`] tells the few that matter, a [`script`] repeats them all, a
+//! [`shrink`] leaves some out; all go over the same [`stage`], where they are judged by the [`property`] list, counted and, if wanted, [`record`]ed and [`draw`]n. Real
 //! time is known here alone, and no protocol ever sees it.
 //!
 //! | module | holds |
@@ -13,6 +13,7 @@
 //! | [`mutant`] | known-wrong variants that the properties must notice |
 //! | [`world`] | clocks, machines, disks, messages in flight; decides nothing |
 //! | [`simulate`] | what goes wrong, drawn from a seed: first it breaks, then it heals |
+//! | [`play`] | what goes wrong, told by a person; all else happens by itself |
 //! | [`sweep`] | many seeds on all cores |
 //! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
 //! | [`draw`] | space-time diagrams as SVG and as a page |
@@ -34,6 +35,7 @@ pub mod catalogue;
 pub mod count;
 pub mod draw;
 pub mod mutant;
+pub mod play;
 pub mod property;
 pub mod random;
 pub mod record;

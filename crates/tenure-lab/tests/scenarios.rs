@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use tenure_lab::catalogue::{all, find};
+use tenure_lab::play::is_play;
+use tenure_lab::property::Violation;
 use tenure_lab::script::subject_of;
 
 /// Every saved scenario, with its name.
@@ -32,8 +34,53 @@ fn every_saved_scenario_comes_out_as_it_says() {
         let (protocol, _) = subject_of(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         let experiment = find(&protocol).unwrap_or_else(|error| panic!("{name}: {error}"));
         let replay = experiment.replay(&text, None).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let came = replay.report.violation;
-        assert!(replay.as_expected, "{name}: expected {:?}, came {came:?}", replay.expected);
+        let came = replay.came;
+        assert!(replay.as_expected, "{name}: expected {:?}, but {came}", replay.expected);
+    }
+}
+
+/// A play, performed with a rule broken on purpose.
+fn perform_broken(name: &str, mutant: &str) -> Option<Violation> {
+    let (_, text) = saved().into_iter().find(|(known, _)| known == name).expect("the play is there");
+    let experiment = find("nerio-drift").expect("it is in the catalogue");
+    experiment.replay(&text, Some(Some(mutant))).expect("it can be performed").report.violation
+}
+
+#[test]
+fn plays_need_the_rules_that_they_are_about() {
+    for (name, mutant) in [
+        ("delayed-release", "release-no-id"),
+        ("late-duplicate", "g-not-max"),
+        ("reboot-inside-lease", "no-silence"),
+        ("total-restart", "no-silence"),
+        ("total-restart", "ceiling-forgotten"),
+    ] {
+        assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
+    }
+}
+
+#[test]
+fn after_a_total_restart_the_term_is_larger() {
+    let (_, text) = saved().into_iter().find(|(name, _)| name == "total-restart").expect("it is there");
+    let trace = find("nerio-drift").unwrap().replay(&text, None).unwrap().report.trace;
+    let (before, after) = trace.split_once("reboots").expect("all reboot");
+    let terms = |trace: &str| -> Vec<u64> {
+        let parts = trace.split("leads g0 in term ").skip(1);
+        parts.filter_map(|part| part.split(' ').next()?.parse().ok()).collect()
+    };
+    let (before, after) = (terms(before), terms(after));
+    assert!(!before.is_empty() && !after.is_empty(), "somebody leads before and after");
+    assert!(after.iter().min() > before.iter().max(), "{before:?}, then {after:?}");
+}
+
+#[test]
+fn every_play_says_what_is_seen_and_leaves_a_trace_that_comes_out_the_same() {
+    for (name, text) in saved().into_iter().filter(|(_, text)| is_play(text)) {
+        assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("# ")), "{name} says nothing");
+        let experiment = find("nerio-drift").unwrap();
+        let performed = experiment.replay(&text, None).unwrap().report.trace;
+        let again = experiment.replay(&performed, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(again.report.trace, performed, "{name}");
     }
 }
 

@@ -1,10 +1,12 @@
 //! What every protocol's face has in common: run, sweep, shrink, replay, report.
 
 use super::{About, Error, Replay, Report, Seeds, Small, Trial};
+use crate::play;
+use crate::property::Violation;
 use crate::record::Record;
 use crate::script::{self, Expect, Script};
 use crate::shrink::shrink;
-use crate::simulate::{Fault, simulate};
+use crate::simulate::{Fault, Performed, perform, simulate};
 use crate::stage::{Command, Outcome, Watch};
 use crate::subject::Subject;
 use crate::sweep::{Range, Swept, sweep};
@@ -96,8 +98,16 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     pub(super) fn replay(&self, text: &str, mutant: Option<&str>, instead: bool) -> Result<Replay, Error> {
+        if play::is_play(text) {
+            return self.play(text, mutant, instead);
+        }
         let mut script = script::parse::<S>(text).map_err(|error| Error::new(error.to_string()))?;
-        let watch = Watch { properties: true, record: true, only: expected(&script, instead), go_on: false };
+        let watch = Watch {
+            properties: true,
+            record: true,
+            only: only(&script.expect, script.only.as_deref(), instead),
+            go_on: false,
+        };
         let replayed = script::replay(self.subject, &script, watch)?;
         let skipped = replayed.skipped.iter().filter(|line| **line < replayed.used).count();
         if let (Some(line), false) = (replayed.skipped.first().map(|i| &script.lines[*i]), instead) {
@@ -107,20 +117,32 @@ impl<S: Subject> Bench<'_, S> {
                 "the trace does not fit: at {at} '{words}' could not be carried out"
             )));
         }
-        let violation = replayed.outcome.violation.clone();
-        let (expected, as_expected) = match &script.expect {
-            _ if instead => (None, true),
-            Expect::Holds => ("holds".to_owned().into(), violation.is_none()),
-            Expect::Broken(property) => {
-                let same = violation.as_ref().is_some_and(|violation| violation.property == property);
-                (Some(format!("broken {property}")), same)
-            }
-        };
+        let violation = replayed.outcome.violation.as_ref();
+        let (expected, as_expected) = verdict(&script.expect, violation, instead);
+        let came = came(violation);
         script.mutant = mutant.map(str::to_owned);
         let mut outcome = replayed.outcome;
         script.lines =
             outcome.record.as_mut().map(|record| std::mem::take(&mut record.lines)).unwrap_or_default();
-        Ok(Replay { report: self.report(outcome, &script), expected, as_expected, skipped })
+        Ok(Replay { report: self.report(outcome, &script), expected, as_expected, came, skipped })
+    }
+
+    fn play(&self, text: &str, mutant: Option<&str>, instead: bool) -> Result<Replay, Error> {
+        let play = play::parse(self.subject, text).map_err(|error| Error::new(error.to_string()))?;
+        let only = only(&play.expect, None, instead);
+        let watch = Watch { properties: true, record: true, only, go_on: false };
+        let Performed { outcome, script, beliefs } = perform(self.subject, &play, watch)?;
+        let (mut expected, mut as_expected) = verdict(&play.expect, outcome.violation.as_ref(), instead);
+        let mut came = came(outcome.violation.as_ref());
+        let unseen = play.checks.iter().find_map(|check| {
+            let failure = check.failure(&beliefs, &outcome.counts)?;
+            Some((check.words.clone(), failure))
+        });
+        if let (Some((words, failure)), true, false) = (unseen, as_expected, instead) {
+            (expected, as_expected, came) = (Some(words), false, failure);
+        }
+        let script = Script { mutant: mutant.map(str::to_owned), ..script };
+        Ok(Replay { report: self.report(outcome, &script), expected, as_expected, came, skipped: 0 })
     }
 
     fn named<C>(&self, script: Script<C>, mutant: Option<String>) -> Script<C> {
@@ -173,10 +195,29 @@ impl<S: Subject> Bench<'_, S> {
     }
 }
 
-/// The property that a script is about: others may break on the way.
-fn expected<C>(script: &Script<C>, instead: bool) -> Option<&str> {
-    match &script.expect {
+/// The property that a file is about: others may break on the way.
+fn only<'a>(expect: &'a Expect, only: Option<&'a str>, instead: bool) -> Option<&'a str> {
+    match expect {
         Expect::Broken(property) if !instead => Some(property),
-        _ => script.only.as_deref(),
+        _ => only,
+    }
+}
+
+/// What a file expects, if it is repeated as it stands, and whether that came.
+fn verdict(expect: &Expect, violation: Option<&Violation>, instead: bool) -> (Option<String>, bool) {
+    match expect {
+        _ if instead => (None, true),
+        Expect::Holds => (Some("holds".to_owned()), violation.is_none()),
+        Expect::Broken(property) => {
+            let same = violation.is_some_and(|violation| violation.property == property);
+            (Some(format!("broken {property}")), same)
+        }
+    }
+}
+
+fn came(violation: Option<&Violation>) -> String {
+    match violation {
+        None => "every property holds".to_owned(),
+        Some(violation) => format!("{} is broken at {}", violation.property, violation.at),
     }
 }

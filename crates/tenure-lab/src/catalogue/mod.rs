@@ -97,7 +97,7 @@ pub trait Experiment: Sync {
     fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error>;
     /// Runs one seed that breaks `property`, and makes the script small.
     fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error>;
-    /// Repeats a script, as it stands or with another mutant (`Some(None)`: the sound protocol).
+    /// Repeats a script or performs a [play](crate::play), as it stands or with another mutant (`Some(None)`: the sound protocol).
     fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error>;
     /// Runs seeds one after the other without recording; returns how many events there were. For benchmarks.
     fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error>;
@@ -166,6 +166,8 @@ pub struct Replay {
     pub expected: Option<String>,
     /// Whether that came.
     pub as_expected: bool,
+    /// What came, in words.
+    pub came: String,
     /// How many lines could not be carried out (only where another mutant was chosen).
     pub skipped: usize,
 }

@@ -9,6 +9,7 @@ mod replay;
 mod write;
 
 pub use parse::{ScriptError, parse, subject_of};
+pub(crate) use parse::{node, rates, set, simple_action, time};
 pub use replay::{Replayed, replay};
 pub use write::how_text;
 

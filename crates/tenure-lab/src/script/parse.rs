@@ -5,6 +5,7 @@ use std::fmt;
 use tenure_proto::NodeId;
 
 use super::{Expect, Line, Script};
+use crate::play;
 use crate::stage::Command;
 use crate::subject::constants::parse_time;
 use crate::subject::office::THREADS;
@@ -28,9 +29,11 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// The protocol and the mutant that a script names, without reading the rest.
+/// The protocol and the mutant that a script or a [play](crate::play) names, without reading the rest.
 pub fn subject_of(text: &str) -> Result<(String, Option<String>), ScriptError> {
-    check_magic(text)?;
+    if !play::is_play(text) {
+        check_magic(text)?;
+    }
     let find = |word: &str| {
         let mut lines = text.lines().enumerate();
         lines.find_map(|(i, line)| Some((i + 1, line.strip_prefix(word)?.trim().to_owned())))
@@ -46,7 +49,10 @@ fn check_magic(text: &str) -> Result<(), ScriptError> {
         Some("tenure scenario 1") => Ok(()),
         _ => Err(ScriptError {
             line: 1,
-            what: "this is no scenario or trace: the first line must be 'tenure scenario 1'".to_owned(),
+            what: format!(
+                "this is no scenario or trace: the first line must be 'tenure scenario 1' or '{}'",
+                play::MAGIC
+            ),
         }),
     }
 }
@@ -132,13 +138,7 @@ fn head<C>(line: &str, sizes: &mut Sizes, script: &mut Script<C>) -> Result<(), 
         "lines" => sizes.lines = Some(rest.parse().map_err(|_| format!("'{rest}' is no number of lines"))?),
         "judge" => script.only = Some(rest.to_owned()),
         "quorums" => script.quorums = rest.to_owned(),
-        "set" => {
-            for pair in rest.split_whitespace() {
-                let (name, value) =
-                    pair.split_once('=').ok_or_else(|| format!("'{pair}' is not KEY=VALUE"))?;
-                script.constants.set(name, value)?;
-            }
-        }
+        "set" => _ = set(rest, &mut script.constants)?,
         "clock" => script.clocks.push(clock(rest, script.clocks.len())?),
         "expect" if rest == "holds" => script.expect = Expect::Holds,
         "expect" => {
@@ -153,7 +153,18 @@ fn head<C>(line: &str, sizes: &mut Sizes, script: &mut Script<C>) -> Result<(), 
     Ok(())
 }
 
-fn time(text: &str) -> Result<RealTime, String> {
+/// `lease=200ms tick=1ms`: sets constants, and names them.
+pub(crate) fn set(text: &str, constants: &mut Constants) -> Result<Vec<String>, String> {
+    let set = text.split_whitespace().map(|pair| {
+        let (name, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is not KEY=VALUE"))?;
+        constants.set(name, value)?;
+        Ok(name.to_owned())
+    });
+    set.collect()
+}
+
+/// `12.5ms`
+pub(crate) fn time(text: &str) -> Result<RealTime, String> {
     parse_time(text).ok_or_else(|| format!("'{text}' is no time: write for example 12.5ms"))
 }
 
@@ -165,6 +176,11 @@ fn clock(text: &str, expected: usize) -> Result<Clock, String> {
     if name != format!("n{expected}") {
         return Err(format!("clocks come in order: expected n{expected}, found {name}"));
     }
+    Ok(Clock::new(time(start)?.0, &rates(parts)?))
+}
+
+/// `+0ppm, from 200ms -1000ppm`
+pub(crate) fn rates<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Vec<Stretch>, String> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for part in parts {
         let (from, ppm) = match part.strip_prefix("from ") {
@@ -186,7 +202,7 @@ fn clock(text: &str, expected: usize) -> Result<Clock, String> {
     if stretches.is_empty() {
         return Err("a clock needs a rate, such as '+0ppm'".to_owned());
     }
-    Ok(Clock::new(time(start)?.0, &stretches))
+    Ok(stretches)
 }
 
 /// `12.5ms  n0 wakes [17 3]`
@@ -221,7 +237,15 @@ fn action<S: Subject>(
     }
     let (name, rest) = words.split_once(' ').ok_or_else(|| format!("cannot read '{words}'"))?;
     let node = node(name, nodes)?;
-    Ok(match rest {
+    match simple_action(node, rest) {
+        Some(action) => Ok(action),
+        None => longer_action::<S>(node, rest, at, nodes),
+    }
+}
+
+/// What happens to a process, where a few words say it.
+pub(crate) fn simple_action<C>(node: NodeId, words: &str) -> Option<Action<C, FlightRef>> {
+    Some(match words {
         "wakes" => Action::Wake(node),
         "crashes" => Action::Crash(node),
         "restarts" => Action::Start(node, How::Restart),
@@ -231,7 +255,7 @@ fn action<S: Subject>(
         "pauses" => Action::Freeze(node, Freeze::Pause),
         "is suspended" => Action::Freeze(node, Freeze::Suspend),
         "goes on" => Action::Thaw(node),
-        _ => return longer_action::<S>(node, rest, at, nodes),
+        _ => return None,
     })
 }
 
@@ -284,7 +308,8 @@ fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Act
     Ok(Action::Deliver { flight, arrived })
 }
 
-fn node(name: &str, nodes: usize) -> Result<NodeId, String> {
+/// `n0`
+pub(crate) fn node(name: &str, nodes: usize) -> Result<NodeId, String> {
     let number: Option<u32> = name.strip_prefix('n').and_then(|digits| digits.parse().ok());
     let number = number.ok_or_else(|| format!("'{name}' is no node: nodes are written n0, n1, ..."))?;
     if number as usize >= nodes {

@@ -5,7 +5,12 @@
 
 mod faults;
 mod network;
+mod pace;
+mod perform;
 mod plan;
+
+pub(crate) use network::Shape;
+pub(crate) use perform::{Performed, perform};
 
 pub use faults::{FAULTS, Fault, Faults};
 pub use plan::Setup;
@@ -21,7 +26,8 @@ use crate::stage::{Command, Outcome, Stage, Watch};
 use crate::subject::office::THREADS;
 use crate::subject::{Assumption, Subject};
 use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
-use network::Shape;
+use pace::Pace;
+use perform::Performance;
 use plan::{Disaster, Plan};
 
 /// What is going to happen.
@@ -37,6 +43,8 @@ enum Pending {
     Opening(NodeId),
     Thaw(NodeId),
     Disaster(usize),
+    /// A line of a play.
+    Cue(usize),
     Heal,
     /// The last message of the storm has arrived: from here on liveness is owed.
     Owe,
@@ -93,8 +101,10 @@ struct Simulation<'s, S: Subject> {
     healed: bool,
     choices: Random,
     links: Random,
-    timing: Random,
+    pace: Pace,
     whims: Random,
+    /// The play that tells what happens, if no seed does.
+    performance: Option<Performance<'s, Command<S>>>,
 }
 
 /// What came of a seed.
@@ -114,7 +124,11 @@ pub fn simulate<S: Subject>(
 ) -> Result<Simulated<Command<S>>, String> {
     let plan = Plan::draw(subject, setup, seed)?;
     let (cast, owes, ends) = (plan.cast.clone(), plan.owes, plan.ends);
-    let mut outcome = Simulation::new(subject, plan, seed, watch)?.run();
+    let pace = Pace::Drawn(Random::stream(seed, "timing"));
+    let mut simulation = Simulation::new(subject, plan, (seed, pace), watch)?;
+    simulation.open();
+    simulation.run();
+    let mut outcome = simulation.end();
     let lines = outcome.record.as_mut().map(|record| std::mem::take(&mut record.lines));
     let script = lines.map(|lines| Script {
         remarks: Vec::new(),
@@ -134,11 +148,11 @@ pub fn simulate<S: Subject>(
 }
 
 impl<'s, S: Subject> Simulation<'s, S> {
-    fn new(subject: &'s S, plan: Plan, seed: u64, watch: Watch<'s>) -> Result<Self, String> {
+    fn new(subject: &'s S, plan: Plan, (seed, pace): (u64, Pace), watch: Watch<'s>) -> Result<Self, String> {
         let mut choices = Random::stream(seed, "choices");
         let stage = Stage::new(subject, &plan.cast, watch, false, &mut choices)?;
         let nodes = stage.world.hosts.len();
-        let mut simulation = Self {
+        Ok(Self {
             stage,
             plan,
             queue: BinaryHeap::new(),
@@ -150,14 +164,13 @@ impl<'s, S: Subject> Simulation<'s, S> {
             healed: false,
             choices,
             links: Random::stream(seed, "links"),
-            timing: Random::stream(seed, "timing"),
+            pace,
             whims: Random::stream(seed, "whims"),
-        };
-        simulation.open();
-        Ok(simulation)
+            performance: None,
+        })
     }
 
-    fn open(&mut self) {
+    fn expect_counts(&mut self) {
         self.stage.counts.expect(&[
             "crashes",
             "restarts",
@@ -184,12 +197,16 @@ impl<'s, S: Subject> Simulation<'s, S> {
             "clock-rate-changes",
             "commands",
         ]);
+    }
+
+    fn open(&mut self) {
+        self.expect_counts();
         if self.plan.heals.0 > 0 {
             self.stage.counts.add(self.plan.links.manner());
         }
         self.count_clocks();
         for node in 0..self.desks.len() {
-            let soon = RealTime(self.timing.below(MILLI));
+            let soon = RealTime(self.pace.until_opening());
             self.enter(soon, Pending::Opening(node_id(node)));
             self.attend(node_id(node));
         }
@@ -222,16 +239,20 @@ impl<'s, S: Subject> Simulation<'s, S> {
         self.queue.push(Entry { at, number: self.entered, pending });
     }
 
-    fn run(mut self) -> Outcome<Command<S>> {
+    fn run(&mut self) {
         while let Some(entry) = self.queue.pop() {
             if entry.at > self.plan.ends {
                 break;
             }
             self.happen(entry);
+            self.look();
             if self.stage.is_over() {
                 break;
             }
         }
+    }
+
+    fn end(self) -> Outcome<Command<S>> {
         let ends = if self.stage.is_over() { self.stage.world.now } else { self.plan.ends };
         self.stage.end(ends)
     }
@@ -245,9 +266,10 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Pending::Work(node, thread) => self.work(at, node, thread),
             Pending::Written(node, given) => self.written(at, node, given),
             Pending::Start(node, how) => self.start(at, node, how),
-            Pending::Opening(node) => self.opening(at, node),
-            Pending::Thaw(node) => self.thaw(at, node),
+            Pending::Opening(node) => _ = self.opening(at, node),
+            Pending::Thaw(node) => _ = self.thaw(at, node),
             Pending::Disaster(i) => self.strike(at, i),
+            Pending::Cue(i) => self.cue(at, i),
             Pending::Heal => self.heal(at),
             Pending::Owe => self.stage.healed(),
         }
@@ -270,7 +292,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             let Some(flight) = self.stage.world.flight(id) else { continue };
             let (from, to) = (flight.name.from, flight.name.to);
             let fate = if from == to {
-                [Some(self.links.between(1_000, 50_000)), None]
+                [Some(self.pace.to_oneself(&mut self.links)), None]
             } else if self.healed {
                 self.plan.links.calm(&mut self.links)
             } else if !self.shape.lets_through(from, to, now) {
@@ -278,6 +300,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 [None, None]
             } else {
                 let fate = self.plan.links.stormy(now, &mut self.links);
+                let fate = self.meddle(now, id, fate);
                 self.stage.counts.add_many("messages-lost", u64::from(fate == [None, None]));
                 fate
             };
@@ -346,8 +369,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         let lease = self.plan.cast.constants.get("lease");
         for thread in 0..THREADS {
             if !std::mem::replace(&mut self.desk(node).working[usize::from(thread)], true) {
-                let longest = if self.timing.percent(20) { lease * 2 } else { lease / 2 };
-                let at = self.stage.world.now.after(self.timing.below(longest) + 1);
+                let at = self.stage.world.now.after(self.pace.next_step(lease, thread));
                 self.enter(at, Pending::Work(node, thread));
             }
         }
@@ -388,7 +410,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         if unwritten.is_some() && !self.desk(node).writing {
             self.desk(node).writing = true;
             let slowest = if self.healed { MILLI } else { self.plan.slowest_write };
-            let takes = self.timing.below(slowest) + MILLI / 20;
+            let takes = self.pace.write(slowest);
             self.stage.counts.add_many("writes-slow", u64::from(takes > 10 * MILLI));
             self.enter(now.after(takes), Pending::Written(node, now));
         }
@@ -396,12 +418,10 @@ impl<'s, S: Subject> Simulation<'s, S> {
 
     /// How much later than wanted a process is woken.
     fn lateness(&mut self) -> u64 {
-        let usual = self.timing.below(MILLI / 20);
-        if self.healed || self.plan.latest_wake == 0 || self.timing.percent(70) {
-            return usual;
-        }
-        self.stage.counts.add("wakes-late");
-        self.timing.below(self.plan.latest_wake)
+        let latest = if self.healed { 0 } else { self.plan.latest_wake };
+        let (late, unusual) = self.pace.lateness(latest);
+        self.stage.counts.add_many("wakes-late", u64::from(unusual));
+        late
     }
 
     fn strike(&mut self, at: RealTime, i: usize) {
@@ -431,37 +451,45 @@ impl<'s, S: Subject> Simulation<'s, S> {
     }
 
     fn crash(&mut self, at: RealTime, node: NodeId, how: How, down: u64) {
+        if self.fall(at, node) {
+            self.enter(at.after(down), Pending::Start(node, how));
+        }
+    }
+
+    /// A process ends, and with it what it had not handled.
+    fn fall(&mut self, at: RealTime, node: NodeId) -> bool {
         if !self.act(at, &Action::Crash(node), node) {
-            return;
+            return false;
         }
         let backlog = std::mem::take(&mut self.desk(node).backlog);
         self.stage.counts.add_many("messages-lost", backlog.len() as u64);
         self.desk(node).armed = None;
-        self.enter(at.after(down), Pending::Start(node, how));
+        true
     }
 
     fn start(&mut self, at: RealTime, node: NodeId, how: How) {
         if self.act(at, &Action::Start(node, how), node) {
-            let soon = at.after(self.timing.below(MILLI));
+            let soon = at.after(self.pace.until_opening());
             self.enter(soon, Pending::Opening(node));
         }
     }
 
-    fn opening(&mut self, at: RealTime, node: NodeId) {
-        for command in self.stage.subject.opening(&self.plan.cast.constants) {
-            self.act(at, &Action::Tell(node, command), node);
-        }
+    fn opening(&mut self, at: RealTime, node: NodeId) -> bool {
+        let commands = self.stage.subject.opening(&self.plan.cast.constants);
+        let told = commands.into_iter().map(|command| self.act(at, &Action::Tell(node, command), node));
+        told.fold(true, |all, done| all & done)
     }
 
     /// A process goes on: what piled up is handled now, one after the other.
-    fn thaw(&mut self, at: RealTime, node: NodeId) {
+    fn thaw(&mut self, at: RealTime, node: NodeId) -> bool {
         if !self.act(at, &Action::Thaw(node), node) {
-            return;
+            return false;
         }
         let backlog = std::mem::take(&mut self.desk(node).backlog);
         for (i, (flight, arrived)) in backlog.into_iter().enumerate() {
             self.enter(at.after(1_000 * (i as u64 + 1)), Pending::Late(flight, arrived));
         }
+        true
     }
 
     /// The faults are over: everybody runs, the network is whole and quick.

@@ -38,6 +38,11 @@ pub(super) struct Links {
 pub(super) type Fate = [Option<u64>; 2];
 
 impl Links {
+    /// Links on which every message takes the same time.
+    pub(super) fn steady(delay: u64) -> Self {
+        Self { unit: delay, delay: Delay::Constant, loss_percent: 0, dup_percent: 0, reorder_percent: 0 }
+    }
+
     pub(super) fn draw(setup: &Setup, retry: u64, random: &mut Random) -> Self {
         let faults = setup.faults;
         let chance = |random: &mut Random, fault, most: u64| {
@@ -110,11 +115,11 @@ impl Links {
 
 /// How the network falls apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// The kind, for the counts.
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
     /// In words.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// For each sender the receivers it does not reach, as bits.
     cut: Vec<u64>,
     /// At any time each process exchanges messages in time with only some others, not always the same ones.
@@ -123,7 +128,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// A network in one piece.
-    pub(super) fn whole(nodes: usize) -> Self {
+    pub(crate) fn whole(nodes: usize) -> Self {
         Self { kind: "whole", text: "whole".to_owned(), cut: vec![0; nodes], moving: false }
     }
 
@@ -169,6 +174,16 @@ impl Shape {
         }
     }
 
+    /// A network in which some do not reach some others.
+    pub(crate) fn of(
+        nodes: usize,
+        kind: &'static str,
+        text: String,
+        blocked: impl Fn(usize, usize) -> bool,
+    ) -> Self {
+        Self::whole(nodes).named(kind, text).without(blocked)
+    }
+
     fn named(self, kind: &'static str, text: String) -> Self {
         Self { kind, text, ..self }
     }
@@ -185,7 +200,7 @@ impl Shape {
     }
 
     /// Whether a message sent now gets through.
-    pub(super) fn lets_through(&self, from: NodeId, to: NodeId, now: RealTime) -> bool {
+    pub(crate) fn lets_through(&self, from: NodeId, to: NodeId, now: RealTime) -> bool {
         let (from, to) = (from.0 as usize, to.0 as usize);
         if self.moving {
             return self.timely(from, to, now) || self.timely(to, from, now);

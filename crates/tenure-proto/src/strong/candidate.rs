@@ -90,7 +90,8 @@ pub(super) struct Candidate {
     pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
-    /// How often others were in the way since this process last led: the window doubles after three times.
+    /// How often others were in the way, or too few within reach, since this process last led: the window doubles
+    /// after three times.
     collisions: u32,
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
@@ -122,6 +123,13 @@ impl Candidate {
             (None, None) => self.draw_start(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
             (Some(_), _) => {}
+        }
+    }
+
+    /// This node's own grantor is free before its time: whoever waited for it need not wait any longer.
+    pub(super) fn on_own_grantor_freed<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        if self.campaigns && self.run.is_none() && self.lead.is_none() {
+            self.draw_start(around.cx.now(), around);
         }
     }
 
@@ -367,7 +375,10 @@ impl Candidate {
         self.lead = Some(Lead { term, until });
         self.timers.set(Timer::Expire, until);
         if self.campaigns {
-            self.timers.set(Timer::Renew, now.after(until.remaining(now).fraction(1, 2)));
+            // After half of the lease, counted from its start: a slow renewal must not make the next one late.
+            let half_of_lease = start.after(settings.clocks.usable(lease).fraction(1, 2)).max(now);
+            let half_of_rest = now.after(until.remaining(now).fraction(1, 2));
+            self.timers.set(Timer::Renew, half_of_lease.min(half_of_rest));
         }
         around.cx.publish(Event::Leads { group, id, kind, term, lease, until, quorum, stamps });
     }
@@ -376,7 +387,12 @@ impl Candidate {
     fn fail<R: Rules>(&mut self, failure: Failure, around: &mut Around<'_, '_, R>) {
         let Some(run) = self.run.take() else { return };
         self.end_run();
-        self.collisions += u32::from(failure == Failure::Blocked && !run.all_stale);
+        self.collisions += match (failure, run.request.kind) {
+            (Failure::Blocked, _) if !run.all_stale => 1,
+            // No quorum is within reach: whoever asks on at the same pace binds those that it does reach to a lost cause.
+            (Failure::TimedOut, Kind::Acquire) => PATIENCE + 1,
+            _ => 0,
+        };
         let Around { group, cx, .. } = around;
         cx.publish(Event::Failed { group: *group, id: run.request.id, failure });
         let rules = &around.process.config.settings().rules;

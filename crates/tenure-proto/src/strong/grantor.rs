@@ -118,23 +118,25 @@ impl Grantor {
         cx.send(id.holder.node, Message::Ok { group, id, at }, after);
     }
 
-    /// Section 6: the holder counts on this grant no more.
+    /// Section 6: the holder counts on this grant no more. Says whether that set this grantor free.
     pub(super) fn on_release<R: Rules>(
         &mut self,
         group: GroupId,
         upto: InstanceId,
         process: &Process<R>,
         cx: &mut Context<'_, Nerio<R>>,
-    ) {
+    ) -> bool {
         if process.position.is_none() || process.is_silent(cx.now()) {
-            return; // What may be forgotten cannot be given back.
+            return false; // What may be forgotten cannot be given back.
         }
         self.bury(upto, process, cx.now());
         let settings = process.config.settings();
-        if let Some(grant) = self.grant.take_if(|grant| settings.rules.release_matches(grant, upto)) {
+        let freed = self.grant.take_if(|grant| settings.rules.release_matches(grant, upto));
+        if let Some(grant) = freed {
             cx.remember(Cell::Grant(group, None));
             cx.publish(Event::Freed { group, newest: grant.newest });
         }
+        freed.is_some()
     }
 
     fn bury<R: Rules>(&mut self, upto: InstanceId, process: &Process<R>, now: LocalTime) {

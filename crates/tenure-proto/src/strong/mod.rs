@@ -295,7 +295,9 @@ impl<R: Rules> Nerio<R> {
 
     fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
         let entry = entry(&mut self.groups, &self.process, group);
-        entry.grantor.on_release(group, upto, &self.process, cx);
+        if entry.grantor.on_release(group, upto, &self.process, cx) {
+            self.with_group(group, cx, |candidate, around| candidate.on_own_grantor_freed(around));
+        }
     }
 
     fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {

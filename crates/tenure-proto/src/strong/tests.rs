@@ -534,3 +534,23 @@ fn one_who_does_not_lead_answers_no_question() {
     let talk = Talk::Verify { id: request(2, 1, 1).id, wanted: Span::from_nanos(200) };
     assert_eq!(answers(&bench.hear(2, Message::Talk { group: GROUP, talk })), []);
 }
+
+#[test]
+fn a_candidate_waits_for_its_own_grantor_and_no_longer_once_that_is_freed() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Request(request(1, 1, 1)));
+    bench.handle(Input::Command(Command::Campaign(GROUP)));
+    assert_eq!(bench.node.next_deadline().map(LocalTime::as_nanos), Some(11_101));
+    bench.at(10_300).hear(1, Message::Release { group: GROUP, upto: request(1, 1, 1).id });
+    assert_eq!(bench.node.next_deadline().map(LocalTime::as_nanos), Some(10_300));
+}
+
+#[test]
+fn a_slow_acquisition_does_not_make_the_renewal_late() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.at(10_600).ok(0, asked);
+    bench.ok(1, asked);
+    let next = bench.node.next_deadline().map(LocalTime::as_nanos);
+    assert_eq!(next, Some(10_600), "half of the lease is over already");
+}

@@ -13,18 +13,19 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::{Answer, Format, many, quoted};
 
-/// Repeat a trace or a scenario, and judge it again.
+/// Repeat a trace or a scenario, or perform a play, and judge it again.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure lab replay run.trace
   tenure lab replay nerio-drift-swap-rho-3.scenario --html run.html
   tenure lab replay nerio-drift-swap-rho-3.scenario --sound    the same, with every rule kept
 
-As it stands, a file must come out as it says (`expect ...`). With --mutant or --sound it need not: lines that cannot be
+A file is a list of all that happened (`tenure scenario 1`), or a play written by hand, in which only what matters is said
+(`tenure play 1`). As it stands, it must come out as it says (`expect ...`). With --mutant or --sound it need not: lines that cannot be
 carried out then, such as the delivery of a message that was never sent, are left out and counted.
 Exit codes: 0 every property holds, 1 one is broken, 2 it cannot be read, does not fit, or comes out differently.")]
 pub(super) struct Replay {
-    /// The trace or scenario
+    /// The trace, scenario or play
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Break this rule instead of the one that the file names
@@ -79,7 +80,7 @@ impl Replay {
     }
 }
 
-/// Reads a script and finds the protocol that it names.
+/// Reads a script or a play and finds the protocol that it names.
 pub(super) fn open(path: &Path) -> Result<(&'static dyn Experiment, String), Failure> {
     let text = files::read(path)?;
     let (protocol, _) = script::subject_of(&text).map_err(|error| Failure::file(path, error))?;
@@ -87,7 +88,7 @@ pub(super) fn open(path: &Path) -> Result<(&'static dyn Experiment, String), Fai
     Ok((experiment, text))
 }
 
-/// Repeats a script. It is a failure if it does not come out as it says.
+/// Repeats a script or performs a play. It is a failure if it does not come out as it says.
 pub(super) fn replay(
     experiment: &dyn Experiment,
     path: &Path,
@@ -99,10 +100,7 @@ pub(super) fn replay(
         return Ok(replay);
     }
     let expected = replay.expected.as_deref().unwrap_or("nothing");
-    let came = match &replay.report.violation {
-        None => "every property holds".to_owned(),
-        Some(violation) => format!("{} is broken at {}", violation.property, violation.at),
-    };
+    let came = &replay.came;
     let advice = "correct its line 'expect', or try --mutant or --sound";
     Err(Failure::file(path, format!("expected '{expected}', but {came}; {advice}")))
 }

@@ -24,6 +24,7 @@ const SCENARIOS: &str = "scenarios";
   tenure lab run nerio-drift --faults crash,partition --set lease=200ms
   tenure lab run nerio-drift --world calm --svg run.svg
   tenure lab run nerio-drift --seed 3 --trace run.trace && tenure lab replay run.trace
+  tenure lab run nerio-drift --scenario paused-leader
   tenure lab run nerio-drift --scenario mutants/nerio-drift/swap-rho
 
 Faults, if none are named: each kind of `all` is in with one chance in two, drawn from the seed.
@@ -34,7 +35,7 @@ pub(super) struct Run {
     name: String,
     #[command(flatten)]
     common: Common,
-    /// Repeat scenarios/NAME.scenario instead of running a seed; NAME may have a folder in it
+    /// Repeat or perform scenarios/NAME.scenario instead of running a seed; NAME may have a folder in it
     #[arg(long, value_name = "NAME", conflicts_with_all = [
         "nodes", "seed", "faults", "world", "quorums", "sets", "horizon", "property",
     ])]

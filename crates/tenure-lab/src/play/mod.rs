@@ -1,0 +1,188 @@
+//! Plays: what matters is said, all else happens by itself.
+//!
+//! A [script](crate::script) lists every delivery and every wake-up: right for a counterexample that a machine made
+//! small, tedious to write by hand. A play is written by a person. It says who campaigns, what crashes, how the network
+//! falls apart, which single message is held back; then every other message takes the same time, every process wakes
+//! when it wants to and every disk writes at the same speed. It runs on the same stage as a seed, is judged by the same
+//! properties, and gives the same trace and the same drawing. Nothing is left to chance but what the protocol itself
+//! draws, which comes from the seed in its head.
+//!
+//! ```text
+//! tenure play 1
+//! # What is seen, and why it matters.
+//! protocol nerio-drift
+//! nodes 3
+//! quorums majority
+//! set drift=1000ppm tick=0.000001ms lease=200ms longest-lease=200ms window=60ms retry=20ms block=4 groups=1
+//! delay 5ms
+//! clock n0 +1000ppm
+//! expect holds
+//! expect leader other than n0 at 1500ms
+//! ends at 2s
+//!
+//! 0ms      n0 campaigns
+//! 100ms    everyone campaigns
+//! 500ms    n0 pauses
+//! 1000ms   n0 goes on
+//! ```
+//!
+//! # The head
+//!
+//! | line | says | if it is missing |
+//! |---|---|---|
+//! | `protocol NAME` | who plays | an error |
+//! | `mutant NAME` | which rule is broken on purpose | none is |
+//! | `nodes N` | how many processes; before any line that names one | an error |
+//! | `quorums TEXT` | who grants | `majority` |
+//! | `set KEY=VALUE ...` | the protocol's constants, all of them, on one line or several | an error |
+//! | `seed N` | from where the protocol's own draws come | 1 |
+//! | `delay T` | how long every message takes | 5ms |
+//! | `disk T` | how long every write takes | 0.1ms |
+//! | `clock n0 [shows T,] +0ppm[, from T -5ppm ...]` | how a clock runs | right, each from another start |
+//! | `heals at T` | from when on a leader is owed (`eventually` properties) | none is ever owed |
+//! | `ends at T` | when it is over | an error |
+//! | `expect holds`, `expect broken PROPERTY` | the verdict | `holds` |
+//! | `expect WHO at T`, `expect WHO from T to T` | who believes to lead the first group, then or all the time | |
+//! | `expect [at least, at most] N COUNT` | what the run counted, such as `0 silences` | |
+//!
+//! WHO is `leader n1`, `leader among n1 n2`, `leader other than n0`, `a leader`, `same leader` (only with `from`), or
+//! `nobody`.
+//!
+//! # The lines
+//!
+//! Each begins with a time, not before the line above. Of what falls on the same instant, the lines come first, in order.
+//!
+//! | line | does |
+//! |---|---|
+//! | `n0 campaigns` | says what the protocol's users say after a start; after a restart it must be said again |
+//! | `n0 is told: COMMAND` | says anything else, in the protocol's own words |
+//! | `n0 crashes`, `restarts`, `restarts elsewhere`, `reboots`, `starts without its disk` | ends and starts a process |
+//! | `n0 pauses`, `is suspended`, `goes on` | stops a process, or a machine, for a while |
+//! | `network: split n0 n1 \| n2` | cuts all links between the parts |
+//! | `network: bridge n0 n1 \| n2 \| n3 n4` | cuts all links between the outer parts |
+//! | `network: chain n0 n1 n2` | leaves only links between neighbours |
+//! | `network: isolated n3` | cuts a process from all others |
+//! | `network: cut n0 -> n1 n2, n3 - n4` | cuts links, one way or both |
+//! | `network: whole` | heals the network; each `network:` line replaces the one before |
+//! | `hold n0 -> n1 release until 900ms` | such messages, sent from here on, arrive at that time |
+//! | `lose n0 -> n1 release until 900ms` | such messages, sent from here to there, are lost |
+//! | `repeat n0 -> n1 release at 900ms` | such messages, sent from here to there, come once more at that time |
+//!
+//! Several processes may do the same (`n0 n2 crash`, `everyone campaigns`), and one may do several things (`n2 restarts
+//! and campaigns`). A kind of message may be `message`, which is any, and `next release` means one alone. A message is
+//! cut when it is sent: what is on its way arrives. A line that cannot be carried out, such as a crash of a process that
+//! is down, is an error.
+
+mod check;
+mod parse;
+mod words;
+
+pub(crate) use check::Beliefs;
+pub use check::Check;
+pub use parse::parse;
+
+use tenure_proto::NodeId;
+
+use crate::script::Expect;
+use crate::simulate::Shape;
+use crate::subject::Constants;
+use crate::world::{Clock, Freeze, How, RealTime};
+
+/// The first line of a play.
+pub const MAGIC: &str = "tenure play 1";
+
+/// Whether a text is a play, not a script.
+pub fn is_play(text: &str) -> bool {
+    text.lines().next() == Some(MAGIC)
+}
+
+/// A play, as it was written.
+#[derive(Clone, Debug)]
+pub struct Play<C> {
+    /// What the reader should know, a line each.
+    pub remarks: Vec<String>,
+    /// The protocol's name.
+    pub protocol: String,
+    /// The rule that is broken on purpose.
+    pub mutant: Option<String>,
+    /// From where the protocol's draws come.
+    pub seed: Option<u64>,
+    /// The quorum system as text.
+    pub quorums: String,
+    /// The protocol's constants.
+    pub constants: Constants,
+    /// One clock a node.
+    pub clocks: Vec<Clock>,
+    /// How long a message takes, in nanoseconds.
+    pub delay: u64,
+    /// How long a write takes, in nanoseconds.
+    pub disk: u64,
+    /// The verdict that must come of it.
+    pub expect: Expect,
+    /// What else must be seen.
+    pub checks: Vec<Check>,
+    /// From when on a leader is owed.
+    pub heals: Option<RealTime>,
+    /// When it ends.
+    pub ends: RealTime,
+    /// What happens.
+    pub(crate) cues: Vec<Cue<C>>,
+}
+
+/// One line of a play.
+#[derive(Clone, Debug)]
+pub(crate) struct Cue<C> {
+    pub(crate) at: RealTime,
+    /// Its line in the file, from one.
+    pub(crate) line: usize,
+    /// As it was written.
+    pub(crate) words: String,
+    pub(crate) deeds: Vec<Deed<C>>,
+}
+
+/// What a line does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Deed<C> {
+    Campaign(NodeId),
+    Tell(NodeId, C),
+    Crash(NodeId),
+    Start(NodeId, How),
+    Freeze(NodeId, Freeze),
+    Thaw(NodeId),
+    Network(Shape),
+    Meddle(Meddling),
+}
+
+/// What is done to some messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Meddling {
+    pub(crate) what: What,
+    /// The senders.
+    pub(crate) from: Vec<NodeId>,
+    /// The receivers.
+    pub(crate) to: Vec<NodeId>,
+    /// The kind, if not all.
+    pub(crate) kind: Option<&'static str>,
+    /// Only the next one.
+    pub(crate) once: bool,
+    /// Concerns what is sent before then; and then it arrives.
+    pub(crate) until: RealTime,
+}
+
+impl Meddling {
+    /// Whether it is about a message.
+    pub(crate) fn concerns(&self, from: NodeId, to: NodeId, kind: &str) -> bool {
+        self.from.contains(&from) && self.to.contains(&to) && self.kind.is_none_or(|wanted| wanted == kind)
+    }
+}
+
+/// What is done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// It comes later.
+    Hold,
+    /// It does not come.
+    Lose,
+    /// It comes twice.
+    Repeat,
+}

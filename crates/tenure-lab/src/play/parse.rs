@@ -1,0 +1,269 @@
+//! Plays from text: every mistake is an error with its line, and nothing is guessed.
+
+use tenure_proto::NodeId;
+
+use super::{Check, Cue, Deed, MAGIC, Meddling, Play, What, words};
+use crate::script::{self, Expect, ScriptError};
+use crate::stage::Command;
+use crate::subject::{Assumption, Constants, Subject};
+use crate::world::{Action, Clock, RealTime, Stretch, clock::MILLI};
+
+/// The start of clocks about which a play says nothing, and how far they are apart if they may be.
+const CLOCK_START: u64 = 1_000_000 * MILLI;
+
+/// What a play says of a clock: when it starts, if it says so, and its rates.
+type ClockSaid = (Option<u64>, Vec<Stretch>);
+
+/// A play being read.
+struct Reader<S: Subject> {
+    play: Play<Command<S>>,
+    nodes: usize,
+    clocks: Vec<Option<ClockSaid>>,
+    /// Which constants were set.
+    set: Vec<String>,
+    ends: Option<RealTime>,
+}
+
+/// Reads a play.
+pub fn parse<S: Subject>(subject: &S, text: &str) -> Result<Play<Command<S>>, ScriptError> {
+    if !super::is_play(text) {
+        let what = format!("this is no play: the first line must be '{MAGIC}'");
+        return Err(ScriptError { line: 1, what });
+    }
+    let mut reader = Reader::<S>::new();
+    for (i, raw) in text.lines().enumerate().skip(1) {
+        reader.line(raw.trim(), i + 1).map_err(|what| ScriptError { line: i + 1, what })?;
+    }
+    reader.finish(subject, text.lines().count())
+}
+
+impl<S: Subject> Reader<S> {
+    fn new() -> Self {
+        let play = Play {
+            remarks: Vec::new(),
+            protocol: String::new(),
+            mutant: None,
+            seed: None,
+            quorums: "majority".to_owned(),
+            constants: Constants::new(S::KEYS),
+            clocks: Vec::new(),
+            delay: 5 * MILLI,
+            disk: MILLI / 10,
+            expect: Expect::Holds,
+            checks: Vec::new(),
+            heals: None,
+            ends: RealTime(0),
+            cues: Vec::new(),
+        };
+        Self { play, nodes: 0, clocks: Vec::new(), set: Vec::new(), ends: None }
+    }
+
+    fn line(&mut self, line: &str, number: usize) -> Result<(), String> {
+        if let Some(remark) = line.strip_prefix('#') {
+            if self.play.cues.is_empty() {
+                self.play.remarks.push(remark.trim_start().to_owned());
+            }
+            Ok(())
+        } else if line.is_empty() {
+            Ok(())
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) {
+            self.cue(line, number)
+        } else {
+            self.head(line, number)
+        }
+    }
+
+    fn head(&mut self, line: &str, number: usize) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim();
+        let play = &mut self.play;
+        match word {
+            "protocol" => play.protocol = rest.to_owned(),
+            "mutant" => play.mutant = Some(rest.to_owned()),
+            "seed" => play.seed = Some(rest.parse().map_err(|_| format!("'{rest}' is no seed"))?),
+            "quorums" => play.quorums = rest.to_owned(),
+            "nodes" => {
+                self.nodes =
+                    rest.parse().ok().filter(|n| (1..=64).contains(n)).ok_or("nodes must be 1 to 64")?;
+                self.clocks = vec![None; self.nodes];
+            }
+            "set" => {
+                let names = script::set(rest, &mut play.constants)?;
+                self.set.extend(names);
+            }
+            "delay" => play.delay = words::time(rest)?.0,
+            "disk" => play.disk = words::time(rest)?.0,
+            "clock" => self.clock(rest)?,
+            "expect" if rest == "holds" => play.expect = Expect::Holds,
+            "expect" => match rest.strip_prefix("broken ") {
+                Some(property) => play.expect = Expect::Broken(property.to_owned()),
+                None if self.nodes == 0 => return Err("say 'nodes N' before what you expect".to_owned()),
+                None => play.checks.push(Check::parse(rest, number, self.nodes)?),
+            },
+            "heals" => play.heals = Some(words::time(rest.strip_prefix("at ").unwrap_or(rest))?),
+            "ends" => self.ends = Some(words::time(rest.strip_prefix("at ").unwrap_or(rest))?),
+            _ => return Err(format!("cannot read '{line}'")),
+        }
+        Ok(())
+    }
+
+    /// `n0 shows 5s, +0ppm, from 200ms -1000ppm`; it need not say what it shows.
+    fn clock(&mut self, text: &str) -> Result<(), String> {
+        let (name, rest) = text.split_once(' ').ok_or("write 'clock n0 +0ppm'")?;
+        let node = self.node(name)?;
+        let (start, rates) = match rest.strip_prefix("shows ") {
+            Some(rest) => {
+                let (start, rates) = rest.split_once(", ").ok_or("write 'clock n0 shows 5s, +0ppm'")?;
+                (Some(words::time(start)?.0), rates)
+            }
+            None => (None, rest),
+        };
+        let said = (start, script::rates(rates.split(", "))?);
+        match self.clocks[node.0 as usize].replace(said) {
+            Some(_) => Err(format!("{name} has a clock already")),
+            None => Ok(()),
+        }
+    }
+
+    fn node(&self, name: &str) -> Result<NodeId, String> {
+        match self.nodes {
+            0 => Err("say 'nodes N' before you name one".to_owned()),
+            nodes => script::node(name, nodes),
+        }
+    }
+
+    /// `500ms  n2 crashes`
+    fn cue(&mut self, line: &str, number: usize) -> Result<(), String> {
+        let (at, words) = line.split_once(' ').ok_or("nothing happens here")?;
+        let (at, words) = (words::time(at)?, words.trim());
+        if self.nodes == 0 {
+            return Err("say 'nodes N' before anything happens".to_owned());
+        }
+        if self.play.cues.last().is_some_and(|last| last.at > at) {
+            return Err(format!("{at} comes after a later line"));
+        }
+        let deeds = self.deeds(words, at)?;
+        self.play.cues.push(Cue { at, line: number, words: words.to_owned(), deeds });
+        Ok(())
+    }
+
+    fn deeds(&self, words: &str, at: RealTime) -> Result<Vec<Deed<Command<S>>>, String> {
+        if let Some(text) = words.strip_prefix("network: ") {
+            return Ok(vec![Deed::Network(words::network(text.trim(), self.nodes)?)]);
+        }
+        let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
+        let what = match first {
+            "hold" => What::Hold,
+            "lose" => What::Lose,
+            "repeat" => What::Repeat,
+            _ => return self.acts(words),
+        };
+        Ok(vec![Deed::Meddle(self.meddling(what, rest, at)?)])
+    }
+
+    /// `n0 -> n1 next release until 900ms`
+    fn meddling(&self, what: What, text: &str, at: RealTime) -> Result<Meddling, String> {
+        let (from, to, rest) = words::messages(text, self.nodes)?;
+        let (once, rest) = match rest.strip_prefix("next ") {
+            Some(rest) => (true, rest),
+            None => (false, rest.as_str()),
+        };
+        let (kind, when) = rest.split_once(' ').unwrap_or((rest, ""));
+        let word = if what == What::Repeat { "at" } else { "until" };
+        let until = when.strip_prefix(word).filter(|when| when.starts_with(' '));
+        let until = words::time(until.ok_or_else(|| format!("say '{word} TIME' after '{kind}'"))?)?;
+        if until <= at {
+            return Err(format!("{until} is not after {at}"));
+        }
+        Ok(Meddling { what, from, to, kind: message_kind::<S>(kind)?, once, until })
+    }
+
+    /// `n0 n1 restart and campaign`
+    fn acts(&self, text: &str) -> Result<Vec<Deed<Command<S>>>, String> {
+        let is_name = |word: &&str| *word == "everyone" || words::is_node(word);
+        let names: Vec<&str> = text.split(' ').take_while(is_name).collect();
+        if names.is_empty() {
+            let first = text.split(' ').next().unwrap_or_default();
+            return Err(format!(
+                "cannot read '{first}': write a node, everyone, network:, hold, lose or repeat"
+            ));
+        }
+        let nodes = words::nodes(&names.join(" "), self.nodes)?;
+        let rest: Vec<&str> = text.split(' ').skip(names.len()).collect();
+        let mut deeds = Vec::new();
+        for act in rest.join(" ").split(" and ") {
+            for node in &nodes {
+                deeds.push(deed::<S>(*node, act.trim())?);
+            }
+        }
+        Ok(deeds)
+    }
+
+    fn finish(self, subject: &S, lines: usize) -> Result<Play<Command<S>>, ScriptError> {
+        let Self { mut play, nodes, clocks, set, ends } = self;
+        let wrong = |what: String| Err(ScriptError { line: lines, what });
+        if play.protocol.is_empty() {
+            return wrong("no line says 'protocol NAME'".to_owned());
+        }
+        if nodes == 0 {
+            return wrong("no line says 'nodes N'".to_owned());
+        }
+        let unset = S::KEYS.iter().map(|key| key.name).filter(|name| !set.iter().any(|set| set == name));
+        let unset: Vec<&str> = unset.collect();
+        if !unset.is_empty() {
+            return wrong(format!("no line sets {}", unset.join(", ")));
+        }
+        let Some(ends) = ends else { return wrong("no line says 'ends at TIME'".to_owned()) };
+        play.ends = ends;
+        let cues = play.cues.iter().map(|cue| (cue.line, cue.at));
+        let spoken = cues.chain(play.checks.iter().map(|check| (check.line, check.ends())));
+        if let Some((line, at)) = spoken.into_iter().find(|(_, at)| *at > ends) {
+            return Err(ScriptError { line, what: format!("it ends at {ends}, before {at}") });
+        }
+        let together = matches!(subject.assumption(&play.constants), Assumption::Skew { .. });
+        let clock = |(node, said): (usize, Option<ClockSaid>)| {
+            let (start, rates) = said.unwrap_or_else(|| (None, vec![Stretch { from: RealTime(0), ppm: 0 }]));
+            let apart = if together { 0 } else { node as u64 };
+            Clock::new(start.unwrap_or(CLOCK_START * (apart + 1)), &rates)
+        };
+        play.clocks = clocks.into_iter().enumerate().map(clock).collect();
+        Ok(play)
+    }
+}
+
+fn message_kind<S: Subject>(kind: &str) -> Result<Option<&'static str>, String> {
+    let known = S::message_kinds();
+    match known.iter().find(|known| **known == kind) {
+        Some(known) => Ok(Some(known)),
+        None if kind == "message" => Ok(None),
+        None => Err(format!("there is no kind of message '{kind}': write message, {}", known.join(", "))),
+    }
+}
+
+/// What one process does, in the words of scripts or in their plural.
+fn deed<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
+    let one = match text {
+        "campaigns" | "campaign" => return Ok(Deed::Campaign(node)),
+        "crash" => "crashes",
+        "restart" => "restarts",
+        "restart elsewhere" => "restarts elsewhere",
+        "reboot" => "reboots",
+        "start without their disks" => "starts without its disk",
+        "pause" => "pauses",
+        "are suspended" => "is suspended",
+        "go on" => "goes on",
+        _ => text,
+    };
+    let told = one.strip_prefix("is told: ").or_else(|| one.strip_prefix("are told: "));
+    if let Some(command) = told {
+        let parsed = S::parse_command(command.trim());
+        return Ok(Deed::Tell(node, parsed.ok_or_else(|| format!("there is no command '{command}'"))?));
+    }
+    Ok(match script::simple_action::<Command<S>>(node, one) {
+        Some(Action::Crash(node)) => Deed::Crash(node),
+        Some(Action::Start(node, how)) => Deed::Start(node, how),
+        Some(Action::Freeze(node, freeze)) => Deed::Freeze(node, freeze),
+        Some(Action::Thaw(node)) => Deed::Thaw(node),
+        _ => return Err(format!("cannot read '{text}'")),
+    })
+}

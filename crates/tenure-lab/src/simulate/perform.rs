@@ -1,0 +1,173 @@
+//! Performs a play: the same simulation, but what happens comes from a text, and nothing is left to chance.
+
+use tenure_proto::quorum::Quorums;
+use tenure_proto::{Elects, GroupId, NodeId};
+
+use super::network::{Fate, Links};
+use super::pace::Pace;
+use super::plan::Plan;
+use super::{Pending, Simulation};
+use crate::play::{Beliefs, Deed, Meddling, Play, What};
+use crate::script::{Expect, Script};
+use crate::stage::{Cast, Command, Outcome, Watch};
+use crate::subject::Subject;
+use crate::world::{Action, FlightId, RealTime, node_id};
+
+/// A play on its way.
+pub(super) struct Performance<'s, C> {
+    play: &'s Play<C>,
+    /// What is done to messages, and whether that is still to come.
+    meddlings: Vec<(Meddling, bool)>,
+    beliefs: Beliefs,
+    /// The first line that could not be carried out.
+    unfit: Option<usize>,
+}
+
+/// What came of a play.
+pub(crate) struct Performed<C> {
+    /// The run.
+    pub(crate) outcome: Outcome<C>,
+    /// All that happened, as a script.
+    pub(crate) script: Script<C>,
+    /// Who believed to lead when.
+    pub(crate) beliefs: Beliefs,
+}
+
+/// Performs a play. An error says what is wrong with its head, or which line could not be carried out.
+pub(crate) fn perform<S: Subject>(
+    subject: &S,
+    play: &Play<Command<S>>,
+    watch: Watch<'_>,
+) -> Result<Performed<Command<S>>, String> {
+    let members: Vec<NodeId> = (0..play.clocks.len()).map(node_id).collect();
+    let cast = Cast {
+        quorums: Quorums::parse(&play.quorums, members).map_err(|error| error.to_string())?,
+        constants: play.constants.clone(),
+        clocks: play.clocks.clone(),
+    };
+    let plan = Plan {
+        cast,
+        links: Links::steady(play.delay),
+        slowest_write: play.disk,
+        latest_wake: 0,
+        disasters: Vec::new(),
+        heals: play.ends,
+        owes: play.ends,
+        ends: play.ends,
+    };
+    let pace = Pace::Steady { disk: play.disk };
+    let mut simulation = Simulation::new(subject, plan, (play.seed.unwrap_or(1), pace), watch)?;
+    simulation.open_play(play);
+    simulation.run();
+    let Some(performance) = simulation.performance.take() else { return Err("there is no play".to_owned()) };
+    let outcome = simulation.end();
+    if let Some(cue) = performance.unfit.map(|unfit| &play.cues[unfit]) {
+        return Err(format!("line {}: at {} '{}' could not be carried out", cue.line, cue.at, cue.words));
+    }
+    let script = script(play, &outcome, watch);
+    Ok(Performed { outcome, script, beliefs: performance.beliefs })
+}
+
+fn script<C: Clone>(play: &Play<C>, outcome: &Outcome<C>, watch: Watch<'_>) -> Script<C> {
+    let violation = outcome.violation.as_ref();
+    Script {
+        remarks: play.remarks.clone(),
+        protocol: play.protocol.clone(),
+        mutant: play.mutant.clone(),
+        seed: play.seed,
+        quorums: play.quorums.clone(),
+        constants: play.constants.clone(),
+        clocks: play.clocks.clone(),
+        only: watch.only.map(str::to_owned),
+        expect: violation.map_or(Expect::Holds, |broken| Expect::Broken(broken.property.to_owned())),
+        heals: play.heals,
+        ends: outcome.time,
+        lines: outcome.record.as_ref().map(|record| record.lines.clone()).unwrap_or_default(),
+    }
+}
+
+impl<'s, S: Subject> Simulation<'s, S> {
+    fn open_play(&mut self, play: &'s Play<Command<S>>) {
+        self.expect_counts();
+        self.count_clocks();
+        for (i, cue) in play.cues.iter().enumerate() {
+            self.enter(cue.at, Pending::Cue(i));
+        }
+        if let Some(heals) = play.heals {
+            self.enter(heals, Pending::Owe);
+        }
+        for node in 0..self.desks.len() {
+            self.attend(node_id(node));
+        }
+        let (meddlings, beliefs) = (Vec::new(), Beliefs::default());
+        self.performance = Some(Performance { play, meddlings, beliefs, unfit: None });
+    }
+
+    /// Carries out a line of the play.
+    pub(super) fn cue(&mut self, at: RealTime, i: usize) {
+        let Some(play) = self.performance.as_ref().map(|performance| performance.play) else { return };
+        for deed in &play.cues[i].deeds {
+            let done = self.perform_deed(at, deed);
+            self.look();
+            if let (false, Some(performance)) = (done, &mut self.performance) {
+                performance.unfit.get_or_insert(i);
+            }
+        }
+    }
+
+    fn perform_deed(&mut self, at: RealTime, deed: &Deed<Command<S>>) -> bool {
+        match deed {
+            Deed::Campaign(node) => return self.opening(at, *node),
+            Deed::Crash(node) => return self.fall(at, *node),
+            Deed::Thaw(node) => return self.thaw(at, *node),
+            Deed::Start(node, how) => return self.act(at, &Action::Start(*node, *how), *node),
+            Deed::Freeze(node, freeze) => return self.act(at, &Action::Freeze(*node, *freeze), *node),
+            Deed::Tell(node, command) => return self.act(at, &Action::Tell(*node, command.clone()), *node),
+            Deed::Network(shape) => {
+                if shape.kind != "whole" {
+                    self.stage.counts.add(shape.kind);
+                }
+                self.network(at, shape.clone());
+            }
+            Deed::Meddle(meddling) => {
+                let meddlings = self.performance.as_mut().map(|performance| &mut performance.meddlings);
+                meddlings.into_iter().for_each(|all| all.push((meddling.clone(), true)));
+            }
+        }
+        true
+    }
+
+    /// What the play does to a message that has just left: nothing, unless it says so.
+    pub(super) fn meddle(&mut self, now: RealTime, id: FlightId, fate: Fate) -> Fate {
+        let Some(performance) = &mut self.performance else { return fate };
+        let Some(flight) = self.stage.world.flight(id) else { return fate };
+        let kind = S::message_kind(&flight.message);
+        let concerns = |meddling: &Meddling| {
+            now < meddling.until && meddling.concerns(flight.name.from, flight.name.to, kind)
+        };
+        let mut all = performance.meddlings.iter_mut();
+        let Some((meddling, stands)) = all.find(|(meddling, stands)| *stands && concerns(meddling)) else {
+            return fate;
+        };
+        *stands = !meddling.once;
+        let delay = fate[0].unwrap_or_default();
+        let until = Some(delay.max(meddling.until.0 - now.0));
+        match meddling.what {
+            What::Hold => [until, None],
+            What::Lose => [None, None],
+            What::Repeat => [fate[0], until],
+        }
+    }
+
+    /// Notes who believes to lead the first group now, and until when.
+    pub(super) fn look(&mut self) {
+        let Some(performance) = &mut self.performance else { return };
+        let world = &self.stage.world;
+        let believes = |node: NodeId| {
+            let host = world.host(node);
+            let until = host.process.as_ref()?.leadership(GroupId(0), host.reading(world.now))?;
+            Some((node, host.reading_reaches(until)))
+        };
+        performance.beliefs.note(world.now, world.nodes().filter_map(believes).collect());
+    }
+}

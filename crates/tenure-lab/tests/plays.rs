@@ -1,0 +1,132 @@
+//! Plays: read with care, performed without chance, and written down so that they can be repeated.
+
+use tenure_lab::catalogue::{Replay, find};
+
+const HEAD: &str = "tenure play 1
+# A remark.
+protocol nerio-drift
+nodes 3
+set drift=1000ppm tick=0.000001ms lease=200ms longest-lease=200ms window=60ms retry=20ms block=4 groups=1
+ends at 2s
+";
+
+fn perform(rest: &str) -> Result<Replay, String> {
+    let nerio = find("nerio-drift").expect("it is in the catalogue");
+    nerio.replay(&format!("{HEAD}{rest}"), None).map_err(|error| error.to_string())
+}
+
+fn error(rest: &str) -> String {
+    match perform(rest) {
+        Ok(_) => panic!("this was read: {rest}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn what_is_not_said_happens_by_itself() {
+    let replay = perform("expect a leader from 100ms to 2s\n0ms  everyone campaigns\n").unwrap();
+    assert!(replay.as_expected, "{}", replay.came);
+    assert!(replay.report.counts.get("renewals") > 5, "wake-ups, deliveries and writes happen");
+    assert!(replay.report.counts.get("edicts") > 5, "and threads work");
+}
+
+#[test]
+fn the_same_play_gives_the_same_bytes_and_another_seed_other_draws() {
+    let trace = |seed| perform(&format!("seed {seed}\n0ms  everyone campaigns\n")).unwrap().report.trace;
+    assert_eq!(trace(1), trace(1));
+    assert_ne!(trace(1), trace(2));
+}
+
+#[test]
+fn the_trace_of_a_play_is_a_script_that_comes_out_the_same() {
+    let play = "0ms  everyone campaigns\n300ms  n0 crashes\n400ms  n0 reboots and campaigns\n500ms  n1 pauses
+900ms  n1 goes on\n1s  network: chain n0 n1 n2\n";
+    let performed = perform(play).unwrap().report;
+    let nerio = find("nerio-drift").unwrap();
+    let replayed = nerio.replay(&performed.trace, None).unwrap();
+    assert_eq!((replayed.skipped, replayed.as_expected), (0, true));
+    assert_eq!(replayed.report.trace, performed.trace);
+    assert_eq!(replayed.report.picture, performed.picture);
+}
+
+#[test]
+fn every_mistake_is_named_with_its_line() {
+    for (rest, wanted) in [
+        ("0ms  n7 campaigns", "line 7: there is no node n7"),
+        ("0ms  n0 flies", "line 7: cannot read 'flies'"),
+        ("0ms  rain falls", "line 7: cannot read 'rain'"),
+        ("5ms  n0 crashes\n4ms  n0 restarts", "line 8: 4ms comes after a later line"),
+        ("3s  n0 crashes", "line 7: it ends at 2000ms, before 3000ms"),
+        ("0ms", "line 7: nothing happens here"),
+        ("0  n0 crashes", "line 7: '0' is no time"),
+        ("0ms  n0 is told: sing", "line 7: there is no command 'sing'"),
+        ("0ms  n0 n0 crash", "line 7: n0 is named twice"),
+        ("0ms  network: split n0 | n1", "line 7: where is n2?"),
+        ("0ms  hold n0 -> n1 letter until 5ms", "line 7: there is no kind of message 'letter'"),
+        ("9ms  hold n0 -> n1 ok until 5ms", "line 7: 5ms is not after 9ms"),
+        ("0ms  repeat n0 -> n1 ok until 5ms", "line 7: say 'at TIME' after 'ok'"),
+        ("expect rain", "line 7: cannot read 'rain'"),
+        ("expect leader n1 at 3s", "line 7: it ends at 2000ms, before 3000ms"),
+        ("clock n0 fast", "line 7: cannot read the rate"),
+        ("clock n0 +0ppm\nclock n0 +1ppm", "line 8: n0 has a clock already"),
+        ("set lease=long", "line 7: cannot read lease='long'"),
+        ("colour red", "line 7: cannot read 'colour red'"),
+    ] {
+        let error = error(rest);
+        assert!(error.starts_with(wanted), "{rest}: {error}");
+    }
+}
+
+#[test]
+fn what_a_head_leaves_out_is_named() {
+    let nerio = find("nerio-drift").unwrap();
+    for (line, wanted) in [
+        ("nodes 3", "no line says 'nodes N'"),
+        ("ends at 2s", "no line says 'ends at TIME'"),
+        (" block=4", "no line sets block"),
+    ] {
+        let error = nerio.replay(&HEAD.replace(line, ""), None).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_line_that_cannot_be_carried_out_is_an_error() {
+    assert_eq!(
+        error("5ms  n0 crashes\n6ms  n0 crashes"),
+        "line 8: at 6ms 'n0 crashes' could not be carried out"
+    );
+    assert!(error("5ms  n0 restarts").contains("could not be carried out"));
+    assert!(error("5ms  n0 goes on").contains("could not be carried out"));
+}
+
+#[test]
+fn an_expectation_that_does_not_come_is_told_with_what_came() {
+    let replay = perform("expect nobody at 1s\n0ms  n0 campaigns\n").unwrap();
+    assert!(!replay.as_expected);
+    assert_eq!(replay.expected.as_deref(), Some("nobody at 1s"));
+    assert_eq!(replay.came, "at 1000ms n0 leads");
+}
+
+/// How often n1 handles a request of n0, and when first.
+fn requests(meddling: &str) -> (usize, Option<String>) {
+    let text = format!("{meddling}\n0ms  n0 is told: attempt g0 for 15ms\n");
+    let trace = perform(&text).unwrap().report.trace;
+    let handled: Vec<&str> = trace.lines().filter(|line| line.contains("n1 handles n0's request")).collect();
+    (handled.len(), handled.first().and_then(|line| Some(line.split_once(' ')?.0.to_owned())))
+}
+
+#[test]
+fn single_messages_are_held_lost_and_repeated() {
+    assert_eq!(requests(""), (1, Some("5ms".to_owned())));
+    assert_eq!(requests("0ms  hold n0 -> n1 request until 50ms"), (1, Some("50ms".to_owned())));
+    assert_eq!(requests("0ms  lose n0 -> n1 n2 next message until 50ms"), (0, None));
+    assert_eq!(requests("0ms  repeat everyone -> n1 request at 50ms"), (2, Some("5ms".to_owned())));
+    assert_eq!(requests("0ms  hold n0 -> n1 ok until 50ms"), (1, Some("5ms".to_owned())));
+}
+
+#[test]
+fn a_clock_beyond_its_bound_is_named() {
+    let report = perform("clock n0 shows 5s, +0ppm, from 100ms +5000ppm\n").unwrap().report;
+    assert!(report.assumption.unwrap().contains("n0 at +5000ppm"));
+}
