@@ -51,6 +51,7 @@ fn plays_need_the_rules_that_they_are_about() {
     for (name, mutant) in [
         ("delayed-release", "release-no-id"),
         ("late-duplicate", "g-not-max"),
+        ("verify-then-release", "verify-no-pledge"),
         ("reboot-inside-lease", "no-silence"),
         ("total-restart", "no-silence"),
         ("total-restart", "ceiling-forgotten"),
