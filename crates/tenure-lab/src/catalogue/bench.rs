@@ -154,9 +154,10 @@ impl<S: Subject> Bench<'_, S> {
         let mut picture = outcome.record.map(|Record { picture, .. }| picture).unwrap_or_default();
         picture.title = self.title(script);
         picture.broken = outcome.violation.is_some();
-        picture.verdict = match &outcome.violation {
-            None => "every property holds".to_owned(),
-            Some(violation) => format!("{} is broken: {}", violation.property, violation.text),
+        picture.verdict = match (&outcome.violation, &script.only) {
+            (Some(violation), _) => format!("{} is broken: {}", violation.property, violation.text),
+            (None, Some(only)) => format!("{only} holds; others were not looked at"),
+            (None, None) => "every property holds".to_owned(),
         };
         Report {
             protocol: self.about.name,

@@ -28,7 +28,7 @@ use crate::subject::{Assumption, Subject};
 use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
 use pace::Pace;
 use perform::Performance;
-use plan::{Disaster, Plan};
+use plan::{Disaster, EPOCH, Plan};
 
 /// What is going to happen.
 #[derive(Clone, Debug)]
@@ -220,13 +220,11 @@ impl<'s, S: Subject> Simulation<'s, S> {
     fn count_clocks(&mut self) {
         let assumption = self.stage.subject.assumption(&self.plan.cast.constants);
         for clock in &self.plan.cast.clocks {
-            let (start, stretches) = clock.parts();
-            let stretches: Vec<Stretch> = stretches.collect();
+            let stretches: Vec<Stretch> = clock.parts().1.collect();
             let extreme = stretches.iter().any(|stretch| match assumption {
                 Assumption::Drift { ppm } => u64::from(stretch.ppm.unsigned_abs()) == ppm,
                 Assumption::Skew { nanos } => {
-                    let off = clock.value(stretch.from).abs_diff(start + stretch.from.0);
-                    off >= nanos / 2
+                    clock.value(stretch.from).abs_diff(EPOCH + stretch.from.0) >= nanos / 2
                 }
             });
             self.stage.counts.add_many("clocks-at-extreme", u64::from(extreme));

@@ -135,9 +135,11 @@ fn drifting(ppm: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ra
 /// The most changes of rate that a clock is given; after the last it keeps its rate.
 const MOST_STRETCHES: usize = 40;
 
+/// What synchronised clocks show at the beginning, but for their skew.
+pub(super) const EPOCH: u64 = 1_000_000 * MILLI;
+
 /// A synchronised clock: never more than half of Δ from real time, and often just that.
 fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Random) -> Clock {
-    const EPOCH: u64 = 1_000_000 * MILLI;
     let edge = i64::try_from(skew / 2).unwrap_or(0) * if beyond { 6 } else { 1 };
     let wanted = |random: &mut Random| {
         let any = i64::try_from(random.below(2 * edge.unsigned_abs() + 1)).unwrap_or(0) - edge;

@@ -145,16 +145,24 @@ impl Candidate {
         }
     }
 
-    /// E := 0, and said so, before anything else is said.
+    /// Gives the leadership up, and with it a renewal under way. Says whether there was one.
     pub(super) fn stop_leading<R: Rules>(&mut self, loss: Loss, around: &mut Around<'_, '_, R>) -> bool {
-        let Some(lead) = self.lead.take() else { return false };
+        if !self.drop_lead(loss, around) {
+            return false;
+        }
         self.end_run();
-        self.timers.clear(Timer::Expire);
-        self.timers.clear(Timer::Renew);
-        around.cx.publish(Event::Lost { group: around.group, term: lead.term, loss });
         if self.campaigns {
             self.draw_start(around.cx.now(), around);
         }
+        true
+    }
+
+    /// E := 0, and said so, before anything else is said.
+    fn drop_lead<R: Rules>(&mut self, loss: Loss, around: &mut Around<'_, '_, R>) -> bool {
+        let Some(lead) = self.lead.take() else { return false };
+        self.timers.clear(Timer::Expire);
+        self.timers.clear(Timer::Renew);
+        around.cx.publish(Event::Lost { group: around.group, term: lead.term, loss });
         true
     }
 
@@ -419,10 +427,9 @@ impl Candidate {
 
     /// The term is over (rule U): a renewal under way is worth nothing any more.
     fn lapse<R: Rules>(&mut self, loss: Loss, around: &mut Around<'_, '_, R>) {
-        let Some(lead) = self.lead.take() else { return };
-        self.timers.clear(Timer::Expire);
-        self.timers.clear(Timer::Renew);
-        around.cx.publish(Event::Lost { group: around.group, term: lead.term, loss });
+        if !self.drop_lead(loss, around) {
+            return;
+        }
         if self.run.as_ref().is_some_and(|run| run.request.kind == Kind::Renew) {
             self.fail(Failure::TooLate, around);
         } else if self.campaigns && self.run.is_none() {
