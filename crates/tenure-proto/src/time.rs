@@ -315,7 +315,7 @@ pub struct Pledge {
 }
 
 /// Which life of a process this is: strictly larger after every start, also over lost memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u128);
 
 /// A composite clock reading: strictly increasing for a process, over restarts and within one tick.

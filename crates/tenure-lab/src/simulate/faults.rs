@@ -23,12 +23,14 @@ pub enum Fault {
     Pause,
     /// Disks are slow.
     Disk,
+    /// Operators change the members, several at a time and without waiting for each other.
+    Members,
     /// A clock breaks the drift bound. The assumption of every promise; so never part of `all`.
     ClockBeyondRho,
 }
 
 /// All kinds, with their names.
-pub const FAULTS: [(Fault, &str); 11] = [
+pub const FAULTS: [(Fault, &str); 12] = [
     (Fault::Clock, "clock"),
     (Fault::Delay, "delay"),
     (Fault::Loss, "loss"),
@@ -39,6 +41,7 @@ pub const FAULTS: [(Fault, &str); 11] = [
     (Fault::Amnesia, "amnesia"),
     (Fault::Pause, "pause"),
     (Fault::Disk, "disk"),
+    (Fault::Members, "members"),
     (Fault::ClockBeyondRho, "clock-beyond-rho"),
 ];
 

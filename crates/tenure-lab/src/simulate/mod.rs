@@ -103,6 +103,7 @@ struct Simulation<'s, S: Subject> {
     links: Random,
     pace: Pace,
     whims: Random,
+    reforms: Random,
     /// The play that tells what happens, if no seed does.
     performance: Option<Performance<'s, Command<S>>>,
 }
@@ -166,6 +167,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             links: Random::stream(seed, "links"),
             pace,
             whims: Random::stream(seed, "whims"),
+            reforms: Random::stream(seed, "reforms"),
             performance: None,
         })
     }
@@ -439,6 +441,13 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 let nodes = self.desks.len();
                 let command = self.stage.subject.whim(&mut self.whims, &self.plan.cast.constants, nodes);
                 self.act(at, &Action::Tell(node, command), node);
+            }
+            Disaster::Reform(node) => {
+                let nodes = self.desks.len();
+                let wish = self.stage.subject.reform(&mut self.reforms, &self.plan.cast.constants, nodes);
+                if let Some(command) = wish {
+                    self.act(at, &Action::Tell(node, command), node);
+                }
             }
         }
     }

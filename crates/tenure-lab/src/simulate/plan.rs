@@ -46,6 +46,8 @@ pub(super) enum Disaster {
     Join,
     /// A user does as it likes.
     Whim(NodeId),
+    /// An operator wants other members.
+    Reform(NodeId),
 }
 
 /// Everything that a seed decides beforehand.
@@ -88,7 +90,7 @@ impl Plan {
             links,
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
-            disasters: draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters")),
+            disasters: draw_all(setup, longest, heals, seed),
             heals,
             owes,
             ends,
@@ -162,6 +164,19 @@ fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ran
     Clock::new(start, &stretches)
 }
 
+fn draw_all(setup: &Setup, longest: u64, heals: RealTime, seed: u64) -> Vec<(RealTime, Disaster)> {
+    let mut disasters = draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters"));
+    if setup.faults.has(Fault::Members) && heals.0 > 0 {
+        let mut random = Random::stream(seed, "members");
+        for _ in 0..random.pick(&[0, 1, 4, 12]) {
+            let node = node_id(random.index(setup.nodes));
+            disasters.push((RealTime(random.below(heals.0)), Disaster::Reform(node)));
+        }
+    }
+    disasters.sort_by_key(|(at, _)| *at);
+    disasters
+}
+
 fn draw_disasters(
     setup: &Setup,
     longest: u64,
@@ -201,7 +216,6 @@ fn draw_disasters(
     if faults.has(Fault::Partition) && setup.nodes > 1 {
         draw_cuts(setup, longest, heals, random, &mut disasters);
     }
-    disasters.sort_by_key(|(at, _)| *at);
     disasters
 }
 

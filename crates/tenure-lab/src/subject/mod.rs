@@ -59,6 +59,16 @@ pub trait Subject {
         nodes: usize,
     ) -> <Self::Machine as Protocol>::Command;
 
+    /// What an operator may want of the members, if the protocol can change them.
+    fn reform(
+        &self,
+        _random: &mut Random,
+        _constants: &Constants,
+        _nodes: usize,
+    ) -> Option<<Self::Machine as Protocol>::Command> {
+        None
+    }
+
     /// The kind of a message, in one word.
     fn message_kind(message: &<Self::Machine as Protocol>::Message) -> &'static str;
     /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are counted too.

@@ -5,7 +5,7 @@
 
 use tenure_proto::GroupId;
 use tenure_proto::LocalTime;
-use tenure_proto::strong::edict::{Authority, ByInstance, ByTerm, Counter, Epoch, QuorumStamp, create};
+use tenure_proto::strong::edict::{Authority, ByInstance, ByTerm, Counter, create};
 use tenure_proto::strong::{Edict, Event, Kind, Term};
 
 use crate::world::RealTime;
@@ -27,6 +27,8 @@ pub enum Order {
     StaleE,
     /// The clock sample is an old one.
     StaleNow,
+    /// The sound steps, but an edict is tagged with the epoch of the last renewal and the stamps of the first run.
+    CurrentEpoch,
 }
 
 /// One step of a thread.
@@ -42,7 +44,7 @@ enum Step {
 impl Order {
     fn steps(self) -> [Step; 3] {
         match self {
-            Self::Sound => [Step::Take, Step::Sample, Step::Load],
+            Self::Sound | Self::CurrentEpoch => [Step::Take, Step::Sample, Step::Load],
             Self::NonAtomic => [Step::Take, Step::Sample, Step::LoadCurrent],
             Self::SampleFirst => [Step::Sample, Step::Load, Step::Take],
             Self::StaleE => [Step::Load, Step::Take, Step::Sample],
@@ -60,9 +62,10 @@ impl Order {
 #[derive(Clone, Debug)]
 struct Record {
     term: Term,
-    first: QuorumStamp,
-    /// The quorum of the last renewal, and edicts numbered under it: under one lock.
-    latest: QuorumStamp,
+    /// The run that began the term.
+    first: ByTerm,
+    /// The run of the last renewal, and edicts numbered under it: under one lock.
+    latest: ByInstance,
     under_latest: Counter,
     counter: Counter,
     until: LocalTime,
@@ -71,9 +74,8 @@ struct Record {
 impl Record {
     /// An edict in the paper's own form: tag, number, sample and check in one step, under a lock that renewals take too.
     fn under_lock(&mut self, reading: LocalTime) -> Option<Edict<ByInstance>> {
-        let tag = ByInstance { epoch: Epoch(0), quorum: self.latest.clone() };
         let number = self.under_latest.take().ok()?;
-        create(tag, number, reading, Authority { until: self.until, closed: false }).ok()
+        create(self.latest.clone(), number, reading, Authority { until: self.until, closed: false }).ok()
     }
 }
 
@@ -135,22 +137,25 @@ impl Office {
     /// The driver tells what has happened to the first group.
     pub fn hear(&mut self, event: &Event) {
         match event {
-            Event::Leads { group: GroupId(0), kind: Kind::Acquire, term, until, stamps, .. } => {
+            Event::Leads { group: GroupId(0), kind: Kind::Acquire, epoch, term, until, stamps, .. } => {
                 self.end_term();
                 self.leads = true;
                 self.records.push(Record {
                     term: *term,
-                    first: stamps.clone(),
-                    latest: stamps.clone(),
+                    first: ByTerm { epoch: *epoch, first: stamps.clone() },
+                    latest: ByInstance { epoch: *epoch, quorum: stamps.clone() },
                     under_latest: Counter::new(),
                     counter: Counter::new(),
                     until: *until,
                 });
             }
-            Event::Leads { group: GroupId(0), kind: Kind::Renew, until, stamps, .. } => {
+            Event::Leads { group: GroupId(0), kind: Kind::Renew, epoch, until, stamps, .. } => {
                 if let Some(record) = self.records.last_mut().filter(|_| self.leads) {
                     record.until = *until;
-                    record.latest = stamps.clone();
+                    record.latest = ByInstance { epoch: *epoch, quorum: stamps.clone() };
+                    if self.order == Order::CurrentEpoch {
+                        record.first.epoch = *epoch;
+                    }
                     record.under_latest = Counter::new();
                 }
             }
@@ -209,8 +214,7 @@ impl Office {
         let (reading, until) = (registers.reading?, registers.until?);
         let authority = Authority { until, closed: false };
         let by_term = create(record.term, registers.number, reading, authority).ok()?;
-        let first = ByTerm { epoch: Epoch(0), first: record.first.clone() };
-        let by_first = Edict { tag: first, number: registers.number };
+        let by_first = Edict { tag: record.first.clone(), number: registers.number };
         let (created, led) = registers.created?;
         Some(Made { created, led, by_term, by_first, by_instance: registers.instance })
     }

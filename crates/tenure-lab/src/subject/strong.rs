@@ -1,6 +1,7 @@
 //! Nerio in the laboratory.
 
 use tenure_proto::quorum::Quorums;
+use tenure_proto::strong::epoch::{Change, Charter, Denial, EpochTalk, Halt};
 use tenure_proto::strong::{
     Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound, Talk,
 };
@@ -159,6 +160,26 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         }
     }
 
+    fn reform(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Option<Command> {
+        let node = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
+        let change = match random.below(10) {
+            0..=2 => Change::Add(node(random)),
+            3..=5 => Change::Remove(node(random)),
+            6 | 7 => Change::Replace { old: node(random), new: node(random) },
+            8 => {
+                let (lease, longest) = (constants.get("lease"), constants.get("longest-lease"));
+                Change::LongestLease(Span::from_nanos(random.pick(&[lease, longest, (lease + longest) / 2])))
+            }
+            _ => {
+                let members: Vec<NodeId> =
+                    (0..nodes).map(crate::world::node_id).filter(|_| random.percent(80)).collect();
+                let weights = members.iter().map(|_| random.between(1, 3)).collect();
+                Change::Quorums(Quorums::weighted(members, weights).ok()?)
+            }
+        };
+        Some(Command::Change(change))
+    }
+
     fn message_kind(message: &Message) -> &'static str {
         match message {
             Message::Request(_) => "request",
@@ -172,11 +193,37 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 Talk::Verify { .. } => "verify",
                 Talk::Certain { .. } => "certain",
             },
+            Message::Epoch(talk) => match talk {
+                EpochTalk::Decided(_) => "decided",
+                EpochTalk::Unknown { .. } => "unknown-epoch",
+                EpochTalk::Prepare { .. } => "prepare",
+                EpochTalk::Promise { .. } => "promise",
+                EpochTalk::Accept { .. } => "accept",
+                EpochTalk::Accepted { .. } => "accepted",
+                EpochTalk::Denied { .. } => "denied",
+            },
         }
     }
 
     fn message_kinds() -> &'static [&'static str] {
-        &["request", "ok", "nack", "release", "take-over", "ready", "relay", "verify", "certain"]
+        &[
+            "request",
+            "ok",
+            "nack",
+            "release",
+            "take-over",
+            "ready",
+            "relay",
+            "verify",
+            "certain",
+            "decided",
+            "unknown-epoch",
+            "prepare",
+            "promise",
+            "accept",
+            "accepted",
+            "denied",
+        ]
     }
 
     fn message_text(message: &Message) -> String {
@@ -191,13 +238,14 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                     request.group, request.lease, request.term, request.id.seq
                 )
             }
-            Message::Ok { group, id, at } => format!("ok for {group} to run {} at {}", id.seq, at.at),
+            Message::Ok { group, id, at, .. } => format!("ok for {group} to run {} at {}", id.seq, at.at),
             Message::Nack { group, id, refusal, max_term } => {
                 let why = refusal_text(refusal);
                 format!("no for {group} to run {}: {why}; largest term {max_term}", id.seq)
             }
             Message::Release { group, upto } => format!("give back {group} up to run {}", upto.seq),
             Message::Talk { group, talk } => talk_text(*group, talk),
+            Message::Epoch(talk) => epoch_text(talk),
         }
     }
 
@@ -212,6 +260,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Command::Attempt { group, lease } => {
                 format!("attempt {group} for {}", RealTime(lease.as_nanos()))
             }
+            Command::Change(change) => change_text(change),
         }
     }
 
@@ -233,6 +282,24 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
                 group(id).map(|group| Command::Attempt { group, lease })
+            }
+            ["members", "add", new] => node(new).map(Change::Add).map(Command::Change),
+            ["members", "remove", old] => node(old).map(Change::Remove).map(Command::Change),
+            ["members", "replace", old, "by", new] => {
+                let (old, new) = (node(old)?, node(new)?);
+                Some(Command::Change(Change::Replace { old, new }))
+            }
+            ["members", "weigh", weighed @ ..] => {
+                let weighed = weighed.iter().map(|word| {
+                    let (name, weight) = word.split_once('=')?;
+                    Some((node(name)?, weight.parse().ok()?))
+                });
+                let (members, weights) = weighed.collect::<Option<Vec<(NodeId, u64)>>>()?.into_iter().unzip();
+                let quorums = Quorums::weighted(members, weights).ok()?;
+                Some(Command::Change(Change::Quorums(quorums)))
+            }
+            ["longest-lease", span] => {
+                Some(Command::Change(Change::LongestLease(Span::from_nanos(parse_time(span)?.0))))
             }
             _ => None,
         }
@@ -294,6 +361,19 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             }
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
             Event::Mute => format!("{node} has lost its disk and takes no part"),
+            Event::Adopted { charter, joined } => {
+                let what = if *joined { "joins in" } else { "goes by" };
+                format!("{node} {what} {}", charter_text(charter))
+            }
+            Event::Accepted { charter, .. } => format!("{node} accepts {}", charter_text(charter)),
+            Event::Decided { charter } => format!("{node} sees decided: {}", charter_text(charter)),
+            Event::Changed { epoch } => format!("{node} has the members it wanted, since epoch {epoch}"),
+            Event::ChangeHalted { halt: Halt::Conflict } => {
+                format!("{node} gives up its change: another was decided")
+            }
+            Event::ChangeHalted { halt: Halt::Impossible(why) } => {
+                format!("{node} gives up its change: {why}")
+            }
             Event::ClockWentBack { by } => format!("{node} sees its clock go back by {by}"),
         }
     }
@@ -339,6 +419,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Refused { refusal: Refusal::LeaseTooLong, .. } => "refusals-too-long",
             Event::Refused { refusal: Refusal::Released, .. } => "refusals-released",
             Event::Refused { refusal: Refusal::FromTheFuture, .. } => "refusals-from-the-future",
+            Event::Refused { refusal: Refusal::Young, .. } => "refusals-young",
             Event::GaveBack { .. } => "releases",
             Event::Freed { .. } => "grants-given-back",
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
@@ -352,6 +433,12 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Lost { .. } => "leases-lapsed",
             Event::Silent { .. } => "silences",
             Event::Mute => "mutes",
+            Event::Adopted { joined: true, .. } => "members-joined",
+            Event::Adopted { .. } => "epochs-adopted",
+            Event::Accepted { .. } => "charters-accepted",
+            Event::Decided { .. } => "epochs-decided",
+            Event::Changed { .. } => "changes-done",
+            Event::ChangeHalted { .. } => "changes-halted",
             Event::ClockWentBack { .. } => "clocks-went-back",
         });
     }
@@ -377,6 +464,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "runs-failed",
             "leases-lapsed",
             "silences",
+            "members-joined",
+            "epochs-adopted",
+            "charters-accepted",
+            "epochs-decided",
+            "changes-done",
         ]
     }
 }
@@ -403,5 +495,51 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::LeaseTooLong => "the lease is too long".to_owned(),
         Refusal::Released => "the run was given back".to_owned(),
         Refusal::FromTheFuture => "it begins later than any legal clock shows".to_owned(),
+        Refusal::Young => "it has just joined".to_owned(),
+    }
+}
+
+fn charter_text(charter: &Charter) -> String {
+    format!("epoch {} of {:?}, terms above {}", charter.epoch, charter.members(), charter.floor)
+}
+
+fn epoch_text(talk: &EpochTalk) -> String {
+    match talk {
+        EpochTalk::Decided(charter) => format!("decided: {}", charter_text(charter)),
+        EpochTalk::Unknown { newest } => format!("I know epochs up to {newest} only"),
+        EpochTalk::Prepare { epoch, ballot } => {
+            format!("prepare ballot {} after epoch {epoch}", ballot.number)
+        }
+        EpochTalk::Promise { ballot, accepted, top, .. } => {
+            let held = accepted.as_ref().map(|(_, charter)| format!(", holding {}", charter_text(charter)));
+            format!("promise to ballot {}, terms up to {top}{}", ballot.number, held.unwrap_or_default())
+        }
+        EpochTalk::Accept { ballot, charter, .. } => {
+            format!("accept in ballot {}: {}", ballot.number, charter_text(charter))
+        }
+        EpochTalk::Accepted { ballot, .. } => format!("accepted in ballot {}", ballot.number),
+        EpochTalk::Denied { ballot, denial, .. } => {
+            let why = match denial {
+                Denial::Outbid(higher) => format!("ballot {} is promised", higher.number),
+                Denial::TooSoon { remaining } => format!("too soon, wait {remaining}"),
+                Denial::NotAdjacent => "its quorums need not meet the present ones".to_owned(),
+            };
+            format!("ballot {} is denied: {why}", ballot.number)
+        }
+    }
+}
+
+fn change_text(change: &Change) -> String {
+    match change {
+        Change::Add(node) => format!("members add {node}"),
+        Change::Remove(node) => format!("members remove {node}"),
+        Change::Replace { old, new } => format!("members replace {old} by {new}"),
+        Change::Quorums(quorums) => {
+            let weights = quorums.weights().unwrap_or_default();
+            let weighed: Vec<String> = weights.iter().map(|(node, w)| format!("{node}={w}")).collect();
+            format!("members weigh {}", weighed.join(" "))
+        }
+        Change::Clocks(clocks) => format!("clocks {clocks:?}"),
+        Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
     }
 }

@@ -3,11 +3,14 @@
 //! A timer never decides who leads: it only makes a candidate look at its clock. `E` is compared with a reading where
 //! it matters, in [`Candidate::leads_until`] and at completion.
 
+use std::sync::Arc;
+
 use crate::quorum::NodeSet;
 use crate::time::{Span, Stamp};
 use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
+use super::epoch::{Charter, Epoch};
 use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
 use super::rules::Rules;
@@ -54,6 +57,8 @@ const MOST_DOUBLINGS: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Run {
     request: GrantRequest,
+    /// Whose members were asked, and by whose quorums the answers are judged (ONE).
+    charter: Arc<Charter>,
     oks: NodeSet,
     /// When those granted, by their own clocks.
     stamps: Vec<(NodeId, Stamp)>,
@@ -105,6 +110,21 @@ pub(super) struct Around<'a, 'c, R: Rules> {
     pub(super) own: &'a Grantor,
     pub(super) process: &'a mut Process<R>,
     pub(super) cx: &'a mut Context<'c, Nerio<R>>,
+}
+
+impl<R: Rules> Around<'_, '_, R> {
+    /// δ: what the settings say, or what the epoch allows if that is less.
+    pub(super) fn lease(&self) -> Span {
+        self.process.config.settings().lease.min(self.process.charter().body.longest_lease)
+    }
+
+    /// Asks members of the present epoch.
+    fn ask(&mut self, members: NodeSet, request: GrantRequest) {
+        let charter = self.process.membership.charter.clone();
+        for member in members.positions().filter_map(|position| charter.members().get(position)) {
+            self.process.ask(*member, Message::Request(request), self.cx);
+        }
+    }
 }
 
 impl Candidate {
@@ -179,8 +199,8 @@ impl Candidate {
     pub(super) fn send_release<R: Rules>(&mut self, upto: InstanceId, around: &mut Around<'_, '_, R>) {
         self.verifying.release_is_sent(upto);
         around.cx.publish(Event::GaveBack { group: around.group, upto });
-        for member in around.process.config.settings().quorums.members() {
-            around.cx.send(*member, Message::Release { group: around.group, upto }, None);
+        for member in around.process.charter().members_and_former() {
+            around.cx.send(member, Message::Release { group: around.group, upto }, None);
         }
     }
 
@@ -216,7 +236,7 @@ impl Candidate {
             self.retry(around);
         }
         if self.timers.take_expired(Timer::Renew, now) && self.lead.is_some() && self.run.is_none() {
-            self.begin(Kind::Renew, around.process.config.settings().lease, around);
+            self.begin(Kind::Renew, around.lease(), around);
         }
         if self.timers.take_expired(Timer::Start, now) {
             self.start(around);
@@ -237,7 +257,7 @@ impl Candidate {
         if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
             return self.draw_start(around.cx.now(), around);
         }
-        self.begin(Kind::Acquire, around.process.config.settings().lease, around);
+        self.begin(Kind::Acquire, around.lease(), around);
     }
 
     /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads out: after
@@ -254,9 +274,8 @@ impl Candidate {
     /// Steps 1-3: `Start := C_p`, choose δ, ask all grantors, this node's own like any other.
     fn begin<R: Rules>(&mut self, kind: Kind, lease: Span, around: &mut Around<'_, '_, R>) {
         let request = self.prepare(kind, lease, around);
-        for member in around.process.config.settings().quorums.members() {
-            around.cx.send(*member, Message::Request(request), None);
-        }
+        let everyone = around.process.charter().body.quorums.everyone();
+        around.ask(everyone, request);
     }
 
     /// Steps 1 and 2: a run that nobody has heard of yet.
@@ -273,13 +292,17 @@ impl Candidate {
         let now = around.cx.now();
         let term = match (kind, self.lead) {
             (Kind::Renew, Some(lead)) => lead.term,
-            _ => around.own.max_term.max(self.hint).next(),
+            _ => around.own.largest_term(around.process).max(self.hint).next(),
         };
         let id = around.process.next_instance();
-        let request = GrantRequest { group: around.group, id, start: now, lease, kind, term };
+        let charter = around.process.membership.charter.clone();
+        let epoch = charter.epoch;
+        let request = GrantRequest { group: around.group, epoch, id, start: now, lease, kind, term };
         let settings = around.process.config.settings();
+        self.timers.set(Timer::Fail, settings.rules.lease_end(charter.body.clocks, now, now, lease));
         self.run = Some(Run {
             request,
+            charter,
             oks: settings.rules.counted_unasked(around.process.position),
             stamps: Vec::new(),
             nacks: NodeSet::EMPTY,
@@ -287,7 +310,6 @@ impl Candidate {
             all_stale: true,
             rival: None,
         });
-        self.timers.set(Timer::Fail, settings.rules.lease_end(settings.clocks, now, now, lease));
         self.timers.set(Timer::Retry, now.after(settings.retry.nominal()));
         self.timers.clear(Timer::Start);
         around.cx.publish(Event::Asked(request));
@@ -299,16 +321,15 @@ impl Candidate {
     /// the living. A leader, who blocks nobody that it does not lead, waits to the end.
     fn retry<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some(run) = &mut self.run else { return };
-        let quorums = &around.process.config.settings().quorums;
+        let quorums = &run.charter.body.quorums;
         run.retries += 1;
         let silent = quorums.everyone().difference(run.oks).difference(run.nacks);
         let hopeless = !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent));
         if hopeless && run.retries >= 2 && run.request.kind == Kind::Acquire {
             return self.fail(Failure::Blocked, around);
         }
-        for member in quorums.names(silent) {
-            around.cx.send(member, Message::Request(run.request), None);
-        }
+        let request = run.request;
+        around.ask(silent, request);
         let interval = around.process.config.settings().retry.nominal();
         self.timers.set(Timer::Retry, around.cx.now().after(interval));
     }
@@ -317,19 +338,21 @@ impl Candidate {
     pub(super) fn on_ok<R: Rules>(
         &mut self,
         from: NodeId,
+        epoch: Epoch,
         id: InstanceId,
         at: Stamp,
         around: &mut Around<'_, '_, R>,
     ) {
         let Some(run) = &mut self.run else { return };
-        let settings = around.process.config.settings();
-        let Some(position) = settings.quorums.position(from) else { return };
-        if !settings.rules.answers(run.request.id, id) {
+        let rules = &around.process.config.settings().rules;
+        let quorums = &run.charter.body.quorums;
+        if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
             return;
         }
+        let Some(position) = quorums.position(from) else { return };
         run.oks.insert(position);
         run.stamps.push((from, at));
-        if settings.quorums.is_quorum(run.oks) {
+        if quorums.is_quorum(run.oks) {
             self.complete(around);
         }
     }
@@ -343,8 +366,8 @@ impl Candidate {
         around: &mut Around<'_, '_, R>,
     ) {
         self.hint = self.hint.max(max_term);
-        let quorums = &around.process.config.settings().quorums;
         let Some(run) = self.run.as_mut().filter(|run| run.request.id == id) else { return };
+        let quorums = &run.charter.body.quorums;
         let Some(position) = quorums.position(from) else { return };
         run.nacks.insert(position);
         if let Refusal::Busy { holder, remaining } = refusal {
@@ -366,8 +389,9 @@ impl Candidate {
         let Some(run) = &mut self.run else { return };
         let now = around.cx.now();
         let settings = around.process.config.settings();
-        let GrantRequest { group, id, start, kind, term, lease } = run.request;
-        let end = settings.rules.lease_end(settings.clocks, start, now, lease);
+        let GrantRequest { group, epoch, id, start, kind, term, lease } = run.request;
+        let clocks = run.charter.body.clocks;
+        let end = settings.rules.lease_end(clocks, start, now, lease);
         if !settings.rules.still_worth(now, end) {
             return self.fail(Failure::TimedOut, around);
         }
@@ -384,11 +408,11 @@ impl Candidate {
         self.timers.set(Timer::Expire, until);
         if self.campaigns {
             // After half of the lease, counted from its start: a slow renewal must not make the next one late.
-            let half_of_lease = start.after(settings.clocks.usable(lease).fraction(1, 2)).max(now);
+            let half_of_lease = start.after(clocks.usable(lease).fraction(1, 2)).max(now);
             let half_of_rest = now.after(until.remaining(now).fraction(1, 2));
             self.timers.set(Timer::Renew, half_of_lease.min(half_of_rest));
         }
-        around.cx.publish(Event::Leads { group, id, kind, term, lease, until, quorum, stamps });
+        around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
     }
 
     /// Step 9, and what follows: a leader tries again to renew, another candidate waits its turn.
@@ -419,7 +443,7 @@ impl Candidate {
             return self.start(around); // Only the term was too small, and now it is known: no need to wait.
         }
         // Whoever holds enough to block all others probably leads: wait for it. Others give back what they hold.
-        let quorums = &around.process.config.settings().quorums;
+        let quorums = &run.charter.body.quorums;
         let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held));
         let now = around.cx.now();
         self.draw_start(leader.map_or(now, |rival| rival.until), around);
@@ -434,6 +458,21 @@ impl Candidate {
             self.fail(Failure::TooLate, around);
         } else if self.campaigns && self.run.is_none() {
             self.draw_start(around.cx.now(), around);
+        }
+    }
+
+    /// A new epoch: a leader renews in it at once, a candidate asks its members instead. The run that was under way ends: its
+    /// members may have left that epoch, and answers of two epochs do not add up (ONE).
+    pub(super) fn on_new_epoch<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        if let Some(run) = &self.run {
+            self.hint = self.hint.max(run.request.term);
+        } else if !self.campaigns {
+            return;
+        }
+        if self.leads_until(around.cx.now()).is_some() {
+            self.begin(Kind::Renew, around.lease(), around);
+        } else if self.run.is_some() {
+            self.begin(Kind::Acquire, around.lease(), around);
         }
     }
 

@@ -6,19 +6,21 @@ use std::sync::Arc;
 use crate::quorum::Quorums;
 use crate::time::{Clockwork, LocalSpan, Span};
 
+use super::epoch::Body;
 use super::rules::{Rules, Sound};
 
 /// The settings of a machine, not yet checked: see [`Settings::validate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
-    /// Who grants, and which sets of them suffice. Must be the same on every process.
+    /// Who grants, and which sets of them suffice, when the cluster is founded; afterwards the epoch says. Must be the
+    /// same on every process, like all that is part of an epoch.
     pub quorums: Quorums,
-    /// The bound on the clocks (ρ or Δ) and their tick. If a real clock is worse, two processes may lead at once.
+    /// The bound on the clocks (ρ or Δ) and their tick. Part of the epoch. If a real clock is worse, two processes may lead at once.
     pub clocks: Clockwork,
     /// δ: how long a lease lasts. More than two round trips, or a leader cannot renew in time; fail-over takes about
     /// this long.
     pub lease: Span,
-    /// δ_max: the longest lease that a grantor promises to anybody. A grantor that lost its memory is silent this long.
+    /// δ_max: the longest lease that a grantor promises to anybody. Part of the epoch. A grantor that lost its memory is silent this long.
     pub longest_lease: Span,
     /// W: candidates start at a random time in a window this long. A few round trips a candidate: shorter, and they
     /// meet; longer, and elections wait.
@@ -44,6 +46,12 @@ impl<R: Rules> Config<R> {
 }
 
 impl<R: Rules> Settings<R> {
+    /// What the founding charter says.
+    pub(super) fn founding(&self) -> Body {
+        let Self { quorums, clocks, longest_lease, .. } = self;
+        Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease }
+    }
+
     /// Checks that these settings can elect anybody at all.
     pub fn validate(self) -> Result<Config<R>, ConfigError> {
         for (key, span) in [("window", self.window), ("retry", self.retry)] {

@@ -2,6 +2,7 @@
 
 use crate::{Context, GroupId, LocalTime};
 
+use super::epoch::Body;
 use super::message::{Cell, Event, GrantRequest, Holder, InstanceId, Kind, Message, Refusal, Term};
 use super::rules::Rules;
 use super::{Nerio, Process};
@@ -59,7 +60,7 @@ impl Grantor {
             return; // No member, or one that may have forgotten a grant: neither yes nor no.
         }
         match self.refusal(&request, process, cx.now()) {
-            Some(refusal) => self.refuse(request, refusal, cx),
+            Some(refusal) => self.refuse(request, refusal, process, cx),
             None => self.grant(request, process, cx),
         }
     }
@@ -70,29 +71,55 @@ impl Grantor {
         process: &Process<R>,
         now: LocalTime,
     ) -> Option<Refusal> {
-        let settings = process.config.settings();
-        let rules = &settings.rules;
+        let rules = &process.config.settings().rules;
+        let Body { clocks, longest_lease, .. } = &process.charter().body;
         if self.tombs.iter().any(|tomb| tomb.upto.holder == request.id.holder && tomb.upto >= request.id) {
             return Some(Refusal::Released);
         }
-        if !settings.clocks.may_have_started(request.start, now) {
+        if !clocks.may_have_started(request.start, now) {
             return Some(Refusal::FromTheFuture);
         }
-        if !rules.accepts_length(request.lease, settings.longest_lease) {
+        if !rules.accepts_length(request.lease, *longest_lease) {
             return Some(Refusal::LeaseTooLong);
         }
         if !rules.is_free(self.grant.as_ref(), request.id.holder, now) {
             let grant = self.grant.as_ref()?;
             return Some(Refusal::Busy { holder: grant.holder.node, remaining: grant.until.remaining(now) });
         }
-        let fresh = rules.term_is_fresh(request, self.max_term, self.grant.as_ref());
-        (request.kind == Kind::Acquire && !fresh).then_some(Refusal::StaleTerm)
+        if request.kind == Kind::Renew {
+            return None;
+        }
+        let largest = self.largest_term(process);
+        if !rules.term_is_fresh(request, largest, self.grant.as_ref()) {
+            return Some(Refusal::StaleTerm);
+        }
+        let holds = self.grant.as_ref().is_some_and(|g| g.holder == request.id.holder && now < g.until);
+        process.is_young(now).filter(|_| !holds)
     }
 
-    fn refuse<R: Rules>(&self, request: GrantRequest, refusal: Refusal, cx: &mut Context<'_, Nerio<R>>) {
+    /// No term up to this is granted: what this grantor granted, and the floor of its epoch.
+    pub(super) fn largest_term<R: Rules>(&self, process: &Process<R>) -> Term {
+        let rules = &process.config.settings().rules;
+        self.max_term.max(rules.enforced(process.charter().floor))
+    }
+
+    /// Its process has adopted an epoch.
+    pub(super) fn on_adopted<R: Rules>(&mut self, floor: Term, rules: &R) {
+        self.grant = rules.grant_on_adoption(self.grant.take());
+        self.max_term = rules.max_term_on_adoption(self.max_term, floor);
+    }
+
+    fn refuse<R: Rules>(
+        &self,
+        request: GrantRequest,
+        refusal: Refusal,
+        process: &Process<R>,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) {
         let GrantRequest { group, id, .. } = request;
         cx.publish(Event::Refused { request, refusal });
-        cx.send(id.holder.node, Message::Nack { group, id, refusal, max_term: self.max_term }, None);
+        let max_term = self.largest_term(process);
+        cx.send(id.holder.node, Message::Nack { group, id, refusal, max_term }, None);
     }
 
     /// Step 6.1 and 6.2. The ceiling is durable, and the grant remembered, before the Ok leaves.
@@ -102,7 +129,7 @@ impl Grantor {
         process: &mut Process<R>,
         cx: &mut Context<'_, Nerio<R>>,
     ) {
-        let GrantRequest { group, id, kind, term, .. } = request;
+        let GrantRequest { group, epoch, id, kind, term, .. } = request;
         let after = match kind {
             Kind::Acquire => {
                 let ticket = process.ceiling.cover(term, cx);
@@ -115,7 +142,8 @@ impl Grantor {
         let grant = self.promise(&request, process, cx.now());
         cx.remember(Cell::Grant(group, Some(grant)));
         cx.publish(Event::Granted { request, at, until: grant.until });
-        cx.send(id.holder.node, Message::Ok { group, id, at }, after);
+        let after = after.max(process.membership.saved());
+        cx.send(id.holder.node, Message::Ok { group, epoch, id, at }, after);
     }
 
     /// Section 6: the holder counts on this grant no more. Says whether that set this grantor free.
@@ -143,7 +171,7 @@ impl Grantor {
         self.tombs
             .retain(|tomb| now < tomb.forget && !(tomb.upto.holder == upto.holder && tomb.upto <= upto));
         if self.tombs.iter().all(|tomb| tomb.upto.holder != upto.holder) {
-            let forget = now.after(process.config.settings().longest_lease.nominal().times(2));
+            let forget = now.after(process.charter().body.longest_lease.nominal().times(2));
             self.tombs.push(Tomb { upto, forget });
         }
     }
@@ -152,7 +180,7 @@ impl Grantor {
     fn promise<R: Rules>(&mut self, request: &GrantRequest, process: &Process<R>, now: LocalTime) -> Grant {
         let GrantRequest { id, term, start, lease, .. } = *request;
         let settings = process.config.settings();
-        let asked = settings.rules.grant_end(settings.clocks, start, now, lease);
+        let asked = settings.rules.grant_end(process.charter().body.clocks, start, now, lease);
         let grant = match self.grant {
             Some(held) if held.holder == id.holder => Grant {
                 holder: id.holder,
@@ -171,6 +199,6 @@ impl Grantor {
 pub(super) fn remembered_grants(cells: &[Cell]) -> impl Iterator<Item = (GroupId, Grant)> {
     cells.iter().filter_map(|cell| match cell {
         Cell::Grant(group, Some(grant)) => Some((*group, *grant)),
-        Cell::Grant(_, None) | Cell::Ceiling(_) | Cell::Silence(_) => None,
+        _ => None,
     })
 }

@@ -1,8 +1,10 @@
 //! What the processes of a strong group say, want, keep and show.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::edict::QuorumStamp;
+use super::epoch::{Ballot, Change, Charter, Epoch, EpochTalk, Halt};
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Pledge, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
@@ -57,6 +59,8 @@ pub enum Kind {
 pub struct GrantRequest {
     /// For which election.
     pub group: GroupId,
+    /// In which epoch: its members are asked, and their answers count in no other (ONE).
+    pub epoch: Epoch,
     /// Which run.
     pub id: InstanceId,
     /// Start_p: a reading of the asker's clock. Means something to others only where skew is bounded.
@@ -70,7 +74,7 @@ pub struct GrantRequest {
 }
 
 /// A message of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// p asks.
     Request(GrantRequest),
@@ -78,6 +82,8 @@ pub enum Message {
     Ok {
         /// The election.
         group: GroupId,
+        /// In which epoch q granted.
+        epoch: Epoch,
         /// The run that was granted.
         id: InstanceId,
         /// T_q.
@@ -108,6 +114,8 @@ pub enum Message {
         /// What is said.
         talk: Talk,
     },
+    /// About the members, of all groups at once. See `epoch`.
+    Epoch(EpochTalk),
 }
 
 /// What processes of a group say besides asking, granting and giving back. See `transfer` and `verify`.
@@ -165,10 +173,12 @@ pub enum Refusal {
     Released,
     /// It began later than any legal clock could show now: the bound on skew is broken.
     FromTheFuture,
+    /// This grantor has just joined and leaves the first word to a leader of the epoch before.
+    Young,
 }
 
 /// What a process's user wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Lead this group whenever possible.
     Campaign(GroupId),
@@ -198,10 +208,12 @@ pub enum Command {
         /// For how long.
         lease: Span,
     },
+    /// Change the members, or their bounds: by as many epochs as it takes, and no group stops for it.
+    Change(Change),
 }
 
 /// What a process keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// Durable: no term above it was ever granted.
     Ceiling(Term),
@@ -209,6 +221,24 @@ pub enum Cell {
     Grant(GroupId, Option<super::Grant>),
     /// Remembered: a silence that is still running.
     Silence(LocalTime),
+    /// Durable: the newest charter that was adopted.
+    Charter(Arc<Charter>),
+    /// Durable: what was promised and accepted for the charter after that of `epoch`.
+    Ballot {
+        /// Whose members decide.
+        epoch: Epoch,
+        /// The highest ballot that was promised.
+        promised: Ballot,
+        /// What was accepted, and under which ballot.
+        accepted: Option<(Ballot, Arc<Charter>)>,
+    },
+    /// Remembered: since when the newest charter is adopted, and until when this member counts as new.
+    Adopted {
+        /// Since when.
+        at: LocalTime,
+        /// Until when.
+        young_until: LocalTime,
+    },
 }
 
 /// Names a [`Cell`].
@@ -220,6 +250,12 @@ pub enum CellKey {
     Grant(GroupId),
     /// See [`Cell::Silence`].
     Silence,
+    /// See [`Cell::Charter`].
+    Charter,
+    /// See [`Cell::Ballot`].
+    Ballot,
+    /// See [`Cell::Adopted`].
+    Adopted,
 }
 
 impl Record for Cell {
@@ -229,6 +265,9 @@ impl Record for Cell {
             Self::Ceiling(_) => CellKey::Ceiling,
             Self::Grant(group, _) => CellKey::Grant(*group),
             Self::Silence(_) => CellKey::Silence,
+            Self::Charter(_) => CellKey::Charter,
+            Self::Ballot { .. } => CellKey::Ballot,
+            Self::Adopted { .. } => CellKey::Adopted,
         }
     }
 }
@@ -258,6 +297,8 @@ pub enum Event {
     Leads {
         /// The election.
         group: GroupId,
+        /// The epoch of the run.
+        epoch: Epoch,
         /// The run.
         id: InstanceId,
         /// A new term or the same.
@@ -268,7 +309,7 @@ pub enum Event {
         lease: Span,
         /// E_p.
         until: LocalTime,
-        /// The positions of those who granted.
+        /// The positions of those who granted, among the members of that epoch.
         quorum: NodeSet,
         /// When they granted, by their own clocks: QT, frozen here.
         stamps: QuorumStamp,
@@ -323,6 +364,35 @@ pub enum Event {
     },
     /// The disk was lost: this process takes no part.
     Mute,
+    /// This process has learnt of a new epoch and goes by it from now on.
+    Adopted {
+        /// Its charter.
+        charter: Arc<Charter>,
+        /// Whether this process has become a member by it.
+        joined: bool,
+    },
+    /// A member has accepted a charter, which may or may not be decided.
+    Accepted {
+        /// Under which ballot.
+        ballot: Ballot,
+        /// What.
+        charter: Arc<Charter>,
+    },
+    /// A proposer has seen that a charter is decided.
+    Decided {
+        /// Which.
+        charter: Arc<Charter>,
+    },
+    /// A change that this process wanted is done.
+    Changed {
+        /// Since this epoch.
+        epoch: Epoch,
+    },
+    /// A change that this process wanted stopped on its way.
+    ChangeHalted {
+        /// Why.
+        halt: Halt,
+    },
     /// The clock went back: this process neither leads nor grants until the clock has caught up.
     ClockWentBack {
         /// By how much.

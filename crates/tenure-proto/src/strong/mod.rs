@@ -125,6 +125,7 @@
 mod candidate;
 mod config;
 pub mod edict;
+pub mod epoch;
 mod grantor;
 mod message;
 mod rules;
@@ -135,6 +136,7 @@ mod transfer;
 mod verify;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use config::{Config, ConfigError, Settings};
 pub use edict::{Edict, Token};
@@ -143,12 +145,13 @@ pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
     Talk, Term,
 };
-pub use rules::{Rules, Sound};
+pub use rules::{Across, Rules, Sound};
 
 use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
+use epoch::{Body, Charter, EpochTalk, Membership};
 use grantor::{Grantor, remembered_grants};
 use term::Ceiling;
 
@@ -157,7 +160,8 @@ use term::Ceiling;
 pub struct Nerio<R: Rules = Sound> {
     process: Process<R>,
     groups: BTreeMap<GroupId, Group>,
-    agenda: Agenda<GroupId>,
+    /// When each group wants to be woken, and (`None`) the process itself.
+    agenda: Agenda<Option<GroupId>>,
 }
 
 /// What belongs to the process rather than to a group.
@@ -180,6 +184,8 @@ pub(crate) struct Process<R: Rules> {
     /// The largest term of a group of which nothing is in memory.
     largest_term: Term,
     ceiling: Ceiling,
+    /// The newest epoch, and what is under way to change it.
+    membership: Membership,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -209,6 +215,14 @@ impl<R: Rules> Process<R> {
         InstanceId { holder: self.holder, seq: self.seq }
     }
 
+    /// When all is over that this grantor may have promised before `start`, in its epoch or the one before.
+    fn silence_from(&self, start: LocalTime) -> LocalTime {
+        let rules = &self.config.settings().rules;
+        let end = |body: &Body| rules.silence_end(body.clocks, start, body.longest_lease);
+        let here = end(&self.charter().body);
+        self.charter().before.as_ref().map_or(here, |before| end(before).max(here))
+    }
+
     /// Decides between silence and memory, and says so.
     fn recall(&mut self, kind: &BootKind<Cell>, cx: &mut Context<'_, Nerio<R>>) {
         let settings = self.config.settings();
@@ -216,14 +230,13 @@ impl<R: Rules> Process<R> {
             BootKind::Founding => {}
             BootKind::SameBoot { remembered } => {
                 let silences = remembered.iter().filter_map(|cell| match cell {
-                    Cell::Silence(until) => Some(*until),
-                    Cell::Ceiling(_) | Cell::Grant(..) => None,
+                    Cell::Silence(until) => Some(settings.rules.silence_remembered(*until)),
+                    _ => None,
                 });
                 self.silent_until = silences.max().unwrap_or(LocalTime::ZERO);
             }
             BootKind::Rebooted => {
-                self.silent_until =
-                    settings.rules.silence_end(settings.clocks, cx.now(), settings.longest_lease);
+                self.silent_until = self.silence_from(cx.now());
             }
             BootKind::Amnesia => {
                 self.mute = true;
@@ -268,7 +281,15 @@ impl<R: Rules> Nerio<R> {
         let before = group.candidate.next_deadline();
         let mut around = Around { group: id, own: &group.grantor, process: &mut self.process, cx };
         step(&mut group.candidate, &mut around);
-        self.agenda.update(id, before, group.candidate.next_deadline());
+        self.agenda.update(Some(id), before, group.candidate.next_deadline());
+    }
+
+    /// Lets `step` work on the process itself, then notes when that wants to be woken.
+    fn with_process<T>(&mut self, step: impl FnOnce(&mut Process<R>) -> T) -> T {
+        let before = self.process.membership.next_deadline();
+        let result = step(&mut self.process);
+        self.agenda.update(None, before, self.process.membership.next_deadline());
+        result
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
@@ -276,9 +297,12 @@ impl<R: Rules> Nerio<R> {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
             Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
             Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
+            Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
             Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
-            Message::Ok { group, id, at } => {
-                self.with_group(group, cx, |candidate, around| candidate.on_ok(from, id, at, around));
+            Message::Ok { group, epoch, id, at } => {
+                self.with_group(group, cx, |candidate, around| {
+                    candidate.on_ok(from, epoch, id, at, around);
+                });
             }
             Message::Nack { group, id, refusal, max_term } => {
                 self.with_group(group, cx, |candidate, around| {
@@ -289,6 +313,11 @@ impl<R: Rules> Nerio<R> {
     }
 
     fn on_request(&mut self, request: GrantRequest, cx: &mut Context<'_, Self>) {
+        let newest = self.process.membership.epoch();
+        let grants = self.process.config.settings().rules.grants_in(request.epoch, newest);
+        if !grants && !self.process.admits(request.id.holder.node, request.epoch, cx) {
+            return; // MONO
+        }
         let group = entry(&mut self.groups, &self.process, request.group);
         group.grantor.on_request(request, &mut self.process, cx);
     }
@@ -323,6 +352,60 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
+    fn on_epoch_talk(&mut self, from: NodeId, talk: EpochTalk, cx: &mut Context<'_, Self>) {
+        match talk {
+            EpochTalk::Decided(charter) => self.adopt(&charter, cx),
+            EpochTalk::Unknown { newest } => self.process.on_unknown(from, newest, cx),
+            EpochTalk::Prepare { epoch, ballot } => {
+                let top = self.top();
+                self.with_process(|process| process.on_prepare(from, (epoch, ballot), top, cx));
+            }
+            EpochTalk::Promise { epoch, ballot, accepted, top } => {
+                let own = self.top();
+                let told = (accepted, top);
+                self.with_process(|process| process.on_promise(from, (epoch, ballot), told, own, cx));
+            }
+            EpochTalk::Accept { epoch, ballot, charter } => {
+                let act = self.with_process(|process| process.on_accept(from, (epoch, ballot, &charter), cx));
+                if act {
+                    self.adopt(&charter, cx);
+                }
+            }
+            EpochTalk::Accepted { epoch, ballot } => {
+                if let Some(charter) =
+                    self.with_process(|process| process.on_accepted(from, (epoch, ballot), cx))
+                {
+                    self.adopt(&charter, cx);
+                }
+            }
+            EpochTalk::Denied { epoch, ballot, denial } => {
+                self.with_process(|process| process.on_denied(from, (epoch, ballot, denial), cx));
+            }
+        }
+    }
+
+    /// A charter is decided: the process goes by it, its grants stay (KEEP), and its candidates go on in the new epoch.
+    fn adopt(&mut self, charter: &Arc<Charter>, cx: &mut Context<'_, Self>) {
+        if !self.with_process(|process| process.adopt(charter, cx)) {
+            return;
+        }
+        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in groups {
+            if let Some(group) = self.groups.get_mut(&id) {
+                group.grantor.on_adopted(charter.floor, &self.process.config.settings().rules);
+            }
+            self.with_group(id, cx, |candidate, around| candidate.on_new_epoch(around));
+        }
+        self.with_process(|process| process.on_adopted(cx));
+    }
+
+    /// The largest term that this member may have granted, in any group: what a floor must cover.
+    fn top(&self) -> Term {
+        let granted = self.groups.values().map(|group| group.grantor.max_term).max();
+        let granted = granted.unwrap_or_default().max(self.process.largest_term);
+        self.process.config.settings().rules.top(self.process.charter().floor, granted)
+    }
+
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
             Command::Campaign(group) => {
@@ -340,12 +423,17 @@ impl<R: Rules> Nerio<R> {
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
             }
+            Command::Change(change) => self.with_process(|process| process.change(&change, cx)),
         }
     }
 
     fn on_deadline(&mut self, cx: &mut Context<'_, Self>) {
-        while let Some(group) = self.agenda.due(cx.now()) {
-            self.with_group(group, cx, |candidate, around| candidate.on_deadline(around));
+        let now = cx.now();
+        while let Some(owner) = self.agenda.due(now) {
+            match owner {
+                Some(group) => self.with_group(group, cx, |candidate, around| candidate.on_deadline(around)),
+                None => self.with_process(|process| process.on_epoch_deadline(now, cx)),
+            }
         }
     }
 
@@ -374,13 +462,15 @@ impl<R: Rules> Protocol for Nerio<R> {
         let settings = config.settings();
         let ceilings = boot.durable.iter().filter_map(|cell| match cell {
             Cell::Ceiling(term) => Some(*term),
-            Cell::Grant(..) | Cell::Silence(_) => None,
+            _ => None,
         });
         let durable = ceilings.max().unwrap_or_default();
+        let founding = Charter::founding(settings.founding());
+        let membership = Membership::start(founding, &boot.durable, &boot.kind, &settings.rules, cx.now());
         let mut process = Process {
             config: config.clone(),
             holder: Holder { node: me, incarnation: boot.incarnation },
-            position: settings.quorums.position(me),
+            position: membership.charter.body.quorums.position(me),
             clock: StampClock::new(boot.incarnation, cx.now()),
             clock_is_behind: false,
             seq: 0,
@@ -388,6 +478,7 @@ impl<R: Rules> Protocol for Nerio<R> {
             mute: false,
             largest_term: settings.rules.largest_term_known(durable),
             ceiling: Ceiling::start(durable, settings.block, cx),
+            membership,
         };
         process.recall(&boot.kind, cx);
         let remembered = match &boot.kind {
@@ -397,7 +488,9 @@ impl<R: Rules> Protocol for Nerio<R> {
         let groups = remembered_grants(remembered)
             .map(|(group, grant)| (group, Group::new(process.largest_term, Some(grant))))
             .collect();
-        Self { process, groups, agenda: Agenda::default() }
+        let mut machine = Self { process, groups, agenda: Agenda::default() };
+        machine.with_process(|process| process.resume_change(cx));
+        machine
     }
 
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>) {

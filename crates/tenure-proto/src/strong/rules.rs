@@ -4,10 +4,11 @@
 //! and is what every running node is made of. The laboratory has types of its own that break one rule at a time, to
 //! prove that the properties notice; no other crate can see them.
 
-use crate::quorum::NodeSet;
+use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
 use crate::{Data, LocalTime, Ticket};
 
+use super::epoch::{Charter, Epoch};
 use super::{Grant, GrantRequest, Holder, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
@@ -129,6 +130,131 @@ pub trait Rules: Data {
     fn largest_term_known(&self, ceiling: Term) -> Term {
         ceiling
     }
+
+    // Epochs: see `epoch` for the names of the rules and the proofs that need them.
+
+    /// ADJ: every quorum of an epoch meets every quorum of the next, so that some grantor sees both.
+    fn adjacent(&self, before: &Quorums, after: &Quorums) -> bool {
+        before.adjacent(after)
+    }
+
+    /// ONE: an answer counts for a run of its own epoch alone. Answers of two epochs together may be a quorum of neither.
+    fn counts(&self, run: Epoch, answer: Epoch) -> bool {
+        run == answer
+    }
+
+    /// What becomes of a run when its process learns of a new epoch: it begins anew, or, where that is the mistake, goes on with
+    /// the answers that it has.
+    fn across(&self) -> Across {
+        Across::Anew
+    }
+
+    /// MONO: a grantor grants nothing in an epoch that it has left.
+    fn grants_in(&self, asked: Epoch, newest: Epoch) -> bool {
+        asked == newest
+    }
+
+    /// MONO: the epoch survives a restart.
+    fn keeps_charter(&self) -> bool {
+        true
+    }
+
+    /// MONO: no answer of an epoch leaves before its charter is durable. Otherwise a restart falls back to an older epoch, with
+    /// a silence that may be too short for what was promised under a longer δ_max.
+    fn answer_waits_for(&self, charter: Ticket) -> Option<Ticket> {
+        Some(charter)
+    }
+
+    /// KEEP: adopting an epoch leaves the grant as it is; new members need none, for they are in no quorum of the old epoch.
+    fn grant_on_adoption(&self, grant: Option<Grant>) -> Option<Grant> {
+        grant
+    }
+
+    /// KEEP: and the largest term; the floor is a bound besides, not instead.
+    fn max_term_on_adoption(&self, max_term: Term, _floor: Term) -> Term {
+        max_term
+    }
+
+    /// W: the next charter is accepted only when no lease of the epoch before this one can be in force: (1+ρ)δ_max after this
+    /// acceptor came here, on any legal clock at least δ_max.
+    fn may_accept_from(&self, here: &Charter, adopted_at: LocalTime) -> LocalTime {
+        here.spacing(adopted_at)
+    }
+
+    /// W: adopt, then wait. The wait is counted from this adoption, not from the one before.
+    fn counted_from(&self, _previous: LocalTime, adopted: LocalTime) -> LocalTime {
+        adopted
+    }
+
+    /// W is the acceptors' to keep; a proposer that waits by its own clock instead proves nothing about theirs (erratum A2).
+    fn may_propose_from(&self, _here: &Charter, _adopted_at: LocalTime) -> Option<LocalTime> {
+        None
+    }
+
+    /// MONO: who answers a ballot of an epoch has adopted it, so it grants nothing in the one before any more (T1, T4).
+    fn adopts_before_deciding(&self) -> bool {
+        true
+    }
+
+    /// FLOOR: what a member reports: all that it granted, and the floor of its epoch, which stands for what others granted in
+    /// epochs before (T4).
+    fn top(&self, floor: Term, granted: Term) -> Term {
+        floor.max(granted)
+    }
+
+    /// FLOOR: the largest of what the quorum that promised reports, in this ballot, when all of it had adopted this epoch.
+    fn floor(&self, reported: Term, _own: Term, _earlier: Term) -> Term {
+        reported
+    }
+
+    /// FLOOR: the least that a term must exceed in an epoch, whatever the group.
+    fn enforced(&self, floor: Term) -> Term {
+        floor
+    }
+
+    /// T6: promises and what was accepted survive a restart.
+    fn keeps_ballot(&self) -> bool {
+        true
+    }
+
+    /// T6: a charter that may have been decided already is proposed again, instead of one's own.
+    fn adopts_accepted_value(&self) -> bool {
+        true
+    }
+
+    /// T6: what one member has accepted is not decided: nobody acts on it.
+    fn acts_on_accepted(&self) -> bool {
+        false
+    }
+
+    /// Y (availability only): a member that has just joined refuses acquisitions for a longest lease, so that a leader of the
+    /// epoch before can renew with it first.
+    fn young_until(&self, charter: &Charter, now: LocalTime) -> LocalTime {
+        charter.spacing(now)
+    }
+
+    /// Availability only: who asks in an old epoch is refused with the charter of the new one, and can renew there in time.
+    fn refusal_tells_charter(&self) -> bool {
+        true
+    }
+
+    /// A silence that was running goes on after a quick restart within the boot: what was forgotten is still forgotten.
+    fn silence_remembered(&self, until: LocalTime) -> LocalTime {
+        until
+    }
+}
+
+/// What becomes of a run when its process learns of a new epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Across {
+    /// It begins anew, in the new epoch.
+    Anew,
+    /// Its answers go on counting, judged by the quorums of the old epoch. A mistake.
+    ByOld,
+    /// The same, judged by those of the new one. A mistake.
+    ByNew,
+    /// The same; as many as make a majority of the new epoch suffice, whosoever they are. A mistake.
+    ByNumber,
 }
 
 /// The rules as they stand: what runs outside the laboratory.

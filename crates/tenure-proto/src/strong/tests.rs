@@ -1,5 +1,6 @@
 //! The machine by itself: what it answers to one input. What many of them do together is the laboratory's business.
 
+use super::epoch::Epoch;
 use super::*;
 use crate::boot::{BootId, Memory, Store};
 use crate::quorum::{NodeSet, Quorums};
@@ -95,7 +96,7 @@ impl Bench {
     /// An Ok of `from` for a run.
     fn ok(&mut self, from: u32, request: GrantRequest) -> Vec<Effect<Nerio>> {
         let at = crate::time::Stamp { incarnation: Incarnation(1), at: LocalTime::ZERO, count: 0 };
-        self.hear(from, Message::Ok { group: GROUP, id: request.id, at })
+        self.hear(from, Message::Ok { group: GROUP, epoch: request.epoch, id: request.id, at })
     }
 
     fn leads(&self) -> Option<u64> {
@@ -112,6 +113,7 @@ fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
     let id = InstanceId { holder, seq };
     let start = LocalTime::ZERO;
     GrantRequest {
+        epoch: Epoch(0),
         group: GROUP,
         id,
         start,
@@ -132,6 +134,8 @@ fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
                 Message::Nack { refusal: Refusal::LeaseTooLong, .. } => "too long",
                 Message::Nack { refusal: Refusal::Released, .. } => "released",
                 Message::Nack { refusal: Refusal::FromTheFuture, .. } => "future",
+                Message::Nack { refusal: Refusal::Young, .. } => "young",
+                Message::Epoch(_) => "epoch",
                 Message::Release { .. } => "release",
                 Message::Talk { talk: Talk::TakeOver { .. }, .. } => "take over",
                 Message::Talk { talk: Talk::Ready(_), .. } => "ready",
@@ -337,7 +341,7 @@ fn a_refusal_by_too_small_a_term_is_answered_at_once_with_a_larger_one() {
     let mut bench = Bench::founded();
     let asked = bench.ask();
     let nack = Message::Nack { group: GROUP, id: asked.id, refusal: Refusal::StaleTerm, max_term: Term(41) };
-    bench.hear(1, nack);
+    bench.hear(1, nack.clone());
     let effects = bench.hear(2, nack);
     let again = effects.iter().find_map(|effect| match effect {
         Effect::Publish(Event::Asked(request)) => Some(request.term),
@@ -352,7 +356,7 @@ fn a_candidate_that_cannot_win_gives_back_what_it_holds() {
     let asked = bench.ask();
     let refusal = Refusal::Busy { holder: NodeId(1), remaining: LocalSpan::from_nanos(300) };
     let nack = Message::Nack { group: GROUP, id: asked.id, refusal, max_term: Term(1) };
-    bench.hear(1, nack);
+    bench.hear(1, nack.clone());
     let effects = bench.hear(2, nack);
     assert_eq!(answers(&effects), [(0, "release", None), (1, "release", None), (2, "release", None)]);
     assert_eq!(
@@ -510,7 +514,7 @@ fn a_pledge_delays_the_release_but_not_the_end_of_leadership() {
 fn an_answer_is_certain_from_the_start_of_the_question_and_only_the_newest_counts() {
     let mut bench = Bench::founded();
     let verify = Command::Verify { group: GROUP, leader: NodeId(1), wanted: Span::from_nanos(500) };
-    bench.handle(Input::Command(verify));
+    bench.handle(Input::Command(verify.clone()));
     bench.at(10_050).handle(Input::Command(verify));
     let leader = request(1, 1, 1).id.holder;
     let pledge = crate::time::Pledge { lasts: Span::from_nanos(500), until: LocalTime::ZERO };

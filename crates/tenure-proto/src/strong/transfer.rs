@@ -85,7 +85,7 @@ impl Candidate {
     /// Passes the successor's request on, now and a few times more.
     pub(super) fn relay_again<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some((release, request, left)) = self.handover.relayed.take() else { return };
-        let members = around.process.config.settings().quorums.members().to_vec();
+        let members = around.process.charter().members().to_vec();
         for member in members {
             around.say(member, Talk::Relay { release, request });
         }

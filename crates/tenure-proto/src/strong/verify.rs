@@ -59,7 +59,9 @@ impl Candidate {
         let now = around.cx.now();
         let Some(lead) = self.lead.filter(|lead| now < lead.until) else { return };
         let settings = around.process.config.settings();
-        let Some(pledge) = settings.clocks.pledge(now, lead.until, wanted) else { return };
+        let Some(pledge) = around.process.charter().body.clocks.pledge(now, lead.until, wanted) else {
+            return;
+        };
         let until = settings.rules.pledged_until(pledge);
         self.verifying.pledged = self.verifying.pledged.max(Some(until));
         let leader = around.process.holder;
@@ -78,7 +80,7 @@ impl Candidate {
             return;
         };
         let settings = around.process.config.settings();
-        let until = settings.rules.certain_until(settings.clocks, start, pledge);
+        let until = settings.rules.certain_until(around.process.charter().body.clocks, start, pledge);
         if around.cx.now() < until {
             around.cx.publish(Event::Verified { group: around.group, leader, term, until });
         }

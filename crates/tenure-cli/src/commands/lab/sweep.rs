@@ -153,6 +153,7 @@ fn signs(fault: Fault) -> &'static [&'static str] {
         Fault::Amnesia => &["disks-lost"],
         Fault::Pause => &["pauses", "suspends"],
         Fault::Disk => &["writes-slow"],
+        Fault::Members => &["epochs-decided"],
         Fault::ClockBeyondRho => &[], // One clock of every run: nothing to count.
     }
 }

@@ -73,6 +73,41 @@ pub const CERTAIN: Property = property(
     "as long as somebody is certain that p leads, a quorum supports p (12, section 10.5)",
 );
 
+/// T6, I8.
+pub const ONE_CHARTER: Property = property(
+    "one-charter-an-epoch",
+    Kind::Always,
+    "all who go by an epoch go by the same members, quorums, bounds and floor",
+);
+/// T1.
+pub const SPACED: Property = property(
+    "epochs-spaced",
+    Kind::Always,
+    "while a lease of an epoch is in force, at most the next epoch is decided (T1)",
+);
+/// T3.
+pub const EPOCHS_FOLLOW: Property = property(
+    "epochs-follow",
+    Kind::Always,
+    "the epochs of a group's completed runs follow the order of completion (T3)",
+);
+/// T4.
+pub const FLOORS: Property = property(
+    "floors-cover",
+    Kind::Always,
+    "a charter's floor is at least every term completed two epochs before it or earlier (T4)",
+);
+
+pub(super) const EPOCH_DECIDED: Property = property(
+    "epoch-decided",
+    Kind::Sometimes,
+    "a charter is decided (beside one-charter-an-epoch, epochs-spaced and floors-cover)",
+);
+pub(super) const CARRIED: Property = property(
+    "renewed-into-epoch",
+    Kind::Sometimes,
+    "a leader renews in an epoch after the founding one (beside epochs-follow)",
+);
 pub(super) const MOVES: Property = property(
     "leadership-moves",
     Kind::Sometimes,
@@ -135,7 +170,7 @@ pub const STABLE: Property = property(
 );
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 24] = [
+pub const ALL: [Property; 30] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -150,6 +185,12 @@ pub const ALL: [Property; 24] = [
     EDICTS,
     CERTAIN,
     VERIFIES,
+    ONE_CHARTER,
+    SPACED,
+    EPOCHS_FOLLOW,
+    FLOORS,
+    EPOCH_DECIDED,
+    CARRIED,
     MOVES,
     LAPSES,
     RENEWS,

@@ -3,18 +3,22 @@
 //! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
 //! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
 
+mod epochs;
 mod list;
 
 pub use list::*;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
+use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
 use tenure_proto::strong::{Event, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
+use self::epochs::Epochs;
 use super::{Judge, Kind, Outside, Property, Status, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
@@ -33,6 +37,8 @@ struct Belief {
     group: GroupId,
     holder: Holder,
     term: Term,
+    /// The epoch of the run that set E_p: its quorums are behind it.
+    epoch: Epoch,
     /// E_p.
     lease: LocalTime,
     /// The first instant at which it no longer believes: c_p(E_p).
@@ -50,7 +56,7 @@ struct Claim {
 
 /// The judge of strong leadership.
 pub struct StrongJudge {
-    quorums: Quorums,
+    epochs: Epochs,
     longest_lease: Span,
     ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
     beliefs: Vec<Belief>,
@@ -77,7 +83,7 @@ impl StrongJudge {
     /// A judge for `groups` groups, numbered from zero.
     pub fn new(quorums: Quorums, longest_lease: Span, groups: u64) -> Self {
         Self {
-            quorums,
+            epochs: Epochs::new(quorums),
             longest_lease,
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
@@ -108,21 +114,22 @@ impl StrongJudge {
         }
     }
 
-    /// Who supports a process at an instant, by what was promised.
-    fn supporters(&self, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+    /// Who of an epoch's members supports a process at an instant, by what was promised.
+    fn supporters(&self, quorums: &Quorums, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
         let supports = |position: &usize| {
-            let ghost = self.ghosts.get(&(self.quorums.members()[*position], group));
+            let ghost = self.ghosts.get(&(quorums.members()[*position], group));
             ghost.is_some_and(|ghost| ghost.holder == holder && at < ghost.until)
         };
-        (0..self.quorums.members().len()).filter(supports).collect()
+        (0..quorums.members().len()).filter(supports).collect()
     }
 
-    /// (14) for one believer at one instant.
+    /// (14) for one believer at one instant, by the quorums of the epoch in which it was elected or last renewed.
     fn judge_support(&mut self, belief: Belief, at: RealTime) {
-        let Belief { holder, term, group, .. } = belief;
-        let behind = self.supporters(group, holder, at);
-        if !self.quorums.is_quorum(behind) {
-            let names = self.quorums.names(behind);
+        let Belief { holder, term, group, epoch, .. } = belief;
+        let quorums = self.epochs.quorums(epoch);
+        let behind = self.supporters(quorums, group, holder, at);
+        if !quorums.is_quorum(behind) {
+            let names = quorums.names(behind);
             self.break_at(SUPPORT, at, || {
                 format!(
                     "{} believes to lead {group} in term {term}, but only {names:?} still support it",
@@ -130,16 +137,26 @@ impl StrongJudge {
                 )
             });
         }
+        let decided = self.epochs.decided();
+        if decided.0 > epoch.0 + 1 {
+            self.break_at(SPACED, at, || {
+                format!("{} leads {group} by a lease of epoch {epoch} when {decided} is decided", holder.node)
+            });
+        }
     }
 
-    /// (12) for one who is certain, at one instant.
+    /// (12) for one who is certain, at one instant: by the quorums of one of the two epochs that can have leases.
     fn judge_claim(&mut self, claim: Claim, at: RealTime) {
-        let behind = self.supporters(claim.group, claim.leader, at);
-        if !self.quorums.is_quorum(behind) {
-            let names = self.quorums.names(behind);
-            let Claim { by, leader, group, .. } = claim;
+        let Claim { by, leader, group, .. } = claim;
+        let newest = self.epochs.decided();
+        let epochs = [newest, Epoch(newest.0.saturating_sub(1))];
+        let supported = epochs.iter().any(|epoch| {
+            let quorums = self.epochs.quorums(*epoch);
+            quorums.is_quorum(self.supporters(quorums, group, leader, at))
+        });
+        if !supported {
             self.break_at(CERTAIN, at, || {
-                format!("{by} is certain that {} leads {group}, but only {names:?} support it", leader.node)
+                format!("{by} is certain that {} leads {group}, but no quorum supports it", leader.node)
             });
         }
     }
@@ -217,13 +234,17 @@ impl StrongJudge {
         self.judge_all_support(group, now);
     }
 
-    fn on_leads(&mut self, now: RealTime, node: NodeId, belief: Belief, run: Run, quorum: NodeSet) {
+    fn on_leads(&mut self, now: RealTime, node: NodeId, mut belief: Belief, run: Run, quorum: NodeSet) {
+        self.judge_epoch(now, belief, run);
         let longer =
-            |old: &Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
-        if !self.beliefs.iter().any(longer) {
-            // E was set by this run, not kept from one before that asked for longer.
-            for grantor in self.quorums.names(quorum) {
-                self.judge_inside(grantor, belief, now);
+            |old: &&Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
+        match self.beliefs.iter().find(longer) {
+            // E was kept from a run before that asked for longer: its quorum is behind it.
+            Some(old) => belief.epoch = old.epoch,
+            None => {
+                for grantor in self.epochs.quorums(belief.epoch).names(quorum) {
+                    self.judge_inside(grantor, belief, now);
+                }
             }
         }
         let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.holder.node != node).copied();
@@ -247,6 +268,54 @@ impl StrongJudge {
             Run::Renew => self.break_at(UNBROKEN, now, || {
                 format!("{node} leads {} on in term {}, which had lapsed", belief.group, belief.term)
             }),
+        }
+    }
+
+    /// T3: the epochs of completed runs follow the order of completion.
+    fn judge_epoch(&mut self, now: RealTime, belief: Belief, run: Run) {
+        let Belief { group, holder, epoch, term, .. } = belief;
+        if let Some(later) = self.epochs.completes(group, epoch) {
+            self.break_at(EPOCHS_FOLLOW, now, || {
+                format!(
+                    "{} completes a run of epoch {epoch} of {group} after one of epoch {later}",
+                    holder.node
+                )
+            });
+        }
+        if run == Run::Acquire {
+            self.epochs.acquired(epoch, term);
+        } else if epoch > Epoch(0) {
+            self.see(CARRIED);
+        }
+    }
+
+    /// T6, and that what is decided covers all terms before it (T4).
+    fn judge_charter(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
+        if !self.epochs.is_only(charter) {
+            self.break_at(ONE_CHARTER, now, || {
+                let (epoch, members) = (charter.epoch, charter.members());
+                format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
+            });
+        }
+    }
+
+    /// A charter may be decided by this: leases of two epochs before must be over, and its floor must cover their terms.
+    fn on_accepted(&mut self, now: RealTime, node: NodeId, ballot: Ballot, charter: &Arc<Charter>) {
+        if !self.epochs.accepts(node, ballot, charter) {
+            return;
+        }
+        self.see(EPOCH_DECIDED);
+        self.judge_charter(now, node, charter);
+        if let Some(term) = self.epochs.above_floor(charter) {
+            self.break_at(FLOORS, now, || {
+                format!(
+                    "epoch {} has floor {}, but term {term} was completed before",
+                    charter.epoch, charter.floor
+                )
+            });
+        }
+        for i in 0..self.beliefs.len() {
+            self.judge_support(self.beliefs[i], now);
         }
     }
 
@@ -345,7 +414,7 @@ impl StrongJudge {
             }
             Event::Freed { group, newest } => self.on_freed(world.now, node, *group, *newest),
             Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
-            Event::Leads { group, id, kind, term, quorum, .. } => {
+            Event::Leads { group, epoch, id, kind, term, quorum, .. } => {
                 let host = world.host(node);
                 // The machine itself is asked, by the clock it would ask: an event is not authority.
                 let Some(lease) = host.process.as_ref().and_then(|p| p.leadership(*group, now)) else {
@@ -354,11 +423,18 @@ impl StrongJudge {
                     });
                 };
                 let until = host.reading_reaches(lease);
-                let belief = Belief { group: *group, holder: id.holder, term: *term, lease, until };
+                let belief =
+                    Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
             Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
+            Event::Accepted { ballot, charter } => self.on_accepted(world.now, node, *ballot, charter),
+            Event::Adopted { charter, .. } | Event::Decided { charter } => {
+                self.judge_charter(world.now, node, charter);
+            }
             Event::Refused { .. }
+            | Event::Changed { .. }
+            | Event::ChangeHalted { .. }
             | Event::Failed { .. }
             | Event::Silent { .. }
             | Event::Mute
@@ -368,11 +444,12 @@ impl StrongJudge {
 
     /// Whether processes that can grant form a quorum: without one nothing is owed.
     fn quorum_is_up<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
+        let quorums = self.epochs.quorums(self.epochs.decided());
         let up = |position: &usize| {
-            let host = world.host(self.quorums.members()[*position]);
+            let host = world.host(quorums.members()[*position]);
             host.process.as_ref().is_some_and(|process| !process.is_mute())
         };
-        self.quorums.is_quorum((0..self.quorums.members().len()).filter(up).collect())
+        quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
     }
 
     fn judge_liveness(&mut self, at: RealTime) {

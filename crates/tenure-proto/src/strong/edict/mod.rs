@@ -66,24 +66,14 @@ mod tests;
 mod token;
 
 use std::cmp::Ordering;
-use std::fmt;
 
 pub use creation::{Authority, Counter, NotLeader, create};
 pub use quorum_stamp::{Incomparable, QuorumStamp};
 pub use token::{Exhausted, Form, PackedToken, Part, Token, TokenError};
 
+pub use super::epoch::Epoch;
 use super::message::Term;
 use crate::Data;
-
-/// A configuration of grantors. Epochs follow one another; neighbours have quorums that meet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(pub u64);
-
-impl fmt::Display for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
 
 /// The stamp of an edict: from which leadership, and the how-manieth of it. Without a parameter, the (term, counter)
 /// of the running service; that form alone is totally ordered whatever it holds, and has the operators.

@@ -11,6 +11,8 @@
 //! | grid | it holds a full row and a full column | one's row crosses the other's column |
 //! | list | it contains a listed set | every pair of listed sets is checked |
 
+mod neighbour;
+
 use std::fmt;
 
 use crate::NodeId;
@@ -289,6 +291,8 @@ pub enum QuorumError {
         /// Columns asked for.
         columns: usize,
     },
+    /// A grid or a list has no place for one member more or less.
+    WholeSystem,
     /// The text is none of the known forms.
     Malformed {
         /// The text.
@@ -318,6 +322,9 @@ impl fmt::Display for QuorumError {
             Self::Grid { members, rows, columns } => {
                 write!(f, "a grid of {rows}x{columns} does not hold {members} members")
             }
+            Self::WholeSystem => f.write_str(
+                "one member more or less fits into no grid or list: give the whole new system of quorums",
+            ),
             Self::Malformed { text } => write!(
                 f,
                 "cannot read quorums '{text}': write majority, weights:3,1,1, grid:2x3 or list:01,12,02"

@@ -1,0 +1,88 @@
+//! What must hold of epochs. Decisions are seen from outside: a charter is decided when a quorum of the epoch before has
+//! accepted it under one ballot, whether or not anybody knows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tenure_proto::quorum::Quorums;
+use tenure_proto::strong::Term;
+use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
+use tenure_proto::{GroupId, NodeId};
+
+/// What the judge knows of epochs.
+pub(super) struct Epochs {
+    founding: Quorums,
+    /// The quorum system of each later epoch that anybody goes by, or that is decided.
+    known: BTreeMap<Epoch, Quorums>,
+    /// The charter of each epoch, but for the first, which was founded.
+    charters: BTreeMap<Epoch, Arc<Charter>>,
+    /// Who has accepted what.
+    accepted: BTreeMap<(Epoch, Ballot), Vec<NodeId>>,
+    decided: Epoch,
+    /// The largest term of an acquisition that completed in each epoch.
+    terms: BTreeMap<Epoch, Term>,
+    /// The epoch of the last run that completed, of each group.
+    last: BTreeMap<GroupId, Epoch>,
+}
+
+impl Epochs {
+    pub(super) fn new(founding: Quorums) -> Self {
+        Self {
+            founding,
+            known: BTreeMap::new(),
+            charters: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            decided: Epoch(0),
+            terms: BTreeMap::new(),
+            last: BTreeMap::new(),
+        }
+    }
+
+    /// The newest epoch that is decided.
+    pub(super) fn decided(&self) -> Epoch {
+        self.decided
+    }
+
+    /// The quorum system of an epoch; of one that nobody decided, the newest before it.
+    pub(super) fn quorums(&self, epoch: Epoch) -> &Quorums {
+        self.known.range(..=epoch).next_back().map_or(&self.founding, |(_, quorums)| quorums)
+    }
+
+    /// Somebody goes by a charter, or holds it for decided: whether it is the only one of its epoch (T6).
+    pub(super) fn is_only(&mut self, charter: &Arc<Charter>) -> bool {
+        self.known.entry(charter.epoch).or_insert_with(|| charter.body.quorums.clone());
+        self.charters.entry(charter.epoch).or_insert_with(|| charter.clone()) == charter
+    }
+
+    /// A member has accepted a charter. Says whether that decided it.
+    pub(super) fn accepts(&mut self, node: NodeId, ballot: Ballot, charter: &Arc<Charter>) -> bool {
+        let Some(before) = charter.epoch.0.checked_sub(1).map(Epoch) else { return false };
+        let quorums = self.quorums(before).clone();
+        let by = self.accepted.entry((charter.epoch, ballot)).or_default();
+        by.push(node);
+        let by = by.iter().filter_map(|node| quorums.position(*node)).collect();
+        let news = charter.epoch > self.decided && quorums.is_quorum(by);
+        if news {
+            self.decided = charter.epoch;
+        }
+        news
+    }
+
+    /// FLOOR (T4): the largest term that completed two epochs before a charter or earlier, if the floor is below it.
+    pub(super) fn above_floor(&self, charter: &Charter) -> Option<Term> {
+        let upto = Epoch(charter.epoch.0.checked_sub(2)?);
+        let completed = self.terms.range(..=upto).map(|(_, term)| *term).max()?;
+        (completed > charter.floor).then_some(completed)
+    }
+
+    /// An acquisition completed.
+    pub(super) fn acquired(&mut self, epoch: Epoch, term: Term) {
+        let largest = self.terms.entry(epoch).or_insert(term);
+        *largest = term.max(*largest);
+    }
+
+    /// T3: a run completed; if the last one of its group was of a later epoch, that one.
+    pub(super) fn completes(&mut self, group: GroupId, epoch: Epoch) -> Option<Epoch> {
+        self.last.insert(group, epoch).filter(|last| *last > epoch)
+    }
+}

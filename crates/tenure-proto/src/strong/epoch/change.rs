@@ -1,0 +1,92 @@
+//! What an operator wants of the members, and the next step on the way there.
+
+use std::fmt;
+
+use super::Body;
+use crate::NodeId;
+use crate::quorum::{QuorumError, Quorums};
+use crate::time::{Clockwork, Span};
+
+/// A change of the members or their bounds, relative to the charter that its proposer knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// One member more.
+    Add(NodeId),
+    /// One member less.
+    Remove(NodeId),
+    /// One for another: after a lost disk, say.
+    Replace {
+        /// Who goes.
+        old: NodeId,
+        /// Who comes.
+        new: NodeId,
+    },
+    /// Other quorums, of the same or other members.
+    Quorums(Quorums),
+    /// Another bound on the clocks (ρ or Δ, and the tick).
+    Clocks(Clockwork),
+    /// Another longest lease (δ_max).
+    LongestLease(Span),
+}
+
+impl Change {
+    /// What this makes of `body`.
+    pub fn applied(&self, body: &Body) -> Result<Body, ChangeError> {
+        let now = &body.quorums;
+        let quorums = match self {
+            Self::Add(node) => now.with(*node)?,
+            Self::Remove(node) => now.without(*node)?,
+            Self::Replace { old, new } => now.with(*new)?.without(*old)?,
+            Self::Quorums(quorums) => quorums.clone(),
+            Self::Clocks(_) | Self::LongestLease(_) => now.clone(),
+        };
+        let clocks = if let Self::Clocks(clocks) = self { *clocks } else { body.clocks };
+        let longest_lease = if let Self::LongestLease(span) = self { *span } else { body.longest_lease };
+        Ok(Body { quorums, clocks, longest_lease })
+    }
+}
+
+impl Body {
+    /// The next step from here to `target`: as far as neighbours may be apart. Bounds change with the first step.
+    pub fn step_towards(
+        &self,
+        target: &Self,
+        adjacent: impl Fn(&Quorums, &Quorums) -> bool,
+    ) -> Result<Self, ChangeError> {
+        if adjacent(&self.quorums, &target.quorums) {
+            return Ok(target.clone());
+        }
+        let quorums = self.quorums.step_towards(&target.quorums).ok_or(ChangeError::NoChain)?;
+        Ok(Self { quorums, ..target.clone() })
+    }
+}
+
+/// Why a change cannot be begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The quorum system that would result is none.
+    Quorums(QuorumError),
+    /// No chain of steps leads there, each of whose quorums meet those of the step before.
+    NoChain,
+}
+
+impl From<QuorumError> for ChangeError {
+    fn from(error: QuorumError) -> Self {
+        Self::Quorums(error)
+    }
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quorums(error) => error.fmt(f),
+            Self::NoChain => f.write_str(
+                "no chain of steps leads there in which every quorum of one meets every quorum of the next: \
+                 go by way of a majority or of weights",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
