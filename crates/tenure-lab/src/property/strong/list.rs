@@ -77,7 +77,7 @@ pub const CERTAIN: Property = property(
 pub const ONE_CHARTER: Property = property(
     "one-charter-an-epoch",
     Kind::Always,
-    "all who go by an epoch go by the same members, quorums, bounds and floor",
+    "all who go by an epoch go by the same charter, which a quorum of the epoch before has accepted (T6)",
 );
 /// T1.
 pub const SPACED: Property = property(

@@ -296,6 +296,10 @@ impl StrongJudge {
                 let (epoch, members) = (charter.epoch, charter.members());
                 format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
             });
+        } else if charter.epoch > self.epochs.decided() {
+            self.break_at(ONE_CHARTER, now, || {
+                format!("{node} goes by epoch {}, which no quorum has accepted", charter.epoch)
+            });
         }
     }
 

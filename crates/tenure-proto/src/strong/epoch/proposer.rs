@@ -131,15 +131,12 @@ impl<R: Rules> Process<R> {
         self.membership.timers.set(Timer::Resend, again);
     }
 
-    /// The ballot under way, if an answer to `ballot` of `epoch` from a member is for it, and the member's position.
-    fn answered(&mut self, from: NodeId, epoch: Epoch, ballot: Ballot) -> Option<&mut Proposal> {
+    /// The ballot under way, if an answer to `ballot` of `epoch` from a member is for it, and the member's position. The
+    /// caller must look at the phase before it counts the answer: a late promise is no acceptance.
+    fn answered(&mut self, from: NodeId, epoch: Epoch, ballot: Ballot) -> Option<(&mut Proposal, usize)> {
         let position = self.membership.charter.body.quorums.position(from)?;
         let proposal = self.membership.proposer.ballot.as_mut()?;
-        if (proposal.epoch, proposal.ballot) != (epoch, ballot) {
-            return None;
-        }
-        proposal.answered.insert(position);
-        Some(proposal)
+        ((proposal.epoch, proposal.ballot) == (epoch, ballot)).then_some((proposal, position))
     }
 
     pub(in crate::strong) fn on_promise(
@@ -153,8 +150,9 @@ impl<R: Rules> Process<R> {
         if let Some((accepted, _)) = &accepted {
             self.membership.proposer.highest = self.membership.proposer.highest.max(accepted.number);
         }
-        let Some(proposal) = self.answered(from, epoch, ballot) else { return };
+        let Some((proposal, position)) = self.answered(from, epoch, ballot) else { return };
         let Phase::Promises { best, top } = &mut proposal.phase else { return };
+        proposal.answered.insert(position);
         *top = reported.max(*top);
         let higher = |known: &(Ballot, Arc<Charter>)| best.as_ref().is_none_or(|best| best.0 < known.0);
         if let Some(known) = accepted.filter(higher) {
@@ -216,8 +214,9 @@ impl<R: Rules> Process<R> {
         (epoch, ballot): (Epoch, Ballot),
         cx: &mut Context<'_, Nerio<R>>,
     ) -> Option<Arc<Charter>> {
-        let proposal = self.answered(from, epoch, ballot)?;
+        let (proposal, position) = self.answered(from, epoch, ballot)?;
         let Phase::Accepts(charter) = &proposal.phase else { return None };
+        proposal.answered.insert(position);
         let (charter, answered) = (charter.clone(), proposal.answered);
         if !self.membership.charter.body.quorums.is_quorum(answered) {
             return None;
