@@ -92,6 +92,12 @@ impl LocalSpan {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// What is left of this length without the other; nothing if that is longer.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// This length `factor` times over; stays at the longest length.
     #[must_use]
     pub fn times(self, factor: u32) -> Self {

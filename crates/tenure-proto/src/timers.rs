@@ -25,6 +25,11 @@ impl<const N: usize> Timers<N> {
         self.0[timer.into()] = None;
     }
 
+    /// When a timer runs out, if it is set.
+    pub fn at(&self, timer: impl Into<usize>) -> Option<LocalTime> {
+        self.0[timer.into()]
+    }
+
     /// The earliest deadline.
     pub fn next(&self) -> Option<LocalTime> {
         self.0.iter().flatten().min().copied()

@@ -208,8 +208,8 @@ impl<S: Subject> Reader<S> {
         if nodes == 0 {
             return wrong("no line says 'nodes N'".to_owned());
         }
-        let unset = S::KEYS.iter().map(|key| key.name).filter(|name| !set.iter().any(|set| set == name));
-        let unset: Vec<&str> = unset.collect();
+        let unset = S::KEYS.iter().filter(|key| key.otherwise.is_none()).map(|key| key.name);
+        let unset: Vec<&str> = unset.filter(|name| !set.iter().any(|set| set == name)).collect();
         if !unset.is_empty() {
             return wrong(format!("no line sets {}", unset.join(", ")));
         }

@@ -8,6 +8,7 @@ use tenure_proto::strong::{
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
+use super::advice;
 use super::constants::parse_time;
 use super::{Assumption, Constants, Key, Office, Order, Shape, Subject, Unit};
 use crate::count::Counts;
@@ -36,13 +37,18 @@ impl<const SKEW: bool> Strong<Sound, SKEW> {
 }
 
 const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
-    Key { name, unit, says }
+    Key { name, unit, says, otherwise: None }
 }
 
-const SKEW_KEYS: [Key; 8] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
-const DRIFT_KEYS: [Key; 8] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+/// A constant that is nought where nothing is said: as it was before there was such a thing.
+const fn extra(name: &'static str, unit: Unit, says: &'static str) -> Key {
+    Key { otherwise: Some(0), ..key(name, unit, says) }
+}
 
-const fn keys(bound: Key) -> [Key; 8] {
+const SKEW_KEYS: [Key; 9] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
+const DRIFT_KEYS: [Key; 9] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+
+const fn keys(bound: Key) -> [Key; 9] {
     [
         bound,
         key("tick", Unit::Time, "the step in which clocks advance"),
@@ -52,6 +58,11 @@ const fn keys(bound: Key) -> [Key; 8] {
         key("retry", Unit::Time, "how long to wait for an answer before asking again"),
         key("block", Unit::Count, "by how many terms the durable ceiling is raised"),
         key("groups", Unit::Count, "how many elections the same processes hold"),
+        extra(
+            "weak",
+            Unit::Count,
+            "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual",
+        ),
     ]
 }
 
@@ -92,6 +103,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             .with("retry", retry)
             .with("block", random.pick(&[1, 4, 256]))
             .with("groups", random.pick(&[1, 1, 1, 2]))
+            .with("weak", random.pick(&[0, 1, 1, 2]))
     }
 
     fn config(
@@ -119,6 +131,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             window: span("window"),
             retry: span("retry"),
             block: constants.get("block"),
+            weak: advice::weak(constants)?,
             rules: self.rules.clone(),
         };
         settings.validate().map_err(|error| error.to_string())
@@ -182,7 +195,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
 
     fn message_kind(message: &Message) -> &'static str {
         match message {
-            Message::Request(_) => "request",
+            Message::Request(_) | Message::Extend { .. } => "request",
+            Message::Here { .. } => "here",
             Message::Ok { .. } => "ok",
             Message::Nack { .. } => "nack",
             Message::Release { .. } => "release",
@@ -208,6 +222,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     fn message_kinds() -> &'static [&'static str] {
         &[
             "request",
+            "here",
             "ok",
             "nack",
             "release",
@@ -228,7 +243,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
 
     fn message_text(message: &Message) -> String {
         match message {
-            Message::Request(request) => {
+            Message::Here { .. } => "I live".to_owned(),
+            Message::Request(request) | Message::Extend { request, .. } => {
                 let what = match request.kind {
                     Kind::Acquire => "acquire",
                     Kind::Renew => "renew",

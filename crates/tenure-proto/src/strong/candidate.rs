@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::detect::weak::Weak;
 use crate::quorum::NodeSet;
 use crate::time::{Span, Stamp};
 use crate::timers::Timers;
@@ -15,6 +16,7 @@ use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
 use super::rules::Rules;
 use super::transfer::Handover;
+use super::turn::{PATIENCE, Patience};
 use super::verify::Verifying;
 use super::{Nerio, Process};
 
@@ -31,6 +33,8 @@ pub(super) enum Timer {
     Renew,
     /// Try to become leader.
     Start,
+    /// Look whose turn it is: see `turn`.
+    Look,
     /// A pledge is over: give back what was to be given back.
     Release,
     /// Pass on a successor's request again: the first may be lost.
@@ -46,12 +50,6 @@ impl From<Timer> for usize {
         timer as Self
     }
 }
-
-/// How many collisions are borne before the window grows.
-const PATIENCE: u32 = 3;
-
-/// The window grows to eight times its length at most: after a long partition an election must not wait for ever.
-const MOST_DOUBLINGS: u32 = 3;
 
 /// A run in flight: Start and the answers so far.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,19 +83,19 @@ pub(super) struct Lead {
     pub(super) term: Term,
     /// E.
     pub(super) until: LocalTime,
+    /// When the run began that set E: whoever answered since then is known to live.
+    pub(super) start: LocalTime,
 }
 
 /// One group, as a candidate for it sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Candidate {
-    campaigns: bool,
+    pub(super) campaigns: bool,
     run: Option<Run>,
     pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
-    /// How often others were in the way, or too few within reach, since this process last led: the window doubles
-    /// after three times.
-    collisions: u32,
+    pub(super) patience: Patience,
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
     pub(super) verifying: Verifying,
@@ -118,11 +116,15 @@ impl<R: Rules> Around<'_, '_, R> {
         self.process.config.settings().lease.min(self.process.charter().body.longest_lease)
     }
 
-    /// Asks members of the present epoch.
-    fn ask(&mut self, members: NodeSet, request: GrantRequest) {
+    /// Asks members of the present epoch. A leader says who has answered it.
+    fn ask(&mut self, members: NodeSet, request: GrantRequest, lead: Option<Lead>) {
         let charter = self.process.membership.charter.clone();
+        let message = match lead {
+            Some(lead) => Message::Extend { request, alive: self.process.weak.alive(lead.start) },
+            None => Message::Request(request),
+        };
         for member in members.positions().filter_map(|position| charter.members().get(position)) {
-            self.process.ask(*member, Message::Request(request), self.cx);
+            self.process.ask(*member, message.clone(), self.cx);
         }
     }
 }
@@ -140,23 +142,16 @@ impl Candidate {
     pub(super) fn campaign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = true;
         match (&self.run, self.lead) {
-            (None, None) => self.draw_start(around.cx.now(), around),
+            (None, None) => self.await_turn(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
             (Some(_), _) => {}
-        }
-    }
-
-    /// This node's own grantor is free before its time: whoever waited for it need not wait any longer.
-    pub(super) fn on_own_grantor_freed<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        if self.campaigns && self.run.is_none() && self.lead.is_none() {
-            self.draw_start(around.cx.now(), around);
         }
     }
 
     /// Steps down: gives up E first, then gives the grants back.
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = false;
-        for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start] {
+        for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start, Timer::Look] {
             self.timers.clear(timer);
         }
         let asked = self.run.take().is_some();
@@ -172,7 +167,7 @@ impl Candidate {
         }
         self.end_run();
         if self.campaigns {
-            self.draw_start(around.cx.now(), around);
+            self.await_turn(around.cx.now(), around);
         }
         true
     }
@@ -220,7 +215,7 @@ impl Candidate {
         if self.lead.is_some() {
             self.lapse(Loss::ClockWentBack, around);
         } else if self.campaigns {
-            self.draw_start(around.cx.now(), around);
+            self.await_turn(around.cx.now(), around);
         }
     }
 
@@ -238,6 +233,9 @@ impl Candidate {
         if self.timers.take_expired(Timer::Renew, now) && self.lead.is_some() && self.run.is_none() {
             self.begin(Kind::Renew, around.lease(), around);
         }
+        if self.timers.take_expired(Timer::Look, now) {
+            self.look(around);
+        }
         if self.timers.take_expired(Timer::Start, now) {
             self.start(around);
         }
@@ -249,33 +247,28 @@ impl Candidate {
         }
     }
 
+    /// Whether this process wants to lead, does not, and does not ask at the moment.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.campaigns && self.lead.is_none() && self.run.is_none()
+    }
+
     /// Starts an acquisition if this node's own grantor is free or supports this node (erratum E1).
     fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        if !self.campaigns || self.lead.is_some() || self.run.is_some() {
+        if !self.is_waiting() {
             return;
         }
         if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
-            return self.draw_start(around.cx.now(), around);
+            return self.await_turn(around.cx.now(), around);
         }
         self.begin(Kind::Acquire, around.lease(), around);
-    }
-
-    /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads out: after
-    /// `earliest`, and after this node's own grant to somebody else has run out.
-    fn draw_start<R: Rules>(&mut self, earliest: LocalTime, around: &mut Around<'_, '_, R>) {
-        let own = around.own.bound_to_another(around.process.holder, around.cx.now());
-        let free = own.map_or(earliest, |grant| grant.until.max(earliest));
-        let doubled = 1 << self.collisions.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
-        let window = around.process.config.settings().window.nominal().times(doubled);
-        let at = free.after(around.cx.jitter(window));
-        self.timers.set(Timer::Start, at);
     }
 
     /// Steps 1-3: `Start := C_p`, choose δ, ask all grantors, this node's own like any other.
     fn begin<R: Rules>(&mut self, kind: Kind, lease: Span, around: &mut Around<'_, '_, R>) {
         let request = self.prepare(kind, lease, around);
         let everyone = around.process.charter().body.quorums.everyone();
-        around.ask(everyone, request);
+        around.process.spoke = Some(around.cx.now());
+        around.ask(everyone, request, self.lead.filter(|_| kind == Kind::Renew));
     }
 
     /// Steps 1 and 2: a run that nobody has heard of yet.
@@ -312,6 +305,7 @@ impl Candidate {
         });
         self.timers.set(Timer::Retry, now.after(settings.retry.nominal()));
         self.timers.clear(Timer::Start);
+        self.timers.clear(Timer::Look);
         around.cx.publish(Event::Asked(request));
         request
     }
@@ -329,7 +323,7 @@ impl Candidate {
             return self.fail(Failure::Blocked, around);
         }
         let request = run.request;
-        around.ask(silent, request);
+        around.ask(silent, request, self.lead.filter(|_| request.kind == Kind::Renew));
         let interval = around.process.config.settings().retry.nominal();
         self.timers.set(Timer::Retry, around.cx.now().after(interval));
     }
@@ -379,7 +373,10 @@ impl Candidate {
             }
         }
         run.all_stale &= refusal == Refusal::StaleTerm;
-        if quorums.is_blocking(run.nacks) {
+        // Those who seem dead will not answer. A leader waits for them all the same: see `retry`.
+        let dead = quorums.everyone().difference(around.process.weak.trusted(around.cx.now()));
+        let dead = if run.request.kind == Kind::Acquire { dead.difference(run.oks) } else { NodeSet::EMPTY };
+        if quorums.is_blocking(run.nacks.union(dead)) {
             self.fail(Failure::Blocked, around);
         }
     }
@@ -403,8 +400,8 @@ impl Candidate {
         };
         let (quorum, stamps) = (run.oks, run.stamps.drain(..).collect());
         self.end_run();
-        self.collisions = 0;
-        self.lead = Some(Lead { term, until });
+        self.patience = Patience::default();
+        self.lead = Some(Lead { term, until, start });
         self.timers.set(Timer::Expire, until);
         if self.campaigns {
             // After half of the lease, counted from its start: a slow renewal must not make the next one late.
@@ -419,7 +416,7 @@ impl Candidate {
     fn fail<R: Rules>(&mut self, failure: Failure, around: &mut Around<'_, '_, R>) {
         let Some(run) = self.run.take() else { return };
         self.end_run();
-        self.collisions += match (failure, run.request.kind) {
+        self.patience.collisions += match (failure, run.request.kind) {
             (Failure::Blocked, _) if !run.all_stale => 1,
             // No quorum is within reach: whoever asks on at the same pace binds those that it does reach to a lost cause.
             (Failure::TimedOut, Kind::Acquire) => PATIENCE + 1,
@@ -446,7 +443,9 @@ impl Candidate {
         let quorums = &run.charter.body.quorums;
         let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held));
         let now = around.cx.now();
-        self.draw_start(leader.map_or(now, |rival| rival.until), around);
+        self.patience.crowded |= leader.is_none() || self.patience.collisions > PATIENCE;
+        self.patience.awaited = leader.map(|rival| rival.node);
+        self.await_turn(leader.map_or(now, |rival| rival.until), around);
     }
 
     /// The term is over (rule U): a renewal under way is worth nothing any more.
@@ -457,7 +456,7 @@ impl Candidate {
         if self.run.as_ref().is_some_and(|run| run.request.kind == Kind::Renew) {
             self.fail(Failure::TooLate, around);
         } else if self.campaigns && self.run.is_none() {
-            self.draw_start(around.cx.now(), around);
+            self.await_turn(around.cx.now(), around);
         }
     }
 

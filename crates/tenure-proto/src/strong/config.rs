@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::detect::weak::{Choice, Timing};
 use crate::quorum::Quorums;
 use crate::time::{Clockwork, LocalSpan, Span};
 
@@ -30,6 +31,8 @@ pub struct Settings<R: Rules = Sound> {
     /// How many terms the durable ceiling is raised by. More means fewer writes and larger steps of the term at a
     /// restart.
     pub block: u64,
+    /// Which weak election advises when to try.
+    pub weak: Choice,
     /// The safety rules. Outside the laboratory there is one choice.
     pub rules: R,
 }
@@ -50,6 +53,11 @@ impl<R: Rules> Settings<R> {
     pub(super) fn founding(&self) -> Body {
         let Self { quorums, clocks, longest_lease, .. } = self;
         Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease }
+    }
+
+    /// What the weak election must know. Between two renewals a leader is silent for at most a lease.
+    pub(super) fn timing(&self) -> Timing {
+        Timing { renewal: self.lease.nominal(), interval: self.retry.nominal() }
     }
 
     /// Checks that these settings can elect anybody at all.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::edict::QuorumStamp;
 use super::epoch::{Ballot, Change, Charter, Epoch, EpochTalk, Halt};
+use crate::detect::weak::Beat;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Pledge, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
@@ -78,6 +79,20 @@ pub struct GrantRequest {
 pub enum Message {
     /// p asks.
     Request(GrantRequest),
+    /// p, which leads, asks for more time, and tells what it knows. Nothing but advice rests on the rest of it.
+    Extend {
+        /// What it asks.
+        request: GrantRequest,
+        /// The members that have answered it lately, by position in the request's epoch.
+        alive: NodeSet,
+    },
+    /// A process lives, though nobody leads. See [`weak`](crate::detect::weak).
+    Here {
+        /// Whose members it speaks of.
+        epoch: Epoch,
+        /// The newest signs of life that it knows of each of them.
+        beats: Vec<Option<Beat>>,
+    },
     /// q grants (step 6.2), and says when by its own clock.
     Ok {
         /// The election.

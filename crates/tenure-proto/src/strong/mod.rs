@@ -73,11 +73,15 @@
 //! reordered in any way, not forged. Processes may stop, pause and restart at any time. If a clock breaks ρ two
 //! processes may lead at once for a while, and only the fence at the receiver protects.
 //!
-//! Until a weak election exists a candidate starts at a random time in a window, when its own grantor is free.
+//! # When to try
+//!
+//! A weak election (section 9) tells each candidate its turn (`turn`, [`weak`](crate::detect::weak)). It is advice: no rule in
+//! [`Rules`] knows of it, and if it is wrong about everything candidates collide or wait, and never do two lead.
 //!
 //! # Example
 //!
 //! ```
+//! use tenure_proto::detect::weak::{Choice, Watch};
 //! use tenure_proto::quorum::Quorums;
 //! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound};
 //! use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
@@ -98,6 +102,7 @@
 //!     window: Span::from_millis(10),
 //!     retry: Span::from_millis(5),
 //!     block: 256,
+//!     weak: Choice::Ring(Watch::Heartbeat),
 //!     rules: Sound,
 //! }
 //! .validate()?;
@@ -133,6 +138,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod turn;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -147,6 +153,8 @@ pub use message::{
 };
 pub use rules::{Across, Rules, Sound};
 
+use crate::detect::weak::{Advisor, Weak};
+use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
@@ -186,6 +194,10 @@ pub(crate) struct Process<R: Rules> {
     ceiling: Ceiling,
     /// The newest epoch, and what is under way to change it.
     membership: Membership,
+    /// Who seems to live, and so whose turn it is to try. Advice, no more.
+    weak: Advisor,
+    /// When this process last spoke to all members, or to its neighbours among them.
+    spoke: Option<LocalTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -293,12 +305,18 @@ impl<R: Rules> Nerio<R> {
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
+        self.process.weak.heard(from, cx.now());
         match message {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
             Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
             Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
-            Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
+            Message::Extend { request, alive } if request.id.holder.node == from => {
+                self.on_extend(request, alive, cx);
+            }
+            Message::Here { epoch, beats } => self.process.on_here(epoch, &beats, cx.now()),
+            // Nobody may speak in another's name.
+            Message::Request(_) | Message::Extend { .. } | Message::Release { .. } => {}
             Message::Ok { group, epoch, id, at } => {
                 self.with_group(group, cx, |candidate, around| {
                     candidate.on_ok(from, epoch, id, at, around);
@@ -318,15 +336,29 @@ impl<R: Rules> Nerio<R> {
         if !grants && !self.process.admits(request.id.holder.node, request.epoch, cx) {
             return; // MONO
         }
+        self.process.weak.passes(request.id.holder.node, false);
         let group = entry(&mut self.groups, &self.process, request.group);
         group.grantor.on_request(request, &mut self.process, cx);
     }
 
-    fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
-        let entry = entry(&mut self.groups, &self.process, group);
-        if entry.grantor.on_release(group, upto, &self.process, cx) {
-            self.with_group(group, cx, |candidate, around| candidate.on_own_grantor_freed(around));
+    /// A leader's renewal is a request like any other; besides, it tells who lives.
+    fn on_extend(&mut self, request: GrantRequest, alive: NodeSet, cx: &mut Context<'_, Self>) {
+        if request.epoch == self.process.membership.epoch() {
+            self.process.weak.report(alive, cx.now());
         }
+        self.on_request(request, cx);
+        let group = entry(&mut self.groups, &self.process, request.group);
+        if group.grantor.grant.is_some_and(|grant| grant.holder == request.id.holder) {
+            group.candidate.patience.crowded = false;
+        }
+    }
+
+    fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
+        self.process.weak.passes(upto.holder.node, true);
+        let entry = entry(&mut self.groups, &self.process, group);
+        let freed = entry.grantor.on_release(group, upto, &self.process, cx);
+        let by = upto.holder.node;
+        self.with_group(group, cx, |candidate, around| candidate.on_given_back(by, freed, around));
     }
 
     fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {
@@ -389,6 +421,7 @@ impl<R: Rules> Nerio<R> {
         if !self.with_process(|process| process.adopt(charter, cx)) {
             return;
         }
+        self.process.weak.members(charter.members(), cx.now());
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             if let Some(group) = self.groups.get_mut(&id) {
@@ -478,6 +511,14 @@ impl<R: Rules> Protocol for Nerio<R> {
             mute: false,
             largest_term: settings.rules.largest_term_known(durable),
             ceiling: Ceiling::start(durable, settings.block, cx),
+            weak: Advisor::new(
+                settings.weak,
+                (me, boot.incarnation),
+                settings.timing(),
+                membership.charter.members(),
+                cx.now(),
+            ),
+            spoke: None,
             membership,
         };
         process.recall(&boot.kind, cx);
