@@ -303,12 +303,11 @@ impl StrongJudge {
         }
     }
 
-    /// A charter may be decided by this: leases of two epochs before must be over, and its floor must cover their terms.
-    fn on_accepted(&mut self, now: RealTime, node: NodeId, ballot: Ballot, charter: &Arc<Charter>) {
-        if !self.epochs.accepts(node, ballot, charter) {
-            return;
+    /// A charter is decided: leases of two epochs before must be over, and its floor must cover their terms.
+    fn on_decided(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
+        if self.epochs.decides(charter) {
+            self.see(EPOCH_DECIDED);
         }
-        self.see(EPOCH_DECIDED);
         self.judge_charter(now, node, charter);
         if let Some(term) = self.epochs.above_floor(charter) {
             self.break_at(FLOORS, now, || {
@@ -432,10 +431,9 @@ impl StrongJudge {
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
             Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
-            Event::Accepted { ballot, charter } => self.on_accepted(world.now, node, *ballot, charter),
-            Event::Adopted { charter, .. } | Event::Decided { charter } => {
-                self.judge_charter(world.now, node, charter);
-            }
+            Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
+            Event::Decided { charter } => self.on_decided(world.now, node, charter),
+            Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
             Event::Refused { .. }
             | Event::Changed { .. }
             | Event::ChangeHalted { .. }
@@ -523,6 +521,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn end(&mut self, world: &World<Nerio<R>>) {
+        if !self.quorum_is_up(world) {
+            return; // A change that was under way has left the cluster to members that are gone.
+        }
         self.judge_liveness(world.now);
     }
 
