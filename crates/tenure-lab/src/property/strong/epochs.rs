@@ -64,9 +64,8 @@ impl Epochs {
         let Some(before) = charter.epoch.0.checked_sub(1).map(Epoch) else { return false };
         let quorums = self.quorums(before);
         let mut ballots = self.accepted.iter().filter(|((epoch, _), _)| *epoch == charter.epoch);
-        let decided = ballots.any(|(_, by)| {
-            quorums.is_quorum(by.iter().filter_map(|node| quorums.position(*node)).collect())
-        });
+        let decided = ballots
+            .any(|(_, by)| quorums.is_quorum(by.iter().filter_map(|node| quorums.position(*node)).collect()));
         if decided {
             self.decided = self.decided.max(charter.epoch);
         }
