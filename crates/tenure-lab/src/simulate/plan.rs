@@ -173,10 +173,7 @@ fn draw_all(
     let mut disasters = draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters"));
     if setup.faults.has(Fault::Members) && heals.0 > 0 {
         let mut random = Random::stream(seed, "members");
-        let node = |random: &mut Random| node_id(random.index(setup.nodes));
-        for _ in 0..random.pick(&[0, 1, 4, 12]) {
-            disasters.push((RealTime(random.below(heals.0)), Disaster::Reform(node(&mut random))));
-        }
+        draw_reforms(setup, longest, heals, &mut random, &mut disasters);
         // With all members alive a leader must not notice a change.
         let gone =
             |(_, disaster): &(RealTime, Disaster)| matches!(disaster, Disaster::Crash(_, How::DiskLost, _));
@@ -184,7 +181,7 @@ fn draw_all(
             let settled = owes.after(longest * 11);
             for _ in 0..random.pick(&[0, 2, 4]) {
                 let at = settled.after(random.below(longest * 7));
-                disasters.push((at, Disaster::Reform(node(&mut random))));
+                disasters.push((at, Disaster::Reform(node_id(random.index(setup.nodes)))));
             }
         }
     }
@@ -232,6 +229,31 @@ fn draw_disasters(
         draw_cuts(setup, longest, heals, random, &mut disasters);
     }
     disasters
+}
+
+/// Operators, often two at once; and processes that crash just then, while promises are half kept.
+fn draw_reforms(
+    setup: &Setup,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
+    let node = |random: &mut Random| node_id(random.index(setup.nodes));
+    for _ in 0..random.pick(&[0, 2, 8, 24]) {
+        let at = RealTime(random.below(heals.0));
+        disasters.push((at, Disaster::Reform(node(random))));
+        let soon = |random: &mut Random| at.after(random.below(longest / 4));
+        if random.percent(40) {
+            disasters.push((soon(random), Disaster::Reform(node(random))));
+        }
+        if setup.faults.has(Fault::Crash) && random.percent(40) {
+            let how = random.pick(&[How::Restart, How::Reboot]);
+            let part = random.pick(&[1, 20]);
+            let down = random.below(longest / part);
+            disasters.push((soon(random), Disaster::Crash(node(random), how, down)));
+        }
+    }
 }
 
 /// Partitions one after the other, with the network whole in between.
