@@ -125,6 +125,28 @@ fn the_json_of_a_run_has_the_keys_of_the_contract() {
 }
 
 #[test]
+fn a_calm_run_tells_whether_the_leader_stayed_and_what_that_cost() {
+    let folder = Folder::new("calm");
+    let words = "lab run nerio-drift --nodes 3 --world calm --horizon 60s --set lease=200ms --set groups=1";
+    let calm = json(&folder.tenure(&format!("{words} -o json")));
+    has_keys(&calm["calm"], &["from", "leader_changes", "renewals", "datagrams", "datagrams_per_renewal"]);
+    assert_eq!((&calm["calm"]["leader_changes"], &calm["counts"]["leader-changes"]), (&0.into(), &0.into()));
+    let cost = calm["calm"]["datagrams_per_renewal"].as_f64().unwrap();
+    assert!((cost - 4.0).abs() < 0.05, "two for each of the two others, not {cost}");
+    assert!(stdout(&folder.tenure(words)).contains("  stability  no leader change in the "));
+}
+
+#[test]
+fn a_run_says_the_same_whether_or_not_it_is_written_down() {
+    let folder = Folder::new("unwritten");
+    for words in ["lab run nerio-drift --seed 3", "lab run nerio-drift --seed 3 -o json"] {
+        let plain = folder.tenure(words);
+        let traced = folder.tenure(&format!("{words} --trace run.trace --svg run.svg"));
+        assert_eq!(stdout(&plain), stdout(&traced), "{words}");
+    }
+}
+
+#[test]
 fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
     let run = json(&Folder::new("kinds").tenure("lab run nerio-drift --nodes 1 --world calm -o json"));
     assert_eq!((&run["messages"]["nack"], &run["messages"]["total"]), (&Value::from(0), &Value::from(0)));
