@@ -125,6 +125,28 @@ fn the_json_of_a_run_has_the_keys_of_the_contract() {
 }
 
 #[test]
+fn a_calm_run_tells_whether_the_leader_stayed_and_what_that_cost() {
+    let folder = Folder::new("calm");
+    let words = "lab run nerio-drift --nodes 3 --world calm --horizon 60s --set lease=200ms --set groups=1";
+    let calm = json(&folder.tenure(&format!("{words} -o json")));
+    has_keys(&calm["calm"], &["from", "leader_changes", "renewals", "datagrams", "datagrams_per_renewal"]);
+    assert_eq!((&calm["calm"]["leader_changes"], &calm["counts"]["leader-changes"]), (&0.into(), &0.into()));
+    let cost = calm["calm"]["datagrams_per_renewal"].as_f64().unwrap();
+    assert!((cost - 4.0).abs() < 0.05, "two for each of the two others, not {cost}");
+    assert!(stdout(&folder.tenure(words)).contains("  stability  no leader change in the "));
+}
+
+#[test]
+fn a_run_says_the_same_whether_or_not_it_is_written_down() {
+    let folder = Folder::new("unwritten");
+    for words in ["lab run nerio-drift --seed 3", "lab run nerio-drift --seed 3 -o json"] {
+        let plain = folder.tenure(words);
+        let traced = folder.tenure(&format!("{words} --trace run.trace --svg run.svg"));
+        assert_eq!(stdout(&plain), stdout(&traced), "{words}");
+    }
+}
+
+#[test]
 fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
     let run = json(&Folder::new("kinds").tenure("lab run nerio-drift --nodes 1 --world calm -o json"));
     assert_eq!((&run["messages"]["nack"], &run["messages"]["total"]), (&Value::from(0), &Value::from(0)));
@@ -360,7 +382,9 @@ fn off_a_terminal_there_is_no_escape_byte() {
 #[test]
 fn every_page_of_help_has_examples() {
     let folder = Folder::new("help");
-    for command in ["", "lab", "lab list", "lab run", "lab sweep", "lab replay", "lab mutants", "lab bench"] {
+    let inner =
+        ["list", "run", "sweep", "replay", "mutants", "race", "bench"].map(|name| format!("lab {name}"));
+    for command in ["".to_owned(), "lab".to_owned()].into_iter().chain(inner) {
         let output = folder.tenure(&format!("{command} --help"));
         assert_eq!(output.status.code(), Some(0));
         assert!(stdout(&output).contains("Examples:\n"), "{command}");
@@ -406,6 +430,73 @@ fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
     has_keys(&bench, &["events_per_second", "with_properties", "baseline_per_second", "ratio_to_baseline"]);
     has_keys(&bench, &["cost_of_properties", "rounds"]);
     assert!(bench["events_per_second"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn every_study_runs_and_its_json_is_the_same_every_time() {
+    let folder = Folder::new("race");
+    for (words, rows, keys) in [
+        (
+            "election --nodes 2,3 --nodes 5 --seeds 20",
+            6,
+            &["nodes", "mean_v", "p99_v", "bound_v", "messages"][..],
+        ),
+        (
+            "detectors --seeds 2",
+            20,
+            &["link", "detector", "settings", "detection_median_ms", "accuracy_percent"],
+        ),
+        ("blocking", 488, &["protocol", "bound", "clocks", "delay_ms", "blocked_ms", "in_vain_ms"]),
+    ] {
+        let study = words.split(' ').next().unwrap();
+        let first = folder.tenure(&format!("lab race {words} -o json"));
+        assert_eq!(first.status.code(), Some(0), "{words}: {}", text(&first.stderr));
+        assert!(first.stdout == folder.tenure(&format!("lab race {words} -o json")).stdout, "{words}");
+        let race = json(&first);
+        has_keys(&race, &["study", "parameters", "rows", "verdict"]);
+        assert_eq!((race["study"].as_str(), race["rows"].as_array().unwrap().len()), (Some(study), rows));
+        has_keys(&race["rows"][0], keys);
+        let table = folder.tenure(&format!("lab race {words}"));
+        assert!(stdout(&table).starts_with(&format!("{study}: holds\n")), "{}", stdout(&table));
+    }
+}
+
+#[test]
+fn bounded_skew_frees_others_of_a_late_request_and_bounded_drift_does_not() {
+    let race = json(&Folder::new("late").tenure("lab race blocking -o json"));
+    let blocked = |protocol: &str, bound: &str, delay: f64| {
+        let wanted = |row: &&Value| {
+            let words = [&row["protocol"], &row["bound"], &row["clocks"]].map(|word| word.as_str().unwrap());
+            words == [protocol, bound, "exact"] && row["delay_ms"] == delay
+        };
+        race["rows"].as_array().unwrap().iter().find(wanted).unwrap()["blocked_ms"].as_f64().unwrap()
+    };
+    assert_eq!(blocked("nerio-drift", "100000ppm", 1000.0), 1100.0);
+    assert_eq!(blocked("nerio-skew", "10ms", 1000.0), 10.0);
+    assert_eq!(blocked("nerio-skew", "10ms", 1050.0), 0.0);
+}
+
+#[test]
+fn a_study_is_drawn_as_an_image() {
+    let folder = Folder::new("plot");
+    for words in ["election --nodes 3 --seeds 20", "blocking"] {
+        assert_eq!(folder.tenure(&format!("lab race {words} --svg plot.svg")).status.code(), Some(0));
+        let image = fs::read_to_string(folder.path("plot.svg")).unwrap();
+        assert!(
+            image.starts_with("<svg ") && image.ends_with("</svg>\n") && !image.contains("NaN"),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
+    let folder = Folder::new("no-race");
+    assert!(folder.refuses("lab race detector").contains("did you mean detectors?"));
+    assert!(folder.refuses("lab race blocking --seeds 5").contains("--seeds means nothing"));
+    assert!(folder.refuses("lab race detectors --svg plot.svg").contains("--svg means nothing"));
+    assert!(folder.refuses("lab race election --nodes 1").contains("2 to 64 nodes"));
+    folder.refuses("lab race");
 }
 
 #[cfg(unix)]

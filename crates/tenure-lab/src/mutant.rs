@@ -3,8 +3,9 @@
 //! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or a driver with
 //! [`Flaws`]. The daemon is made with [`Sound`] rules and cannot name these.
 
-use tenure_proto::quorum::NodeSet;
-use tenure_proto::strong::{Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
+use tenure_proto::quorum::{NodeSet, Quorums};
+use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::strong::{Across, Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
 use tenure_proto::{Incarnation, LocalTime, Ticket};
 
@@ -67,6 +68,54 @@ pub enum Broken {
     VerifyPrinted,
     /// A leader may give its grants back right after it has said that it leads.
     VerifyNoPledge,
+    /// The proposer waits from when it learnt of the epoch itself, the acceptors not at all.
+    SkipW1,
+    /// The proposer waits from when one member had adopted the epoch, the acceptors not at all.
+    W1One,
+    /// The wait is counted from the adoption before: wait, then adopt.
+    WaitFirst,
+    /// Nobody waits between two epochs.
+    SkipW,
+    /// A member answers the ballots of an epoch that it has not adopted.
+    ActUnadopted,
+    /// Charters have no floor.
+    SkipFloors,
+    /// The floor is what an earlier ballot had found.
+    FloorEarly,
+    /// The floor is what the proposer itself has granted.
+    FloorOwn,
+    /// A member reports what it granted, not the floor that it adopted.
+    FloorNoChain,
+    /// Any quorums may follow any.
+    NonAdjacent,
+    /// Answers of two epochs are counted together, by one rule or another.
+    Count(Across),
+    /// The epoch is forgotten in a restart.
+    EpochVolatile,
+    /// Promises and accepted charters are forgotten in a restart.
+    PaxosVolatile,
+    /// A proposer does not take up what others may have decided.
+    NoValueAdopt,
+    /// What one member has accepted counts as decided.
+    ActOnAccepted,
+    /// A member that has just joined takes over an F of another clock.
+    NewOldF,
+    /// A member without a grant takes over an F of another clock when a leader renews with it.
+    NewLateF,
+    /// Adopting an epoch forgets the grants.
+    ClearOnAdopt,
+    /// Adopting an epoch replaces the largest term by the floor.
+    TermResetOnAdopt,
+    /// A grantor goes on granting in epochs that it has left.
+    OldGrants,
+    /// A running silence is cut short by a quick restart.
+    RememberNoSilence,
+    /// Who asks in an old epoch is not told of the new one.
+    NackNoRecord,
+    /// A new member grants acquisitions at once.
+    NoYoung,
+    /// Answers of a new epoch leave before its charter is durable.
+    EpochLearntVolatile,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -96,6 +145,14 @@ impl Rules for Broken {
                 start.after(lease.nominal()).after(skew.fraction(1, 3))
             }
             _ => clocks.grant_end(start, granted, lease),
+        }
+    }
+
+    fn end_at_member(&self, sound: LocalTime, theirs: LocalTime, joined: bool, first: bool) -> LocalTime {
+        match self {
+            Self::NewOldF if joined => theirs,
+            Self::NewLateF if first => theirs,
+            _ => sound,
         }
     }
 
@@ -189,6 +246,98 @@ impl Rules for Broken {
 
     fn largest_term_known(&self, ceiling: Term) -> Term {
         if *self == Self::CeilingForgotten { Term(0) } else { ceiling }
+    }
+
+    fn adjacent(&self, before: &Quorums, after: &Quorums) -> bool {
+        *self == Self::NonAdjacent || before.adjacent(after)
+    }
+
+    fn counts(&self, run: Epoch, answer: Epoch) -> bool {
+        matches!(self, Self::Count(_)) || run == answer
+    }
+
+    fn across(&self) -> Across {
+        if let Self::Count(across) = self { *across } else { Across::Anew }
+    }
+
+    fn grants_in(&self, asked: Epoch, newest: Epoch) -> bool {
+        asked == newest || (*self == Self::OldGrants && asked < newest)
+    }
+
+    fn keeps_charter(&self) -> bool {
+        *self != Self::EpochVolatile
+    }
+
+    fn answer_waits_for(&self, charter: Ticket) -> Option<Ticket> {
+        (*self != Self::EpochLearntVolatile).then_some(charter)
+    }
+
+    fn grant_on_adoption(&self, grant: Option<Grant>) -> Option<Grant> {
+        grant.filter(|_| *self != Self::ClearOnAdopt)
+    }
+
+    fn max_term_on_adoption(&self, max_term: Term, floor: Term) -> Term {
+        if *self == Self::TermResetOnAdopt { floor } else { max_term }
+    }
+
+    fn may_accept_from(&self, here: &Charter, adopted_at: LocalTime) -> LocalTime {
+        match self {
+            Self::SkipW1 | Self::W1One | Self::SkipW => LocalTime::ZERO,
+            _ => here.spacing(adopted_at),
+        }
+    }
+
+    fn counted_from(&self, previous: LocalTime, adopted: LocalTime) -> LocalTime {
+        if *self == Self::WaitFirst { previous } else { adopted }
+    }
+
+    fn may_propose_from(&self, here: &Charter, adopted: LocalTime, promised: LocalTime) -> LocalTime {
+        match self {
+            Self::SkipW1 => here.spacing(adopted),
+            Self::W1One => here.spacing(promised),
+            _ => LocalTime::ZERO,
+        }
+    }
+
+    fn adopts_before_deciding(&self) -> bool {
+        *self != Self::ActUnadopted
+    }
+
+    fn top(&self, floor: Term, granted: Term) -> Term {
+        if *self == Self::FloorNoChain { granted } else { floor.max(granted) }
+    }
+
+    fn floor(&self, reported: Term, own: Term, earlier: Term) -> Term {
+        match self {
+            Self::SkipFloors => Term(0),
+            Self::FloorEarly => earlier,
+            Self::FloorOwn => own,
+            _ => reported,
+        }
+    }
+
+    fn keeps_ballot(&self) -> bool {
+        *self != Self::PaxosVolatile
+    }
+
+    fn adopts_accepted_value(&self) -> bool {
+        *self != Self::NoValueAdopt
+    }
+
+    fn acts_on_accepted(&self) -> bool {
+        *self == Self::ActOnAccepted
+    }
+
+    fn young_until(&self, charter: &Charter, now: LocalTime) -> LocalTime {
+        if *self == Self::NoYoung { now } else { charter.spacing(now) }
+    }
+
+    fn refusal_tells_charter(&self) -> bool {
+        *self != Self::NackNoRecord
+    }
+
+    fn silence_remembered(&self, until: LocalTime) -> LocalTime {
+        if *self == Self::RememberNoSilence { LocalTime::ZERO } else { until }
     }
 }
 
@@ -328,5 +477,61 @@ pub const STRONG: &[Mutant] = &[
         "missing-is-fresh",
         Flaws { missing_is_fresh: true, ..Flaws::NONE },
         "a missing store is taken for a founding",
+    ),
+    rule("skip-w1", Broken::SkipW1, "between two epochs only the proposer waits, by when it learnt itself"),
+    rule("w1-one", Broken::W1One, "between two epochs only the proposer waits, by when one member was there"),
+    rule("wait-first", Broken::WaitFirst, "between two epochs members wait before they adopt, not after"),
+    rule("skip-w2", Broken::SkipW, "a proposer that has found a quorum in the epoch does not wait"),
+    rule("skip-w-acc", Broken::SkipW, "a member accepts the next epoch without waiting"),
+    rule("act-unadopted", Broken::ActUnadopted, "a member answers ballots of an epoch it has not adopted"),
+    rule("skip-floors", Broken::SkipFloors, "charters have no floor"),
+    rule("floor-early", Broken::FloorEarly, "the floor is what an earlier ballot had found"),
+    rule("floor-own", Broken::FloorOwn, "the floor is what the proposer itself has granted"),
+    rule("floor-no-chain", Broken::FloorNoChain, "a member does not report the floor that it adopted"),
+    rule("non-adjacent", Broken::NonAdjacent, "any quorums may follow any"),
+    rule(
+        "count-old",
+        Broken::Count(Across::ByOld),
+        "answers of two epochs count together, by the old quorums",
+    ),
+    rule(
+        "count-new",
+        Broken::Count(Across::ByNew),
+        "answers of two epochs count together, by the new quorums",
+    ),
+    rule("count-card", Broken::Count(Across::ByNumber), "answers of two epochs count together, by number"),
+    rule("epoch-volatile", Broken::EpochVolatile, "a restart forgets the epoch"),
+    rule("paxos-volatile", Broken::PaxosVolatile, "a restart forgets promises and accepted charters"),
+    rule("no-value-adopt", Broken::NoValueAdopt, "a proposer ignores what others may have decided"),
+    rule("act-on-accepted", Broken::ActOnAccepted, "what one member has accepted counts as decided"),
+    rule("new-old-f", Broken::NewOldF, "a member that has just joined takes over an F of another clock")
+        .only(On::Drift),
+    rule("new-late-f", Broken::NewLateF, "a member that supports nobody takes over an F of another clock")
+        .only(On::Drift),
+    rule("clear-on-adopt", Broken::ClearOnAdopt, "adopting an epoch forgets the grants"),
+    rule("term-reset-on-adopt", Broken::TermResetOnAdopt, "the floor replaces the largest term"),
+    rule("old-grants", Broken::OldGrants, "a grantor goes on granting in epochs that it has left"),
+    driver(
+        "amnesia-same-id",
+        Flaws { missing_is_fresh: true, ..Flaws::NONE },
+        "a member that lost its disk joins again under its name",
+    ),
+    driver(
+        "amnesia-same-id-silent",
+        Flaws { missing_is_reboot: true, ..Flaws::NONE },
+        "a member that lost its disk joins again under its name, after a silence",
+    ),
+    rule("remember-no-silence", Broken::RememberNoSilence, "a quick restart cuts a running silence short"),
+    thread(
+        "qt0-cur-epoch",
+        Order::CurrentEpoch,
+        "an edict has the stamps of the first run and a later epoch",
+    ),
+    rule("nack-no-record", Broken::NackNoRecord, "who asks in an old epoch is not told of the new one"),
+    rule("no-young", Broken::NoYoung, "a new member grants acquisitions at once"),
+    rule(
+        "epoch-learnt-volatile",
+        Broken::EpochLearntVolatile,
+        "answers of a new epoch leave before its charter is durable",
     ),
 ];

@@ -7,7 +7,7 @@ use tenure_proto::quorum::Quorums;
 use tenure_proto::{Chooser, Elects, GroupId, NodeId, Protocol};
 
 use crate::count::Counts;
-use crate::property::{Judge, Outside, Property, Status, Violation};
+use crate::property::{Judge, Outside, Property, Status, Tenure, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
 use crate::subject::{Assumption, Constants, Office, Subject};
@@ -56,6 +56,21 @@ pub struct Stage<'s, S: Subject> {
     judge: Option<S::Judge>,
     offices: Vec<Office>,
     recorder: Option<Recorder<S>>,
+    /// Messages and renewals up to the instant from which leaders must stay.
+    before_calm: Option<(u64, u64)>,
+}
+
+/// What a group costs that has settled, and whether it stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calm {
+    /// Since when leaders must be there and stay.
+    pub from: RealTime,
+    /// How often since then a leader was followed by another, or by nobody.
+    pub changes: u64,
+    /// Renewals since then.
+    pub renewals: u64,
+    /// Messages between different nodes since then.
+    pub messages: u64,
 }
 
 /// What came of a run.
@@ -77,6 +92,10 @@ pub struct Outcome<C> {
     pub time: RealTime,
     /// How many actions it had.
     pub events: u64,
+    /// Who led when.
+    pub tenures: Vec<Tenure>,
+    /// What the time was like in which leaders must stay, if it came.
+    pub calm: Option<Calm>,
     /// The minutes and the drawing, if they were wanted.
     pub record: Option<crate::record::Record<C>>,
 }
@@ -108,7 +127,18 @@ impl<'s, S: Subject> Stage<'s, S> {
         counts.expect(S::count_kinds());
         messages.expect(S::message_kinds());
         let offices = vec![Office::new(subject.order()); world.hosts.len()];
-        Ok(Self { offices, subject, world, counts, messages, events: 0, watch, judge, recorder })
+        Ok(Self {
+            subject,
+            world,
+            counts,
+            messages,
+            events: 0,
+            watch,
+            judge,
+            offices,
+            recorder,
+            before_calm: None,
+        })
     }
 
     /// Carries out one action, judges it, counts it, writes it down. Says whether it was possible.
@@ -120,6 +150,9 @@ impl<'s, S: Subject> Stage<'s, S> {
     ) -> bool {
         if let Some(judge) = &mut self.judge {
             judge.pass(&self.world, at);
+            if self.before_calm.is_none() && judge.settled().is_some() {
+                self.before_calm = Some((self.messages.total(), self.counts.get("renewals")));
+            }
         }
         let (done, draws) = if self.recorder.is_some() {
             let mut recording = Recording::new(chooser);
@@ -223,6 +256,17 @@ impl<'s, S: Subject> Stage<'s, S> {
         !self.watch.go_on && self.violation().is_some()
     }
 
+    fn calm(&self) -> Option<Calm> {
+        let judge = self.judge.as_ref()?;
+        let (messages, renewals) = self.before_calm?;
+        Some(Calm {
+            from: judge.settled()?,
+            changes: judge.changes(),
+            renewals: self.counts.get("renewals") - renewals,
+            messages: self.messages.total() - messages,
+        })
+    }
+
     /// Lets the remaining time pass and closes the run.
     pub fn end(mut self, at: RealTime) -> Outcome<Command<S>> {
         let at = at.max(self.world.now);
@@ -235,6 +279,9 @@ impl<'s, S: Subject> Stage<'s, S> {
                 judge.end(&self.world);
             }
         }
+        let calm = self.calm();
+        let tenures =
+            self.judge.as_ref().map(|judge| judge.tenures().iter().map(|t| until(*t, at)).collect());
         let violation = self.violation().cloned();
         let violations = self.judge.as_ref().map(|judge| judge.violations().to_vec()).unwrap_or_default();
         Outcome {
@@ -243,12 +290,19 @@ impl<'s, S: Subject> Stage<'s, S> {
             record: self.recorder.map(|recorder| recorder.finish(&self.world, at, violation.as_ref())),
             violation,
             violations,
+            calm,
+            tenures: tenures.unwrap_or_default(),
             messages: self.messages,
             counts: self.counts,
             time: at,
             events: self.events,
         }
     }
+}
+
+/// A tenure as far as it was seen.
+fn until(tenure: Tenure, end: RealTime) -> Tenure {
+    Tenure { until: tenure.until.min(end), ..tenure }
 }
 
 /// Whom an action concerns, and how.

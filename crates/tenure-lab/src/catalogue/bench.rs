@@ -71,6 +71,28 @@ impl<S: Subject> Bench<'_, S> {
         Ok(self.report(simulated.outcome, &script))
     }
 
+    pub(super) fn unrecorded(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        let watch = self.watch(trial)?;
+        let simulated = simulate(self.subject, &trial.setup, seed, watch)?;
+        let outcome = simulated.outcome;
+        // A script without lines: what the run was made of, and nothing of what happened.
+        let script = Script {
+            remarks: Vec::new(),
+            protocol: self.about.name.to_owned(),
+            mutant: trial.mutant.clone(),
+            seed: Some(seed),
+            quorums: trial.setup.quorums.clone(),
+            constants: simulated.cast.constants,
+            clocks: simulated.cast.clocks,
+            only: watch.only.map(str::to_owned),
+            expect: Expect::Holds,
+            heals: None,
+            ends: outcome.time,
+            lines: Vec::new(),
+        };
+        Ok(self.report(outcome, &script))
+    }
+
     pub(super) fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
         let watch = Watch { properties: true, record: true, only: Some(property), go_on: false };
         let whole = simulate(self.subject, &trial.setup, seed, watch)?;
@@ -151,6 +173,7 @@ impl<S: Subject> Bench<'_, S> {
 
     fn report(&self, outcome: Outcome<Command<S>>, script: &Script<Command<S>>) -> Report {
         let assumption = self.subject.assumption(&script.constants).broken_by(&script.clocks);
+        let recorded = outcome.record.is_some();
         let mut picture = outcome.record.map(|Record { picture, .. }| picture).unwrap_or_default();
         picture.title = self.title(script);
         picture.broken = outcome.violation.is_some();
@@ -170,12 +193,15 @@ impl<S: Subject> Bench<'_, S> {
             assumption,
             properties: outcome.properties,
             leader: outcome.leader,
+            tenures: outcome.tenures,
+            calm: outcome.calm,
             messages: outcome.messages,
             counts: outcome.counts,
             time: outcome.time,
             events: outcome.events,
+            title: self.title(script),
             picture,
-            trace: script.write::<S>(),
+            trace: if recorded { script.write::<S>() } else { String::new() },
         }
     }
 

@@ -1,10 +1,12 @@
 //! Space-time diagrams: what a run looked like, for the eye.
 //!
 //! A [`Picture`] is plain data that any run can be turned into; [`svg`] draws it as one image, [`html`] as one
-//! self-contained page with zoom, hover and stepping. Neither knows a protocol.
+//! self-contained page with zoom, hover and stepping. Neither knows a protocol. [`plot`] draws the numbers of many
+//! runs as lines.
 
 pub mod html;
 mod look;
+pub mod plot;
 mod scale;
 pub mod svg;
 #[cfg(test)]

@@ -22,7 +22,7 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 
 use crate::random::Random;
 use crate::script::{Expect, Script};
-use crate::stage::{Command, Outcome, Stage, Watch};
+use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::office::THREADS;
 use crate::subject::{Assumption, Subject};
 use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
@@ -114,6 +114,8 @@ pub struct Simulated<C> {
     pub outcome: Outcome<C>,
     /// It as a script, if it was recorded.
     pub script: Option<Script<C>>,
+    /// What it was made of.
+    pub cast: Cast,
 }
 
 /// Runs one seed. An error says what is wrong with the setup.
@@ -145,7 +147,7 @@ pub fn simulate<S: Subject>(
         ends: if outcome.violation.is_some() && !watch.go_on { outcome.time } else { ends },
         lines,
     });
-    Ok(Simulated { outcome, script })
+    Ok(Simulated { outcome, script, cast })
 }
 
 impl<'s, S: Subject> Simulation<'s, S> {

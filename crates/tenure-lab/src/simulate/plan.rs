@@ -90,7 +90,7 @@ impl Plan {
             links,
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
-            disasters: draw_all(setup, longest, heals, seed),
+            disasters: draw_all(setup, longest, (heals, owes), seed),
             heals,
             owes,
             ends,
@@ -164,13 +164,25 @@ fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ran
     Clock::new(start, &stretches)
 }
 
-fn draw_all(setup: &Setup, longest: u64, heals: RealTime, seed: u64) -> Vec<(RealTime, Disaster)> {
+fn draw_all(
+    setup: &Setup,
+    longest: u64,
+    (heals, owes): (RealTime, RealTime),
+    seed: u64,
+) -> Vec<(RealTime, Disaster)> {
     let mut disasters = draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters"));
     if setup.faults.has(Fault::Members) && heals.0 > 0 {
         let mut random = Random::stream(seed, "members");
-        for _ in 0..random.pick(&[0, 1, 4, 12]) {
-            let node = node_id(random.index(setup.nodes));
-            disasters.push((RealTime(random.below(heals.0)), Disaster::Reform(node)));
+        draw_reforms(setup, longest, heals, &mut random, &mut disasters);
+        // With all members alive a leader must not notice a change.
+        let gone =
+            |(_, disaster): &(RealTime, Disaster)| matches!(disaster, Disaster::Crash(_, How::DiskLost, _));
+        if !disasters.iter().any(gone) {
+            let settled = owes.after(longest * 11);
+            for _ in 0..random.pick(&[0, 2, 4]) {
+                let at = settled.after(random.below(longest * 7));
+                disasters.push((at, Disaster::Reform(node_id(random.index(setup.nodes)))));
+            }
         }
     }
     disasters.sort_by_key(|(at, _)| *at);
@@ -217,6 +229,31 @@ fn draw_disasters(
         draw_cuts(setup, longest, heals, random, &mut disasters);
     }
     disasters
+}
+
+/// Operators, often two at once; and processes that crash just then, while promises are half kept.
+fn draw_reforms(
+    setup: &Setup,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
+    let node = |random: &mut Random| node_id(random.index(setup.nodes));
+    for _ in 0..random.pick(&[0, 2, 8, 24]) {
+        let at = RealTime(random.below(heals.0));
+        disasters.push((at, Disaster::Reform(node(random))));
+        let soon = |random: &mut Random| at.after(random.below(longest / 4));
+        if random.percent(40) {
+            disasters.push((soon(random), Disaster::Reform(node(random))));
+        }
+        if setup.faults.has(Fault::Crash) && random.percent(40) {
+            let how = random.pick(&[How::Restart, How::Reboot]);
+            let part = random.pick(&[1, 20]);
+            let down = random.below(longest / part);
+            disasters.push((soon(random), Disaster::Crash(node(random), how, down)));
+        }
+    }
 }
 
 /// Partitions one after the other, with the network whole in between.

@@ -126,7 +126,7 @@ impl<P: Protocol> Host<P> {
             How::Restart => {}
             How::Elsewhere => self.place = 1 - self.place,
             How::Reboot => self.reboot(at),
-            How::DiskLost => self.disk.store = Store::Missing,
+            How::DiskLost => self.lose_disk(),
         }
         if self.flaws.missing_is_fresh && self.disk.store == Store::Missing {
             self.disk.store = Store::Founded(Vec::new());
@@ -157,6 +157,17 @@ impl<P: Protocol> Host<P> {
         self.memories[self.place] = Some(Memory { boot: self.boot, writer: boot.incarnation, records });
         self.tickets = Ticket(0);
         self.disk.durable = Ticket(0);
+    }
+
+    /// The disk is gone; a flaw may put an empty one in its place, with a life's number that nobody had.
+    fn lose_disk(&mut self) {
+        self.disk.store = match &self.disk.store {
+            Store::Used(former, _) if self.flaws.missing_is_reboot => Store::Used(*former, Vec::new()),
+            _ => Store::Missing,
+        };
+        if self.flaws.missing_is_reboot {
+            self.memories = [None, None];
+        }
     }
 
     /// A reboot: the clock begins anew and all memory is gone.

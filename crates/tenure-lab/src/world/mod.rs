@@ -134,6 +134,8 @@ pub struct Flaws {
     pub stale_memory: bool,
     /// A missing store is taken for a founding.
     pub missing_is_fresh: bool,
+    /// A missing store is taken for an empty one of a machine that rebooted.
+    pub missing_is_reboot: bool,
     /// Every life has the same incarnation.
     pub same_incarnation: bool,
     /// The disk says that a record is written, and forgets it.
@@ -147,6 +149,7 @@ impl Flaws {
         clock_stops_in_suspend: false,
         stale_memory: false,
         missing_is_fresh: false,
+        missing_is_reboot: false,
         same_incarnation: false,
         disk_forgets: false,
     };

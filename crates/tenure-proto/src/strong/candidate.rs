@@ -3,6 +3,7 @@
 //! A timer never decides who leads: it only makes a candidate look at its clock. `E` is compared with a reading where
 //! it matters, in [`Candidate::leads_until`] and at completion.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::detect::weak::Weak;
@@ -14,7 +15,7 @@ use crate::{Context, GroupId, LocalTime, NodeId};
 use super::epoch::{Charter, Epoch};
 use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
-use super::rules::Rules;
+use super::rules::{Across, Rules};
 use super::transfer::Handover;
 use super::turn::{PATIENCE, Patience};
 use super::verify::Verifying;
@@ -67,6 +68,38 @@ struct Run {
     all_stale: bool,
     /// The first process that a refusal named as holder, who is bound to it, and for how long.
     rival: Option<Rival>,
+}
+
+impl Run {
+    /// An answer, once for each grantor.
+    fn count(&mut self, from: NodeId, at: Stamp) {
+        self.stamps.push((from, at));
+        if let Some(position) = self.charter.body.quorums.position(from) {
+            self.oks.insert(position);
+        }
+    }
+
+    /// Step 7: a quorum of the run's epoch has answered.
+    fn suffices(&self, across: Across) -> bool {
+        if across == Across::ByNumber {
+            let answered: BTreeSet<NodeId> = self.stamps.iter().map(|(node, _)| *node).collect();
+            return 2 * answered.len() > self.charter.members().len();
+        }
+        self.charter.body.quorums.is_quorum(self.oks)
+    }
+
+    /// What no sound candidate does: the run goes on in another epoch with the answers that it has.
+    fn carry_over<R: Rules>(&mut self, across: Across, around: &mut Around<'_, '_, R>) {
+        self.request.epoch = around.process.membership.epoch();
+        if across != Across::ByOld {
+            self.charter = around.process.membership.charter.clone();
+            let quorums = &self.charter.body.quorums;
+            self.oks = self.stamps.iter().filter_map(|(node, _)| quorums.position(*node)).collect();
+            self.nacks = NodeSet::EMPTY;
+        }
+        let everyone = around.process.charter().body.quorums.everyone();
+        around.ask(everyone, self.request);
+    }
 }
 
 /// Somebody who stands in the way, as refusals tell. A hint: nothing but patience rests on it.
@@ -339,14 +372,11 @@ impl Candidate {
     ) {
         let Some(run) = &mut self.run else { return };
         let rules = &around.process.config.settings().rules;
-        let quorums = &run.charter.body.quorums;
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
             return;
         }
-        let Some(position) = quorums.position(from) else { return };
-        run.oks.insert(position);
-        run.stamps.push((from, at));
-        if quorums.is_quorum(run.oks) {
+        run.count(from, at);
+        if run.suffices(rules.across()) {
             self.complete(around);
         }
     }
@@ -386,7 +416,8 @@ impl Candidate {
         let Some(run) = &mut self.run else { return };
         let now = around.cx.now();
         let settings = around.process.config.settings();
-        let GrantRequest { group, epoch, id, start, kind, term, lease } = run.request;
+        let GrantRequest { group, id, start, kind, term, lease, .. } = run.request;
+        let epoch = run.charter.epoch;
         let clocks = run.charter.body.clocks;
         let end = settings.rules.lease_end(clocks, start, now, lease);
         if !settings.rules.still_worth(now, end) {
@@ -463,7 +494,11 @@ impl Candidate {
     /// A new epoch: a leader renews in it at once, a candidate asks its members instead. The run that was under way ends: its
     /// members may have left that epoch, and answers of two epochs do not add up (ONE).
     pub(super) fn on_new_epoch<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        if let Some(run) = &self.run {
+        let across = around.process.config.settings().rules.across();
+        if let Some(run) = &mut self.run {
+            if across != Across::Anew {
+                return run.carry_over(across, around);
+            }
             self.hint = self.hint.max(run.request.term);
         } else if !self.campaigns {
             return;

@@ -181,6 +181,9 @@ impl Grantor {
         let GrantRequest { id, term, start, lease, .. } = *request;
         let settings = process.config.settings();
         let asked = settings.rules.grant_end(process.charter().body.clocks, start, now, lease);
+        let first = self.grant.is_none() && request.kind == Kind::Renew;
+        let theirs = start.after(lease.nominal());
+        let asked = settings.rules.end_at_member(asked, theirs, process.is_young(now).is_some(), first);
         let grant = match self.grant {
             Some(held) if held.holder == id.holder => Grant {
                 holder: id.holder,

@@ -170,6 +170,18 @@ pub trait Rules: Data {
         grant
     }
 
+    /// A new member starts with nothing, and counts what it grants on its own clock: an F that it is given is a reading of
+    /// another clock (erratum A6). `joined` says whether it has just joined, `first` whether it supports nobody yet.
+    fn end_at_member(
+        &self,
+        sound: LocalTime,
+        _asked_at: LocalTime,
+        _joined: bool,
+        _first: bool,
+    ) -> LocalTime {
+        sound
+    }
+
     /// KEEP: and the largest term; the floor is a bound besides, not instead.
     fn max_term_on_adoption(&self, max_term: Term, _floor: Term) -> Term {
         max_term
@@ -187,8 +199,13 @@ pub trait Rules: Data {
     }
 
     /// W is the acceptors' to keep; a proposer that waits by its own clock instead proves nothing about theirs (erratum A2).
-    fn may_propose_from(&self, _here: &Charter, _adopted_at: LocalTime) -> Option<LocalTime> {
-        None
+    fn may_propose_from(
+        &self,
+        _here: &Charter,
+        _adopted_at: LocalTime,
+        _first_promise: LocalTime,
+    ) -> LocalTime {
+        LocalTime::ZERO
     }
 
     /// MONO: who answers a ballot of an epoch has adopted it, so it grants nothing in the one before any more (T1, T4).

@@ -134,7 +134,8 @@ fn nodes(text: &str) -> Result<usize, String> {
     nodes.ok_or_else(|| "there must be 1 to 64 nodes".to_owned())
 }
 
-fn seed(text: &str) -> Result<u64, String> {
+/// A seed.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write a whole number from 0".to_owned())
 }
 

@@ -64,6 +64,11 @@ impl Drawings {
         Outputs::check([self.svg.as_ref(), self.html.as_ref(), trace].into_iter().flatten())
     }
 
+    /// Whether anything is drawn at all.
+    fn are_wanted(&self) -> bool {
+        self.svg.is_some() || self.html.is_some()
+    }
+
     /// Writes the files.
     pub(super) fn write(&self, outputs: Outputs, report: &Report, traced: bool) -> Result<(), Failure> {
         let drawings = [
@@ -85,7 +90,8 @@ impl Run {
         let faults = self.common.faults_or(drawn_faults(seed));
         let trial = self.common.trial(faults)?;
         let outputs = self.drawings.check(self.trace.as_ref())?;
-        let report = experiment.run(&trial, seed)?;
+        let wanted = self.trace.is_some() || self.drawings.are_wanted();
+        let report = if wanted { experiment.run(&trial, seed)? } else { experiment.watch(&trial, seed)? };
         self.drawings.write(outputs, &report, self.trace.is_some())?;
         let command = self.common.command(&self.name, seed, faults);
         Ok(answer(format, &Told { report: &report, faults: Some(faults_text(faults)), command }))

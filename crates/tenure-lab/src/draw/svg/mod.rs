@@ -10,7 +10,7 @@ mod bars;
 mod ground;
 mod legend;
 mod marks;
-mod text;
+pub(super) mod text;
 
 use self::legend::{Entry, flow, legend};
 use self::marks::whole;

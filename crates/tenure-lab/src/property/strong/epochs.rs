@@ -1,5 +1,5 @@
-//! What must hold of epochs. Decisions are seen from outside: a charter is decided when a quorum of the epoch before has
-//! accepted it under one ballot, whether or not anybody knows.
+//! What must hold of epochs. Decisions are checked from outside: a charter can be decided only if a quorum of the epoch
+//! before has accepted it under one ballot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,18 +54,22 @@ impl Epochs {
         self.charters.entry(charter.epoch).or_insert_with(|| charter.clone()) == charter
     }
 
-    /// A member has accepted a charter. Says whether that decided it.
-    pub(super) fn accepts(&mut self, node: NodeId, ballot: Ballot, charter: &Arc<Charter>) -> bool {
+    /// A member has accepted a charter. Not on disk yet: a crash may still undo it.
+    pub(super) fn accepts(&mut self, node: NodeId, ballot: Ballot, charter: &Arc<Charter>) {
+        self.accepted.entry((charter.epoch, ballot)).or_default().push(node);
+    }
+
+    /// Somebody holds a charter for decided: whether a quorum of the epoch before has accepted under one ballot.
+    pub(super) fn decides(&mut self, charter: &Charter) -> bool {
         let Some(before) = charter.epoch.0.checked_sub(1).map(Epoch) else { return false };
-        let quorums = self.quorums(before).clone();
-        let by = self.accepted.entry((charter.epoch, ballot)).or_default();
-        by.push(node);
-        let by = by.iter().filter_map(|node| quorums.position(*node)).collect();
-        let news = charter.epoch > self.decided && quorums.is_quorum(by);
-        if news {
-            self.decided = charter.epoch;
+        let quorums = self.quorums(before);
+        let mut ballots = self.accepted.iter().filter(|((epoch, _), _)| *epoch == charter.epoch);
+        let decided = ballots
+            .any(|(_, by)| quorums.is_quorum(by.iter().filter_map(|node| quorums.position(*node)).collect()));
+        if decided {
+            self.decided = self.decided.max(charter.epoch);
         }
-        news
+        decided
     }
 
     /// FLOOR (T4): the largest term that completed two epochs before a charter or earlier, if the floor is below it.

@@ -5,6 +5,7 @@
 
 mod epochs;
 mod list;
+mod stability;
 
 pub use list::*;
 
@@ -13,15 +14,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
+use tenure_proto::strong::epoch::{Charter, Epoch};
 use tenure_proto::strong::{Event, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
-use self::epochs::Epochs;
-use super::{Judge, Kind, Outside, Property, Status, Violation};
+use super::{Judge, Kind, Outside, Property, Status, Tenure, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
+use epochs::Epochs;
+use stability::Stability;
 
 /// What a grantor has promised, as the world remembers it.
 #[derive(Clone, Copy, Debug)]
@@ -71,10 +73,7 @@ pub struct StrongJudge {
     seen: Vec<&'static str>,
     /// The first violation of each property.
     violations: Vec<Violation>,
-    /// When liveness is judged: a leader must be there from then on.
-    settled: Option<RealTime>,
-    /// Who led then.
-    settled_on: Option<Vec<Belief>>,
+    stability: Stability,
     groups: u64,
     liveness: [Status; 2],
 }
@@ -95,8 +94,7 @@ impl StrongJudge {
             edicts: Vec::new(),
             seen: Vec::new(),
             violations: Vec::new(),
-            settled: None,
-            settled_on: None,
+            stability: Stability::default(),
             groups,
             liveness: [Status::Exempt; 2],
         }
@@ -269,6 +267,11 @@ impl StrongJudge {
                 format!("{node} leads {} on in term {}, which had lapsed", belief.group, belief.term)
             }),
         }
+        if self.stability.leads(belief, now) {
+            self.break_at(STABLE, now, || {
+                format!("{node} leads {} in term {}, where another had to stay", belief.group, belief.term)
+            });
+        }
     }
 
     /// T3: the epochs of completed runs follow the order of completion.
@@ -303,12 +306,11 @@ impl StrongJudge {
         }
     }
 
-    /// A charter may be decided by this: leases of two epochs before must be over, and its floor must cover their terms.
-    fn on_accepted(&mut self, now: RealTime, node: NodeId, ballot: Ballot, charter: &Arc<Charter>) {
-        if !self.epochs.accepts(node, ballot, charter) {
-            return;
+    /// A charter is decided: leases of two epochs before must be over, and its floor must cover their terms.
+    fn on_decided(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
+        if self.epochs.decides(charter) {
+            self.see(EPOCH_DECIDED);
         }
-        self.see(EPOCH_DECIDED);
         self.judge_charter(now, node, charter);
         if let Some(term) = self.epochs.above_floor(charter) {
             self.break_at(FLOORS, now, || {
@@ -431,10 +433,16 @@ impl StrongJudge {
                     Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
-            Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
-            Event::Accepted { ballot, charter } => self.on_accepted(world.now, node, *ballot, charter),
-            Event::Adopted { charter, .. } | Event::Decided { charter } => {
-                self.judge_charter(world.now, node, charter);
+            Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
+            Event::Decided { charter } => {
+                self.on_decided(world.now, node, charter);
+                if !self.quorum_is_up(world) {
+                    self.stability.forgive(); // The cluster is left to members that are gone.
+                }
+            }
+            Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
+            Event::Lost { group, .. } => {
+                self.leave_all(world.now, |b| b.group == *group && b.holder.node == node);
             }
             Event::Refused { .. }
             | Event::Changed { .. }
@@ -456,35 +464,43 @@ impl StrongJudge {
         quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
     }
 
+    /// (4): a leader has left, though from some instant on it must stay.
+    fn leave(&mut self, belief: Belief, at: RealTime) {
+        if self.stability.left(belief, at) {
+            let Belief { group, holder, term, .. } = belief;
+            self.break_at(STABLE, at, || format!("{} leads {group} in term {term} no more", holder.node));
+        }
+    }
+
+    fn leave_all(&mut self, at: RealTime, which: impl Fn(&Belief) -> bool) {
+        let (left, stay): (Vec<_>, Vec<_>) = self.beliefs.drain(..).partition(which);
+        self.beliefs = stay;
+        left.into_iter().for_each(|belief| self.leave(belief, at));
+    }
+
     fn judge_liveness(&mut self, at: RealTime) {
-        let Some(then) = self.settled_on.take() else { return };
-        let elected = u64::try_from(then.len()).unwrap_or(u64::MAX) >= self.groups;
-        let same = then.iter().all(|old| {
-            self.beliefs
-                .iter()
-                .any(|new| (new.group, new.holder, new.term) == (old.group, old.holder, old.term))
-        });
+        let Some(led) = self.stability.led() else { return };
+        let elected = u64::try_from(led).unwrap_or(u64::MAX) >= self.groups;
+        let same = self.stability.changes() == 0;
         self.liveness = [elected, same].map(|holds| if holds { Status::Holds } else { Status::Broken });
         if !elected {
             let groups = self.groups;
-            self.break_at(ELECTED, at, || format!("of {groups} groups only {} have a leader", then.len()));
-        } else if !same {
-            let now = self.beliefs.clone();
-            self.break_at(STABLE, at, || format!("the leaders were {then:?} and are {now:?}"));
+            self.break_at(ELECTED, at, || format!("of {groups} groups only {led} have a leader"));
         }
     }
 }
 
 impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn pass(&mut self, world: &World<Nerio<R>>, to: RealTime) {
-        if let Some(settled) = self.settled.take_if(|settled| *settled < to) {
+        if let Some(settled) = self.stability.due(to) {
             let leading = self.beliefs.iter().filter(|belief| belief.until > settled);
-            self.settled_on = Some(leading.copied().collect());
+            self.stability.settle(leading.copied());
         }
         while let Some(over) = self.beliefs.iter().position(|belief| belief.until <= to) {
             let belief = self.beliefs.swap_remove(over);
             self.see(LAPSES);
             self.judge_support(belief, RealTime(belief.until.0.saturating_sub(1)).max(world.now));
+            self.leave(belief, belief.until);
         }
         while let Some(over) = self.claims.iter().position(|claim| claim.until <= to) {
             let claim = self.claims.swap_remove(over);
@@ -497,13 +513,14 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         match outside {
             Outside::Step => {}
             Outside::Crashed => {
-                self.beliefs.retain(|belief| belief.holder.node != node);
+                self.leave_all(world.now, |belief| belief.holder.node == node);
                 self.claims.retain(|claim| claim.by != node);
             }
             Outside::ClockDisturbed => {
                 let host = world.host(node);
                 for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
                     belief.until = host.reading_reaches(belief.lease);
+                    self.stability.leads(*belief, world.now);
                 }
             }
         }
@@ -518,7 +535,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
 
     fn healed(&mut self, world: &World<Nerio<R>>) {
         if self.quorum_is_up(world) {
-            self.settled = Some(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
+            self.stability.owed_from(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
         }
     }
 
@@ -534,6 +551,18 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         let mut leaders = self.beliefs.iter().filter(|belief| belief.group == GroupId(0));
         let first = leaders.next()?.holder.node;
         leaders.next().is_none().then_some(first)
+    }
+
+    fn tenures(&self) -> &[Tenure] {
+        self.stability.tenures()
+    }
+
+    fn settled(&self) -> Option<RealTime> {
+        self.stability.since()
+    }
+
+    fn changes(&self) -> u64 {
+        self.stability.changes()
     }
 
     fn report(&self) -> Vec<(Property, Status)> {

@@ -62,6 +62,10 @@ struct Proposal {
     epoch: Epoch,
     ballot: Ballot,
     answered: NodeSet,
+    /// When the first answer came.
+    first_promise: Option<LocalTime>,
+    /// How often it was said: the pause grows, up to eight times its length.
+    said: u32,
     phase: Phase,
 }
 
@@ -107,15 +111,18 @@ impl<R: Rules> Process<R> {
         let (node, incarnation) = (Some(self.holder.node), self.holder.incarnation);
         let ballot = Ballot { number: proposer.highest, node, incarnation };
         let phase = Phase::Promises { best: None, top: Term(0) };
-        proposer.ballot = Some(Proposal { epoch, ballot, answered: NodeSet::EMPTY, phase });
+        let (answered, first_promise) = (NodeSet::EMPTY, None);
+        proposer.ballot = Some(Proposal { epoch, ballot, answered, first_promise, said: 0, phase });
         self.membership.timers.clear(Timer::Propose);
         self.resend(cx);
     }
 
     /// Says to all who have not answered what the present phase has to say.
     fn resend(&mut self, cx: &mut Context<'_, Nerio<R>>) {
-        let Some(proposal) = &self.membership.proposer.ballot else { return };
-        let Proposal { epoch, ballot, answered, phase } = proposal;
+        let Some(proposal) = &mut self.membership.proposer.ballot else { return };
+        proposal.said += 1;
+        let pause = 1 << (proposal.said / 4).min(3);
+        let Proposal { epoch, ballot, answered, phase, .. } = proposal;
         let quorums = &self.membership.charter.body.quorums;
         let silent = quorums.names(quorums.everyone().difference(*answered));
         let talk = match phase {
@@ -127,7 +134,7 @@ impl<R: Rules> Process<R> {
         for member in silent {
             self.ask(member, crate::strong::Message::Epoch(talk.clone()), cx);
         }
-        let again = cx.now().after(self.config.settings().retry.nominal());
+        let again = cx.now().after(self.config.settings().retry.nominal().times(pause));
         self.membership.timers.set(Timer::Resend, again);
     }
 
@@ -153,6 +160,7 @@ impl<R: Rules> Process<R> {
         let Some((proposal, position)) = self.answered(from, epoch, ballot) else { return };
         let Phase::Promises { best, top } = &mut proposal.phase else { return };
         proposal.answered.insert(position);
+        proposal.first_promise.get_or_insert(cx.now());
         *top = reported.max(*top);
         let higher = |known: &(Ballot, Arc<Charter>)| best.as_ref().is_none_or(|best| best.0 < known.0);
         if let Some(known) = accepted.filter(higher) {
@@ -186,14 +194,16 @@ impl<R: Rules> Process<R> {
                 None => return self.drop_ballot(), // Nothing to finish.
             },
         };
-        if let Some(proposal) = &mut self.membership.proposer.ballot {
-            proposal.phase = Phase::Accepts(charter);
-            proposal.answered = NodeSet::EMPTY;
+        let Some(proposal) = &mut self.membership.proposer.ballot else { return };
+        proposal.phase = Phase::Accepts(charter);
+        proposal.answered = NodeSet::EMPTY;
+        proposal.said = 0;
+        let promised = proposal.first_promise.unwrap_or(cx.now());
+        let from = rules.may_propose_from(&self.membership.charter, self.membership.adopted_at, promised);
+        if cx.now() < from {
+            return self.membership.timers.set(Timer::Resend, from);
         }
-        match rules.may_propose_from(&self.membership.charter, self.membership.adopted_at) {
-            Some(from) if cx.now() < from => self.membership.timers.set(Timer::Resend, from),
-            _ => self.resend(cx),
-        }
+        self.resend(cx);
     }
 
     fn wish(&self, rules: &R) -> Option<Result<Body, ChangeError>> {
