@@ -14,7 +14,9 @@ use crate::{Context, GroupId, LocalTime, NodeId};
 
 use super::epoch::{Charter, Epoch};
 use super::grantor::Grantor;
-use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
+use super::message::{Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal, Term};
+use super::pace::Pacing;
+use super::prefer::Preference;
 use super::rules::{Across, Rules};
 use super::transfer::Handover;
 use super::turn::{PATIENCE, Patience};
@@ -98,7 +100,7 @@ impl Run {
             self.nacks = NodeSet::EMPTY;
         }
         let everyone = around.process.charter().body.quorums.everyone();
-        around.ask(everyone, self.request);
+        around.ask(everyone, self.request, None);
     }
 }
 
@@ -129,6 +131,12 @@ pub(super) struct Candidate {
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
     pub(super) patience: Patience,
+    pub(super) pacing: Pacing,
+    pub(super) preference: Preference,
+    /// The last holder that extended its grant here: it led.
+    pub(super) renewed_by: Option<Holder>,
+    /// Who speaks for this side, as the user was told.
+    pub(super) weak_leader: Option<NodeId>,
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
     pub(super) verifying: Verifying,
@@ -144,16 +152,13 @@ pub(super) struct Around<'a, 'c, R: Rules> {
 }
 
 impl<R: Rules> Around<'_, '_, R> {
-    /// δ: what the settings say, or what the epoch allows if that is less.
-    pub(super) fn lease(&self) -> Span {
-        self.process.config.settings().lease.min(self.process.charter().body.longest_lease)
-    }
-
     /// Asks members of the present epoch. A leader says who has answered it.
-    fn ask(&mut self, members: NodeSet, request: GrantRequest, lead: Option<Lead>) {
+    fn ask(&mut self, members: NodeSet, request: GrantRequest, lead: Option<(Lead, u8)>) {
         let charter = self.process.membership.charter.clone();
         let message = match lead {
-            Some(lead) => Message::Extend { request, alive: self.process.weak.alive(lead.start) },
+            Some((lead, priority)) => {
+                Message::Extend { request, alive: self.process.weak.alive(lead.start), priority }
+            }
             None => Message::Request(request),
         };
         for member in members.positions().filter_map(|position| charter.members().get(position)) {
@@ -264,7 +269,7 @@ impl Candidate {
             self.retry(around);
         }
         if self.timers.take_expired(Timer::Renew, now) && self.lead.is_some() && self.run.is_none() {
-            self.begin(Kind::Renew, around.lease(), around);
+            self.begin_run(Kind::Renew, around);
         }
         if self.timers.take_expired(Timer::Look, now) {
             self.look(around);
@@ -293,7 +298,12 @@ impl Candidate {
         if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
             return self.await_turn(around.cx.now(), around);
         }
-        self.begin(Kind::Acquire, around.lease(), around);
+        self.begin_run(Kind::Acquire, around);
+    }
+
+    fn begin_run<R: Rules>(&mut self, kind: Kind, around: &mut Around<'_, '_, R>) {
+        let lease = self.choose_lease(kind, around);
+        self.begin(kind, lease, around);
     }
 
     /// Steps 1-3: `Start := C_p`, choose δ, ask all grantors, this node's own like any other.
@@ -301,7 +311,8 @@ impl Candidate {
         let request = self.prepare(kind, lease, around);
         let everyone = around.process.charter().body.quorums.everyone();
         around.process.spoke = Some(around.cx.now());
-        around.ask(everyone, request, self.lead.filter(|_| kind == Kind::Renew));
+        around.ask(everyone, request, self.tells(kind));
+        self.measure(&request);
     }
 
     /// Steps 1 and 2: a run that nobody has heard of yet.
@@ -336,7 +347,7 @@ impl Candidate {
             all_stale: true,
             rival: None,
         });
-        self.timers.set(Timer::Retry, now.after(settings.retry.nominal()));
+        self.timers.set(Timer::Retry, now.after(self.retry_interval(around)));
         self.timers.clear(Timer::Start);
         self.timers.clear(Timer::Look);
         around.cx.publish(Event::Asked(request));
@@ -356,9 +367,15 @@ impl Candidate {
             return self.fail(Failure::Blocked, around);
         }
         let request = run.request;
-        around.ask(silent, request, self.lead.filter(|_| request.kind == Kind::Renew));
-        let interval = around.process.config.settings().retry.nominal();
+        around.ask(silent, request, self.tells(request.kind));
+        self.measure_repeated();
+        let interval = self.retry_interval(around);
         self.timers.set(Timer::Retry, around.cx.now().after(interval));
+    }
+
+    /// What a leader tells in its renewals.
+    fn tells(&self, kind: Kind) -> Option<(Lead, u8)> {
+        self.lead.filter(|_| kind == Kind::Renew).map(|lead| (lead, self.preference.own))
     }
 
     /// Step 7: count an Ok, once for each grantor, if it is for the current run.
@@ -370,6 +387,7 @@ impl Candidate {
         at: Stamp,
         around: &mut Around<'_, '_, R>,
     ) {
+        self.measure_answer(from, id, around);
         let Some(run) = &mut self.run else { return };
         let rules = &around.process.config.settings().rules;
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
@@ -435,11 +453,10 @@ impl Candidate {
         self.lead = Some(Lead { term, until, start });
         self.timers.set(Timer::Expire, until);
         if self.campaigns {
-            // After half of the lease, counted from its start: a slow renewal must not make the next one late.
-            let half_of_lease = start.after(clocks.usable(lease).fraction(1, 2)).max(now);
-            let half_of_rest = now.after(until.remaining(now).fraction(1, 2));
-            self.timers.set(Timer::Renew, half_of_lease.min(half_of_rest));
+            let at = self.renew_at((start, lease, until), around);
+            self.timers.set(Timer::Renew, at);
         }
+        self.tell_weak(None, around);
         around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
     }
 
@@ -504,9 +521,9 @@ impl Candidate {
             return;
         }
         if self.leads_until(around.cx.now()).is_some() {
-            self.begin(Kind::Renew, around.lease(), around);
+            self.begin_run(Kind::Renew, around);
         } else if self.run.is_some() {
-            self.begin(Kind::Acquire, around.lease(), around);
+            self.begin_run(Kind::Acquire, around);
         }
     }
 

@@ -85,6 +85,8 @@ pub enum Message {
         request: GrantRequest,
         /// The members that have answered it lately, by position in the request's epoch.
         alive: NodeSet,
+        /// Its priority: nought is the first choice.
+        priority: u8,
     },
     /// A process lives, though nobody leads. See [`weak`](crate::detect::weak).
     Here {
@@ -157,6 +159,13 @@ pub enum Talk {
         /// How long an answer is wanted for.
         wanted: Span,
     },
+    /// I would rather lead than you.
+    Prefer {
+        /// Who: this life of it.
+        holder: Holder,
+        /// How much: nought is the first choice.
+        priority: u8,
+    },
     /// I lead.
     Certain {
         /// The question.
@@ -222,6 +231,13 @@ pub enum Command {
         group: GroupId,
         /// For how long.
         lease: Span,
+    },
+    /// From now on this is the process's priority: nought, as at the start of each life, is the first choice.
+    Rank {
+        /// The election.
+        group: GroupId,
+        /// How many others are preferred, so to speak.
+        priority: u8,
     },
     /// Change the members, or their bounds: by as many epochs as it takes, and no group stops for it.
     Change(Change),
@@ -353,6 +369,37 @@ pub enum Event {
         term: Term,
         /// Until when that is certain, on this host's clock.
         until: LocalTime,
+    },
+    /// Those that this process hears of are too few to elect a leader, and this one speaks for them, without any authority:
+    /// see [`WeakLeader`](super::WeakLeader). `None` when that is over.
+    WeakLeader {
+        /// The election.
+        group: GroupId,
+        /// Who.
+        leader: Option<NodeId>,
+    },
+    /// The next leases have another length, for the network is slower or faster than it was.
+    Paced {
+        /// The election.
+        group: GroupId,
+        /// δ.
+        lease: Span,
+    },
+    /// The network is so slow that the longest lease does not survive the retries that it should.
+    Strained {
+        /// The election.
+        group: GroupId,
+        /// The least δ that would.
+        needed: Span,
+        /// δ_max.
+        longest: Span,
+    },
+    /// This leader hands over to a process of better priority.
+    Yields {
+        /// The election.
+        group: GroupId,
+        /// To whom.
+        to: NodeId,
     },
     /// A run ended without completing (step 9).
     Failed {

@@ -103,6 +103,8 @@
 //!     retry: Span::from_millis(5),
 //!     block: 256,
 //!     weak: Choice::Ring(Watch::Heartbeat),
+//!     adapt: None,
+//!     hold: None,
 //!     rules: Sound,
 //! }
 //! .validate()?;
@@ -133,7 +135,10 @@ pub mod edict;
 pub mod epoch;
 mod grantor;
 mod message;
+mod pace;
+mod prefer;
 mod rules;
+mod standing;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -144,7 +149,7 @@ mod verify;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use config::{Config, ConfigError, Settings};
+pub use config::{Adapt, Config, ConfigError, Settings};
 pub use edict::{Edict, Token};
 pub use grantor::Grant;
 pub use message::{
@@ -152,6 +157,7 @@ pub use message::{
     Talk, Term,
 };
 pub use rules::{Across, Rules, Sound};
+pub use standing::{Standing, WeakLeader};
 
 use crate::detect::weak::{Advisor, Weak};
 use crate::quorum::NodeSet;
@@ -161,6 +167,7 @@ use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, 
 use candidate::{Around, Candidate};
 use epoch::{Body, Charter, EpochTalk, Membership};
 use grantor::{Grantor, remembered_grants};
+use pace::Trips;
 use term::Ceiling;
 
 /// A process of a strong cluster: grantor, candidate, or both, for any number of groups.
@@ -198,6 +205,8 @@ pub(crate) struct Process<R: Rules> {
     weak: Advisor,
     /// When this process last spoke to all members, or to its neighbours among them.
     spoke: Option<LocalTime>,
+    /// How long messages to members and back take.
+    trips: Trips,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -311,8 +320,8 @@ impl<R: Rules> Nerio<R> {
             Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
             Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
-            Message::Extend { request, alive } if request.id.holder.node == from => {
-                self.on_extend(request, alive, cx);
+            Message::Extend { request, alive, priority } if request.id.holder.node == from => {
+                self.on_extend(request, (alive, priority), cx);
             }
             Message::Here { epoch, beats } => self.process.on_here(epoch, &beats, cx.now()),
             // Nobody may speak in another's name.
@@ -341,16 +350,24 @@ impl<R: Rules> Nerio<R> {
         group.grantor.on_request(request, &mut self.process, cx);
     }
 
-    /// A leader's renewal is a request like any other; besides, it tells who lives.
-    fn on_extend(&mut self, request: GrantRequest, alive: NodeSet, cx: &mut Context<'_, Self>) {
+    /// A leader's renewal is a request like any other; besides, it tells who lives, and how gladly the leader would hand over.
+    fn on_extend(
+        &mut self,
+        request: GrantRequest,
+        (alive, priority): (NodeSet, u8),
+        cx: &mut Context<'_, Self>,
+    ) {
         if request.epoch == self.process.membership.epoch() {
             self.process.weak.report(alive, cx.now());
         }
         self.on_request(request, cx);
-        let group = entry(&mut self.groups, &self.process, request.group);
-        if group.grantor.grant.is_some_and(|grant| grant.holder == request.id.holder) {
-            group.candidate.patience.crowded = false;
-        }
+        let leader = request.id.holder;
+        self.with_group(request.group, cx, |candidate, around| {
+            if around.own.grant.is_some_and(|grant| grant.holder == leader) {
+                candidate.on_renewed(leader, around);
+                candidate.ask_for_preference(leader, priority, around);
+            }
+        });
     }
 
     fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
@@ -373,6 +390,9 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |c, around| c.on_take_over(from, term, around));
             }
             Talk::Ready(request) => self.with_group(group, cx, |c, around| c.on_ready(from, request, around)),
+            Talk::Prefer { holder, priority } => {
+                self.with_group(group, cx, |c, around| c.on_prefer(from, (holder, priority), around));
+            }
             Talk::Verify { id, wanted } => {
                 self.with_group(group, cx, |c, around| c.on_verify(from, id, wanted, around));
             }
@@ -422,6 +442,7 @@ impl<R: Rules> Nerio<R> {
             return;
         }
         self.process.weak.members(charter.members(), cx.now());
+        self.process.trips.keep(charter.members());
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             if let Some(group) = self.groups.get_mut(&id) {
@@ -455,6 +476,9 @@ impl<R: Rules> Nerio<R> {
             }
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
+            }
+            Command::Rank { group, priority } => {
+                self.with_group(group, cx, |candidate, _| candidate.preference.own = priority);
             }
             Command::Change(change) => self.with_process(|process| process.change(&change, cx)),
         }
@@ -519,6 +543,7 @@ impl<R: Rules> Protocol for Nerio<R> {
                 cx.now(),
             ),
             spoke: None,
+            trips: Trips::default(),
             membership,
         };
         process.recall(&boot.kind, cx);

@@ -40,6 +40,8 @@ fn settings() -> Settings {
         retry: Span::from_nanos(50),
         block: 4,
         weak: Choice::Ring(Watch::Heartbeat),
+        adapt: None,
+        hold: None,
         rules: Sound,
     }
 }
@@ -145,6 +147,7 @@ fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
                 Message::Talk { talk: Talk::Relay { .. }, .. } => "relay",
                 Message::Talk { talk: Talk::Verify { .. }, .. } => "verify",
                 Message::Talk { talk: Talk::Certain { .. }, .. } => "certain",
+                Message::Talk { talk: Talk::Prefer { .. }, .. } => "prefer",
             };
             Some((to.0, kind, after.map(|ticket| ticket.0)))
         }

@@ -69,7 +69,11 @@ impl Candidate {
         let own = around.own.bound_to_another(around.process.holder, now);
         let free = own.map_or(earliest, |grant| grant.until.max(earliest));
         match around.process.weak.turn(around.group, now) {
-            Turn::Window { after: 0 } => self.draw_start(free, around),
+            Turn::Window { after: 0 } => {
+                let steps = self.preference.steps(around.process.charter().members().len());
+                let step = around.process.config.settings().retry.nominal();
+                self.draw_start(free.after(step.times(steps)), around);
+            }
             _ if self.patience.crowded => {
                 self.draw_start(free, around);
                 self.timers.set(Timer::Look, free);
@@ -89,6 +93,15 @@ impl Candidate {
         self.timers.set(Timer::Start, at);
     }
 
+    /// Its turn: after the members before it, and after all of better priority.
+    fn turn<R: Rules>(&self, around: &Around<'_, '_, R>) -> Turn {
+        let steps = self.preference.steps(around.process.charter().members().len());
+        match around.process.weak.turn(around.group, around.cx.now()) {
+            Turn::Rank(rank) => Turn::Rank(rank.saturating_add(steps)),
+            Turn::Window { after } => Turn::Window { after: after.saturating_add(steps) },
+        }
+    }
+
     /// Nobody may lead: finds out whose turn it is, and lets others know that this process lives.
     pub(super) fn look<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         if !self.is_waiting() {
@@ -101,8 +114,9 @@ impl Candidate {
         if let Some(grant) = around.own.grant.filter(|grant| grant.holder != around.process.holder) {
             around.process.weak.lapsed(grant.holder.node, grant.until);
         }
+        self.look_for_weak_leader(around);
         let interval = around.process.config.settings().retry.nominal();
-        let turn = around.process.weak.turn(around.group, now);
+        let turn = self.turn(around);
         match (self.timers.at(Timer::Start), turn) {
             (None, Turn::Window { after }) => self.draw_start(now.after(interval.times(after)), around),
             (None, Turn::Rank(0)) => return self.timers.set(Timer::Start, now),
