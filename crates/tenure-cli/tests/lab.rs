@@ -101,7 +101,7 @@ fn the_same_seed_prints_the_same_bytes() {
 fn the_verdict_comes_first() {
     let folder = Folder::new("first");
     let said = stdout(&folder.tenure("lab run nerio-drift --seed 1"));
-    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seed 1: holds"));
+    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, 1 of them a witness, seed 1: holds"));
     let said = stdout(&folder.tenure("lab sweep nerio-drift --seeds 4"));
     assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seeds 0 to 3: holds"));
 }
@@ -126,7 +126,10 @@ fn the_json_of_a_run_has_the_keys_of_the_contract() {
 
 #[test]
 fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
-    let run = json(&Folder::new("kinds").tenure("lab run nerio-drift --nodes 1 --world calm -o json"));
+    let run = json(
+        &Folder::new("kinds")
+            .tenure("lab run nerio-drift --nodes 1 --set outsiders=0 --set observers=0 --world calm -o json"),
+    );
     assert_eq!((&run["messages"]["nack"], &run["messages"]["total"]), (&Value::from(0), &Value::from(0)));
 }
 
@@ -233,7 +236,10 @@ fn a_broken_property_exits_with_1_and_says_how_to_see_it_again() {
     let output = folder.tenure("lab run nerio-drift --seed 6 --faults all --mutant swap-rho");
     assert_eq!(output.status.code(), Some(1));
     let said = stdout(&output);
-    assert!(said.starts_with("nerio-drift, mutant swap-rho, 5 nodes, seed 6: broken\n"), "{said}");
+    assert!(
+        said.starts_with("nerio-drift, mutant swap-rho, 5 nodes, ") && said.contains(", seed 6: broken\n"),
+        "{said}"
+    );
     let again = "tenure lab run nerio-drift --seed 6 --faults all --mutant swap-rho --html run.html";
     assert!(said.contains(again), "{said}");
 }
@@ -333,7 +339,8 @@ fn the_number_of_threads_changes_nothing() {
 #[test]
 fn what_a_sweep_did_not_exercise_is_said() {
     let folder = Folder::new("idle");
-    let output = folder.tenure("lab sweep nerio-drift --seeds 20 --nodes 1 --faults clock,dup");
+    let alone = "--nodes 1 --set outsiders=0 --set observers=0";
+    let output = folder.tenure(&format!("lab sweep nerio-drift --seeds 20 {alone} --faults clock,dup"));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0));
     assert!(said.contains("warning: nothing exercised dup"), "{said}");

@@ -6,7 +6,7 @@ use crate::draw::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Zone};
 use crate::property::Violation;
 use crate::script::{Line, how_text};
 use crate::stage::Command;
-use crate::subject::{Shape, Subject};
+use crate::subject::{Role, Shape, Subject};
 use crate::world::{Action, Flight, FlightId, Freeze, RealTime, World};
 
 /// What was written down of a run.
@@ -29,10 +29,11 @@ pub struct Recorder<S: Subject> {
 }
 
 impl<S: Subject> Recorder<S> {
-    /// An empty record of a world.
-    pub fn new(world: &World<S::Machine>) -> Self {
+    /// An empty record of a world whose hosts have these roles.
+    pub fn new(world: &World<S::Machine>, roles: &[Role]) -> Self {
         let lanes = world.nodes().map(|node| node.to_string()).collect();
-        let picture = Picture { lanes, ..Picture::default() };
+        let roles = roles.iter().map(|role| role.label().unwrap_or_default().to_owned()).collect();
+        let picture = Picture { lanes, roles, ..Picture::default() };
         let mut recorder = Self { lines: Vec::new(), picture, arrows: Vec::new(), open: Vec::new() };
         recorder.note_sent(world);
         recorder

@@ -10,8 +10,8 @@ use crate::count::Counts;
 use crate::property::{Judge, Outside, Property, Status, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
-use crate::subject::{Assumption, Constants, Office, Subject};
-use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World};
+use crate::subject::{Assumption, Constants, Office, Role, Subject, company};
+use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World, node_id};
 
 /// The commands of a subject.
 pub type Command<S> = <<S as Subject>::Machine as Protocol>::Command;
@@ -23,8 +23,29 @@ pub struct Cast {
     pub quorums: Quorums,
     /// The protocol's constants.
     pub constants: Constants,
-    /// One clock a node.
+    /// One clock a host.
     pub clocks: Vec<Clock>,
+    /// What each host is there for.
+    pub roles: Vec<Role>,
+}
+
+impl Cast {
+    /// Who takes part in a run with this many founding members. An error says what does not fit.
+    pub fn new<S: Subject>(
+        quorums: &str,
+        members: usize,
+        constants: Constants,
+        clocks: Vec<Clock>,
+    ) -> Result<Self, String> {
+        let roles = S::roles(&constants, members)?;
+        if roles.len() != clocks.len() {
+            let (who, clocks) = (company(&roles), clocks.len());
+            return Err(format!("{who}, but {clocks} clocks: each needs a clock"));
+        }
+        let members = (0..members).map(node_id).collect();
+        let quorums = Quorums::parse(quorums, members).map_err(|error| error.to_string())?;
+        Ok(Self { quorums, constants, clocks, roles })
+    }
 }
 
 /// What is done besides running.
@@ -102,7 +123,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             keeps_flights: watch.record || by_name,
         };
         let world = World::new(foundation, chooser);
-        let recorder = watch.record.then(|| Recorder::new(&world));
+        let recorder = watch.record.then(|| Recorder::new(&world, &cast.roles));
         let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
         let (mut counts, mut messages) = (Counts::default(), Counts::default());
         counts.expect(S::count_kinds());

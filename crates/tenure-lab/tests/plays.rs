@@ -130,3 +130,24 @@ fn a_clock_beyond_its_bound_is_named() {
     let report = perform("clock n0 shows 5s, +0ppm, from 100ms +5000ppm\n").unwrap().report;
     assert!(report.assumption.unwrap().contains("n0 at +5000ppm"));
 }
+
+#[test]
+fn hosts_beyond_the_members_can_be_named_and_have_their_roles() {
+    let replay = perform(
+        "set outsiders=1 observers=1 witnesses=1\nexpect leader n3 from 100ms to 2s\nexpect 1 verifications
+0ms  everyone campaigns\n0ms  n0 n1 crash\n1ms  n0 restarts\n500ms  n4 is told: verify g0 with n3 for 50ms\n",
+    );
+    let replay = replay.unwrap();
+    assert!(replay.as_expected, "{}", replay.came);
+    assert_eq!((replay.report.nodes, replay.report.hosts), (3, 5));
+    assert_eq!(replay.report.picture.roles, ["", "", "witness", "outsider", "observer"]);
+    assert!(replay.report.picture.title.contains("3 nodes, 1 of them a witness, 1 outsider, 1 observer"));
+}
+
+#[test]
+fn who_never_campaigns_cannot_be_told_to_and_who_is_there_is_said_first() {
+    assert_eq!(error("set observers=1\n0ms  n3 campaigns"), "line 8: n3, as observer, never campaigns");
+    assert!(error("0ms  n3 crashes").contains("there is no node n3"));
+    assert!(error("expect nobody at 1s\nset outsiders=1").contains("say who is there before"));
+    assert!(error("set outsiders=62").contains("at most 64 together"));
+}

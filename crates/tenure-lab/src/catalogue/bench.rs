@@ -8,7 +8,7 @@ use crate::script::{self, Expect, Script};
 use crate::shrink::shrink;
 use crate::simulate::{Fault, Performed, perform, simulate};
 use crate::stage::{Command, Outcome, Watch};
-use crate::subject::Subject;
+use crate::subject::{Subject, company};
 use crate::sweep::{Range, Swept, sweep};
 
 /// The most replays that a shrink may take.
@@ -162,7 +162,8 @@ impl<S: Subject> Bench<'_, S> {
         Report {
             protocol: self.about.name,
             mutant: script.mutant.clone(),
-            nodes: script.clocks.len(),
+            nodes: script.members,
+            hosts: script.clocks.len(),
             quorums: script.quorums.clone(),
             seed: script.seed,
             constants: script.constants.to_string(),
@@ -190,9 +191,8 @@ impl<S: Subject> Bench<'_, S> {
     fn title<C>(&self, script: &Script<C>) -> String {
         let mutant = script.mutant.as_ref().map(|name| format!(", mutant {name}")).unwrap_or_default();
         let seed = script.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-        let nodes = script.clocks.len();
-        let plural = if nodes == 1 { "" } else { "s" };
-        format!("{}{mutant}, {nodes} node{plural}{seed}", self.about.name)
+        let who = company(&S::roles(&script.constants, script.members).unwrap_or_default());
+        format!("{}{mutant}, {who}{seed}", self.about.name)
     }
 }
 

@@ -678,6 +678,7 @@
     pen.fillStyle = paint.faint;
     pen.font = font(10);
     for (let lane = 0; lane < lanes.length; lane++) {
+      if (lanes[lane].role) pen.fillText(fits(lanes[lane].role, at.left - 38), 26, top(lane) + at.strip / 2 + 16.5);
       pen.fillText("E", at.left - 11, top(lane) + 15);
       pen.fillText("F", at.left - 11, top(lane) + LEASE + 4 + GRANT);
     }

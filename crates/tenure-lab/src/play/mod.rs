@@ -32,9 +32,9 @@
 //! |---|---|---|
 //! | `protocol NAME` | who plays | an error |
 //! | `mutant NAME` | which rule is broken on purpose | none is |
-//! | `nodes N` | how many processes; before any line that names one | an error |
+//! | `nodes N` | how many members; before any line that names one | an error |
 //! | `quorums TEXT` | who grants | `majority` |
-//! | `set KEY=VALUE ...` | the protocol's constants, all of them, on one line or several | an error |
+//! | `set KEY=VALUE ...` | the protocol's constants, on one line or several | an error, but for those that say who else is there |
 //! | `seed N` | from where the protocol's own draws come | 1 |
 //! | `delay T` | how long every message takes | 5ms |
 //! | `disk T` | how long every write takes | 0.1ms |
@@ -47,6 +47,9 @@
 //!
 //! WHO is `leader n1`, `leader among n1 n2`, `leader other than n0`, `a leader`, `same leader` (only with `from`), or
 //! `nobody`.
+//!
+//! Members are n0, n1 and so on; with `set outsiders=1` the host after them campaigns from outside, with `set observers=1`
+//! the last one only asks, and with `set witnesses=1` the last member never campaigns. That is said before anybody is named.
 //!
 //! # The lines
 //!
@@ -111,7 +114,9 @@ pub struct Play<C> {
     pub quorums: String,
     /// The protocol's constants.
     pub constants: Constants,
-    /// One clock a node.
+    /// How many founding members there are.
+    pub members: usize,
+    /// One clock a host.
     pub clocks: Vec<Clock>,
     /// How long a message takes, in nanoseconds.
     pub delay: u64,

@@ -31,9 +31,11 @@ pub struct Script<C> {
     pub seed: Option<u64>,
     /// The quorum system as text.
     pub quorums: String,
+    /// How many founding members there are; the other hosts have clocks too.
+    pub members: usize,
     /// The protocol's constants.
     pub constants: Constants,
-    /// One clock a node.
+    /// One clock a host.
     pub clocks: Vec<Clock>,
     /// The only property that was judged, if not all were.
     pub only: Option<String>,

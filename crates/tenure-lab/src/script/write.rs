@@ -27,7 +27,7 @@ impl<C> Script<C> {
         if let Some(seed) = self.seed {
             line(&mut text, &format!("seed {seed}"));
         }
-        line(&mut text, &format!("nodes {}", self.clocks.len()));
+        line(&mut text, &format!("nodes {}", self.members));
         line(&mut text, &format!("quorums {}", self.quorums));
         line(&mut text, &format!("set {}", self.constants));
         for (node, clock) in self.clocks.iter().enumerate() {

@@ -22,7 +22,7 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 
 use crate::random::Random;
 use crate::script::{Expect, Script};
-use crate::stage::{Command, Outcome, Stage, Watch};
+use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::office::THREADS;
 use crate::subject::{Assumption, Subject};
 use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
@@ -136,6 +136,7 @@ pub fn simulate<S: Subject>(
         mutant: None,
         seed: Some(seed),
         quorums: setup.quorums.clone(),
+        members: setup.nodes,
         constants: cast.constants.clone(),
         clocks: cast.clocks.clone(),
         only: watch.only.map(str::to_owned),
@@ -436,8 +437,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
             }
             Disaster::Join => self.network(at, Shape::whole(self.desks.len())),
             Disaster::Whim(node) => {
-                let nodes = self.desks.len();
-                let command = self.stage.subject.whim(&mut self.whims, &self.plan.cast.constants, nodes);
+                let Cast { constants, roles, .. } = &self.plan.cast;
+                let command = self.stage.subject.whim(&mut self.whims, constants, roles, node);
                 self.act(at, &Action::Tell(node, command), node);
             }
         }
@@ -473,7 +474,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
     }
 
     fn opening(&mut self, at: RealTime, node: NodeId) -> bool {
-        let commands = self.stage.subject.opening(&self.plan.cast.constants);
+        let Cast { constants, roles, .. } = &self.plan.cast;
+        let commands = self.stage.subject.opening(constants, roles[node.0 as usize]);
         let told = commands.into_iter().map(|command| self.act(at, &Action::Tell(node, command), node));
         told.fold(true, |all, done| all & done)
     }

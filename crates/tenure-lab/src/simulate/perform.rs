@@ -1,6 +1,5 @@
 //! Performs a play: the same simulation, but what happens comes from a text, and nothing is left to chance.
 
-use tenure_proto::quorum::Quorums;
 use tenure_proto::{Elects, GroupId, NodeId};
 
 use super::network::{Fate, Links};
@@ -39,14 +38,8 @@ pub(crate) fn perform<S: Subject>(
     play: &Play<Command<S>>,
     watch: Watch<'_>,
 ) -> Result<Performed<Command<S>>, String> {
-    let members: Vec<NodeId> = (0..play.clocks.len()).map(node_id).collect();
-    let cast = Cast {
-        quorums: Quorums::parse(&play.quorums, members).map_err(|error| error.to_string())?,
-        constants: play.constants.clone(),
-        clocks: play.clocks.clone(),
-    };
     let plan = Plan {
-        cast,
+        cast: Cast::new::<S>(&play.quorums, play.members, play.constants.clone(), play.clocks.clone())?,
         links: Links::steady(play.delay),
         slowest_write: play.disk,
         latest_wake: 0,
@@ -76,6 +69,7 @@ fn script<C: Clone>(play: &Play<C>, outcome: &Outcome<C>, watch: Watch<'_>) -> S
         mutant: play.mutant.clone(),
         seed: play.seed,
         quorums: play.quorums.clone(),
+        members: play.members,
         constants: play.constants.clone(),
         clocks: play.clocks.clone(),
         only: watch.only.map(str::to_owned),

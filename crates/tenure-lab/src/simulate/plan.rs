@@ -13,7 +13,7 @@ use crate::world::{Clock, Freeze, How, RealTime, Stretch, clock::MILLI, node_id}
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// How many processes.
+    /// How many founding members; other hosts are constants of the protocol.
     pub nodes: usize,
     /// The quorum system as text.
     pub quorums: String,
@@ -68,7 +68,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Draws a plan. An error says what is wrong with the setup.
     pub(super) fn draw<S: Subject>(subject: &S, setup: &Setup, seed: u64) -> Result<Self, String> {
-        let quorums = setup.parse_quorums()?;
+        setup.parse_quorums()?;
         let mut constants = subject.draw(&mut Random::stream(seed, "constants"), setup.nodes);
         for (name, value) in &setup.sets {
             constants.set(name, value)?;
@@ -80,15 +80,16 @@ impl Plan {
         let owes = if chaos == 0 { heals } else { heals.after(LONGEST_DELAY) };
         let ends = setup.horizon.unwrap_or_else(|| owes.after(longest * 20));
         let assumption = subject.assumption(&constants);
-        let clocks = draw_clocks(setup, assumption, ends, &mut Random::stream(seed, "clocks"));
+        let hosts = S::roles(&constants, setup.nodes)?.len();
+        let clocks = draw_clocks((setup, hosts), assumption, ends, &mut Random::stream(seed, "clocks"));
         let links = Links::draw(setup, constants.get("retry"), &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
         Ok(Self {
-            cast: Cast { quorums, constants, clocks },
+            cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             links,
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
-            disasters: draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters")),
+            disasters: draw_disasters((setup, hosts), longest, heals, &mut Random::stream(seed, "disasters")),
             heals,
             owes,
             ends,
@@ -97,14 +98,19 @@ impl Plan {
 }
 
 /// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is asked for.
-fn draw_clocks(setup: &Setup, assumption: Assumption, ends: RealTime, random: &mut Random) -> Vec<Clock> {
-    let beyond = setup.faults.has(Fault::ClockBeyondRho).then(|| random.index(setup.nodes));
+fn draw_clocks(
+    (setup, hosts): (&Setup, usize),
+    assumption: Assumption,
+    ends: RealTime,
+    random: &mut Random,
+) -> Vec<Clock> {
+    let beyond = setup.faults.has(Fault::ClockBeyondRho).then(|| random.index(hosts));
     let moves = setup.faults.has(Fault::Clock);
     let clock = |node: usize| match assumption {
         Assumption::Drift { ppm } => drifting(ppm, moves, beyond == Some(node), ends, random),
         Assumption::Skew { nanos } => skewed(nanos, moves, beyond == Some(node), ends, random),
     };
-    (0..setup.nodes).map(clock).collect()
+    (0..hosts).map(clock).collect()
 }
 
 /// A clock at any legal rate: often at an extreme all the time, else switching.
@@ -163,7 +169,7 @@ fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ran
 }
 
 fn draw_disasters(
-    setup: &Setup,
+    (setup, hosts): (&Setup, usize),
     longest: u64,
     heals: RealTime,
     random: &mut Random,
@@ -173,7 +179,7 @@ fn draw_disasters(
         return disasters;
     }
     let faults = setup.faults;
-    let node = |random: &mut Random| node_id(random.index(setup.nodes));
+    let node = |random: &mut Random| node_id(random.index(hosts));
     let when = |random: &mut Random| RealTime(random.below(heals.0));
     let restless = random.pick(&[0, 5, 30, 60]);
     for _ in 0..restless {
@@ -198,8 +204,8 @@ fn draw_disasters(
             disasters.push((when(random), Disaster::Freeze(node(random), freeze, random.below(longest * 2))));
         }
     }
-    if faults.has(Fault::Partition) && setup.nodes > 1 {
-        draw_cuts(setup, longest, heals, random, &mut disasters);
+    if faults.has(Fault::Partition) && hosts > 1 {
+        draw_cuts(hosts, longest, heals, random, &mut disasters);
     }
     disasters.sort_by_key(|(at, _)| *at);
     disasters
@@ -207,7 +213,7 @@ fn draw_disasters(
 
 /// Partitions one after the other, with the network whole in between.
 fn draw_cuts(
-    setup: &Setup,
+    hosts: usize,
     longest: u64,
     heals: RealTime,
     random: &mut Random,
@@ -220,7 +226,7 @@ fn draw_cuts(
             return;
         }
         let until = from + longest / 4 + random.below(longest * 3);
-        disasters.push((RealTime(from), Disaster::Cut(Shape::draw(setup.nodes, random))));
+        disasters.push((RealTime(from), Disaster::Cut(Shape::draw(hosts, random))));
         if until < heals.0 {
             disasters.push((RealTime(until), Disaster::Join));
         }

@@ -152,6 +152,9 @@ impl Flaws {
     };
 }
 
+/// The most machines that a world may have: networks keep those that a sender does not reach as bits.
+pub const MOST_HOSTS: usize = 64;
+
 /// Everything there is.
 #[derive(Clone, Debug)]
 pub struct World<P: Protocol> {

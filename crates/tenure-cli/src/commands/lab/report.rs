@@ -35,6 +35,7 @@ impl Told<'_> {
             "protocol": report.protocol,
             "mutant": report.mutant,
             "nodes": report.nodes,
+            "hosts": report.hosts,
             "quorums": report.quorums,
             "seed": report.seed,
             "faults": self.faults,

@@ -78,6 +78,11 @@ pub(super) const MOVES: Property = property(
     Kind::Sometimes,
     "another process leads than before (beside leader-uniqueness)",
 );
+pub(super) const OUTSIDE: Property = property(
+    "leader-from-outside",
+    Kind::Sometimes,
+    "a process leads that is no grantor (beside quorum-behind-leader)",
+);
 pub(super) const LAPSES: Property = property(
     "lease-runs-out",
     Kind::Sometimes,
@@ -135,7 +140,7 @@ pub const STABLE: Property = property(
 );
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 24] = [
+pub const ALL: [Property; 25] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -151,6 +156,7 @@ pub const ALL: [Property; 24] = [
     CERTAIN,
     VERIFIES,
     MOVES,
+    OUTSIDE,
     LAPSES,
     RENEWS,
     REFUSES,

@@ -70,12 +70,14 @@ pub struct StrongJudge {
     /// Who led then.
     settled_on: Option<Vec<Belief>>,
     groups: u64,
+    /// Those that campaign: without one of them nobody is owed.
+    candidates: Vec<NodeId>,
     liveness: [Status; 2],
 }
 
 impl StrongJudge {
-    /// A judge for `groups` groups, numbered from zero.
-    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64) -> Self {
+    /// A judge for `groups` groups, numbered from zero, which `candidates` want to lead.
+    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64, candidates: Vec<NodeId>) -> Self {
         Self {
             quorums,
             longest_lease,
@@ -92,6 +94,7 @@ impl StrongJudge {
             settled: None,
             settled_on: None,
             groups,
+            candidates,
             liveness: [Status::Exempt; 2],
         }
     }
@@ -227,6 +230,9 @@ impl StrongJudge {
             }
         }
         let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.holder.node != node).copied();
+        if self.quorums.position(node).is_none() {
+            self.see(OUTSIDE);
+        }
         if let Some(rival) = rival {
             self.break_at(UNIQUENESS, now, || {
                 format!(
@@ -366,13 +372,12 @@ impl StrongJudge {
         }
     }
 
-    /// Whether processes that can grant form a quorum: without one nothing is owed.
-    fn quorum_is_up<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
-        let up = |position: &usize| {
-            let host = world.host(self.quorums.members()[*position]);
-            host.process.as_ref().is_some_and(|process| !process.is_mute())
-        };
-        self.quorums.is_quorum((0..self.quorums.members().len()).filter(up).collect())
+    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed.
+    fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
+        let up = |node: NodeId| world.host(node).process.as_ref().is_some_and(|process| !process.is_mute());
+        let members = self.quorums.members();
+        let quorum = (0..members.len()).filter(|position| up(members[*position])).collect();
+        self.quorums.is_quorum(quorum) && self.candidates.iter().any(|node| up(*node))
     }
 
     fn judge_liveness(&mut self, at: RealTime) {
@@ -436,7 +441,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn healed(&mut self, world: &World<Nerio<R>>) {
-        if self.quorum_is_up(world) {
+        if self.can_elect(world) {
             self.settled = Some(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
         }
     }
