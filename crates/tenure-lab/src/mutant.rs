@@ -67,6 +67,8 @@ pub enum Broken {
     VerifyPrinted,
     /// A leader may give its grants back right after it has said that it leads.
     VerifyNoPledge,
+    /// A leader whose clock went back goes by what it shows.
+    ClockBack,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -140,6 +142,10 @@ impl Rules for Broken {
 
     fn stops_before_relay(&self) -> bool {
         *self != Self::XferKeepE
+    }
+
+    fn reading_counts(&self, now: LocalTime, latest: LocalTime) -> bool {
+        *self == Self::ClockBack || now >= latest
     }
 
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {
@@ -288,6 +294,7 @@ pub const STRONG: &[Mutant] = &[
         Broken::VerifyNoPledge,
         "a leader gives its grants back right after it was verified",
     ),
+    rule("clock-back", Broken::ClockBack, "a leader whose clock went back goes by what it shows"),
     rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
     rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),
     thread(

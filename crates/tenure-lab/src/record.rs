@@ -1,6 +1,6 @@
 //! Writes down what happens: the lines of a script, the minutes, and the picture.
 
-use tenure_proto::NodeId;
+use tenure_proto::{Elects, GroupId, NodeId};
 
 use crate::draw::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Zone};
 use crate::property::Violation;
@@ -106,7 +106,18 @@ impl<S: Subject> Recorder<S> {
                 self.end_bars(lane(*node), now, |kind| matches!(kind, BarKind::Paused | BarKind::Suspended));
             }
             Action::Network(text) => self.network(now, text),
+            Action::Step { node, .. } => self.draw_step(world, *node),
             Action::Wake(_) | Action::Tell(..) | Action::Written { .. } | Action::Work(..) => {}
+        }
+    }
+
+    /// A clock was set: who leads no more by what it shows now does not look as if it did.
+    fn draw_step(&mut self, world: &World<S::Machine>, node: NodeId) {
+        let host = world.host(node);
+        let reading = host.reading(world.now);
+        let leads = host.process.as_ref().and_then(|process| process.leadership(GroupId(0), reading));
+        if leads.is_none() {
+            self.end_bars(lane(node), world.now.0, |kind| kind == BarKind::Lease);
         }
     }
 

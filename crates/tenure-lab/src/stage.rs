@@ -11,7 +11,7 @@ use crate::property::{Judge, Outside, Property, Status, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
 use crate::subject::{Assumption, Constants, Office, Role, Subject, company};
-use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World, node_id};
+use crate::world::{Action, Clock, Dial, FlightId, Foundation, Freeze, How, RealTime, World, node_id};
 
 /// The commands of a subject.
 pub type Command<S> = <<S as Subject>::Machine as Protocol>::Command;
@@ -182,7 +182,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         let reading = host.reading(self.world.now);
         let process = host.process.as_ref();
         let led = process.is_some_and(|process| process.leadership(GroupId(0), reading).is_some());
-        let made = self.offices[node.0 as usize].step(thread, reading, self.world.now, led)?;
+        let office = &mut self.offices[node.0 as usize];
+        office.saw(host.last_seen());
+        let made = office.step(thread, reading, self.world.now, led)?;
         self.counts.add("edicts");
         let words =
             format!("{node} holds edict {} of term {} for valid", made.by_term.number, made.by_term.tag);
@@ -221,6 +223,8 @@ impl<'s, S: Subject> Stage<'s, S> {
             Action::Freeze(_, Freeze::Pause) => self.counts.add("pauses"),
             Action::Freeze(_, Freeze::Suspend) => self.counts.add("suspends"),
             Action::Tell(..) => self.counts.add("commands"),
+            Action::Step { dial: Dial::Clock, .. } => self.counts.add("clock-steps"),
+            Action::Step { dial: Dial::TimeOfDay, .. } => self.counts.add("time-of-day-steps"),
             Action::Deliver { .. } | Action::Wake(_) | Action::Written { .. } => {}
             Action::Thaw(_) | Action::Network(_) | Action::Work(..) => {}
         }
@@ -279,7 +283,9 @@ fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Opti
         Action::Wake(node) | Action::Tell(node, _) | Action::Start(node, _) => Some((*node, Outside::Step)),
         Action::Written { node, .. } => Some((*node, Outside::Step)),
         Action::Crash(node) => Some((*node, Outside::Crashed)),
-        Action::Freeze(node, _) | Action::Thaw(node) => Some((*node, Outside::ClockDisturbed)),
+        Action::Freeze(node, _) | Action::Thaw(node) | Action::Step { node, .. } => {
+            Some((*node, Outside::ClockDisturbed))
+        }
         Action::Network(_) | Action::Work(..) => None,
     }
 }

@@ -151,3 +151,28 @@ fn who_never_campaigns_cannot_be_told_to_and_who_is_there_is_said_first() {
     assert!(error("expect nobody at 1s\nset outsiders=1").contains("say who is there before"));
     assert!(error("set outsiders=62").contains("at most 64 together"));
 }
+
+#[test]
+fn a_clock_that_is_set_is_named_as_the_broken_assumption_and_the_time_of_day_is_not() {
+    let assumption = |line: &str| perform(&format!("5ms  {line}\n")).unwrap().report.assumption;
+    assert_eq!(
+        assumption("n1's clock steps forward 80ms").as_deref(),
+        Some("n1's clock steps forward 80ms at 5ms")
+    );
+    assert_eq!(assumption("n1's time of day steps back 80ms"), None, "no sound driver reads it");
+    assert!(error("5ms  n1's clock jumps 80ms").contains("'steps back 80ms'"));
+    assert!(error("5ms  n1's clock steps back far").contains("'far' is no time"));
+    assert!(error("5ms  n1's clock steps back 99999999s").contains("at most"));
+    assert!(error("5ms  n7's clock steps back 80ms").contains("there is no node n7"));
+    assert!(error("5ms  n1's hand waves").contains("cannot read 'hand waves'"));
+}
+
+#[test]
+fn a_clock_that_steps_forward_ends_its_leases_early() {
+    let replay = perform(
+        "expect leader n0 from 100ms to 499ms\nexpect nobody at 500ms
+0ms  n0 campaigns\n500ms  n0's clock steps forward 300ms\n",
+    );
+    let replay = replay.unwrap();
+    assert!(replay.as_expected, "{}", replay.came);
+}

@@ -74,11 +74,32 @@ fn after_a_total_restart_the_term_is_larger() {
     assert!(after.iter().min() > before.iter().max(), "{before:?}, then {after:?}");
 }
 
+/// The time of a line of a trace, in milliseconds.
+fn millis(line: &str) -> Option<f64> {
+    line.split_once("ms ")?.0.parse().ok()
+}
+
+#[test]
+fn who_sees_its_clock_go_back_says_so_and_grants_nothing_until_it_has_caught_up() {
+    let (_, text) = saved().into_iter().find(|(name, _)| name == "clock-steps-back").expect("it is there");
+    let trace = find("nerio-drift").unwrap().replay(&text, None).unwrap().report.trace;
+    let (_, after) = trace.split_once("n0's clock steps back 500ms").expect("it does");
+    let mut granted = Vec::new();
+    let mut now = 1000.0;
+    for line in after.lines() {
+        now = millis(line).unwrap_or(now);
+        granted.extend(line.trim_start().starts_with("n0 supports").then_some(now));
+    }
+    assert!(after.contains("n0 sees its clock go back by ") && after.contains(": its clock went back"));
+    assert!(granted.first().is_some_and(|first| (1490.0..1600.0).contains(first)), "{granted:?}");
+}
+
 #[test]
 fn every_play_says_what_is_seen_and_leaves_a_trace_that_comes_out_the_same() {
     for (name, text) in saved().into_iter().filter(|(_, text)| is_play(text)) {
         assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("# ")), "{name} says nothing");
-        let experiment = find("nerio-drift").unwrap();
+        let (protocol, _) = subject_of(&text).unwrap();
+        let experiment = find(&protocol).unwrap();
         let performed = experiment.replay(&text, None).unwrap().report.trace;
         let again = experiment.replay(&performed, None).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(again.report.trace, performed, "{name}");

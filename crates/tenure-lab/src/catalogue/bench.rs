@@ -4,12 +4,13 @@ use super::{About, Error, Replay, Report, Seeds, Small, Trial};
 use crate::play;
 use crate::property::Violation;
 use crate::record::Record;
-use crate::script::{self, Expect, Script};
+use crate::script::{self, Expect, Line, Script};
 use crate::shrink::shrink;
 use crate::simulate::{Fault, Performed, perform, simulate};
 use crate::stage::{Command, Outcome, Watch};
 use crate::subject::{Subject, company};
 use crate::sweep::{Range, Swept, sweep};
+use crate::world::{Action, Dial};
 
 /// The most replays that a shrink may take.
 const MOST_REPLAYS: u64 = 20_000;
@@ -85,7 +86,7 @@ impl<S: Subject> Bench<'_, S> {
         script.lines = again.outcome.record.map(|record| record.lines).unwrap_or_default();
         script.expect = Expect::Broken(violation.property.to_owned());
         script.only = None;
-        let assumption = self.subject.assumption(&script.constants).broken_by(&script.clocks);
+        let assumption = self.broken_assumption(&script);
         script.remarks = self.remarks(&violation.text, assumption.as_deref());
         Ok(Small {
             seed,
@@ -150,7 +151,7 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     fn report(&self, outcome: Outcome<Command<S>>, script: &Script<Command<S>>) -> Report {
-        let assumption = self.subject.assumption(&script.constants).broken_by(&script.clocks);
+        let assumption = self.broken_assumption(script);
         let mut picture = outcome.record.map(|Record { picture, .. }| picture).unwrap_or_default();
         picture.title = self.title(script);
         picture.broken = outcome.violation.is_some();
@@ -178,6 +179,16 @@ impl<S: Subject> Bench<'_, S> {
             picture,
             trace: script.write::<S>(),
         }
+    }
+
+    /// How clocks broke what is assumed of them: by their rates, or by being set.
+    fn broken_assumption(&self, script: &Script<Command<S>>) -> Option<String> {
+        let rates = self.subject.assumption(&script.constants).broken_by(&script.clocks);
+        let is_set = |line: &&Line<_>| matches!(line.action, Action::Step { dial: Dial::Clock, .. });
+        let set =
+            script.lines.iter().filter(is_set).map(|line| format!("{} at {}", line.words::<S>(), line.at));
+        let broken: Vec<String> = rates.into_iter().chain(set).collect();
+        (!broken.is_empty()).then(|| broken.join(", "))
     }
 
     fn remarks(&self, violation: &str, assumption: Option<&str>) -> Vec<String> {

@@ -61,6 +61,8 @@
 //! | `n0 is told: COMMAND` | says anything else, in the protocol's own words |
 //! | `n0 crashes`, `restarts`, `restarts elsewhere`, `reboots`, `starts without its disk` | ends and starts a process |
 //! | `n0 pauses`, `is suspended`, `goes on` | stops a process, or a machine, for a while |
+//! | `n0's clock steps back 80ms`, `steps forward 80ms` | sets the clock that its driver reads, which breaks (15) |
+//! | `n0's time of day steps back 80ms` | sets the clock that no sound driver reads |
 //! | `network: split n0 n1 \| n2` | cuts all links between the parts |
 //! | `network: bridge n0 n1 \| n2 \| n3 n4` | cuts all links between the outer parts |
 //! | `network: chain n0 n1 n2` | leaves only links between neighbours |
@@ -89,7 +91,7 @@ use tenure_proto::NodeId;
 use crate::script::Expect;
 use crate::simulate::Shape;
 use crate::subject::Constants;
-use crate::world::{Clock, Freeze, How, RealTime};
+use crate::world::{Clock, Dial, Freeze, How, RealTime};
 
 /// The first line of a play.
 pub const MAGIC: &str = "tenure play 1";
@@ -154,6 +156,7 @@ pub(crate) enum Deed<C> {
     Start(NodeId, How),
     Freeze(NodeId, Freeze),
     Thaw(NodeId),
+    Step(NodeId, Dial, i64),
     Network(Shape),
     Meddle(Meddling),
 }

@@ -172,6 +172,9 @@ impl<S: Subject> Reader<S> {
             return Ok(vec![Deed::Network(words::network(text.trim(), self.roles.len())?)]);
         }
         let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
+        if let Some(name) = first.strip_suffix("'s") {
+            return Ok(vec![possession::<S>(self.node(name)?, rest.trim())?]);
+        }
         let what = match first {
             "hold" => What::Hold,
             "lose" => What::Lose,
@@ -265,6 +268,14 @@ fn message_kind<S: Subject>(kind: &str) -> Result<Option<&'static str>, String> 
         Some(known) => Ok(Some(known)),
         None if kind == "message" => Ok(None),
         None => Err(format!("there is no kind of message '{kind}': write message, {}", known.join(", "))),
+    }
+}
+
+/// What happens to something that a process has: `clock steps back 80ms`.
+fn possession<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
+    match script::step::<Command<S>>(node, text)? {
+        Action::Step { node, dial, by } => Ok(Deed::Step(node, dial, by)),
+        _ => Err(format!("cannot read '{text}'")),
     }
 }
 

@@ -9,7 +9,7 @@ mod replay;
 mod write;
 
 pub use parse::{ScriptError, parse, subject_of};
-pub(crate) use parse::{node, rates, set, simple_action, time};
+pub(crate) use parse::{node, rates, set, simple_action, step, time};
 pub use replay::{Replayed, replay};
 pub use write::how_text;
 
@@ -81,6 +81,7 @@ impl<C> Line<C> {
             Action::Wake(node) | Action::Tell(node, _) | Action::Crash(node) => Some(*node),
             Action::Start(node, _) | Action::Freeze(node, _) | Action::Thaw(node) => Some(*node),
             Action::Written { node, .. } | Action::Work(node, _) => Some(*node),
+            Action::Step { node, .. } => Some(*node),
             Action::Network(_) => None,
         }
     }

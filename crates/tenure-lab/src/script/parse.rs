@@ -10,7 +10,7 @@ use crate::stage::Command;
 use crate::subject::constants::parse_time;
 use crate::subject::office::THREADS;
 use crate::subject::{Constants, Subject, company};
-use crate::world::{Action, Clock, FlightRef, Freeze, How, RealTime, Stretch, clock::MILLI};
+use crate::world::{Action, Clock, Dial, FlightRef, Freeze, How, RealTime, Stretch, clock::MILLI};
 
 /// Why a script could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +215,8 @@ fn entry<S: Subject>(line: &str, nodes: usize, script: &mut Script<Command<S>>) 
     }
     let (words, draws) = split_draws(rest.trim_start())?;
     let action = action::<S>(words, at, nodes)?;
-    let kind = words.split_once("'s ").map_or("", |(_, rest)| rest).split(' ').next().unwrap_or_default();
+    let kind = words.split_once(" handles ").and_then(|(_, message)| message.split_once("'s "));
+    let kind = kind.and_then(|(_, message)| message.split(' ').next()).unwrap_or_default();
     script.lines.push(Line { at, action, kind: kind.to_owned(), draws, outcomes: Vec::new() });
     Ok(())
 }
@@ -237,12 +238,34 @@ fn action<S: Subject>(
         return Ok(Action::Network(text.to_owned()));
     }
     let (name, rest) = words.split_once(' ').ok_or_else(|| format!("cannot read '{words}'"))?;
+    if let Some(name) = name.strip_suffix("'s") {
+        return step(node(name, nodes)?, rest);
+    }
     let node = node(name, nodes)?;
     match simple_action(node, rest) {
         Some(action) => Ok(action),
         None => longer_action::<S>(node, rest, at, nodes),
     }
 }
+
+/// `clock steps back 80ms`
+pub(crate) fn step<C>(node: NodeId, words: &str) -> Result<Action<C, FlightRef>, String> {
+    let (dial, rest) = [("clock ", Dial::Clock), ("time of day ", Dial::TimeOfDay)]
+        .into_iter()
+        .find_map(|(word, dial)| Some((dial, words.strip_prefix(word)?)))
+        .ok_or_else(|| format!("cannot read '{words}'"))?;
+    let (sign, by) = match rest.split_once(' ').and_then(|(steps, way)| Some((steps, way.split_once(' ')?))) {
+        Some(("steps", ("back", by))) => (-1, by),
+        Some(("steps", ("forward", by))) => (1, by),
+        _ => return Err(format!("a clock 'steps back 80ms' or 'steps forward 80ms', not '{rest}'")),
+    };
+    let by = i64::try_from(time(by)?.0).ok().filter(|by| *by <= MOST_STEP);
+    let by = by.ok_or_else(|| format!("a step is at most {}", RealTime(MOST_STEP.unsigned_abs())))?;
+    Ok(Action::Step { node, dial, by: sign * by })
+}
+
+/// The most that a clock is set by: eleven days.
+const MOST_STEP: i64 = 1_000_000_000_000_000;
 
 /// What happens to a process, where a few words say it.
 pub(crate) fn simple_action<C>(node: NodeId, words: &str) -> Option<Action<C, FlightRef>> {

@@ -116,6 +116,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Deed::Thaw(node) => return self.thaw(at, *node),
             Deed::Start(node, how) => return self.act(at, &Action::Start(*node, *how), *node),
             Deed::Freeze(node, freeze) => return self.act(at, &Action::Freeze(*node, *freeze), *node),
+            Deed::Step(node, dial, by) => {
+                return self.act(at, &Action::Step { node: *node, dial: *dial, by: *by }, *node);
+            }
             Deed::Tell(node, command) => return self.act(at, &Action::Tell(*node, command.clone()), *node),
             Deed::Network(shape) => {
                 if shape.kind != "whole" {

@@ -45,6 +45,8 @@ struct Claim {
     group: GroupId,
     leader: Holder,
     by: NodeId,
+    /// Until when, on the clock of the one who is certain, and in real time.
+    lease: LocalTime,
     until: RealTime,
 }
 
@@ -54,6 +56,8 @@ pub struct StrongJudge {
     longest_lease: Span,
     ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
     beliefs: Vec<Belief>,
+    /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
+    doubts: Vec<(Belief, RealTime)>,
     claims: Vec<Claim>,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_instance: BTreeMap<NodeId, InstanceId>,
@@ -83,6 +87,7 @@ impl StrongJudge {
             longest_lease,
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
+            doubts: Vec::new(),
             claims: Vec::new(),
             last_term: BTreeMap::new(),
             last_instance: BTreeMap::new(),
@@ -234,12 +239,7 @@ impl StrongJudge {
             self.see(OUTSIDE);
         }
         if let Some(rival) = rival {
-            self.break_at(UNIQUENESS, now, || {
-                format!(
-                    "{node} leads {} in term {} while {} leads it in term {} until {}",
-                    belief.group, belief.term, rival.holder.node, rival.term, rival.until
-                )
-            });
+            self.break_at(UNIQUENESS, now, || two_leaders(belief, rival));
         }
         let extends =
             |old: &Belief| (old.group, old.holder, old.term) == (belief.group, belief.holder, belief.term);
@@ -253,6 +253,47 @@ impl StrongJudge {
             Run::Renew => self.break_at(UNBROKEN, now, || {
                 format!("{node} leads {} on in term {}, which had lapsed", belief.group, belief.term)
             }),
+        }
+    }
+
+    fn forget(&mut self, which: impl Fn(&Belief) -> bool) {
+        self.beliefs.retain(|belief| !which(belief));
+        self.doubts.retain(|(belief, _)| !which(belief));
+    }
+
+    /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes nothing by readings below
+    /// one that it has seen; but if it sees none of them, it will believe again.
+    fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
+        let host = world.host(node);
+        for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {
+            claim.until = host.reading_reaches(claim.lease);
+        }
+        let doubted = self.doubts.extract_if(.., |(belief, _)| belief.holder.node == node);
+        self.beliefs.extend(doubted.map(|(belief, _)| belief));
+        let reading = host.reading(world.now);
+        let believes = |belief: &Belief| {
+            host.process.as_ref().is_some_and(|process| process.leadership(belief.group, reading).is_some())
+        };
+        for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
+            belief.until = host.reading_reaches(belief.lease);
+        }
+        let again = host.reading_reaches(host.last_seen());
+        let doubts = self.beliefs.extract_if(.., |belief| {
+            belief.holder.node == node && reading < belief.lease && !believes(belief)
+        });
+        self.doubts.extend(doubts.map(|belief| (belief, again)));
+    }
+
+    /// A clock that went back has caught up without being noticed: who believed before believes again.
+    fn resume(&mut self, to: RealTime) {
+        let resumed: Vec<_> = self.doubts.extract_if(.., |(_, again)| *again < to).collect();
+        for (belief, again) in resumed {
+            let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.until > again).copied();
+            if let Some(rival) = rival {
+                self.break_at(UNIQUENESS, again, || two_leaders(belief, rival));
+            }
+            self.judge_support(belief, again);
+            self.beliefs.push(belief);
         }
     }
 
@@ -344,8 +385,8 @@ impl StrongJudge {
                 *newest = (*newest).max(*upto);
             }
             Event::Verified { group, leader, until, .. } => {
-                let until = world.host(node).reading_reaches(*until);
-                let claim = Claim { group: *group, leader: *leader, by: node, until };
+                let (lease, until) = (*until, world.host(node).reading_reaches(*until));
+                let claim = Claim { group: *group, leader: *leader, by: node, lease, until };
                 self.judge_claim(claim, world.now);
                 self.claims.push(claim);
             }
@@ -363,7 +404,7 @@ impl StrongJudge {
                 let belief = Belief { group: *group, holder: id.holder, term: *term, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
-            Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
+            Event::Lost { group, .. } => self.forget(|b| b.group == *group && b.holder.node == node),
             Event::Refused { .. }
             | Event::Failed { .. }
             | Event::Silent { .. }
@@ -401,6 +442,7 @@ impl StrongJudge {
 
 impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn pass(&mut self, world: &World<Nerio<R>>, to: RealTime) {
+        self.resume(to);
         if let Some(settled) = self.settled.take_if(|settled| *settled < to) {
             let leading = self.beliefs.iter().filter(|belief| belief.until > settled);
             self.settled_on = Some(leading.copied().collect());
@@ -421,15 +463,10 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         match outside {
             Outside::Step => {}
             Outside::Crashed => {
-                self.beliefs.retain(|belief| belief.holder.node != node);
+                self.forget(|belief| belief.holder.node == node);
                 self.claims.retain(|claim| claim.by != node);
             }
-            Outside::ClockDisturbed => {
-                let host = world.host(node);
-                for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
-                    belief.until = host.reading_reaches(belief.lease);
-                }
-            }
+            Outside::ClockDisturbed => self.on_clock_disturbed(world, node),
         }
         for (node, now, event) in &world.published {
             self.on_event(world, *node, *now, event);
@@ -472,6 +509,13 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         };
         ALL.iter().map(|property| (*property, status(property))).collect()
     }
+}
+
+fn two_leaders(belief: Belief, rival: Belief) -> String {
+    format!(
+        "{} leads {} in term {} while {} leads it in term {} until {}",
+        belief.holder.node, belief.group, belief.term, rival.holder.node, rival.term, rival.until
+    )
 }
 
 /// With how many edicts on either side an edict is compared. Those further away follow: the orders are transitive.
