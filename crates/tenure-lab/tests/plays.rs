@@ -176,3 +176,17 @@ fn a_clock_that_steps_forward_ends_its_leases_early() {
     let replay = replay.unwrap();
     assert!(replay.as_expected, "{}", replay.came);
 }
+
+#[test]
+fn threads_that_are_told_what_to_do_do_nothing_else() {
+    let steps = "500ms  n0's thread 1 takes a step\n";
+    let told = |times: usize| format!("expect 1 edicts\n0ms  n0 campaigns\n{}", steps.repeat(times));
+    assert!(perform(&told(3)).unwrap().as_expected, "an edict takes three steps");
+    assert_eq!(perform(&told(2)).unwrap().came, "0 edicts were counted");
+    assert!(
+        error("5ms  n0's thread 0 takes a step").contains("could not be carried out"),
+        "it does not lead"
+    );
+    assert!(error("5ms  n0's thread 2 takes a step").contains("2 threads"));
+    assert!(error("5ms  n0's thread 0 sleeps").contains("'takes a step'"));
+}

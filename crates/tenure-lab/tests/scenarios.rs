@@ -55,6 +55,9 @@ fn plays_need_the_rules_that_they_are_about() {
         ("reboot-inside-lease", "no-silence"),
         ("total-restart", "no-silence"),
         ("total-restart", "ceiling-forgotten"),
+        ("threaded-edict", "edict-non-atomic"),
+        ("threaded-edict", "edict-stale-e"),
+        ("threaded-edict", "edict-sample-first"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }
@@ -72,6 +75,22 @@ fn after_a_total_restart_the_term_is_larger() {
     let (before, after) = (terms(before), terms(after));
     assert!(!before.is_empty() && !after.is_empty(), "somebody leads before and after");
     assert!(after.iter().min() > before.iter().max(), "{before:?}, then {after:?}");
+}
+
+#[test]
+fn an_edict_begun_before_a_lapse_is_out_of_order_where_its_check_is_torn_apart() {
+    // Only the second half of the play: n0 has not handed over, its lease has run out.
+    let (_, text) = saved().into_iter().find(|(name, _)| name == "threaded-edict").expect("it is there");
+    let early = |line: &&str| line.contains(" thread ") && millis(line).is_some_and(|at| at < 1000.0);
+    let lapse: String = text.lines().filter(|line| !early(line)).map(|line| format!("{line}\n")).collect();
+    let broken = |mutant: Option<&str>| {
+        let replay = find("nerio-drift").unwrap().replay(&lapse, Some(mutant)).expect("it can be performed");
+        replay.report.violation.map(|violation| violation.property)
+    };
+    assert_eq!(broken(None), None);
+    assert_eq!(broken(Some("edict-non-atomic")), Some("edicts-ordered"));
+    assert_eq!(broken(Some("edict-sample-first")), Some("edicts-ordered"));
+    assert_eq!(broken(Some("edict-stale-e")), None, "the E that it loaded is over by the clock");
 }
 
 /// The time of a line of a trace, in milliseconds.

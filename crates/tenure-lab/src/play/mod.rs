@@ -63,6 +63,7 @@
 //! | `n0 pauses`, `is suspended`, `goes on` | stops a process, or a machine, for a while |
 //! | `n0's clock steps back 80ms`, `steps forward 80ms` | sets the clock that its driver reads, which breaks (15) |
 //! | `n0's time of day steps back 80ms` | sets the clock that no sound driver reads |
+//! | `n0's thread 0 takes a step` | one of three steps towards an edict; threads that a play tells what to do do nothing else |
 //! | `network: split n0 n1 \| n2` | cuts all links between the parts |
 //! | `network: bridge n0 n1 \| n2 \| n3 n4` | cuts all links between the outer parts |
 //! | `network: chain n0 n1 n2` | leaves only links between neighbours |
@@ -157,6 +158,7 @@ pub(crate) enum Deed<C> {
     Freeze(NodeId, Freeze),
     Thaw(NodeId),
     Step(NodeId, Dial, i64),
+    Work(NodeId, u8),
     Network(Shape),
     Meddle(Meddling),
 }

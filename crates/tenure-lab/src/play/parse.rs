@@ -271,8 +271,13 @@ fn message_kind<S: Subject>(kind: &str) -> Result<Option<&'static str>, String> 
     }
 }
 
-/// What happens to something that a process has: `clock steps back 80ms`.
+/// What happens to something that a process has: `clock steps back 80ms`, `thread 0 takes a step`.
 fn possession<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
+    if let Some(rest) = text.strip_prefix("thread ") {
+        let thread = rest.strip_suffix(" takes a step");
+        let thread = thread.ok_or_else(|| format!("a thread 'takes a step', not '{rest}'"))?;
+        return Ok(Deed::Work(node, script::thread(thread)?));
+    }
     match script::step::<Command<S>>(node, text)? {
         Action::Step { node, dial, by } => Ok(Deed::Step(node, dial, by)),
         _ => Err(format!("cannot read '{text}'")),

@@ -9,7 +9,7 @@ mod replay;
 mod write;
 
 pub use parse::{ScriptError, parse, subject_of};
-pub(crate) use parse::{node, rates, set, simple_action, step, time};
+pub(crate) use parse::{node, rates, set, simple_action, step, thread, time};
 pub use replay::{Replayed, replay};
 pub use write::how_text;
 

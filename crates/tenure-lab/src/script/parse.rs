@@ -248,6 +248,12 @@ fn action<S: Subject>(
     }
 }
 
+/// The number of a thread.
+pub(crate) fn thread(text: &str) -> Result<u8, String> {
+    let thread = text.parse().ok().filter(|thread| *thread < THREADS);
+    thread.ok_or_else(|| format!("a process has {THREADS} threads, from 0"))
+}
+
 /// `clock steps back 80ms`
 pub(crate) fn step<C>(node: NodeId, words: &str) -> Result<Action<C, FlightRef>, String> {
     let (dial, rest) = [("clock ", Dial::Clock), ("time of day ", Dial::TimeOfDay)]
@@ -294,11 +300,7 @@ fn longer_action<S: Subject>(
         return Ok(Action::Tell(node, command));
     }
     if let Some(thread) = rest.strip_prefix("works on thread ") {
-        let thread = thread.parse().ok().filter(|thread| *thread < THREADS);
-        return Ok(Action::Work(
-            node,
-            thread.ok_or_else(|| format!("a process has {THREADS} threads, from 0"))?,
-        ));
+        return Ok(Action::Work(node, self::thread(thread)?));
     }
     if let Some(given) = rest.strip_prefix("has written what its disk was given by ") {
         return Ok(Action::Written { node, given: time(given)? });

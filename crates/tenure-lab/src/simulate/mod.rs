@@ -362,7 +362,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
     }
 
     fn attend_threads(&mut self, node: NodeId) {
-        if !self.stage.world.host(node).is_up() || !self.stage.is_working(node) {
+        if self.tells_threads() || !self.stage.world.host(node).is_up() || !self.stage.is_working(node) {
             return;
         }
         let lease = self.plan.cast.constants.get("lease");

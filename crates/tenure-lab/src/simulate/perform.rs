@@ -20,6 +20,8 @@ pub(super) struct Performance<'s, C> {
     beliefs: Beliefs,
     /// The first line that could not be carried out.
     unfit: Option<usize>,
+    /// Whether the play tells threads what to do.
+    tells_threads: bool,
 }
 
 /// What came of a play.
@@ -94,7 +96,14 @@ impl<'s, S: Subject> Simulation<'s, S> {
             self.attend(node_id(node));
         }
         let (meddlings, beliefs) = (Vec::new(), Beliefs::default());
-        self.performance = Some(Performance { play, meddlings, beliefs, unfit: None });
+        let mut deeds = play.cues.iter().flat_map(|cue| &cue.deeds);
+        let tells_threads = deeds.any(|deed| matches!(deed, Deed::Work(..)));
+        self.performance = Some(Performance { play, meddlings, beliefs, unfit: None, tells_threads });
+    }
+
+    /// Whether threads take a step only where a line says so.
+    pub(super) fn tells_threads(&self) -> bool {
+        self.performance.as_ref().is_some_and(|performance| performance.tells_threads)
     }
 
     /// Carries out a line of the play.
@@ -118,6 +127,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Deed::Freeze(node, freeze) => return self.act(at, &Action::Freeze(*node, *freeze), *node),
             Deed::Step(node, dial, by) => {
                 return self.act(at, &Action::Step { node: *node, dial: *dial, by: *by }, *node);
+            }
+            Deed::Work(node, thread) => {
+                return self.stage.is_working(*node) && self.act(at, &Action::Work(*node, *thread), *node);
             }
             Deed::Tell(node, command) => return self.act(at, &Action::Tell(*node, command.clone()), *node),
             Deed::Network(shape) => {
