@@ -327,6 +327,12 @@ pub const STRONG: &[Mutant] = &[
     )
     .only(On::Drift),
     driver(
+        "realtime",
+        Flaws { reads_time_of_day: true, ..Flaws::NONE },
+        "leases are measured by the time of day, which anybody may set",
+    )
+    .only(On::Drift),
+    driver(
         "stale-memory",
         Flaws { stale_memory: true, ..Flaws::NONE },
         "remembered grants are believed without asking which life wrote them",

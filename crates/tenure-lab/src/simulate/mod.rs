@@ -25,7 +25,7 @@ use crate::script::{Expect, Script};
 use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::office::THREADS;
 use crate::subject::{Assumption, Subject};
-use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
+use crate::world::{Action, Dial, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
 use pace::Pace;
 use perform::Performance;
 use plan::{Disaster, EPOCH, Plan};
@@ -436,6 +436,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 self.network(at, shape);
             }
             Disaster::Join => self.network(at, Shape::whole(self.desks.len())),
+            Disaster::SetTime(node, by) => {
+                self.act(at, &Action::Step { node, dial: Dial::TimeOfDay, by }, node);
+            }
             Disaster::Whim(node) => {
                 let Cast { constants, roles, .. } = &self.plan.cast;
                 let command = self.stage.subject.whim(&mut self.whims, constants, roles, node);

@@ -46,6 +46,8 @@ pub(super) enum Disaster {
     Join,
     /// A user does as it likes.
     Whim(NodeId),
+    /// Somebody sets the time of day.
+    SetTime(NodeId, i64),
 }
 
 /// Everything that a seed decides beforehand.
@@ -82,6 +84,11 @@ impl Plan {
         let assumption = subject.assumption(&constants);
         let hosts = S::roles(&constants, setup.nodes)?.len();
         let clocks = draw_clocks((setup, hosts), assumption, ends, &mut Random::stream(seed, "clocks"));
+        let mut disasters =
+            draw_disasters((setup, hosts), longest, heals, &mut Random::stream(seed, "disasters"));
+        if subject.flaws().reads_time_of_day && setup.faults.has(Fault::Clock) {
+            set_times(hosts, longest, heals, &mut Random::stream(seed, "time-of-day"), &mut disasters);
+        }
         let links = Links::draw(setup, constants.get("retry"), &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
         Ok(Self {
@@ -89,7 +96,7 @@ impl Plan {
             links,
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
-            disasters: draw_disasters((setup, hosts), longest, heals, &mut Random::stream(seed, "disasters")),
+            disasters,
             heals,
             owes,
             ends,
@@ -209,6 +216,26 @@ fn draw_disasters(
     }
     disasters.sort_by_key(|(at, _)| *at);
     disasters
+}
+
+/// The time of day is set now and then, back or forward, by up to a longest lease. Only a driver that reads it can tell, so
+/// for others nothing is drawn.
+fn set_times(
+    hosts: usize,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
+    if heals.0 == 0 {
+        return;
+    }
+    for _ in 0..random.pick(&[1, 3, 6]) {
+        let (at, node) = (RealTime(random.below(heals.0)), node_id(random.index(hosts)));
+        let by = i64::try_from(random.between(1, longest)).unwrap_or(i64::MAX);
+        disasters.push((at, Disaster::SetTime(node, random.pick(&[by, -by]))));
+    }
+    disasters.sort_by_key(|(at, _)| *at);
 }
 
 /// Partitions one after the other, with the network whole in between.
