@@ -101,7 +101,7 @@ fn the_same_seed_prints_the_same_bytes() {
 fn the_verdict_comes_first() {
     let folder = Folder::new("first");
     let said = stdout(&folder.tenure("lab run nerio-drift --seed 1"));
-    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seed 1: holds"));
+    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, 1 of them a witness, seed 1: holds"));
     let said = stdout(&folder.tenure("lab sweep nerio-drift --seeds 4"));
     assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seeds 0 to 3: holds"));
 }
@@ -148,7 +148,10 @@ fn a_run_says_the_same_whether_or_not_it_is_written_down() {
 
 #[test]
 fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
-    let run = json(&Folder::new("kinds").tenure("lab run nerio-drift --nodes 1 --world calm -o json"));
+    let run = json(
+        &Folder::new("kinds")
+            .tenure("lab run nerio-drift --nodes 1 --set outsiders=0 --set observers=0 --world calm -o json"),
+    );
     assert_eq!((&run["messages"]["nack"], &run["messages"]["total"]), (&Value::from(0), &Value::from(0)));
 }
 
@@ -255,7 +258,10 @@ fn a_broken_property_exits_with_1_and_says_how_to_see_it_again() {
     let output = folder.tenure("lab run nerio-drift --seed 6 --faults all --mutant swap-rho");
     assert_eq!(output.status.code(), Some(1));
     let said = stdout(&output);
-    assert!(said.starts_with("nerio-drift, mutant swap-rho, 5 nodes, seed 6: broken\n"), "{said}");
+    assert!(
+        said.starts_with("nerio-drift, mutant swap-rho, 5 nodes, ") && said.contains(", seed 6: broken\n"),
+        "{said}"
+    );
     let again = "tenure lab run nerio-drift --seed 6 --faults all --mutant swap-rho --html run.html";
     assert!(said.contains(again), "{said}");
 }
@@ -309,6 +315,72 @@ fn a_scenario_with_a_name_is_found_in_its_folder() {
     assert!(folder.refuses("lab run nerio-drift --scenario mutants/swap-ro").contains("mutants/swap-rho?"));
 }
 
+/// A play, as a person writes it, in the folder of scenarios.
+fn play(folder: &Folder) {
+    fs::create_dir_all(folder.path("scenarios")).unwrap();
+    let play = "tenure play 1
+# n0 leads, and
+# nobody disturbs it.
+protocol nerio-drift
+nodes 3
+set drift=1000ppm tick=1ms lease=200ms longest-lease=200ms window=60ms retry=20ms block=4 groups=1
+expect leader n0 from 150ms to 2s
+ends at 2s
+
+# What follows is not said of the whole.
+0ms  n0 campaigns
+";
+    fs::write(folder.path("scenarios/quiet.scenario"), play).unwrap();
+}
+
+#[test]
+fn a_scenario_is_run_with_every_output_and_says_what_is_seen() {
+    let folder = Folder::new("says");
+    play(&folder);
+    let words = "lab run nerio-drift --scenario quiet --svg run.svg --html run.html --trace run.trace";
+    let output = folder.tenure(words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let said = stdout(&output);
+    let head: Vec<&str> = said.lines().take(2).collect();
+    assert_eq!(head, ["nerio-drift, 3 nodes: holds", "  says  n0 leads, and nobody disturbs it."]);
+    assert!(fs::read_to_string(folder.path("run.svg")).unwrap().starts_with("<svg"));
+    assert!(fs::read_to_string(folder.path("run.html")).unwrap().contains("n0 leads, term 1"));
+    assert_eq!(folder.tenure("lab replay run.trace").status.code(), Some(0));
+    let run = json(&folder.tenure("lab run nerio-drift --scenario quiet -o json"));
+    assert_eq!(
+        (&run["scenario"], &run["says"]),
+        (&"quiet".into(), &"n0 leads, and nobody disturbs it.".into())
+    );
+    assert_eq!((&run["verdict"], &run["faults"]), (&"holds".into(), &Value::Null));
+    let seed = json(&folder.tenure("lab run nerio-drift -o json"));
+    assert_eq!((&seed["scenario"], &seed["says"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_scenario_may_be_a_path_and_a_wrong_name_is_answered_with_the_nearest() {
+    let folder = Folder::new("path");
+    play(&folder);
+    let run = json(&folder.tenure("lab run nerio-drift --scenario scenarios/quiet.scenario -o json"));
+    assert_eq!(run["leader"], "n0");
+    assert!(folder.refuses("lab run nerio-drift --scenario quite").contains("did you mean quiet?"));
+    let other = folder.refuses("lab run nerio-skew --scenario quiet");
+    assert!(other.contains("a scenario of nerio-drift, not of nerio-skew"), "{other}");
+}
+
+#[test]
+fn what_a_scenario_fixes_cannot_be_asked_for_beside_it() {
+    let folder = Folder::new("fixed");
+    play(&folder);
+    for option in
+        ["--seed 3", "--faults all", "--nodes 5", "--world calm", "--quorums majority", "--horizon 1s"]
+    {
+        let said = folder.refuses(&format!("lab run nerio-drift --scenario quiet {option}"));
+        let name = option.split(' ').next().unwrap();
+        assert!(said.contains("--scenario") && said.contains(name), "{said}");
+    }
+    folder.refuses("lab run nerio-drift --scenario quiet --set lease=1s");
+}
+
 #[test]
 fn drawings_and_traces_are_written_and_a_trace_replays() {
     let folder = Folder::new("files");
@@ -355,7 +427,8 @@ fn the_number_of_threads_changes_nothing() {
 #[test]
 fn what_a_sweep_did_not_exercise_is_said() {
     let folder = Folder::new("idle");
-    let output = folder.tenure("lab sweep nerio-drift --seeds 20 --nodes 1 --faults clock,dup");
+    let alone = "--nodes 1 --set outsiders=0 --set observers=0";
+    let output = folder.tenure(&format!("lab sweep nerio-drift --seeds 20 {alone} --faults clock,dup"));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0));
     assert!(said.contains("warning: nothing exercised dup"), "{said}");

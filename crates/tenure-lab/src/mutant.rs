@@ -116,6 +116,8 @@ pub enum Broken {
     NoYoung,
     /// Answers of a new epoch leave before its charter is durable.
     EpochLearntVolatile,
+    /// A leader whose clock went back goes by what it shows.
+    ClockBack,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -197,6 +199,10 @@ impl Rules for Broken {
 
     fn stops_before_relay(&self) -> bool {
         *self != Self::XferKeepE
+    }
+
+    fn reading_counts(&self, now: LocalTime, latest: LocalTime) -> bool {
+        *self == Self::ClockBack || now >= latest
     }
 
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {
@@ -437,6 +443,7 @@ pub const STRONG: &[Mutant] = &[
         Broken::VerifyNoPledge,
         "a leader gives its grants back right after it was verified",
     ),
+    rule("clock-back", Broken::ClockBack, "a leader whose clock went back goes by what it shows"),
     rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
     rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),
     thread(
@@ -466,6 +473,12 @@ pub const STRONG: &[Mutant] = &[
         "stale-now-grantor",
         Flaws { stale_now: true, ..Flaws::NONE },
         "the time is read before the request is taken from the socket",
+    )
+    .only(On::Drift),
+    driver(
+        "realtime",
+        Flaws { reads_time_of_day: true, ..Flaws::NONE },
+        "leases are measured by the time of day, which anybody may set",
     )
     .only(On::Drift),
     driver(

@@ -10,8 +10,8 @@ use crate::count::Counts;
 use crate::property::{Judge, Outside, Property, Status, Tenure, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
-use crate::subject::{Assumption, Constants, Office, Subject};
-use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World};
+use crate::subject::{Assumption, Constants, Office, Role, Subject, company};
+use crate::world::{Action, Clock, Dial, FlightId, Foundation, Freeze, How, RealTime, World, node_id};
 
 /// The commands of a subject.
 pub type Command<S> = <<S as Subject>::Machine as Protocol>::Command;
@@ -23,8 +23,29 @@ pub struct Cast {
     pub quorums: Quorums,
     /// The protocol's constants.
     pub constants: Constants,
-    /// One clock a node.
+    /// One clock a host.
     pub clocks: Vec<Clock>,
+    /// What each host is there for.
+    pub roles: Vec<Role>,
+}
+
+impl Cast {
+    /// Who takes part in a run with this many founding members. An error says what does not fit.
+    pub fn new<S: Subject>(
+        quorums: &str,
+        members: usize,
+        constants: Constants,
+        clocks: Vec<Clock>,
+    ) -> Result<Self, String> {
+        let roles = S::roles(&constants, members)?;
+        if roles.len() != clocks.len() {
+            let (who, clocks) = (company(&roles), clocks.len());
+            return Err(format!("{who}, but {clocks} clocks: each needs a clock"));
+        }
+        let members = (0..members).map(node_id).collect();
+        let quorums = Quorums::parse(quorums, members).map_err(|error| error.to_string())?;
+        Ok(Self { quorums, constants, clocks, roles })
+    }
 }
 
 /// What is done besides running.
@@ -121,7 +142,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             keeps_flights: watch.record || by_name,
         };
         let world = World::new(foundation, chooser);
-        let recorder = watch.record.then(|| Recorder::new(&world));
+        let recorder = watch.record.then(|| Recorder::new(&world, &cast.roles));
         let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
         let (mut counts, mut messages) = (Counts::default(), Counts::default());
         counts.expect(S::count_kinds());
@@ -194,7 +215,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         let reading = host.reading(self.world.now);
         let process = host.process.as_ref();
         let led = process.is_some_and(|process| process.leadership(GroupId(0), reading).is_some());
-        let made = self.offices[node.0 as usize].step(thread, reading, self.world.now, led)?;
+        let office = &mut self.offices[node.0 as usize];
+        office.saw(host.last_seen());
+        let made = office.step(thread, reading, self.world.now, led)?;
         self.counts.add("edicts");
         let words =
             format!("{node} holds edict {} of term {} for valid", made.by_term.number, made.by_term.tag);
@@ -233,6 +256,8 @@ impl<'s, S: Subject> Stage<'s, S> {
             Action::Freeze(_, Freeze::Pause) => self.counts.add("pauses"),
             Action::Freeze(_, Freeze::Suspend) => self.counts.add("suspends"),
             Action::Tell(..) => self.counts.add("commands"),
+            Action::Step { dial: Dial::Clock, .. } => self.counts.add("clock-steps"),
+            Action::Step { dial: Dial::TimeOfDay, .. } => self.counts.add("time-of-day-steps"),
             Action::Deliver { .. } | Action::Wake(_) | Action::Written { .. } => {}
             Action::Thaw(_) | Action::Network(_) | Action::Work(..) => {}
         }
@@ -312,7 +337,9 @@ fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Opti
         Action::Wake(node) | Action::Tell(node, _) | Action::Start(node, _) => Some((*node, Outside::Step)),
         Action::Written { node, .. } => Some((*node, Outside::Step)),
         Action::Crash(node) => Some((*node, Outside::Crashed)),
-        Action::Freeze(node, _) | Action::Thaw(node) => Some((*node, Outside::ClockDisturbed)),
+        Action::Freeze(node, _) | Action::Thaw(node) | Action::Step { node, .. } => {
+            Some((*node, Outside::ClockDisturbed))
+        }
         Action::Network(_) | Action::Work(..) => None,
     }
 }

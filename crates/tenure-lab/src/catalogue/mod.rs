@@ -114,8 +114,10 @@ pub struct Report {
     pub protocol: &'static str,
     /// The rule that was broken on purpose.
     pub mutant: Option<String>,
-    /// How many processes.
+    /// How many founding members.
     pub nodes: usize,
+    /// How many hosts, with those that are no members.
+    pub hosts: usize,
     /// The quorum system as text.
     pub quorums: String,
     /// The seed, if it came from one.

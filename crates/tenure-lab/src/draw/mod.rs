@@ -23,6 +23,8 @@ pub struct Picture {
     pub broken: bool,
     /// The name of each lane, from the top.
     pub lanes: Vec<String>,
+    /// What is special about each lane, in a word; empty where nothing is.
+    pub roles: Vec<String>,
     /// Where the picture begins.
     pub start: u64,
     /// Where it ends.

@@ -13,8 +13,6 @@
 //! holds the mean against that bound. What a campaign does inside the machine is not known here: it begins with what a
 //! protocol's users say after a start, and ends when a process says that it leads.
 
-use tenure_proto::NodeId;
-use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::Sound;
 
 use super::track::{Finish, Track};
@@ -25,7 +23,7 @@ use crate::random::Random;
 use crate::stage::Cast;
 use crate::subject::strong::Strong;
 use crate::subject::{Constants, Subject};
-use crate::world::{Clock, RealTime, Stretch, clock::MILLI, node_id};
+use crate::world::{Clock, RealTime, Stretch, clock::MILLI};
 
 /// v: the longest one-way delay. All else is in units of it.
 const V: u64 = MILLI;
@@ -135,7 +133,6 @@ fn measure(nodes: usize, window: u64, options: &Options, progress: &dyn Fn(u64))
 
 /// Founded just now, so that no grantor is bound; the clocks run right, but each shows something else.
 fn cast(nodes: usize, window: u64, seed: u64) -> Result<Cast, Error> {
-    let members: Vec<NodeId> = (0..nodes).map(node_id).collect();
     let mut random = Random::stream(seed, "clocks");
     let mut clock = || {
         let start = random.below(100_000) * MILLI + MILLI;
@@ -150,11 +147,8 @@ fn cast(nodes: usize, window: u64, seed: u64) -> Result<Cast, Error> {
         .with("retry", RETRY * V)
         .with("block", 256)
         .with("groups", 1);
-    Ok(Cast {
-        quorums: Quorums::majority(members).map_err(|error| Error::new(error.to_string()))?,
-        constants,
-        clocks: (0..nodes).map(|_| clock()).collect(),
-    })
+    let clocks = (0..nodes).map(|_| clock()).collect();
+    Cast::new::<Strong<Sound, false>>("majority", nodes, constants, clocks).map_err(Error::new)
 }
 
 /// `W/(n+1) + 2v + (1/s - 1)(W + 4v)` with `s = (1 - v/W)^n`, in v.

@@ -68,7 +68,7 @@ impl<'s, S: Subject> Track<'s, S> {
     pub(super) fn elect(mut self, cast: &Cast, horizon: RealTime) -> Finish {
         let nodes: Vec<NodeId> = self.stage.world.nodes().collect();
         for node in nodes {
-            for command in self.stage.subject.opening(&cast.constants) {
+            for command in self.stage.subject.opening(&cast.constants, cast.roles[node.0 as usize]) {
                 self.act(RealTime(0), &Action::Tell(node, command), node);
             }
         }

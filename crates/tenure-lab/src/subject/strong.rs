@@ -10,13 +10,14 @@ use tenure_proto::{GroupId, NodeId, Protocol};
 
 use super::advice;
 use super::constants::parse_time;
-use super::{Assumption, Constants, Key, Office, Order, Shape, Subject, Unit};
+use super::role::candidates;
+use super::{Assumption, Constants, Key, Office, Order, Role, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
 use crate::property::strong::{ALL, StrongJudge};
 use crate::random::Random;
-use crate::world::{Flaws, RealTime, clock::MILLI};
+use crate::world::{Flaws, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 
 /// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew.
 #[derive(Clone, Debug)]
@@ -45,10 +46,15 @@ const fn extra(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { otherwise: Some(0), ..key(name, unit, says) }
 }
 
-const SKEW_KEYS: [Key; 9] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
-const DRIFT_KEYS: [Key; 9] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+/// How many hosts are something else than a member that grants and campaigns: none, where nothing is said.
+const fn few(name: &'static str, says: &'static str) -> Key {
+    extra(name, Unit::Count, says)
+}
 
-const fn keys(bound: Key) -> [Key; 9] {
+const SKEW_KEYS: [Key; 14] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
+const DRIFT_KEYS: [Key; 14] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+
+const fn keys(bound: Key) -> [Key; 14] {
     [
         bound,
         key("tick", Unit::Time, "the step in which clocks advance"),
@@ -58,10 +64,15 @@ const fn keys(bound: Key) -> [Key; 9] {
         key("retry", Unit::Time, "how long to wait for an answer before asking again"),
         key("block", Unit::Count, "by how many terms the durable ceiling is raised"),
         key("groups", Unit::Count, "how many elections the same processes hold"),
+        few("witnesses", "how many of the members, the last ones, never campaign"),
+        few("outsiders", "how many processes campaign that are no members"),
+        few("observers", "how many processes neither grant nor campaign, and only ask"),
+        few("weak", "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual"),
+        few("adapt", "whether the length of leases follows the network: 0 no, 1 yes"),
         extra(
-            "weak",
-            Unit::Count,
-            "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual",
+            "hold",
+            Unit::Time,
+            "how long a preferred process must be steady to be handed the lead (0: never)",
         ),
     ]
 }
@@ -86,7 +97,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     /// Exaggerated drift and coarse ticks make mistakes visible; short leases make many elections.
-    fn draw(&self, random: &mut Random, nodes: usize) -> Constants {
+    fn draw(&self, random: &mut Random, members: usize) -> Constants {
         let lease = random.pick(&[60, 100, 200, 400]) * MILLI;
         let retry = lease / random.pick(&[6, 10, 20]);
         let bound = if SKEW {
@@ -94,16 +105,55 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         } else {
             ("drift", random.pick(&[1_000, 100_000]))
         };
-        Constants::new(Self::KEYS)
+        let constants = Constants::new(Self::KEYS)
             .with(bound.0, bound.1)
             .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI, 10 * MILLI]))
             .with("lease", lease)
             .with("longest-lease", random.pick(&[lease, lease * 2, 400 * MILLI]).max(lease))
-            .with("window", nodes as u64 * retry)
+            .with("window", members as u64 * retry)
             .with("retry", retry)
             .with("block", random.pick(&[1, 4, 256]))
-            .with("groups", random.pick(&[1, 1, 1, 2]))
-            .with("weak", random.pick(&[0, 1, 1, 2]))
+            .with("groups", random.pick(&[1, 1, 1, 2]));
+        // The last draws: a constant more must not change the others.
+        let room = (MOST_HOSTS as u64).saturating_sub(members as u64);
+        let outsiders = random.pick(&[0, 0, 1, 2]).min(room);
+        let observers = random.pick(&[0, 0, 0, 1]).min(room - outsiders);
+        let witnesses = random.pick(&[0, 0, 1]);
+        let constants = constants
+            .with("outsiders", outsiders)
+            .with("observers", observers)
+            .with("witnesses", if members >= 3 { witnesses } else { 0 });
+        advice::draw(random, constants)
+    }
+
+    fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
+        let many = |name| usize::try_from(constants.get(name)).unwrap_or(usize::MAX);
+        let (witnesses, outsiders, observers) = (many("witnesses"), many("outsiders"), many("observers"));
+        if witnesses > members {
+            return Err(format!("witnesses={witnesses}, but there are only {members} members"));
+        }
+        let hosts = members.saturating_add(outsiders).saturating_add(observers);
+        if hosts > MOST_HOSTS {
+            return Err(format!("members, outsiders and observers must be at most {MOST_HOSTS} together"));
+        }
+        if witnesses == members && outsiders == 0 {
+            return Err("nobody campaigns: take fewer witnesses, or some outsiders".to_owned());
+        }
+        let of = |role, many| std::iter::repeat_n(role, many);
+        let members = of(Role::Member, members - witnesses).chain(of(Role::Witness, witnesses));
+        Ok(members.chain(of(Role::Outsider, outsiders)).chain(of(Role::Observer, observers)).collect())
+    }
+
+    fn without_last(constants: &Constants, members: usize) -> (Constants, usize) {
+        let fewer = |name| constants.clone().with(name, constants.get(name).saturating_sub(1));
+        let has = |name| constants.get(name) > 0;
+        if has("observers") {
+            (fewer("observers"), members)
+        } else if has("outsiders") {
+            (fewer("outsiders"), members)
+        } else {
+            (fewer("witnesses"), members.saturating_sub(1))
+        }
     }
 
     fn config(
@@ -132,6 +182,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             retry: span("retry"),
             block: constants.get("block"),
             weak: advice::weak(constants)?,
+            adapt: advice::adapt(constants)?,
+            hold: advice::hold(constants),
             rules: self.rules.clone(),
         };
         settings.validate().map_err(|error| error.to_string())
@@ -147,29 +199,38 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {
         let longest = Span::from_nanos(constants.get("longest-lease"));
-        StrongJudge::new(quorums.clone(), longest, constants.get("groups"))
+        let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
+        StrongJudge::new(quorums.clone(), longest, constants.get("groups"), candidates(&roles))
     }
 
-    fn opening(&self, constants: &Constants) -> Vec<Command> {
-        (0..constants.get("groups")).map(|group| Command::Campaign(GroupId(group))).collect()
+    fn opening(&self, constants: &Constants, role: Role) -> Vec<Command> {
+        let groups = if role.campaigns() { constants.get("groups") } else { 0 };
+        (0..groups).map(|group| Command::Campaign(GroupId(group))).collect()
     }
 
-    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept.
-    fn whim(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Command {
+    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept. Whoever does not
+    /// campaign only asks.
+    fn whim(&self, random: &mut Random, constants: &Constants, roles: &[Role], node: NodeId) -> Command {
         let group = GroupId(random.below(constants.get("groups")));
+        if let Some(command) = advice::whim(random, constants, group) {
+            return command;
+        }
         let longest = constants.get("longest-lease");
         let lease = match random.below(10) {
             0 => longest + random.between(1, 3 * longest),
             1..=4 => longest,
             _ => random.between(longest / 8, longest),
         };
-        let other = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
+        let wanted = Span::from_nanos(lease);
+        let asks = roles.get(node.0 as usize).is_none_or(|role| !role.campaigns());
         match random.below(20) {
-            12..=15 => Command::Verify { group, leader: other(random), wanted: Span::from_nanos(lease) },
-            16..=19 => Command::Transfer { group, to: other(random) },
+            what if asks || (12..=15).contains(&what) => {
+                Command::Verify { group, leader: node_id(random.index(roles.len())), wanted }
+            }
+            16..=19 => Command::Transfer { group, to: random.pick(&candidates(roles)) },
             0 | 1 => Command::Resign(group),
             2..=4 => Command::Campaign(group),
-            _ => Command::Attempt { group, lease: Span::from_nanos(lease) },
+            _ => Command::Attempt { group, lease: wanted },
         }
     }
 
@@ -206,6 +267,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 Talk::Relay { .. } => "relay",
                 Talk::Verify { .. } => "verify",
                 Talk::Certain { .. } => "certain",
+                Talk::Prefer { .. } => "prefer",
             },
             Message::Epoch(talk) => match talk {
                 EpochTalk::Decided(_) => "decided",
@@ -231,6 +293,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "relay",
             "verify",
             "certain",
+            "prefer",
             "decided",
             "unknown-epoch",
             "prepare",
@@ -276,6 +339,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Command::Attempt { group, lease } => {
                 format!("attempt {group} for {}", RealTime(lease.as_nanos()))
             }
+            Command::Rank { group, priority } => format!("rank {group} {priority}"),
             Command::Change(change) => change_text(change),
         }
     }
@@ -298,6 +362,10 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
                 group(id).map(|group| Command::Attempt { group, lease })
+            }
+            ["rank", id, priority] => {
+                let priority = priority.parse().ok()?;
+                group(id).map(|group| Command::Rank { group, priority })
             }
             ["members", "add", new] => node(new).map(Change::Add).map(Command::Change),
             ["members", "remove", old] => node(old).map(Change::Remove).map(Command::Change),
@@ -375,6 +443,10 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 };
                 format!("{node} leads {group} no more, term {term}: {why}")
             }
+            Event::WeakLeader { .. }
+            | Event::Paced { .. }
+            | Event::Strained { .. }
+            | Event::Yields { .. } => advice::event_text(node, event),
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
             Event::Mute => format!("{node} has lost its disk and takes no part"),
             Event::Adopted { charter, joined } => {
@@ -448,6 +520,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Failed { .. } => "runs-failed",
             Event::Lost { .. } => "leases-lapsed",
             Event::Silent { .. } => "silences",
+            Event::WeakLeader { leader: Some(_), .. } => "weak-leaders",
+            Event::WeakLeader { leader: None, .. } => "weak-leaders-ended",
+            Event::Paced { .. } => "lease-changes",
+            Event::Strained { .. } => "lease-alarms",
+            Event::Yields { .. } => "preferred-handed-over",
             Event::Mute => "mutes",
             Event::Adopted { joined: true, .. } => "members-joined",
             Event::Adopted { .. } => "epochs-adopted",
@@ -480,6 +557,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "runs-failed",
             "leases-lapsed",
             "silences",
+            "weak-leaders",
+            "weak-leaders-ended",
+            "lease-changes",
+            "lease-alarms",
+            "preferred-handed-over",
             "members-joined",
             "epochs-adopted",
             "charters-accepted",
@@ -499,6 +581,7 @@ fn talk_text(group: GroupId, talk: &Talk) -> String {
             let (to, run) = (request.id.holder.node, request.id.seq);
             format!("give back {group} up to run {}, and support {to}'s run {run}", release.seq)
         }
+        Talk::Prefer { priority, .. } => format!("I would rather lead {group}: my priority is {priority}"),
         Talk::Verify { wanted, .. } => format!("do you lead {group} for {wanted}?"),
         Talk::Certain { term, pledge, .. } => format!("I lead {group} in term {term} for {}", pledge.lasts),
     }

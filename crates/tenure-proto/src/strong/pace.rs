@@ -194,10 +194,16 @@ impl Candidate {
         known.or(strained).map(|trip| trip.times(1 << self.pacing.strain))
     }
 
-    /// How long to wait before asking again.
+    /// How long to wait before asking again: d, but where the longest lease is too short for that, so long that all tries
+    /// fit into the lease.
     pub(super) fn retry_interval<R: Rules>(&self, around: &Around<'_, '_, R>) -> LocalSpan {
-        let usual = around.process.config.settings().retry.nominal();
-        self.round_trip(around).unwrap_or(usual).max(around.process.charter().body.clocks.tick)
+        let settings = around.process.config.settings();
+        let (Some(adapt), Some(trip)) = (settings.adapt, self.round_trip(around)) else {
+            return settings.retry.nominal();
+        };
+        let clocks = around.process.charter().body.clocks;
+        let lease = clocks.usable(self.pacing.lease.unwrap_or(settings.lease));
+        trip.min(lease.fraction(1, adapt.retries.saturating_add(2))).max(clocks.tick)
     }
 
     /// When to renew a lease that began at `start` and ends at `until`.

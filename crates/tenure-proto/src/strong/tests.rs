@@ -420,6 +420,19 @@ fn a_clock_that_goes_back_ends_leadership_and_is_said_once() {
 }
 
 #[test]
+fn a_reading_below_one_already_seen_proves_no_leadership() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.ok(0, asked);
+    bench.ok(1, asked);
+    let (seen, until) = (bench.now, bench.leads().expect("a quorum has answered"));
+    let leads = |at: u64| bench.node.leadership(GROUP, LocalTime::from_nanos(at)).map(LocalTime::as_nanos);
+    assert_eq!(leads(seen), Some(until));
+    assert_eq!(leads(seen - 1), None, "the clock went back, though the machine has not been told yet");
+    assert_eq!(leads(seen + 1), Some(until));
+}
+
+#[test]
 fn one_machine_carries_many_groups_and_wakes_for_the_earliest() {
     let mut bench = Bench::founded();
     for group in [GroupId(3), GroupId(6)] {

@@ -15,8 +15,27 @@ pub(super) struct Told<'a> {
     pub(super) report: &'a Report,
     /// The faults that were asked for, if it came from a seed.
     pub(super) faults: Option<String>,
+    /// The scenario, where it has a name.
+    pub(super) scenario: Option<Scenario>,
     /// The command that does it again.
     pub(super) command: String,
+}
+
+/// A scenario by name.
+pub(super) struct Scenario {
+    /// As it was asked for.
+    pub(super) name: String,
+    /// What it says of itself, in one paragraph: nothing, if it has no remarks.
+    pub(super) says: String,
+}
+
+impl Scenario {
+    /// What the remarks at the head of a file say.
+    pub(super) fn new(name: &str, text: &str) -> Self {
+        let remarks = text.lines().skip(1).map_while(|line| line.strip_prefix('#')).map(str::trim);
+        let words: Vec<&str> = remarks.filter(|remark| !remark.is_empty()).collect();
+        Self { name: name.to_owned(), says: words.join(" ") }
+    }
 }
 
 impl Told<'_> {
@@ -35,9 +54,12 @@ impl Told<'_> {
             "protocol": report.protocol,
             "mutant": report.mutant,
             "nodes": report.nodes,
+            "hosts": report.hosts,
             "quorums": report.quorums,
             "seed": report.seed,
             "faults": self.faults,
+            "scenario": self.scenario.as_ref().map(|scenario| &scenario.name),
+            "says": self.scenario.as_ref().map(|scenario| &scenario.says),
             "constants": constants_json(&report.constants),
             "verdict": self.verdict().name(),
             "violation": report.violation.as_ref().map(violation_json),
@@ -58,7 +80,15 @@ impl Told<'_> {
     /// For people: the verdict first.
     pub(super) fn text(&self) -> String {
         let report = self.report;
-        let mut text = format!("{}: {}\n", report.title, self.verdict().name());
+        let mut text = format!(
+            "{}: {}
+",
+            report.title,
+            self.verdict().name()
+        );
+        if let Some(scenario) = self.scenario.as_ref().filter(|scenario| !scenario.says.is_empty()) {
+            text += &pairs([("says", scenario.says.clone())]);
+        }
         if let Some(violation) = &report.violation {
             let draw = ("draw it", format!("{} --html run.html", self.command));
             let facts = broken_facts(violation, report.assumption.as_deref()).into_iter();

@@ -113,6 +113,11 @@ pub(super) const MOVES: Property = property(
     Kind::Sometimes,
     "another process leads than before (beside leader-uniqueness)",
 );
+pub(super) const OUTSIDE: Property = property(
+    "leader-from-outside",
+    Kind::Sometimes,
+    "a process leads that is no grantor (beside quorum-behind-leader)",
+);
 pub(super) const LAPSES: Property = property(
     "lease-runs-out",
     Kind::Sometimes,
@@ -170,7 +175,7 @@ pub const STABLE: Property = property(
 );
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 30] = [
+pub const ALL: [Property; 31] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -192,6 +197,7 @@ pub const ALL: [Property; 30] = [
     EPOCH_DECIDED,
     CARRIED,
     MOVES,
+    OUTSIDE,
     LAPSES,
     RENEWS,
     REFUSES,

@@ -11,10 +11,9 @@ pub use list::*;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::strong::epoch::Epoch;
 use tenure_proto::strong::{Event, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
@@ -53,6 +52,8 @@ struct Claim {
     group: GroupId,
     leader: Holder,
     by: NodeId,
+    /// Until when, on the clock of the one who is certain, and in real time.
+    lease: LocalTime,
     until: RealTime,
 }
 
@@ -62,6 +63,8 @@ pub struct StrongJudge {
     longest_lease: Span,
     ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
     beliefs: Vec<Belief>,
+    /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
+    doubts: Vec<(Belief, RealTime)>,
     claims: Vec<Claim>,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_instance: BTreeMap<NodeId, InstanceId>,
@@ -75,17 +78,20 @@ pub struct StrongJudge {
     violations: Vec<Violation>,
     stability: Stability,
     groups: u64,
+    /// Those that campaign: without one of them nobody is owed.
+    candidates: Vec<NodeId>,
     liveness: [Status; 2],
 }
 
 impl StrongJudge {
-    /// A judge for `groups` groups, numbered from zero.
-    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64) -> Self {
+    /// A judge for `groups` groups, numbered from zero, which `candidates` want to lead.
+    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64, candidates: Vec<NodeId>) -> Self {
         Self {
             epochs: Epochs::new(quorums),
             longest_lease,
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
+            doubts: Vec::new(),
             claims: Vec::new(),
             last_term: BTreeMap::new(),
             last_instance: BTreeMap::new(),
@@ -96,6 +102,7 @@ impl StrongJudge {
             violations: Vec::new(),
             stability: Stability::default(),
             groups,
+            candidates,
             liveness: [Status::Exempt; 2],
         }
     }
@@ -246,13 +253,11 @@ impl StrongJudge {
             }
         }
         let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.holder.node != node).copied();
+        if self.epochs.quorums(belief.epoch).position(node).is_none() {
+            self.see(OUTSIDE);
+        }
         if let Some(rival) = rival {
-            self.break_at(UNIQUENESS, now, || {
-                format!(
-                    "{node} leads {} in term {} while {} leads it in term {} until {}",
-                    belief.group, belief.term, rival.holder.node, rival.term, rival.until
-                )
-            });
+            self.break_at(UNIQUENESS, now, || two_leaders(belief, rival));
         }
         let extends =
             |old: &Belief| (old.group, old.holder, old.term) == (belief.group, belief.holder, belief.term);
@@ -274,54 +279,40 @@ impl StrongJudge {
         }
     }
 
-    /// T3: the epochs of completed runs follow the order of completion.
-    fn judge_epoch(&mut self, now: RealTime, belief: Belief, run: Run) {
-        let Belief { group, holder, epoch, term, .. } = belief;
-        if let Some(later) = self.epochs.completes(group, epoch) {
-            self.break_at(EPOCHS_FOLLOW, now, || {
-                format!(
-                    "{} completes a run of epoch {epoch} of {group} after one of epoch {later}",
-                    holder.node
-                )
-            });
+    /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes nothing by readings below
+    /// one that it has seen; but if it sees none of them, it will believe again.
+    fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
+        let host = world.host(node);
+        for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {
+            claim.until = host.reading_reaches(claim.lease);
         }
-        if run == Run::Acquire {
-            self.epochs.acquired(epoch, term);
-        } else if epoch > Epoch(0) {
-            self.see(CARRIED);
+        let doubted = self.doubts.extract_if(.., |(belief, _)| belief.holder.node == node);
+        self.beliefs.extend(doubted.map(|(belief, _)| belief));
+        let reading = host.reading(world.now);
+        let believes = |belief: &Belief| {
+            host.process.as_ref().is_some_and(|process| process.leadership(belief.group, reading).is_some())
+        };
+        for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
+            belief.until = host.reading_reaches(belief.lease);
+            self.stability.leads(*belief, world.now);
         }
+        let again = host.reading_reaches(host.last_seen());
+        let doubts = self.beliefs.extract_if(.., |belief| {
+            belief.holder.node == node && reading < belief.lease && !believes(belief)
+        });
+        self.doubts.extend(doubts.map(|belief| (belief, again)));
     }
 
-    /// T6, and that what is decided covers all terms before it (T4).
-    fn judge_charter(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
-        if !self.epochs.is_only(charter) {
-            self.break_at(ONE_CHARTER, now, || {
-                let (epoch, members) = (charter.epoch, charter.members());
-                format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
-            });
-        } else if charter.epoch > self.epochs.decided() {
-            self.break_at(ONE_CHARTER, now, || {
-                format!("{node} goes by epoch {}, which no quorum has accepted", charter.epoch)
-            });
-        }
-    }
-
-    /// A charter is decided: leases of two epochs before must be over, and its floor must cover their terms.
-    fn on_decided(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
-        if self.epochs.decides(charter) {
-            self.see(EPOCH_DECIDED);
-        }
-        self.judge_charter(now, node, charter);
-        if let Some(term) = self.epochs.above_floor(charter) {
-            self.break_at(FLOORS, now, || {
-                format!(
-                    "epoch {} has floor {}, but term {term} was completed before",
-                    charter.epoch, charter.floor
-                )
-            });
-        }
-        for i in 0..self.beliefs.len() {
-            self.judge_support(self.beliefs[i], now);
+    /// A clock that went back has caught up without being noticed: who believed before believes again.
+    fn resume(&mut self, to: RealTime) {
+        let resumed: Vec<_> = self.doubts.extract_if(.., |(_, again)| *again < to).collect();
+        for (belief, again) in resumed {
+            let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.until > again).copied();
+            if let Some(rival) = rival {
+                self.break_at(UNIQUENESS, again, || two_leaders(belief, rival));
+            }
+            self.judge_support(belief, again);
+            self.beliefs.push(belief);
         }
     }
 
@@ -413,8 +404,8 @@ impl StrongJudge {
                 *newest = (*newest).max(*upto);
             }
             Event::Verified { group, leader, until, .. } => {
-                let until = world.host(node).reading_reaches(*until);
-                let claim = Claim { group: *group, leader: *leader, by: node, until };
+                let (lease, until) = (*until, world.host(node).reading_reaches(*until));
+                let claim = Claim { group: *group, leader: *leader, by: node, lease, until };
                 self.judge_claim(claim, world.now);
                 self.claims.push(claim);
             }
@@ -436,7 +427,7 @@ impl StrongJudge {
             Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
             Event::Decided { charter } => {
                 self.on_decided(world.now, node, charter);
-                if !self.quorum_is_up(world) {
+                if !self.can_elect(world) {
                     self.stability.forgive(); // The cluster is left to members that are gone.
                 }
             }
@@ -448,20 +439,23 @@ impl StrongJudge {
             | Event::Changed { .. }
             | Event::ChangeHalted { .. }
             | Event::Failed { .. }
+            | Event::WeakLeader { .. }
+            | Event::Paced { .. }
+            | Event::Strained { .. }
+            | Event::Yields { .. }
             | Event::Silent { .. }
             | Event::Mute
             | Event::ClockWentBack { .. } => {}
         }
     }
 
-    /// Whether processes that can grant form a quorum: without one nothing is owed.
-    fn quorum_is_up<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
+    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed.
+    fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
+        let up = |node: NodeId| world.host(node).process.as_ref().is_some_and(|process| !process.is_mute());
         let quorums = self.epochs.quorums(self.epochs.decided());
-        let up = |position: &usize| {
-            let host = world.host(quorums.members()[*position]);
-            host.process.as_ref().is_some_and(|process| !process.is_mute())
-        };
-        quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
+        let members = quorums.members();
+        let quorum = (0..members.len()).filter(|position| up(members[*position])).collect();
+        quorums.is_quorum(quorum) && self.candidates.iter().any(|node| up(*node))
     }
 
     /// (4): a leader has left, though from some instant on it must stay.
@@ -473,6 +467,7 @@ impl StrongJudge {
     }
 
     fn leave_all(&mut self, at: RealTime, which: impl Fn(&Belief) -> bool) {
+        self.doubts.retain(|(belief, _)| !which(belief));
         let (left, stay): (Vec<_>, Vec<_>) = self.beliefs.drain(..).partition(which);
         self.beliefs = stay;
         left.into_iter().for_each(|belief| self.leave(belief, at));
@@ -492,6 +487,7 @@ impl StrongJudge {
 
 impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn pass(&mut self, world: &World<Nerio<R>>, to: RealTime) {
+        self.resume(to);
         if let Some(settled) = self.stability.due(to) {
             let leading = self.beliefs.iter().filter(|belief| belief.until > settled);
             self.stability.settle(leading.copied());
@@ -516,13 +512,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
                 self.leave_all(world.now, |belief| belief.holder.node == node);
                 self.claims.retain(|claim| claim.by != node);
             }
-            Outside::ClockDisturbed => {
-                let host = world.host(node);
-                for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
-                    belief.until = host.reading_reaches(belief.lease);
-                    self.stability.leads(*belief, world.now);
-                }
-            }
+            Outside::ClockDisturbed => self.on_clock_disturbed(world, node),
         }
         for (node, now, event) in &world.published {
             self.on_event(world, *node, *now, event);
@@ -534,7 +524,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn healed(&mut self, world: &World<Nerio<R>>) {
-        if self.quorum_is_up(world) {
+        if self.can_elect(world) {
             self.stability.owed_from(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
         }
     }
@@ -577,6 +567,13 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         };
         ALL.iter().map(|property| (*property, status(property))).collect()
     }
+}
+
+fn two_leaders(belief: Belief, rival: Belief) -> String {
+    format!(
+        "{} leads {} in term {} while {} leads it in term {} until {}",
+        belief.holder.node, belief.group, belief.term, rival.holder.node, rival.term, rival.until
+    )
 }
 
 /// With how many edicts on either side an edict is compared. Those further away follow: the orders are transitive.
