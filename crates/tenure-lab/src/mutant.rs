@@ -299,8 +299,8 @@ impl Rules for Broken {
 
     fn may_propose_from(&self, here: &Charter, adopted: LocalTime, promised: LocalTime) -> LocalTime {
         match self {
-            Self::SkipW1 => here.spacing(adopted),
-            Self::W1One => here.spacing(promised),
+            Self::SkipW1 if here.epoch > Epoch(0) => here.spacing(adopted),
+            Self::W1One if here.epoch > Epoch(0) => here.spacing(promised),
             _ => LocalTime::ZERO,
         }
     }
