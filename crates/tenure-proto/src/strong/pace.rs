@@ -82,7 +82,8 @@ impl Trips {
         self.0.retain(|(known, _)| members.contains(known));
     }
 
-    /// d: the round trip to the slowest member of the fastest quorum; `None` until a quorum has answered.
+    /// d: the round trip to the slowest member of the fastest quorum that is a majority by number too; `None` until one has
+    /// answered. Where weights make a few a quorum, or a leader alone, the next epoch may weigh them otherwise.
     fn of_quorum(&self, quorums: &Quorums) -> Option<LocalSpan> {
         let place = |(member, trip): &(NodeId, Trip)| Some((trip.most(), quorums.position(*member)?));
         let mut fastest: Vec<(LocalSpan, usize)> = self.0.iter().filter_map(place).collect();
@@ -90,7 +91,8 @@ impl Trips {
         let mut within = NodeSet::EMPTY;
         fastest.into_iter().find_map(|(most, position)| {
             within.insert(position);
-            quorums.is_quorum(within).then_some(most)
+            let many = 2 * within.len() > quorums.members().len();
+            (many && quorums.is_quorum(within)).then_some(most)
         })
     }
 }
@@ -360,6 +362,17 @@ mod tests {
         assert_eq!(trips.of_quorum(&quorums), Some(local(40 + 4 * 20 + 8)), "n9 is no member");
         trips.keep(&[NodeId(0), NodeId(2)]);
         assert_eq!(trips.of_quorum(&quorums), None);
+    }
+
+    #[test]
+    fn the_round_trip_is_to_a_majority_by_number_even_if_fewer_suffice() {
+        let members: Vec<_> = (0..3).map(NodeId).collect();
+        let quorums = Quorums::weighted(members, vec![5, 1, 1]).unwrap();
+        let mut trips = Trips::default();
+        trips.note(NodeId(0), local(1));
+        assert_eq!(trips.of_quorum(&quorums), None);
+        trips.note(NodeId(1), local(100));
+        assert_eq!(trips.of_quorum(&quorums), Some(local(100 + 4 * 50 + 8)));
     }
 
     #[test]

@@ -223,11 +223,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(
-            chosen.first(),
-            Some(&(1000, 1)),
-            "n0 has been heard for as long only when it speaks next"
-        );
-        assert_eq!(chosen.get(1), Some(&(1000, 0)));
+        assert_eq!(chosen.first(), Some(&(1000, 0)), "though n1 speaks first");
     }
 }

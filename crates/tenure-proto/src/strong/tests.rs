@@ -8,6 +8,8 @@ use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Bound, Clockwork, Drift, Incarnation, Span};
 use crate::{Chooser, Effect, Ticket};
 
+mod advice;
+
 const GROUP: GroupId = GroupId(0);
 const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
 
@@ -49,14 +51,18 @@ fn settings() -> Settings {
 impl Bench {
     /// Node 0, started at reading 10,000 from what was found.
     fn start(store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
-        let config = settings().validate().unwrap();
+        Self::of(0, settings(), store, memory)
+    }
+
+    fn of(node: u32, settings: Settings, store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
+        let config = settings.validate().unwrap();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
         let boot = Boot::judge(store, memory, HERE);
         let now = LocalTime::from_nanos(10_000);
         let chance = &mut First;
         let node = Nerio::start(
             &config,
-            NodeId(0),
+            NodeId(node),
             boot,
             &mut Context::new(now, chance, &mut tickets, &mut effects),
         );

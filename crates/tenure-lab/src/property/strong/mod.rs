@@ -432,6 +432,7 @@ impl StrongJudge {
                 }
             }
             Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
+            Event::Yields { group, .. } => self.stability.gives(*group, node),
             Event::Lost { group, .. } => {
                 self.leave_all(world.now, |b| b.group == *group && b.holder.node == node);
             }
@@ -442,7 +443,6 @@ impl StrongJudge {
             | Event::WeakLeader { .. }
             | Event::Paced { .. }
             | Event::Strained { .. }
-            | Event::Yields { .. }
             | Event::Silent { .. }
             | Event::Mute
             | Event::ClockWentBack { .. } => {}
