@@ -50,6 +50,8 @@
 //! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
+//! * **Epochs.** The grantors, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch, and no group stops
+//!   for it: a leader renews into the next epoch (`epoch`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
