@@ -97,7 +97,7 @@ impl Preference {
         match self.suitors.iter_mut().find(|suitor| suitor.holder.node == node) {
             Some(suitor) => suitor.hear(holder, priority, longest_break, now),
             None => {
-                self.suitors.push(Suitor { holder, priority, since: now, heard: now, tried: None, tries: 0 })
+                self.suitors.push(Suitor { holder, priority, since: now, heard: now, tried: None, tries: 0 });
             }
         }
         let ripe = self.suitors.iter_mut().filter(|suitor| suitor.is_ripe(hold, longest_break, now));
