@@ -40,7 +40,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (3451, 16_061_739_125_958_635_673),
+        (4045, 2_934_210_721_379_354_705),
         "events and checksum of the trace of seed 7"
     );
 }

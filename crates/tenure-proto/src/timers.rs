@@ -25,6 +25,11 @@ impl<const N: usize> Timers<N> {
         self.0[timer.into()] = None;
     }
 
+    /// What a timer is set to.
+    pub fn get(&self, timer: impl Into<usize>) -> Option<LocalTime> {
+        self.0[timer.into()]
+    }
+
     /// The earliest deadline.
     pub fn next(&self) -> Option<LocalTime> {
         self.0.iter().flatten().min().copied()

@@ -1,5 +1,7 @@
 //! Nerio in the laboratory.
 
+mod find;
+
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::epoch::{Change, Charter, Denial, EpochTalk, Halt};
 use tenure_proto::strong::{
@@ -151,7 +153,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             _ => random.between(longest / 8, longest),
         };
         let other = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
-        match random.below(20) {
+        match random.below(22) {
+            20 | 21 => {
+                let ask = other(random);
+                find::whim(random, group, ask, longest)
+            }
             12..=15 => Command::Verify { group, leader: other(random), wanted: Span::from_nanos(lease) },
             16..=19 => Command::Transfer { group, to: other(random) },
             0 | 1 => Command::Resign(group),
@@ -192,6 +198,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 Talk::Relay { .. } => "relay",
                 Talk::Verify { .. } => "verify",
                 Talk::Certain { .. } => "certain",
+                Talk::Seek { .. } => "seek",
+                Talk::Here { .. } => "here",
+                Talk::There { .. } => "there",
+                Talk::Nowhere { .. } => "nowhere",
+                Talk::Free => "free",
             },
             Message::Epoch(talk) => match talk {
                 EpochTalk::Decided(_) => "decided",
@@ -216,6 +227,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "relay",
             "verify",
             "certain",
+            "seek",
+            "here",
+            "there",
+            "nowhere",
+            "free",
             "decided",
             "unknown-epoch",
             "prepare",
@@ -260,6 +276,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Command::Attempt { group, lease } => {
                 format!("attempt {group} for {}", RealTime(lease.as_nanos()))
             }
+            Command::Find { group, ask, how, hops } => find::command_text(*group, *ask, *how, *hops),
             Command::Change(change) => change_text(change),
         }
     }
@@ -278,6 +295,10 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             ["verify", id, "with", leader, "for", wanted] => {
                 let (leader, wanted) = (node(leader)?, Span::from_nanos(parse_time(wanted)?.0));
                 group(id).map(|group| Command::Verify { group, leader, wanted })
+            }
+            ["find", id, "at", ask, how @ .., "hops", hops] => {
+                let (ask, how, hops) = (node(ask)?, find::parse_how(how)?, hops.parse().ok()?);
+                group(id).map(|group| Command::Find { group, ask, how, hops })
             }
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
@@ -341,13 +362,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                     "{node} is certain that {leader} leads {group} in term {term}, until {until} on its clock"
                 )
             }
+            Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
+                find::event_text(node, event)
+            }
             Event::Failed { group, id, failure } => {
-                let why = match failure {
-                    Failure::TimedOut => "too few answered in time",
-                    Failure::Blocked => "too many refused",
-                    Failure::Aborted => "it begins another",
-                    Failure::TooLate => "the lease was over before",
-                };
+                let why = failure_text(*failure);
                 format!("{node} ends run {} for {group} without success: {why}", id.seq)
             }
             Event::Lost { group, term, loss } => {
@@ -425,6 +444,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
             Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
             Event::Verified { .. } => "verifications",
+            Event::Sought { .. } => "searches",
+            Event::Found { .. } => "leaders-found",
+            Event::NotFound { .. } => "leaders-not-found",
             Event::Leads { kind: Kind::Acquire, .. } => "elections",
             Event::Leads { kind: Kind::Renew, .. } => "renewals",
             Event::Failed { failure: Failure::Aborted, .. } => "runs-aborted",
@@ -456,6 +478,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "resignations",
             "transfers",
             "verifications",
+            "searches",
+            "leaders-found",
+            "leaders-not-found",
             "edicts",
             "elections",
             "renewals",
@@ -485,6 +510,16 @@ fn talk_text(group: GroupId, talk: &Talk) -> String {
         }
         Talk::Verify { wanted, .. } => format!("do you lead {group} for {wanted}?"),
         Talk::Certain { term, pledge, .. } => format!("I lead {group} in term {term} for {}", pledge.lasts),
+        _ => find::talk_text(group, talk).unwrap_or_default(),
+    }
+}
+
+fn failure_text(failure: Failure) -> &'static str {
+    match failure {
+        Failure::TimedOut => "too few answered in time",
+        Failure::Blocked => "too many refused",
+        Failure::Aborted => "it begins another",
+        Failure::TooLate => "the lease was over before",
     }
 }
 

@@ -12,6 +12,7 @@ use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
 use super::epoch::{Charter, Epoch};
+use super::find::Finding;
 use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
 use super::rules::{Across, Rules};
@@ -36,10 +37,12 @@ pub(super) enum Timer {
     Release,
     /// Pass on a successor's request again: the first may be lost.
     Relay,
+    /// Somebody asks where the leader is: ask again, give up, or answer without an answer.
+    Find,
 }
 
 impl Timer {
-    const COUNT: usize = Self::Relay as usize + 1;
+    const COUNT: usize = Self::Find as usize + 1;
 }
 
 impl From<Timer> for usize {
@@ -134,6 +137,7 @@ pub(super) struct Candidate {
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
     pub(super) verifying: Verifying,
+    pub(super) finding: Finding,
 }
 
 /// All that a step of a candidate may touch besides itself.
@@ -170,8 +174,14 @@ impl Candidate {
         self.timers.next()
     }
 
+    /// Whether this process asks for leadership by itself.
+    pub(super) fn campaigns(&self) -> bool {
+        self.campaigns
+    }
+
     pub(super) fn campaign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = true;
+        self.finding.oblige_no_more();
         match (&self.run, self.lead) {
             (None, None) => self.draw_start(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
@@ -189,6 +199,7 @@ impl Candidate {
     /// Steps down: gives up E first, then gives the grants back.
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = false;
+        self.finding.oblige_no_more();
         for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start] {
             self.timers.clear(timer);
         }
@@ -279,6 +290,9 @@ impl Candidate {
         }
         if self.timers.take_expired(Timer::Relay, now) {
             self.relay_again(around);
+        }
+        if self.timers.take_expired(Timer::Find, now) {
+            self.on_find_deadline(around);
         }
     }
 

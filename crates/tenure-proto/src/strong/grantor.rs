@@ -3,6 +3,7 @@
 use crate::{Context, GroupId, LocalTime};
 
 use super::epoch::Body;
+use super::free::Refused;
 use super::message::{Cell, Event, GrantRequest, Holder, InstanceId, Kind, Message, Refusal, Term};
 use super::rules::Rules;
 use super::{Nerio, Process};
@@ -28,6 +29,8 @@ pub(super) struct Grantor {
     pub(super) max_term: Term,
     /// What was given back lately, so that a late request does not grant it again.
     tombs: Vec<Tomb>,
+    /// Who was refused lately, and may be told when that would be otherwise.
+    pub(super) refused: Refused,
 }
 
 /// All runs up to this one were given back. Liveness only, so it may be forgotten when no request is on its way.
@@ -40,7 +43,7 @@ struct Tomb {
 impl Grantor {
     pub(super) fn new(max_term: Term, remembered: Option<Grant>) -> Self {
         let max_term = remembered.map_or(max_term, |grant| max_term.max(grant.term));
-        Self { grant: remembered, max_term, tombs: Vec::new() }
+        Self { grant: remembered, max_term, tombs: Vec::new(), refused: Refused::default() }
     }
 
     /// The grant, if at `now` it binds this grantor to anybody but `holder`.
@@ -110,7 +113,7 @@ impl Grantor {
     }
 
     fn refuse<R: Rules>(
-        &self,
+        &mut self,
         request: GrantRequest,
         refusal: Refusal,
         process: &Process<R>,
@@ -118,6 +121,9 @@ impl Grantor {
     ) {
         let GrantRequest { group, id, .. } = request;
         cx.publish(Event::Refused { request, refusal });
+        if let (Refusal::Busy { .. }, Some(grant)) = (refusal, &self.grant) {
+            self.refused.note(id.holder.node, grant.until, cx.now());
+        }
         let max_term = self.largest_term(process);
         cx.send(id.holder.node, Message::Nack { group, id, refusal, max_term }, None);
     }

@@ -50,7 +50,9 @@
 //! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
-//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
+//! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
+//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
+//!   that is free sooner says so (`free`).
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
 //!
@@ -126,6 +128,8 @@ mod candidate;
 mod config;
 pub mod edict;
 pub mod epoch;
+pub mod find;
+mod free;
 mod grantor;
 mod message;
 mod rules;
@@ -140,6 +144,7 @@ use std::sync::Arc;
 
 pub use config::{Config, ConfigError, Settings};
 pub use edict::{Edict, Token};
+pub use find::{Hint, How, Miss};
 pub use grantor::Grant;
 pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
@@ -259,6 +264,19 @@ fn entry<'a, R: Rules>(
     groups.entry(id).or_insert_with(|| Group::new(process.largest_term, None))
 }
 
+/// What is said about where the leader is.
+fn on_search<R: Rules>(c: &mut Candidate, from: NodeId, talk: Talk, around: &mut Around<'_, '_, R>) {
+    match talk {
+        Talk::Seek { id, how, hops } => c.on_seek(from, (id, how, hops), around),
+        Talk::Here { id, hops, leader, term } if leader.node == from => {
+            c.on_here(from, (id, hops), (leader, term), around);
+        }
+        Talk::There { id, hops, hint } => c.on_there(from, (id, hops), hint, around),
+        Talk::Nowhere { id, hops, why } => c.on_nowhere(from, (id, hops), why, around),
+        _ => {}
+    }
+}
+
 impl<R: Rules> Nerio<R> {
     /// The grant that this process has given for a group, whether or not it still binds.
     pub fn grant(&self, group: GroupId) -> Option<&Grant> {
@@ -281,6 +299,7 @@ impl<R: Rules> Nerio<R> {
         let before = group.candidate.next_deadline();
         let mut around = Around { group: id, own: &group.grantor, process: &mut self.process, cx };
         step(&mut group.candidate, &mut around);
+        group.candidate.serve(&mut around);
         self.agenda.update(Some(id), before, group.candidate.next_deadline());
     }
 
@@ -295,7 +314,10 @@ impl<R: Rules> Nerio<R> {
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
-            Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
+            Message::Release { group, upto } if upto.holder.node == from => {
+                self.on_release(group, upto, cx);
+                self.tell_refused(group, cx);
+            }
             Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
             Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
@@ -320,6 +342,9 @@ impl<R: Rules> Nerio<R> {
         }
         let group = entry(&mut self.groups, &self.process, request.group);
         group.grantor.on_request(request, &mut self.process, cx);
+        if group.candidate.finding.has_waiting() {
+            self.with_group(request.group, cx, |_, _| ()); // Perhaps this process now knows whom to name.
+        }
     }
 
     fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
@@ -329,12 +354,21 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
+    /// If nobody has what was given back, those who were refused for its sake may know.
+    fn tell_refused(&mut self, group: GroupId, cx: &mut Context<'_, Self>) {
+        let entry = entry(&mut self.groups, &self.process, group);
+        if entry.grantor.grant.is_none() {
+            entry.grantor.refused.tell(group, &self.process, cx);
+        }
+    }
+
     fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {
         match talk {
             // A relay is two messages in one step: the release is the sender's own, the request another's.
             Talk::Relay { release, request } if release.holder.node == from => {
                 self.on_release(group, release, cx);
                 self.on_request(request, cx);
+                self.tell_refused(group, cx);
             }
             Talk::Relay { .. } => {}
             Talk::TakeOver { term } => {
@@ -348,6 +382,10 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |c, around| {
                     c.on_certain(from, (id, leader, term, pledge), around);
                 });
+            }
+            Talk::Free => self.with_group(group, cx, |candidate, around| candidate.on_free(around)),
+            Talk::Seek { .. } | Talk::Here { .. } | Talk::There { .. } | Talk::Nowhere { .. } => {
+                self.with_group(group, cx, |candidate, around| on_search(candidate, from, talk, around));
             }
         }
     }
@@ -419,6 +457,9 @@ impl<R: Rules> Nerio<R> {
             }
             Command::Verify { group, leader, wanted } => {
                 self.with_group(group, cx, |candidate, around| candidate.verify(leader, wanted, around));
+            }
+            Command::Find { group, ask, how, hops } => {
+                self.with_group(group, cx, |candidate, around| candidate.find(ask, how, hops, around));
             }
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));

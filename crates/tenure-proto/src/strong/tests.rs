@@ -7,6 +7,9 @@ use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Bound, Clockwork, Drift, Incarnation, Span};
 use crate::{Chooser, Effect, Ticket};
 
+mod find;
+mod free;
+
 const GROUP: GroupId = GroupId(0);
 const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
 
@@ -142,6 +145,11 @@ fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
                 Message::Talk { talk: Talk::Relay { .. }, .. } => "relay",
                 Message::Talk { talk: Talk::Verify { .. }, .. } => "verify",
                 Message::Talk { talk: Talk::Certain { .. }, .. } => "certain",
+                Message::Talk { talk: Talk::Seek { .. }, .. } => "seek",
+                Message::Talk { talk: Talk::Here { .. }, .. } => "here",
+                Message::Talk { talk: Talk::There { .. }, .. } => "there",
+                Message::Talk { talk: Talk::Nowhere { .. }, .. } => "nowhere",
+                Message::Talk { talk: Talk::Free, .. } => "free",
             };
             Some((to.0, kind, after.map(|ticket| ticket.0)))
         }

@@ -98,6 +98,21 @@ pub const FLOORS: Property = property(
     "a charter's floor is at least every term completed two epochs before it or earlier (T4)",
 );
 
+/// Section 10.4.
+pub const FOUND: Property = property(
+    "found-leader-led",
+    Kind::Always,
+    "whoever is found to lead, by its own word, led at some instant since the question (10.4)",
+);
+/// Section 10.4.
+pub const HOPS: Property =
+    property("hops-bounded", Kind::Always, "no search follows more hints than it was allowed (10.4)");
+
+pub(super) const FINDS: Property = property(
+    "leader-found-by-hints",
+    Kind::Sometimes,
+    "a search that followed a hint finds a leader (beside found-leader-led and hops-bounded)",
+);
 pub(super) const EPOCH_DECIDED: Property = property(
     "epoch-decided",
     Kind::Sometimes,
@@ -170,7 +185,7 @@ pub const STABLE: Property = property(
 );
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 30] = [
+pub const ALL: [Property; 33] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -189,6 +204,9 @@ pub const ALL: [Property; 30] = [
     SPACED,
     EPOCHS_FOLLOW,
     FLOORS,
+    FOUND,
+    HOPS,
+    FINDS,
     EPOCH_DECIDED,
     CARRIED,
     MOVES,

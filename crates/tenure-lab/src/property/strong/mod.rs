@@ -4,6 +4,7 @@
 //! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
 
 mod epochs;
+mod finding;
 mod list;
 
 pub use list::*;
@@ -19,6 +20,7 @@ use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use self::epochs::Epochs;
+use self::finding::Searches;
 use super::{Judge, Kind, Outside, Property, Status, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
@@ -61,6 +63,7 @@ pub struct StrongJudge {
     ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
     beliefs: Vec<Belief>,
     claims: Vec<Claim>,
+    searches: Searches,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_instance: BTreeMap<NodeId, InstanceId>,
     last_stamp: BTreeMap<NodeId, Stamp>,
@@ -88,6 +91,7 @@ impl StrongJudge {
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
             claims: Vec::new(),
+            searches: Searches::default(),
             last_term: BTreeMap::new(),
             last_instance: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
@@ -261,6 +265,7 @@ impl StrongJudge {
         let extended = self.beliefs.iter().any(extends);
         self.beliefs.retain(|b| b.group != belief.group || b.holder.node != node);
         self.beliefs.push(belief);
+        self.searches.leads(belief.group, belief.holder, belief.term);
         self.judge_support(belief, now);
         match run {
             Run::Acquire => self.judge_term(now, belief),
@@ -375,6 +380,28 @@ impl StrongJudge {
         self.edicts.insert(place, (node, edict));
     }
 
+    /// Section 10.4: who says that it leads has led since it was asked.
+    fn judge_found(
+        &mut self,
+        now: RealTime,
+        node: NodeId,
+        id: InstanceId,
+        (leader, term, hops): (Holder, Term, u8),
+    ) {
+        let answer = self.searches.found(id, leader, term, hops);
+        if hops > 0 {
+            self.see(FINDS);
+        }
+        if answer.never_led {
+            self.break_at(FOUND, now, || {
+                format!("{node} finds {} in term {term}, which has not led since the question", leader.node)
+            });
+        }
+        if let Some(allowed) = answer.allowed {
+            self.break_at(HOPS, now, || format!("{node} has followed {hops} hints, not {allowed} at most"));
+        }
+    }
+
     fn judge_term(&mut self, now: RealTime, belief: Belief) {
         let Belief { group, term, holder, .. } = belief;
         let Some((last, before)) = self.last_term.insert(group, (term, holder)) else { return };
@@ -415,6 +442,15 @@ impl StrongJudge {
                 self.judge_claim(claim, world.now);
                 self.claims.push(claim);
             }
+            Event::Sought { group, id, hops, .. } => {
+                let leading = self.beliefs.iter().filter(|belief| belief.group == *group);
+                let leading = leading.map(|belief| (belief.holder, belief.term));
+                self.searches.asked(*id, *group, *hops, leading);
+            }
+            Event::Found { id, leader, term, hops, .. } => {
+                self.judge_found(world.now, node, *id, (*leader, *term, *hops));
+            }
+            Event::NotFound { id, .. } => self.searches.missed(*id),
             Event::Freed { group, newest } => self.on_freed(world.now, node, *group, *newest),
             Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
             Event::Leads { group, epoch, id, kind, term, quorum, .. } => {
