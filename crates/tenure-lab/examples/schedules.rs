@@ -2,9 +2,10 @@
 //!
 //! ```sh
 //! cargo run --release -p tenure-lab --example schedules -- scenarios
+//! cargo run --release -p tenure-lab --example schedules -- scenarios swap-rho term-ge    # those alone
 //! ```
 //!
-//! A schedule that shows two leaders at once is preferred: it says most about why a rule is there.
+//! A mutant that breaks liveness alone needs a play, written by hand. A schedule that shows two leaders at once is preferred: it says most about why a rule is there.
 
 use std::error::Error;
 use std::fs;
@@ -18,12 +19,14 @@ const MOST_LINES: usize = 40;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("name the folder of scenarios")?);
+    let wanted: Vec<String> = std::env::args().skip(2).collect();
     for experiment in all() {
         let folder = folder.join("mutants").join(experiment.about().name);
         fs::create_dir_all(&folder)?;
         for mutant in experiment.mutants() {
             let path = folder.join(format!("{}.scenario", mutant.name));
-            if fits(*experiment, &path) {
+            let unwanted = !wanted.is_empty() && !wanted.iter().any(|name| name == mutant.name);
+            if unwanted || fits(*experiment, &path) {
                 continue;
             }
             let small = search(*experiment, mutant.name)?;

@@ -40,7 +40,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (4045, 2_934_210_721_379_354_705),
+        (4045, 11_018_372_632_484_140_309),
         "events and checksum of the trace of seed 7"
     );
 }

@@ -55,6 +55,8 @@ fn plays_need_the_rules_that_they_are_about() {
         ("reboot-inside-lease", "no-silence"),
         ("total-restart", "no-silence"),
         ("total-restart", "ceiling-forgotten"),
+        ("bridge", "partial-connectivity"),
+        ("half-dead-switch", "term-inflation"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }
@@ -78,7 +80,8 @@ fn after_a_total_restart_the_term_is_larger() {
 fn every_play_says_what_is_seen_and_leaves_a_trace_that_comes_out_the_same() {
     for (name, text) in saved().into_iter().filter(|(_, text)| is_play(text)) {
         assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("# ")), "{name} says nothing");
-        let experiment = find("nerio-drift").unwrap();
+        let (protocol, _) = subject_of(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let experiment = find(&protocol).unwrap_or_else(|error| panic!("{name}: {error}"));
         let performed = experiment.replay(&text, None).unwrap().report.trace;
         let again = experiment.replay(&performed, None).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(again.report.trace, performed, "{name}");

@@ -4,7 +4,7 @@ use tenure_proto::strong::Sound;
 
 use super::bench::Bench;
 use super::{About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Small, Trial};
-use crate::mutant::{Broken, Mutant, STRONG};
+use crate::mutant::{self, Broken, Mutant};
 use crate::property::{Property, strong};
 use crate::script;
 use crate::subject::Subject;
@@ -43,7 +43,7 @@ enum Chosen {
 
 fn choose<const SKEW: bool>(mutant: Option<&str>) -> Result<Chosen, Error> {
     let Some(name) = mutant else { return Ok(Chosen::Sound) };
-    let mutants = || STRONG.iter().filter(|mutant| mutant.is_wrong_on(SKEW));
+    let mutants = || mutant::strong().filter(|mutant| mutant.is_wrong_on(SKEW));
     let found = mutants().find(|mutant| mutant.name == name);
     let known = mutants().map(|mutant| mutant.name);
     found.map(Chosen::Mutant).ok_or_else(|| Error::unknown("mutant", name, known))
@@ -59,7 +59,7 @@ impl<const SKEW: bool> Experiment for Nerio<SKEW> {
     }
 
     fn mutants(&self) -> Vec<MutantAbout> {
-        let wrong = STRONG.iter().filter(|mutant| mutant.is_wrong_on(SKEW));
+        let wrong = mutant::strong().filter(|mutant| mutant.is_wrong_on(SKEW));
         wrong.map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
     }
 

@@ -3,7 +3,7 @@
 mod find;
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Change, Charter, Denial, EpochTalk, Halt};
+use tenure_proto::strong::epoch::{Body, Change, Charter, Denial, EpochTalk, Halt};
 use tenure_proto::strong::{
     Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound, Talk,
 };
@@ -34,6 +34,16 @@ impl<const SKEW: bool> Strong<Sound, SKEW> {
     /// What a node runs.
     pub const fn sound() -> Self {
         Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
+    }
+}
+
+impl<R: Rules, const SKEW: bool> Strong<R, SKEW> {
+    /// What is assumed of the clocks; nothing that makes sense if drift is a million or more.
+    fn bound(&self, constants: &Constants) -> Option<Bound> {
+        match self.assumption(constants) {
+            Assumption::Skew { nanos } => Some(Bound::Skew(LocalSpan::from_nanos(nanos))),
+            Assumption::Drift { ppm } => u32::try_from(ppm).ok().and_then(Drift::from_ppm).map(Bound::Drift),
+        }
     }
 }
 
@@ -101,13 +111,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         quorums: &Quorums,
         constants: &Constants,
     ) -> Result<<Nerio<R> as Protocol>::Config, String> {
-        let bound = match self.assumption(constants) {
-            Assumption::Skew { nanos } => Bound::Skew(LocalSpan::from_nanos(nanos)),
-            Assumption::Drift { ppm } => {
-                let drift = u32::try_from(ppm).ok().and_then(Drift::from_ppm);
-                Bound::Drift(drift.ok_or("drift must be below 1000000ppm")?)
-            }
-        };
+        let bound = self.bound(constants).ok_or("drift must be below 1000000ppm")?;
         let groups = constants.get("groups");
         if !(1..=10_000).contains(&groups) {
             return Err(format!("groups must be 1 to 10000, not {groups}"));
@@ -135,8 +139,15 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {
-        let longest = Span::from_nanos(constants.get("longest-lease"));
-        StrongJudge::new(quorums.clone(), longest, constants.get("groups"))
+        let founding = Body {
+            quorums: quorums.clone(),
+            clocks: Clockwork {
+                bound: self.bound(constants).unwrap_or(Bound::Skew(LocalSpan::ZERO)),
+                tick: LocalSpan::from_nanos(constants.get("tick")),
+            },
+            longest_lease: Span::from_nanos(constants.get("longest-lease")),
+        };
+        StrongJudge::new(founding, constants.get("groups"))
     }
 
     fn opening(&self, constants: &Constants) -> Vec<Command> {
@@ -362,6 +373,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                     "{node} is certain that {leader} leads {group} in term {term}, until {until} on its clock"
                 )
             }
+            Event::Pledged { group, until, .. } => {
+                format!("{node} gives nothing of {group} back until {until} on its clock")
+            }
             Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
                 find::event_text(node, event)
             }
@@ -370,13 +384,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 format!("{node} ends run {} for {group} without success: {why}", id.seq)
             }
             Event::Lost { group, term, loss } => {
-                let why = match loss {
-                    Loss::Lapsed => "its lease is over",
-                    Loss::Resigned => "it resigns",
-                    Loss::HandedOver => "it hands over",
-                    Loss::ClockWentBack => "its clock went back",
-                };
-                format!("{node} leads {group} no more, term {term}: {why}")
+                format!("{node} leads {group} no more, term {term}: {}", loss_text(*loss))
             }
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
             Event::Mute => format!("{node} has lost its disk and takes no part"),
@@ -444,6 +452,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
             Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
             Event::Verified { .. } => "verifications",
+            Event::Pledged { .. } => "pledges",
             Event::Sought { .. } => "searches",
             Event::Found { .. } => "leaders-found",
             Event::NotFound { .. } => "leaders-not-found",
@@ -478,6 +487,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "resignations",
             "transfers",
             "verifications",
+            "pledges",
             "searches",
             "leaders-found",
             "leaders-not-found",
@@ -511,6 +521,15 @@ fn talk_text(group: GroupId, talk: &Talk) -> String {
         Talk::Verify { wanted, .. } => format!("do you lead {group} for {wanted}?"),
         Talk::Certain { term, pledge, .. } => format!("I lead {group} in term {term} for {}", pledge.lasts),
         _ => find::talk_text(group, talk).unwrap_or_default(),
+    }
+}
+
+fn loss_text(loss: Loss) -> &'static str {
+    match loss {
+        Loss::Lapsed => "its lease is over",
+        Loss::Resigned => "it resigns",
+        Loss::HandedOver => "it hands over",
+        Loss::ClockWentBack => "its clock went back",
     }
 }
 

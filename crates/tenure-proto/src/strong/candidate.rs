@@ -128,6 +128,8 @@ pub(super) struct Lead {
 pub(super) struct Candidate {
     campaigns: bool,
     run: Option<Run>,
+    /// The run that completed last, where its stamps are not frozen: nothing, under sound rules.
+    completed: Option<Run>,
     pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
@@ -204,7 +206,11 @@ impl Candidate {
             self.timers.clear(timer);
         }
         let asked = self.run.take().is_some();
-        if self.stop_leading(Loss::Resigned, around) || asked {
+        let led = match around.process.config.settings().rules.stops_before_release() {
+            true => self.stop_leading(Loss::Resigned, around),
+            false => self.lead.is_some(),
+        };
+        if led || asked {
             self.give_back(around);
         }
     }
@@ -390,6 +396,9 @@ impl Candidate {
         at: Stamp,
         around: &mut Around<'_, '_, R>,
     ) {
+        if self.completed.as_ref().is_some_and(|run| run.request.id == id) {
+            return self.merge_late(from, at, around);
+        }
         let Some(run) = &mut self.run else { return };
         let rules = &around.process.config.settings().rules;
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
@@ -446,7 +455,8 @@ impl Candidate {
             (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
-        let (quorum, stamps) = (run.oks, run.stamps.drain(..).collect());
+        let (quorum, stamps) = (run.oks, run.stamps.iter().copied().collect());
+        self.completed = self.run.take().filter(|_| !settings.rules.freezes_stamps());
         self.end_run();
         self.collisions = 0;
         self.lead = Some(Lead { term, until });
@@ -458,6 +468,18 @@ impl Candidate {
             self.timers.set(Timer::Renew, half_of_lease.min(half_of_rest));
         }
         around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
+    }
+
+    /// What no sound candidate does: an Ok that came too late to count becomes part of the stamps all the same.
+    fn merge_late<R: Rules>(&mut self, from: NodeId, at: Stamp, around: &mut Around<'_, '_, R>) {
+        let (Some(run), Some(lead)) = (&mut self.completed, self.lead) else { return };
+        run.count(from, at);
+        let GrantRequest { group, id, term, lease, .. } = run.request;
+        let (epoch, quorum, stamps) = (run.charter.epoch, run.oks, run.stamps.iter().copied().collect());
+        let (kind, until) = (Kind::Renew, lead.until);
+        if term == lead.term && around.cx.now() < until {
+            around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
+        }
     }
 
     /// Step 9, and what follows: a leader tries again to renew, another candidate waits its turn.
@@ -473,7 +495,8 @@ impl Candidate {
         let Around { group, cx, .. } = around;
         cx.publish(Event::Failed { group: *group, id: run.request.id, failure });
         let rules = &around.process.config.settings().rules;
-        if rules.may_give_back(self.lead.is_some()) {
+        let lets_go = rules.lets_go() || failure == Failure::Blocked;
+        if lets_go && rules.may_give_back(self.lead.is_some()) {
             self.give_back(around);
         }
         if !self.campaigns {
@@ -483,6 +506,9 @@ impl Candidate {
             let soon = around.process.config.settings().retry.nominal();
             let at = around.cx.now().after(around.cx.jitter(soon));
             return self.timers.set(Timer::Renew, at);
+        }
+        if !lets_go {
+            return self.start(around);
         }
         if failure == Failure::Blocked && run.all_stale {
             return self.start(around); // Only the term was too small, and now it is known: no need to wait.

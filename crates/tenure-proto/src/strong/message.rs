@@ -380,6 +380,15 @@ pub enum Event {
         /// The newest run that was granted.
         newest: InstanceId,
     },
+    /// This process has said for how long it is certain to lead, and gives nothing back until then (erratum E4).
+    Pledged {
+        /// The election.
+        group: GroupId,
+        /// Who has said so: this life of it.
+        leader: Holder,
+        /// Until when, on this host's clock.
+        until: LocalTime,
+    },
     /// Another process was asked, and is certain to be supported by a quorum for a while (section 10.5).
     Verified {
         /// The election.

@@ -283,6 +283,16 @@ impl<R: Rules> Nerio<R> {
         self.groups.get(&group)?.grantor.grant.as_ref()
     }
 
+    /// The latest reading at which this grantor may still refuse what was given back, in any group.
+    pub fn latest_tomb(&self) -> Option<LocalTime> {
+        self.groups.values().filter_map(|group| group.grantor.latest_tomb()).max()
+    }
+
+    /// The charter after the present one that this process has accepted, not knowing whether it is decided.
+    pub fn pending_change(&self) -> Option<&Charter> {
+        self.process.membership.pending()
+    }
+
     /// Whether the disk was lost, so that this process takes no part.
     pub fn is_mute(&self) -> bool {
         self.process.mute

@@ -201,6 +201,18 @@ fn a_term_is_granted_once_and_its_very_request_again() {
 }
 
 #[test]
+fn what_was_given_back_is_refused_for_two_longest_leases_and_then_forgotten() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Release { group: GROUP, upto: request(1, 5, 1).id });
+    assert_eq!(bench.node.latest_tomb(), Some(LocalTime::from_nanos(14_000)));
+    assert_eq!(
+        answers(&bench.at(13_999).hear(1, Message::Request(request(1, 5, 1)))),
+        [(1, "released", None)]
+    );
+    assert_eq!(answers(&bench.at(14_000).hear(1, Message::Request(request(1, 5, 1)))), [(1, "ok", Some(1))]);
+}
+
+#[test]
 fn nobody_asks_or_gives_back_in_anothers_name() {
     let mut bench = Bench::founded();
     assert_eq!(answers(&bench.hear(2, Message::Request(request(1, 1, 1)))), []);

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tenure_proto::GroupId;
 use tenure_proto::strong::{Holder, InstanceId, Term};
+use tenure_proto::{GroupId, NodeId};
+
+use super::{FINDS, FOUND, HOPS, StrongJudge};
+use crate::world::RealTime;
 
 /// The questions under way, as the judge sees them.
 #[derive(Default)]
@@ -54,5 +57,67 @@ impl Searches {
     /// A question has ended without a leader.
     pub(super) fn missed(&mut self, id: InstanceId) {
         self.0.remove(&id);
+    }
+}
+
+impl StrongJudge {
+    /// Section 10.4: who says that it leads has led since it was asked.
+    pub(super) fn judge_found(
+        &mut self,
+        now: RealTime,
+        node: NodeId,
+        id: InstanceId,
+        (leader, term, hops): (Holder, Term, u8),
+    ) {
+        let answer = self.searches.found(id, leader, term, hops);
+        if hops > 0 {
+            self.see(FINDS);
+        }
+        if answer.never_led {
+            self.break_at(FOUND, now, || {
+                format!("{node} finds {} in term {term}, which has not led since the question", leader.node)
+            });
+        }
+        if let Some(allowed) = answer.allowed {
+            self.break_at(HOPS, now, || format!("{node} has followed {hops} hints, not {allowed} at most"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure_proto::Incarnation;
+
+    const GROUP: GroupId = GroupId(0);
+
+    fn holder(node: u32) -> Holder {
+        Holder { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn question() -> InstanceId {
+        InstanceId { holder: holder(9), seq: 1 }
+    }
+
+    fn searches() -> Searches {
+        let mut searches = Searches::default();
+        searches.asked(question(), GROUP, 2, [(holder(0), Term(3))].into_iter());
+        searches.leads(GroupId(1), holder(2), Term(4));
+        searches.leads(GROUP, holder(1), Term(4));
+        searches
+    }
+
+    #[test]
+    fn who_led_at_the_question_or_since_may_be_found() {
+        for (node, term, never_led) in [(0, 3, false), (1, 4, false), (0, 4, true), (2, 4, true)] {
+            let answer = searches().found(question(), holder(node), Term(term), 0);
+            assert_eq!(answer.never_led, never_led, "n{node} in term {term}");
+        }
+    }
+
+    #[test]
+    fn more_hops_than_allowed_are_noticed() {
+        assert_eq!(searches().found(question(), holder(1), Term(4), 2).allowed, None);
+        assert_eq!(searches().found(question(), holder(1), Term(4), 3).allowed, Some(2));
     }
 }

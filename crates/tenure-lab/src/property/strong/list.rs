@@ -73,6 +73,31 @@ pub const CERTAIN: Property = property(
     "as long as somebody is certain that p leads, a quorum supports p (12, section 10.5)",
 );
 
+/// I10.
+pub const COUNTED: Property = property(
+    "lease-from-a-run",
+    Kind::Always,
+    "E is at most Start + (1-rho) delta (skew: Start + delta) of some completed run of the term (step 8)",
+);
+/// I10.
+pub const PLEDGED: Property = property(
+    "pledge-kept",
+    Kind::Always,
+    "whoever has said for how long it is certain to lead gives nothing back before then (10.5)",
+);
+/// L4.
+pub const ENDS: Property = property(
+    "grants-end",
+    Kind::Always,
+    "a grant, new or remembered, ends at most (1+rho) delta_max and a tick from now (skew: Start + delta_max + Delta), and what was given back is forgotten in twice delta_max",
+);
+/// I6.
+pub const GIVEN_TERMS: Property = property(
+    "granted-terms-rise",
+    Kind::Always,
+    "the terms of the acquisitions to which a grantor's Ok has left rise, over restarts too",
+);
+
 /// T6, I8.
 pub const ONE_CHARTER: Property = property(
     "one-charter-an-epoch",
@@ -122,6 +147,28 @@ pub(super) const CARRIED: Property = property(
     "renewed-into-epoch",
     Kind::Sometimes,
     "a leader renews in an epoch after the founding one (beside epochs-follow)",
+);
+pub(super) const LEASE_KEPT: Property = property(
+    "longer-lease-kept",
+    Kind::Sometimes,
+    "a shorter renewal leaves E as it is (beside lease-from-a-run)",
+);
+pub(super) const PLEDGE_OVER: Property = property(
+    "given-back-after-pledge",
+    Kind::Sometimes,
+    "one whose pledge is over gives its grants back (beside pledge-kept)",
+);
+pub(super) const LONGEST: Property =
+    property("longest-grant", Kind::Sometimes, "a grant lasts for as long as any may (beside grants-end)");
+pub(super) const GIVEN_AGAIN: Property = property(
+    "grantor-reborn",
+    Kind::Sometimes,
+    "a restarted grantor gives a larger term away than before (beside granted-terms-rise)",
+);
+pub(super) const INTERRUPTED: Property = property(
+    "change-interrupted",
+    Kind::Sometimes,
+    "when the faults have healed a member holds a charter of which nobody knows whether it is decided (beside change-ends)",
 );
 pub(super) const MOVES: Property = property(
     "leadership-moves",
@@ -184,8 +231,15 @@ pub const STABLE: Property = property(
     "from then on it is the same process in the same term, without a gap (4)",
 );
 
+/// L3.
+pub const CHANGE_ENDS: Property = property(
+    "change-ends",
+    Kind::Eventually,
+    "no member holds an accepted charter for more than five longest leases without learning what was decided",
+);
+
 /// All properties of strong leadership.
-pub const ALL: [Property; 33] = [
+pub const ALL: [Property; 43] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -195,6 +249,14 @@ pub const ALL: [Property; 33] = [
     IN_TIME,
     INSTANCES,
     STAMPS,
+    COUNTED,
+    LEASE_KEPT,
+    PLEDGED,
+    PLEDGE_OVER,
+    ENDS,
+    LONGEST,
+    GIVEN_TERMS,
+    GIVEN_AGAIN,
     VALID,
     ORDERED,
     EDICTS,
@@ -219,4 +281,6 @@ pub const ALL: [Property; 33] = [
     SECOND_LIFE,
     ELECTED,
     STABLE,
+    INTERRUPTED,
+    CHANGE_ENDS,
 ];

@@ -3,6 +3,7 @@
 //! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
 //! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
 
+mod bounds;
 mod epochs;
 mod finding;
 mod list;
@@ -14,11 +15,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Charter, Epoch};
-use tenure_proto::strong::{Event, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
+use tenure_proto::strong::epoch::{Body, Charter, Epoch};
+use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
+use self::bounds::Bounds;
 use self::epochs::Epochs;
 use self::finding::Searches;
 use super::{Judge, Kind, Outside, Property, Status, Violation};
@@ -64,6 +66,7 @@ pub struct StrongJudge {
     beliefs: Vec<Belief>,
     claims: Vec<Claim>,
     searches: Searches,
+    bounds: Bounds,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_instance: BTreeMap<NodeId, InstanceId>,
     last_stamp: BTreeMap<NodeId, Stamp>,
@@ -74,24 +77,27 @@ pub struct StrongJudge {
     seen: Vec<&'static str>,
     /// The first violation of each property.
     violations: Vec<Violation>,
-    /// When liveness is judged: a leader must be there from then on.
+    /// From when on liveness is owed.
+    owed: Option<RealTime>,
+    /// When it is judged: a leader must be there from then on.
     settled: Option<RealTime>,
     /// Who led then.
     settled_on: Option<Vec<Belief>>,
     groups: u64,
-    liveness: [Status; 2],
+    liveness: [Status; 3],
 }
 
 impl StrongJudge {
     /// A judge for `groups` groups, numbered from zero.
-    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64) -> Self {
+    pub fn new(founding: Body, groups: u64) -> Self {
         Self {
-            epochs: Epochs::new(quorums),
-            longest_lease,
+            longest_lease: founding.longest_lease,
+            epochs: Epochs::new(founding),
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
             claims: Vec::new(),
             searches: Searches::default(),
+            bounds: Bounds::default(),
             last_term: BTreeMap::new(),
             last_instance: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
@@ -99,10 +105,11 @@ impl StrongJudge {
             edicts: Vec::new(),
             seen: Vec::new(),
             violations: Vec::new(),
+            owed: None,
             settled: None,
             settled_on: None,
             groups,
-            liveness: [Status::Exempt; 2],
+            liveness: [Status::Exempt; 3],
         }
     }
 
@@ -182,10 +189,13 @@ impl StrongJudge {
         &mut self,
         world: &World<Nerio<R>>,
         grantor: NodeId,
-        group: GroupId,
-        (holder, at, until): (Holder, Stamp, LocalTime),
+        request: &GrantRequest,
+        (at, until): (Stamp, LocalTime),
     ) {
+        let GrantRequest { group, id: InstanceId { holder, .. }, .. } = *request;
         self.judge_all_support(group, world.now);
+        self.judge_end(world, grantor, request, (at, until));
+        self.bounds.grants(grantor, request, at.incarnation);
         let until = world.host(grantor).instant(until);
         if let Some(ghost) = self.ghosts.insert((grantor, group), Ghost { holder, until }) {
             self.judge_kept(grantor, ghost, Ghost { holder, until }, world.now);
@@ -244,7 +254,10 @@ impl StrongJudge {
             |old: &&Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
         match self.beliefs.iter().find(longer) {
             // E was kept from a run before that asked for longer: its quorum is behind it.
-            Some(old) => belief.epoch = old.epoch,
+            Some(old) => {
+                belief.epoch = old.epoch;
+                self.see(LEASE_KEPT);
+            }
             None => {
                 for grantor in self.epochs.quorums(belief.epoch).names(quorum) {
                     self.judge_inside(grantor, belief, now);
@@ -380,28 +393,6 @@ impl StrongJudge {
         self.edicts.insert(place, (node, edict));
     }
 
-    /// Section 10.4: who says that it leads has led since it was asked.
-    fn judge_found(
-        &mut self,
-        now: RealTime,
-        node: NodeId,
-        id: InstanceId,
-        (leader, term, hops): (Holder, Term, u8),
-    ) {
-        let answer = self.searches.found(id, leader, term, hops);
-        if hops > 0 {
-            self.see(FINDS);
-        }
-        if answer.never_led {
-            self.break_at(FOUND, now, || {
-                format!("{node} finds {} in term {term}, which has not led since the question", leader.node)
-            });
-        }
-        if let Some(allowed) = answer.allowed {
-            self.break_at(HOPS, now, || format!("{node} has followed {hops} hints, not {allowed} at most"));
-        }
-    }
-
     fn judge_term(&mut self, now: RealTime, belief: Belief) {
         let Belief { group, term, holder, .. } = belief;
         let Some((last, before)) = self.last_term.insert(group, (term, holder)) else { return };
@@ -422,6 +413,7 @@ impl StrongJudge {
     fn on_event<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId, now: LocalTime, event: &Event) {
         match event {
             Event::Asked(request) => {
+                self.bounds.asks(node, *request);
                 let last = self.last_instance.insert(node, request.id);
                 if let Some(last) = last.filter(|last| *last >= request.id) {
                     self.break_at(INSTANCES, world.now, || {
@@ -430,9 +422,11 @@ impl StrongJudge {
                 }
             }
             Event::Granted { request, at, until } => {
-                self.on_granted(world, node, request.group, (request.id.holder, *at, *until));
+                self.on_granted(world, node, request, (*at, *until));
             }
+            Event::Pledged { group, leader, until } => self.bounds.pledges(*group, *leader, *until),
             Event::GaveBack { group, upto } => {
+                self.judge_pledge(world.now, (*group, *upto), now);
                 let newest = self.given_back.entry((*group, upto.holder)).or_insert(*upto);
                 *newest = (*newest).max(*upto);
             }
@@ -462,14 +456,21 @@ impl StrongJudge {
                     });
                 };
                 let until = host.reading_reaches(lease);
+                self.judge_counted(world.now, node, (*group, *id, *term), (*epoch, lease));
                 let belief =
                     Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
             Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
-            Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
+            Event::Accepted { ballot, charter } => {
+                self.bounds.accepts(node, world.now);
+                self.epochs.accepts(node, *ballot, charter);
+            }
             Event::Decided { charter } => self.on_decided(world.now, node, charter),
-            Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
+            Event::Adopted { charter, .. } => {
+                self.bounds.settles(node);
+                self.judge_charter(world.now, node, charter);
+            }
             Event::Refused { .. }
             | Event::Changed { .. }
             | Event::ChangeHalted { .. }
@@ -498,7 +499,8 @@ impl StrongJudge {
                 .iter()
                 .any(|new| (new.group, new.holder, new.term) == (old.group, old.holder, old.term))
         });
-        self.liveness = [elected, same].map(|holds| if holds { Status::Holds } else { Status::Broken });
+        let status = |holds| if holds { Status::Holds } else { Status::Broken };
+        (self.liveness[0], self.liveness[1]) = (status(elected), status(same));
         if !elected {
             let groups = self.groups;
             self.break_at(ELECTED, at, || format!("of {groups} groups only {} have a leader", then.len()));
@@ -530,7 +532,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn observe(&mut self, world: &World<Nerio<R>>, node: NodeId, outside: Outside) {
         match outside {
             Outside::Step => {}
+            Outside::Started => self.judge_start(world, node),
             Outside::Crashed => {
+                self.bounds.crashes(node);
                 self.beliefs.retain(|belief| belief.holder.node != node);
                 self.claims.retain(|claim| claim.by != node);
             }
@@ -544,6 +548,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         for (node, now, event) in &world.published {
             self.on_event(world, *node, *now, event);
         }
+        self.judge_passed(world);
     }
 
     fn edict(&mut self, world: &World<Nerio<R>>, node: NodeId, edict: Made) {
@@ -551,16 +556,28 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn healed(&mut self, world: &World<Nerio<R>>) {
+        let pending = |node: NodeId| {
+            let process = world.host(node).process.as_ref();
+            process.is_some_and(|process| process.pending_change().is_some())
+        };
+        if world.nodes().any(pending) {
+            self.see(INTERRUPTED);
+        }
         if self.quorum_is_up(world) {
+            self.owed = Some(world.now);
             self.settled = Some(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
         }
     }
 
     fn end(&mut self, world: &World<Nerio<R>>) {
+        for node in world.nodes() {
+            self.judge_kept_ends(world, node);
+        }
         if !self.quorum_is_up(world) {
             return; // A change that was under way has left the cluster to members that are gone.
         }
         self.judge_liveness(world.now);
+        self.judge_changes(world);
     }
 
     fn violations(&self) -> &[Violation] {
@@ -581,7 +598,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             Kind::Always => Status::Holds,
             Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
             Kind::Sometimes => Status::Unseen,
-            Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
+            Kind::Eventually => {
+                self.liveness[if *property == CHANGE_ENDS { 2 } else { usize::from(*property == STABLE) }]
+            }
         };
         ALL.iter().map(|property| (*property, status(property))).collect()
     }
