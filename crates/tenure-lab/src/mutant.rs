@@ -118,6 +118,8 @@ pub enum Broken {
     NoYoung,
     /// Answers of a new epoch leave before its charter is durable.
     EpochLearntVolatile,
+    /// A leader whose clock went back goes by what it shows.
+    ClockBack,
     /// Late answers become part of the stamps of a run that has completed.
     LateOkMerged,
     /// A leader that resigns gives its grants back and leads on until its lease ends.
@@ -276,6 +278,10 @@ impl Rules for Broken {
         *self != Self::XferKeepE
     }
 
+    fn reading_counts(&self, now: LocalTime, latest: LocalTime) -> bool {
+        *self == Self::ClockBack || now >= latest
+    }
+
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {
         if *self == Self::VerifyNoPledge { LocalTime::ZERO } else { pledge.until }
     }
@@ -378,8 +384,8 @@ impl Rules for Broken {
 
     fn may_propose_from(&self, here: &Charter, adopted: LocalTime, promised: LocalTime) -> LocalTime {
         match self {
-            Self::SkipW1 => here.spacing(adopted),
-            Self::W1One => here.spacing(promised),
+            Self::SkipW1 if here.epoch > Epoch(0) => here.spacing(adopted),
+            Self::W1One if here.epoch > Epoch(0) => here.spacing(promised),
             _ => LocalTime::ZERO,
         }
     }
@@ -531,6 +537,7 @@ const STRONG: &[Mutant] = &[
         Broken::VerifyNoPledge,
         "a leader gives its grants back right after it was verified",
     ),
+    rule("clock-back", Broken::ClockBack, "a leader whose clock went back goes by what it shows"),
     rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
     rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),
     thread(
@@ -560,6 +567,12 @@ const STRONG: &[Mutant] = &[
         "stale-now-grantor",
         Flaws { stale_now: true, ..Flaws::NONE },
         "the time is read before the request is taken from the socket",
+    )
+    .only(On::Drift),
+    driver(
+        "realtime",
+        Flaws { reads_time_of_day: true, ..Flaws::NONE },
+        "leases are measured by the time of day, which anybody may set",
     )
     .only(On::Drift),
     driver(

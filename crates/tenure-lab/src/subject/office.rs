@@ -107,6 +107,8 @@ pub struct Office {
     threads: [Thread; THREADS as usize],
     /// What was found when somebody first looked: in which term, the clock and E.
     first_look: Option<(usize, LocalTime, LocalTime)>,
+    /// The largest reading that the driver or a thread has seen: one below it is of a clock that went back.
+    latest: Option<LocalTime>,
     /// The clock as the last thread found it that finished an edict: what a careless one still takes for the time.
     last_reading: Option<LocalTime>,
 }
@@ -172,6 +174,18 @@ impl Office {
         }
     }
 
+    /// The driver has read its clock.
+    pub fn saw(&mut self, reading: LocalTime) {
+        self.latest = self.latest.max(Some(reading));
+    }
+
+    /// A sample, if it proves anything: see [`Rules::reading_counts`](tenure_proto::strong::Rules::reading_counts).
+    fn sample(&mut self, reading: LocalTime) -> Option<LocalTime> {
+        let counts = Some(reading) >= self.latest;
+        self.saw(reading);
+        counts.then_some(reading)
+    }
+
     /// E := 0, for good.
     fn end_term(&mut self) {
         self.leads = false;
@@ -208,9 +222,10 @@ impl Office {
         match step {
             Step::Take => {
                 registers.number = self.records[record].counter.take().unwrap_or(u64::MAX);
-                registers.instance = self.records[record].under_lock(reading);
+                let sample = self.sample(reading);
+                registers.instance = sample.and_then(|reading| self.records[record].under_lock(reading));
             }
-            Step::Sample => registers.reading = Some(reading),
+            Step::Sample => registers.reading = self.sample(reading),
             Step::SampleOld => registers.reading = Some(self.last_reading.unwrap_or(reading)),
             Step::Load => registers.until = Some(self.records[record].until),
             Step::SampleOnce => registers.reading = Some(self.look_once(record, reading).0),

@@ -11,13 +11,14 @@ use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
 use super::constants::parse_time;
-use super::{Assumption, Constants, Key, Office, Order, Shape, Subject, Unit};
+use super::role::candidates;
+use super::{Assumption, Constants, Key, Office, Order, Role, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
 use crate::property::strong::{ALL, StrongJudge};
 use crate::random::Random;
-use crate::world::{Flaws, RealTime, clock::MILLI};
+use crate::world::{Flaws, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 
 /// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew.
 #[derive(Clone, Debug)]
@@ -48,13 +49,18 @@ impl<R: Rules, const SKEW: bool> Strong<R, SKEW> {
 }
 
 const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
-    Key { name, unit, says }
+    Key { name, unit, says, otherwise: None }
 }
 
-const SKEW_KEYS: [Key; 8] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
-const DRIFT_KEYS: [Key; 8] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+/// How many hosts are something else than a member that grants and campaigns: none, where nothing is said.
+const fn few(name: &'static str, says: &'static str) -> Key {
+    Key { otherwise: Some(0), ..key(name, Unit::Count, says) }
+}
 
-const fn keys(bound: Key) -> [Key; 8] {
+const SKEW_KEYS: [Key; 11] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
+const DRIFT_KEYS: [Key; 11] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+
+const fn keys(bound: Key) -> [Key; 11] {
     [
         bound,
         key("tick", Unit::Time, "the step in which clocks advance"),
@@ -64,6 +70,9 @@ const fn keys(bound: Key) -> [Key; 8] {
         key("retry", Unit::Time, "how long to wait for an answer before asking again"),
         key("block", Unit::Count, "by how many terms the durable ceiling is raised"),
         key("groups", Unit::Count, "how many elections the same processes hold"),
+        few("witnesses", "how many of the members, the last ones, never campaign"),
+        few("outsiders", "how many processes campaign that are no members"),
+        few("observers", "how many processes neither grant nor campaign, and only ask"),
     ]
 }
 
@@ -87,7 +96,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     /// Exaggerated drift and coarse ticks make mistakes visible; short leases make many elections.
-    fn draw(&self, random: &mut Random, nodes: usize) -> Constants {
+    fn draw(&self, random: &mut Random, members: usize) -> Constants {
         let lease = random.pick(&[60, 100, 200, 400]) * MILLI;
         let retry = lease / random.pick(&[6, 10, 20]);
         let bound = if SKEW {
@@ -95,15 +104,54 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         } else {
             ("drift", random.pick(&[1_000, 100_000]))
         };
-        Constants::new(Self::KEYS)
+        let constants = Constants::new(Self::KEYS)
             .with(bound.0, bound.1)
             .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI, 10 * MILLI]))
             .with("lease", lease)
             .with("longest-lease", random.pick(&[lease, lease * 2, 400 * MILLI]).max(lease))
-            .with("window", nodes as u64 * retry)
+            .with("window", members as u64 * retry)
             .with("retry", retry)
             .with("block", random.pick(&[1, 4, 256]))
-            .with("groups", random.pick(&[1, 1, 1, 2]))
+            .with("groups", random.pick(&[1, 1, 1, 2]));
+        // The last draws: a constant more must not change the others.
+        let room = (MOST_HOSTS as u64).saturating_sub(members as u64);
+        let outsiders = random.pick(&[0, 0, 1, 2]).min(room);
+        let observers = random.pick(&[0, 0, 0, 1]).min(room - outsiders);
+        let witnesses = random.pick(&[0, 0, 1]);
+        constants
+            .with("outsiders", outsiders)
+            .with("observers", observers)
+            .with("witnesses", if members >= 3 { witnesses } else { 0 })
+    }
+
+    fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
+        let many = |name| usize::try_from(constants.get(name)).unwrap_or(usize::MAX);
+        let (witnesses, outsiders, observers) = (many("witnesses"), many("outsiders"), many("observers"));
+        if witnesses > members {
+            return Err(format!("witnesses={witnesses}, but there are only {members} members"));
+        }
+        let hosts = members.saturating_add(outsiders).saturating_add(observers);
+        if hosts > MOST_HOSTS {
+            return Err(format!("members, outsiders and observers must be at most {MOST_HOSTS} together"));
+        }
+        if witnesses == members && outsiders == 0 {
+            return Err("nobody campaigns: take fewer witnesses, or some outsiders".to_owned());
+        }
+        let of = |role, many| std::iter::repeat_n(role, many);
+        let members = of(Role::Member, members - witnesses).chain(of(Role::Witness, witnesses));
+        Ok(members.chain(of(Role::Outsider, outsiders)).chain(of(Role::Observer, observers)).collect())
+    }
+
+    fn without_last(constants: &Constants, members: usize) -> (Constants, usize) {
+        let fewer = |name| constants.clone().with(name, constants.get(name).saturating_sub(1));
+        let has = |name| constants.get(name) > 0;
+        if has("observers") {
+            (fewer("observers"), members)
+        } else if has("outsiders") {
+            (fewer("outsiders"), members)
+        } else {
+            (fewer("witnesses"), members.saturating_sub(1))
+        }
     }
 
     fn config(
@@ -147,15 +195,18 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             },
             longest_lease: Span::from_nanos(constants.get("longest-lease")),
         };
-        StrongJudge::new(founding, constants.get("groups"))
+        let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
+        StrongJudge::new(founding, constants.get("groups"), candidates(&roles))
     }
 
-    fn opening(&self, constants: &Constants) -> Vec<Command> {
-        (0..constants.get("groups")).map(|group| Command::Campaign(GroupId(group))).collect()
+    fn opening(&self, constants: &Constants, role: Role) -> Vec<Command> {
+        let groups = if role.campaigns() { constants.get("groups") } else { 0 };
+        (0..groups).map(|group| Command::Campaign(GroupId(group))).collect()
     }
 
-    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept.
-    fn whim(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Command {
+    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept. Whoever does not
+    /// campaign only asks.
+    fn whim(&self, random: &mut Random, constants: &Constants, roles: &[Role], node: NodeId) -> Command {
         let group = GroupId(random.below(constants.get("groups")));
         let longest = constants.get("longest-lease");
         let lease = match random.below(10) {
@@ -163,17 +214,18 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             1..=4 => longest,
             _ => random.between(longest / 8, longest),
         };
-        let other = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
-        match random.below(22) {
-            20 | 21 => {
-                let ask = other(random);
-                find::whim(random, group, ask, longest)
+        let wanted = Span::from_nanos(lease);
+        let asks = roles.get(node.0 as usize).is_none_or(|role| !role.campaigns());
+        match random.below(23) {
+            20 | 21 => find::whim(random, group, roles.len(), longest),
+            what if asks || (12..=15).contains(&what) => {
+                Command::Verify { group, leader: node_id(random.index(roles.len())), wanted }
             }
-            12..=15 => Command::Verify { group, leader: other(random), wanted: Span::from_nanos(lease) },
-            16..=19 => Command::Transfer { group, to: other(random) },
+            16..=19 => Command::Transfer { group, to: random.pick(&candidates(roles)) },
+            22 => Command::Offer(group),
             0 | 1 => Command::Resign(group),
             2..=4 => Command::Campaign(group),
-            _ => Command::Attempt { group, lease: Span::from_nanos(lease) },
+            _ => Command::Attempt { group, lease: wanted },
         }
     }
 
@@ -280,6 +332,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
+            Command::Offer(group) => format!("offer {group}"),
             Command::Transfer { group, to } => format!("transfer {group} to {to}"),
             Command::Verify { group, leader, wanted } => {
                 format!("verify {group} with {leader} for {}", RealTime(wanted.as_nanos()))
@@ -299,6 +352,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         match words.as_slice() {
             ["campaign", id] => group(id).map(Command::Campaign),
             ["resign", id] => group(id).map(Command::Resign),
+            ["offer", id] => group(id).map(Command::Offer),
             ["transfer", id, "to", to] => {
                 let to = node(to)?;
                 group(id).map(|group| Command::Transfer { group, to })

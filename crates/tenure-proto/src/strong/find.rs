@@ -41,7 +41,8 @@ const MOST_DOUBLINGS: u32 = 3;
 pub enum How {
     /// Tell whom it supports, if it supports anybody.
     Redirect,
-    /// The same; if it supports nobody, try to become leader, and answer when it leads or supports another.
+    /// The same; if it supports nobody, try to become leader, and answer when it leads or supports another. Only a process
+    /// whose user has offered that tries; another waits as in `Buffer`: nobody makes a witness lead.
     Campaign {
         /// For how long the question may wait.
         wait: Span,
@@ -101,6 +102,8 @@ pub(super) struct Finding {
     waiting: Vec<Waiting>,
     /// The largest term of which its leader itself has told.
     led: Term,
+    /// This process's user lets it campaign for others.
+    willing: bool,
     /// This process campaigns only for those who wait, and while it leads.
     obliging: bool,
 }
@@ -132,6 +135,11 @@ struct Waiting {
 }
 
 impl Finding {
+    /// The user lets this process campaign when somebody asks for a leader, or no more.
+    pub(super) fn offer(&mut self, willing: bool) {
+        self.willing = willing;
+    }
+
     /// The user itself says whether this process campaigns: from here on it is not for others' sake.
     pub(super) fn oblige_no_more(&mut self) {
         self.obliging = false;
@@ -221,7 +229,7 @@ impl Candidate {
         let most = around.process.charter().body.longest_lease.nominal().times(10);
         waiting.until = around.cx.now().after(how.wait().min(most));
         self.finding.waiting.push(waiting);
-        if matches!(how, How::Campaign { .. }) && !self.campaigns() {
+        if matches!(how, How::Campaign { .. }) && self.finding.willing && !self.campaigns() {
             self.campaign(around);
             self.finding.obliging = true;
         }

@@ -223,7 +223,9 @@ pub enum Refusal {
 pub enum Command {
     /// Lead this group whenever possible.
     Campaign(GroupId),
-    /// Stop asking, and give back what is held: E first, then the grants.
+    /// Lead this group if somebody asks for a leader and there is none: for those who wait, and while it leads.
+    Offer(GroupId),
+    /// Stop asking, and give back what is held: E first, then the grants. An offer is withdrawn.
     Resign(GroupId),
     /// Hand the leadership over to another process, with a gap of one round trip.
     Transfer {

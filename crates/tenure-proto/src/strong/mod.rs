@@ -51,6 +51,8 @@
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
 //! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
+//! * **Epochs.** The grantors, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch, and no group stops
+//!   for it: a leader renews into the next epoch (`epoch`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
 //!   that is free sooner says so (`free`).
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
@@ -459,8 +461,14 @@ impl<R: Rules> Nerio<R> {
             Command::Campaign(group) => {
                 self.with_group(group, cx, |candidate, around| candidate.campaign(around));
             }
+            Command::Offer(group) => {
+                self.with_group(group, cx, |candidate, _| candidate.finding.offer(true));
+            }
             Command::Resign(group) => {
-                self.with_group(group, cx, |candidate, around| candidate.resign(around));
+                self.with_group(group, cx, |candidate, around| {
+                    candidate.finding.offer(false);
+                    candidate.resign(around);
+                });
             }
             Command::Transfer { group, to } => {
                 self.with_group(group, cx, |candidate, around| candidate.transfer(to, around));
@@ -572,6 +580,8 @@ impl<R: Rules> Protocol for Nerio<R> {
 
 impl<R: Rules> Elects for Nerio<R> {
     fn leadership(&self, group: GroupId, now: LocalTime) -> Option<LocalTime> {
-        self.groups.get(&group)?.candidate.leads_until(now)
+        let process = &self.process;
+        let counts = process.config.settings().rules.reading_counts(now, process.clock.latest());
+        self.groups.get(&group).filter(|_| counts)?.candidate.leads_until(now)
     }
 }

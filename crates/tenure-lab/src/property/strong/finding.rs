@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_proto::strong::{Holder, InstanceId, Term};
+use tenure_proto::strong::{Event, Holder, InstanceId, Term};
 use tenure_proto::{GroupId, NodeId};
 
 use super::{FINDS, FOUND, HOPS, StrongJudge};
@@ -61,8 +61,24 @@ impl Searches {
 }
 
 impl StrongJudge {
+    /// A question is asked, or has come to its end.
+    pub(super) fn on_search(&mut self, now: RealTime, node: NodeId, event: &Event) {
+        match event {
+            Event::Sought { group, id, hops, .. } => {
+                let leading = self.beliefs.iter().filter(|belief| belief.group == *group);
+                let leading = leading.map(|belief| (belief.holder, belief.term));
+                self.searches.asked(*id, *group, *hops, leading);
+            }
+            Event::Found { id, leader, term, hops, .. } => {
+                self.judge_found(now, node, *id, (*leader, *term, *hops));
+            }
+            Event::NotFound { id, .. } => self.searches.missed(*id),
+            _ => {}
+        }
+    }
+
     /// Section 10.4: who says that it leads has led since it was asked.
-    pub(super) fn judge_found(
+    fn judge_found(
         &mut self,
         now: RealTime,
         node: NodeId,

@@ -175,6 +175,11 @@ pub(super) const MOVES: Property = property(
     Kind::Sometimes,
     "another process leads than before (beside leader-uniqueness)",
 );
+pub(super) const OUTSIDE: Property = property(
+    "leader-from-outside",
+    Kind::Sometimes,
+    "a process leads that is no grantor (beside quorum-behind-leader)",
+);
 pub(super) const LAPSES: Property = property(
     "lease-runs-out",
     Kind::Sometimes,
@@ -239,7 +244,7 @@ pub const CHANGE_ENDS: Property = property(
 );
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 43] = [
+pub const ALL: [Property; 44] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -272,6 +277,7 @@ pub const ALL: [Property; 43] = [
     EPOCH_DECIDED,
     CARRIED,
     MOVES,
+    OUTSIDE,
     LAPSES,
     RENEWS,
     REFUSES,

@@ -6,7 +6,7 @@ use tenure_proto::{GroupId, NodeId};
 
 use super::super::constants::parse_time;
 use crate::random::Random;
-use crate::world::RealTime;
+use crate::world::{RealTime, node_id};
 
 /// `find g0 at n1 buffer 200ms hops 3`
 pub(super) fn command_text(group: GroupId, ask: NodeId, how: How, hops: u8) -> String {
@@ -32,7 +32,8 @@ pub(super) fn parse_how(words: &[&str]) -> Option<How> {
 }
 
 /// A restless user wants to know who leads, now and then without having patience or hops enough.
-pub(super) fn whim(random: &mut Random, group: GroupId, ask: NodeId, longest: u64) -> Command {
+pub(super) fn whim(random: &mut Random, group: GroupId, hosts: usize, longest: u64) -> Command {
+    let ask = node_id(random.index(hosts));
     let wait = Span::from_nanos(random.between(1, 2 * longest));
     let how = random.pick(&[How::Redirect, How::Refuse, How::Campaign { wait }, How::Buffer { wait }]);
     Command::Find { group, ask, how, hops: random.pick(&[0, 1, 3, 3]) }
@@ -64,7 +65,9 @@ pub(super) fn event_text(node: NodeId, event: &Event) -> String {
         }
         Event::Found { group, leader, term, hops, .. } => {
             let leader = leader.node;
-            format!("{node} hears from {leader} that it leads {group} in term {term}, after {hops} hints")
+            format!(
+                "{node} finds {leader}, leader of {group} in term {term} by its own word, after {hops} hints"
+            )
         }
         Event::NotFound { group, why, hint, .. } => {
             let hint = hint.map(|hint| format!("; {}", hint_text(&hint))).unwrap_or_default();

@@ -115,6 +115,7 @@ fn what_does_not_fit_into_the_buffer_is_refused() {
 #[test]
 fn a_question_can_make_a_process_campaign_and_is_answered_when_it_leads() {
     let mut bench = Bench::founded();
+    bench.handle(Input::Command(Command::Offer(GROUP)));
     bench.hear(2, seek(2, 1, How::Campaign { wait: Span::from_nanos(400) }));
     let effects = bench.handle(Input::Deadline);
     let asked = effects.iter().find_map(|effect| match effect {
@@ -128,8 +129,22 @@ fn a_question_can_make_a_process_campaign_and_is_answered_when_it_leads() {
 }
 
 #[test]
+fn nobody_makes_a_process_campaign_whose_user_has_not_offered_it() {
+    let mut bench = Bench::founded();
+    bench.handle(Input::Command(Command::Offer(GROUP)));
+    bench.handle(Input::Command(Command::Resign(GROUP)));
+    bench.hear(2, seek(2, 1, How::Campaign { wait: Span::from_nanos(400) }));
+    assert_eq!(
+        bench.node.next_deadline(),
+        Some(LocalTime::from_nanos(10_400)),
+        "the question waits, no more"
+    );
+}
+
+#[test]
 fn who_campaigned_for_an_asker_alone_stops_when_nobody_waits() {
     let mut bench = Bench::founded();
+    bench.handle(Input::Command(Command::Offer(GROUP)));
     bench.hear(2, seek(2, 1, How::Campaign { wait: Span::from_nanos(40) }));
     bench.handle(Input::Deadline);
     let answers = answers(&bench.at(10_040).handle(Input::Deadline));
