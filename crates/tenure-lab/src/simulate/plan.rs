@@ -85,12 +85,17 @@ impl Plan {
         let clocks = draw_clocks(setup, assumption, ends, &mut Random::stream(seed, "clocks"));
         let links = Links::draw(setup, constants.get("retry"), &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
+        let mut disasters = draw_all(setup, longest, (heals, owes), seed);
+        if setup.faults.has(Fault::Amnesia) && subject.forgets_often(&constants) {
+            disasters.extend(draw_losses(setup, longest, heals, &mut Random::stream(seed, "lost disks")));
+            disasters.sort_by_key(|(at, _)| *at);
+        }
         Ok(Self {
             cast: Cast { quorums, constants, clocks },
             links,
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
-            disasters: draw_all(setup, longest, (heals, owes), seed),
+            disasters,
             heals,
             owes,
             ends,
@@ -190,6 +195,21 @@ fn draw_all(
     }
     disasters.sort_by_key(|(at, _)| *at);
     disasters
+}
+
+/// Lost disks, one after the other, for those who can bear it.
+fn draw_losses(
+    setup: &Setup,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+) -> Vec<(RealTime, Disaster)> {
+    let lost = random.pick(&[1, 2, 3, 6]);
+    let loss = |_| {
+        let (node, down) = (node_id(random.index(setup.nodes)), random.below(longest));
+        (RealTime(random.below(heals.0.max(1))), Disaster::Crash(node, How::DiskLost, down))
+    };
+    (0..lost).map(loss).collect()
 }
 
 fn draw_disasters(

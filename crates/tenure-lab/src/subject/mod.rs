@@ -3,6 +3,7 @@
 pub mod constants;
 pub mod office;
 pub mod strong;
+mod wedge;
 
 pub use constants::{Constants, Key, Unit};
 pub use office::{Made, Office, Order};
@@ -27,6 +28,8 @@ pub trait Subject {
     const KEYS: &'static [Key];
     /// What must hold.
     const PROPERTIES: &'static [Property];
+    /// Whether members change without their leader noticing, so that a change may come when nothing else goes wrong.
+    const GAPLESS: bool = true;
 
     /// What the protocol assumes of clocks.
     fn assumption(&self, constants: &Constants) -> Assumption;
@@ -58,6 +61,11 @@ pub trait Subject {
         constants: &Constants,
         nodes: usize,
     ) -> <Self::Machine as Protocol>::Command;
+
+    /// Whether disks are lost in most runs with these constants, because much depends on it.
+    fn forgets_often(&self, _constants: &Constants) -> bool {
+        false
+    }
 
     /// What an operator may want of the members, if the protocol can change them.
     fn reform(

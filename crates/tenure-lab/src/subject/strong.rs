@@ -2,24 +2,28 @@
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::epoch::{Change, Charter, Denial, EpochTalk, Halt};
+use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
-    Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound, Talk,
+    Command, Event, Failure, Kind, Loss, Message, Nerio, RecoveryTalk, Refusal, Rules, Settings, Sound,
+    Succession, Talk,
 };
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
 use super::constants::parse_time;
+use super::wedge::{any_members, recovery_text, wedge_text};
 use super::{Assumption, Constants, Key, Office, Order, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
-use crate::property::strong::{ALL, StrongJudge};
+use crate::property::strong::{ALL, StrongJudge, WEDGE_ALL};
 use crate::random::Random;
 use crate::world::{Flaws, RealTime, clock::MILLI};
 
-/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew.
+/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew; with
+/// members that change gaplessly, or with the paper's own change and recovery from a lost disk.
 #[derive(Clone, Debug)]
-pub struct Strong<R: Rules, const SKEW: bool> {
+pub struct Strong<R: Rules, const SKEW: bool, const WEDGE: bool = false> {
     /// The rules of the machine.
     pub rules: R,
     /// What the driver does wrong.
@@ -28,7 +32,7 @@ pub struct Strong<R: Rules, const SKEW: bool> {
     pub order: Order,
 }
 
-impl<const SKEW: bool> Strong<Sound, SKEW> {
+impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
     /// What a node runs.
     pub const fn sound() -> Self {
         Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
@@ -39,6 +43,12 @@ const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says }
 }
 
+/// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it takes no part any more.
+const RECOVERY: Key = key("recovery", Unit::Count, "1: members never change, lost disks recover; 0: not so");
+const WEDGE_KEYS: [Key; 9] = {
+    let [bound, tick, lease, longest, window, retry, block, groups] = DRIFT_KEYS;
+    [bound, tick, lease, longest, window, retry, block, groups, RECOVERY]
+};
 const SKEW_KEYS: [Key; 8] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
 const DRIFT_KEYS: [Key; 8] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
 
@@ -55,12 +65,17 @@ const fn keys(bound: Key) -> [Key; 8] {
     ]
 }
 
-impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
+impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, WEDGE> {
     type Machine = Nerio<R>;
     type Judge = StrongJudge;
 
-    const KEYS: &'static [Key] = if SKEW { &SKEW_KEYS } else { &DRIFT_KEYS };
-    const PROPERTIES: &'static [Property] = &ALL;
+    const KEYS: &'static [Key] = match (SKEW, WEDGE) {
+        (_, true) => &WEDGE_KEYS,
+        (true, _) => &SKEW_KEYS,
+        (false, _) => &DRIFT_KEYS,
+    };
+    const PROPERTIES: &'static [Property] = if WEDGE { &WEDGE_ALL } else { &ALL };
+    const GAPLESS: bool = !WEDGE;
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         if SKEW {
@@ -83,7 +98,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         } else {
             ("drift", random.pick(&[1_000, 100_000]))
         };
-        Constants::new(Self::KEYS)
+        let constants = Constants::new(Self::KEYS)
             .with(bound.0, bound.1)
             .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI, 10 * MILLI]))
             .with("lease", lease)
@@ -91,7 +106,15 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             .with("window", nodes as u64 * retry)
             .with("retry", retry)
             .with("block", random.pick(&[1, 4, 256]))
-            .with("groups", random.pick(&[1, 1, 1, 2]))
+            .with("groups", random.pick(&[1, 1, 1, 2]));
+        if WEDGE {
+            return constants.with("groups", 1).with("recovery", random.below(2));
+        }
+        constants
+    }
+
+    fn forgets_often(&self, constants: &Constants) -> bool {
+        WEDGE && constants.get("recovery") > 0
     }
 
     fn config(
@@ -110,6 +133,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         if !(1..=10_000).contains(&groups) {
             return Err(format!("groups must be 1 to 10000, not {groups}"));
         }
+        if WEDGE && groups != 1 {
+            return Err("an epoch is ended for all groups at once: groups must be 1".to_owned());
+        }
         let span = |name| Span::from_nanos(constants.get(name));
         let settings = Settings {
             quorums: quorums.clone(),
@@ -119,6 +145,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             window: span("window"),
             retry: span("retry"),
             block: constants.get("block"),
+            succession: match (WEDGE, self.forgets_often(constants)) {
+                (true, true) => Succession::Fixed,
+                (true, false) => Succession::Wedge,
+                (false, _) => Succession::Adjacent,
+            },
             rules: self.rules.clone(),
         };
         settings.validate().map_err(|error| error.to_string())
@@ -134,7 +165,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {
         let longest = Span::from_nanos(constants.get("longest-lease"));
-        StrongJudge::new(quorums.clone(), longest, constants.get("groups"))
+        let judge = StrongJudge::new(quorums.clone(), longest, constants.get("groups"));
+        if WEDGE { judge.for_wedge(self.flaws.trusts_lost_stamps) } else { judge }
     }
 
     fn opening(&self, constants: &Constants) -> Vec<Command> {
@@ -161,6 +193,12 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn reform(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Option<Command> {
+        if self.forgets_often(constants) {
+            return None; // Members are fixed.
+        }
+        if WEDGE && random.percent(40) {
+            return any_members(random, nodes).map(Command::Change);
+        }
         let node = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
         let change = match random.below(10) {
             0..=2 => Change::Add(node(random)),
@@ -202,10 +240,22 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 EpochTalk::Accepted { .. } => "accepted",
                 EpochTalk::Denied { .. } => "denied",
             },
+            Message::Wedge(talk) => match talk {
+                WedgeTalk::Wedge(_) => "wedge",
+                WedgeTalk::Wedged { .. } => "wedged",
+                WedgeTalk::Accept { .. } => "accept",
+                WedgeTalk::Accepted(_) => "accepted",
+                WedgeTalk::NotYet { .. } => "not-yet",
+            },
+            Message::Recovery(RecoveryTalk::Read { .. }) => "read",
+            Message::Recovery(RecoveryTalk::Known { .. }) => "known",
         }
     }
 
     fn message_kinds() -> &'static [&'static str] {
+        if WEDGE {
+            return &super::wedge::MESSAGES;
+        }
         &[
             "request",
             "ok",
@@ -246,6 +296,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Message::Release { group, upto } => format!("give back {group} up to run {}", upto.seq),
             Message::Talk { group, talk } => talk_text(*group, talk),
             Message::Epoch(talk) => epoch_text(talk),
+            Message::Wedge(talk) => wedge_text(talk),
+            Message::Recovery(talk) => recovery_text(talk),
         }
     }
 
@@ -355,12 +407,19 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                     Loss::Lapsed => "its lease is over",
                     Loss::Resigned => "it resigns",
                     Loss::HandedOver => "it hands over",
+                    Loss::EndedEpoch => "it ends its epoch",
+                    Loss::NextEpoch => "its epoch has ended",
                     Loss::ClockWentBack => "its clock went back",
                 };
                 format!("{node} leads {group} no more, term {term}: {why}")
             }
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
             Event::Mute => format!("{node} has lost its disk and takes no part"),
+            Event::Recovering => format!("{node} has lost its disk and will ask the others for its terms"),
+            Event::Recovered { top } => format!("{node} recovers: it grants terms above {top}"),
+            Event::Wedged { epoch, ballot } => {
+                format!("{node} is wedged in epoch {epoch}, in ballot {ballot}")
+            }
             Event::Adopted { charter, joined } => {
                 let what = if *joined { "joins in" } else { "goes by" };
                 format!("{node} {what} {}", charter_text(charter))
@@ -370,6 +429,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Changed { epoch } => format!("{node} has the members it wanted, since epoch {epoch}"),
             Event::ChangeHalted { halt: Halt::Conflict } => {
                 format!("{node} gives up its change: another was decided")
+            }
+            Event::ChangeHalted { halt: Halt::Fixed } => {
+                format!("{node} gives up its change: members are fixed")
             }
             Event::ChangeHalted { halt: Halt::Impossible(why) } => {
                 format!("{node} gives up its change: {why}")
@@ -420,10 +482,13 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Refused { refusal: Refusal::Released, .. } => "refusals-released",
             Event::Refused { refusal: Refusal::FromTheFuture, .. } => "refusals-from-the-future",
             Event::Refused { refusal: Refusal::Young, .. } => "refusals-young",
+            Event::Refused { refusal: Refusal::Wedged, .. } => "refusals-wedged",
+            Event::Refused { refusal: Refusal::Draining, .. } => "refusals-draining",
             Event::GaveBack { .. } => "releases",
             Event::Freed { .. } => "grants-given-back",
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
             Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
+            Event::Lost { loss: Loss::EndedEpoch, .. } => "epochs-ended-by-leader",
             Event::Verified { .. } => "verifications",
             Event::Leads { kind: Kind::Acquire, .. } => "elections",
             Event::Leads { kind: Kind::Renew, .. } => "renewals",
@@ -433,6 +498,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Lost { .. } => "leases-lapsed",
             Event::Silent { .. } => "silences",
             Event::Mute => "mutes",
+            Event::Recovering => "recoveries-begun",
+            Event::Recovered { .. } => "recoveries",
+            Event::Wedged { .. } => "wedges",
             Event::Adopted { joined: true, .. } => "members-joined",
             Event::Adopted { .. } => "epochs-adopted",
             Event::Accepted { .. } => "charters-accepted",
@@ -444,6 +512,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn count_kinds() -> &'static [&'static str] {
+        if WEDGE {
+            return &super::wedge::COUNTS;
+        }
         &[
             "runs",
             "grants",
@@ -496,10 +567,12 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Released => "the run was given back".to_owned(),
         Refusal::FromTheFuture => "it begins later than any legal clock shows".to_owned(),
         Refusal::Young => "it has just joined".to_owned(),
+        Refusal::Wedged => "it is wedged".to_owned(),
+        Refusal::Draining => "it is about to be wedged".to_owned(),
     }
 }
 
-fn charter_text(charter: &Charter) -> String {
+pub(super) fn charter_text(charter: &Charter) -> String {
     format!("epoch {} of {:?}, terms above {}", charter.epoch, charter.members(), charter.floor)
 }
 

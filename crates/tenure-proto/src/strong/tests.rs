@@ -38,6 +38,7 @@ fn settings() -> Settings {
         window: Span::from_nanos(100),
         retry: Span::from_nanos(50),
         block: 4,
+        succession: Succession::Adjacent,
         rules: Sound,
     }
 }
@@ -135,7 +136,11 @@ fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
                 Message::Nack { refusal: Refusal::Released, .. } => "released",
                 Message::Nack { refusal: Refusal::FromTheFuture, .. } => "future",
                 Message::Nack { refusal: Refusal::Young, .. } => "young",
+                Message::Nack { refusal: Refusal::Wedged, .. } => "wedged",
+                Message::Nack { refusal: Refusal::Draining, .. } => "draining",
                 Message::Epoch(_) => "epoch",
+                Message::Wedge(_) => "wedge",
+                Message::Recovery(_) => "recovery",
                 Message::Release { .. } => "release",
                 Message::Talk { talk: Talk::TakeOver { .. }, .. } => "take over",
                 Message::Talk { talk: Talk::Ready(_), .. } => "ready",
@@ -247,6 +252,7 @@ fn a_grantor_without_its_memory_is_silent_for_the_longest_lease() {
 fn within_one_boot_grants_and_a_running_silence_are_remembered() {
     let held = Grant {
         holder: request(1, 1, 1).id.holder,
+        epoch: Epoch(0),
         newest: request(1, 1, 1).id,
         term: Term(1),
         until: LocalTime::from_nanos(10_500),

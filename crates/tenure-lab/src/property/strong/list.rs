@@ -169,6 +169,79 @@ pub const STABLE: Property = property(
     "from then on it is the same process in the same term, without a gap (4)",
 );
 
+/// I8, where epochs are ended.
+pub const ENDED: Property = property(
+    "one-running-epoch",
+    Kind::Always,
+    "whoever leads does so in the newest epoch that is decided (section 10.6)",
+);
+/// I8.
+pub const WEDGED: Property = property(
+    "wedged-for-ever",
+    Kind::Always,
+    "a grantor that has said that it is wedged grants nothing in that epoch again, over restarts too (section 10.6)",
+);
+/// I7, over epochs that are ended.
+const ENDED_FLOORS: Property = property(
+    FLOORS.name,
+    Kind::Always,
+    "a charter's floor is at least every term completed in the epochs before it",
+);
+pub(super) const WEDGES: Property = property(
+    "member-wedged",
+    Kind::Sometimes,
+    "a member is wedged (beside wedged-for-ever and one-running-epoch)",
+);
+pub(super) const RECOVERED: Property = property(
+    "disk-recovered",
+    Kind::Sometimes,
+    "a grantor that lost its disk grants again (beside terms-rise and edicts-ordered)",
+);
+/// L3.
+pub const ENDS: Property = property(
+    "change-ends",
+    Kind::Eventually,
+    "ten longest leases after the healing no member of the newest epoch is wedged",
+);
+
+/// All properties where epochs are ended before the next begins, and where lost disks recover.
+pub const WEDGE_ALL: [Property; 34] = [
+    UNIQUENESS,
+    SUPPORT,
+    INSIDE,
+    KEPT,
+    TERMS,
+    UNBROKEN,
+    IN_TIME,
+    INSTANCES,
+    STAMPS,
+    VALID,
+    ORDERED,
+    EDICTS,
+    CERTAIN,
+    VERIFIES,
+    ONE_CHARTER,
+    ENDED,
+    WEDGED,
+    EPOCHS_FOLLOW,
+    ENDED_FLOORS,
+    EPOCH_DECIDED,
+    WEDGES,
+    RECOVERED,
+    CARRIED,
+    MOVES,
+    LAPSES,
+    RENEWS,
+    REFUSES,
+    PASSES,
+    FREED,
+    SECOND_TERM,
+    SECOND_LIFE,
+    ELECTED,
+    STABLE,
+    ENDS,
+];
+
 /// All properties of strong leadership.
 pub const ALL: [Property; 30] = [
     UNIQUENESS,

@@ -5,6 +5,7 @@
 
 mod epochs;
 mod list;
+mod wedge;
 
 pub use list::*;
 
@@ -14,11 +15,12 @@ use std::sync::Arc;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Charter, Epoch};
-use tenure_proto::strong::{Event, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
+use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use self::epochs::Epochs;
+use self::wedge::Wedges;
 use super::{Judge, Kind, Outside, Property, Status, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
@@ -58,11 +60,12 @@ struct Claim {
 pub struct StrongJudge {
     epochs: Epochs,
     longest_lease: Span,
-    ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
+    /// By grantor and group, and by epoch where each begins anew.
+    ghosts: BTreeMap<(NodeId, GroupId, Epoch), Ghost>,
     beliefs: Vec<Belief>,
     claims: Vec<Claim>,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
-    last_instance: BTreeMap<NodeId, InstanceId>,
+    last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// What each process gave back.
     given_back: BTreeMap<(GroupId, Holder), InstanceId>,
@@ -76,7 +79,9 @@ pub struct StrongJudge {
     /// Who led then.
     settled_on: Option<Vec<Belief>>,
     groups: u64,
-    liveness: [Status; 2],
+    liveness: [Status; 3],
+    /// What is judged besides, where epochs are ended and disks recover.
+    wedges: Option<Wedges>,
 }
 
 impl StrongJudge {
@@ -89,7 +94,7 @@ impl StrongJudge {
             beliefs: Vec::new(),
             claims: Vec::new(),
             last_term: BTreeMap::new(),
-            last_instance: BTreeMap::new(),
+            last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             given_back: BTreeMap::new(),
             edicts: Vec::new(),
@@ -98,7 +103,8 @@ impl StrongJudge {
             settled: None,
             settled_on: None,
             groups,
-            liveness: [Status::Exempt; 2],
+            liveness: [Status::Exempt; 3],
+            wedges: None,
         }
     }
 
@@ -115,9 +121,10 @@ impl StrongJudge {
     }
 
     /// Who of an epoch's members supports a process at an instant, by what was promised.
-    fn supporters(&self, quorums: &Quorums, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+    fn supporters(&self, epoch: Epoch, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+        let quorums = self.epochs.quorums(epoch);
         let supports = |position: &usize| {
-            let ghost = self.ghosts.get(&(quorums.members()[*position], group));
+            let ghost = self.ghosts.get(&(quorums.members()[*position], group, self.age(epoch)));
             ghost.is_some_and(|ghost| ghost.holder == holder && at < ghost.until)
         };
         (0..quorums.members().len()).filter(supports).collect()
@@ -127,7 +134,7 @@ impl StrongJudge {
     fn judge_support(&mut self, belief: Belief, at: RealTime) {
         let Belief { holder, term, group, epoch, .. } = belief;
         let quorums = self.epochs.quorums(epoch);
-        let behind = self.supporters(quorums, group, holder, at);
+        let behind = self.supporters(epoch, group, holder, at);
         if !quorums.is_quorum(behind) {
             let names = quorums.names(behind);
             self.break_at(SUPPORT, at, || {
@@ -138,7 +145,9 @@ impl StrongJudge {
             });
         }
         let decided = self.epochs.decided();
-        if decided.0 > epoch.0 + 1 {
+        if self.wedges.is_some() {
+            self.judge_ended(belief, at);
+        } else if decided.0 > epoch.0 + 1 {
             self.break_at(SPACED, at, || {
                 format!("{} leads {group} by a lease of epoch {epoch} when {decided} is decided", holder.node)
             });
@@ -152,7 +161,7 @@ impl StrongJudge {
         let epochs = [newest, Epoch(newest.0.saturating_sub(1))];
         let supported = epochs.iter().any(|epoch| {
             let quorums = self.epochs.quorums(*epoch);
-            quorums.is_quorum(self.supporters(quorums, group, leader, at))
+            quorums.is_quorum(self.supporters(*epoch, group, leader, at))
         });
         if !supported {
             self.break_at(CERTAIN, at, || {
@@ -178,12 +187,16 @@ impl StrongJudge {
         &mut self,
         world: &World<Nerio<R>>,
         grantor: NodeId,
-        group: GroupId,
-        (holder, at, until): (Holder, Stamp, LocalTime),
+        request: &GrantRequest,
+        (at, until): (Stamp, LocalTime),
     ) {
+        let GrantRequest { group, epoch, .. } = *request;
+        let holder = request.id.holder;
+        self.judge_wedged(world.now, grantor, epoch);
         self.judge_all_support(group, world.now);
         let until = world.host(grantor).instant(until);
-        if let Some(ghost) = self.ghosts.insert((grantor, group), Ghost { holder, until }) {
+        let key = (grantor, group, self.age(epoch));
+        if let Some(ghost) = self.ghosts.insert(key, Ghost { holder, until }) {
             self.judge_kept(grantor, ghost, Ghost { holder, until }, world.now);
         }
         self.judge_all_support(group, world.now);
@@ -191,7 +204,7 @@ impl StrongJudge {
             if last.incarnation < at.incarnation {
                 self.see(SECOND_LIFE);
             }
-            if last >= at {
+            if last >= at && !self.has_forgotten(grantor) {
                 self.break_at(STAMPS, world.now, || format!("{grantor} stamped {at:?} after {last:?}"));
             }
         }
@@ -227,8 +240,10 @@ impl StrongJudge {
                 format!("{grantor} drops its support of {} for a run never given back", newest.holder.node)
             });
         }
-        if self.ghosts.get(&(grantor, group)).is_some_and(|ghost| ghost.holder == newest.holder) {
-            self.ghosts.remove(&(grantor, group));
+        let before = self.ghosts.len();
+        let freed = |key: &(NodeId, GroupId, Epoch)| (key.0, key.1) == (grantor, group);
+        self.ghosts.retain(|key, ghost| !(freed(key) && ghost.holder == newest.holder));
+        if self.ghosts.len() < before {
             self.see(FREED);
         }
         self.judge_all_support(group, now);
@@ -291,7 +306,8 @@ impl StrongJudge {
 
     /// T6, and that what is decided covers all terms before it (T4).
     fn judge_charter(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
-        if !self.epochs.is_only(charter) {
+        let floors = self.wedges.is_none();
+        if !self.epochs.is_only(charter, floors) {
             self.break_at(ONE_CHARTER, now, || {
                 let (epoch, members) = (charter.epoch, charter.members());
                 format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
@@ -309,7 +325,8 @@ impl StrongJudge {
             self.see(EPOCH_DECIDED);
         }
         self.judge_charter(now, node, charter);
-        if let Some(term) = self.epochs.above_floor(charter) {
+        let distance = if self.wedges.is_some() { 1 } else { 2 };
+        if let Some(term) = self.epochs.above_floor(charter, distance) {
             self.break_at(FLOORS, now, || {
                 format!(
                     "epoch {} has floor {}, but term {term} was completed before",
@@ -323,7 +340,7 @@ impl StrongJudge {
     }
 
     fn judge_inside(&mut self, grantor: NodeId, belief: Belief, now: RealTime) {
-        let ghost = self.ghosts.get(&(grantor, belief.group)).copied();
+        let ghost = self.ghosts.get(&(grantor, belief.group, self.age(belief.epoch))).copied();
         let name = belief.holder.node;
         match ghost {
             Some(ghost) if ghost.holder == belief.holder && belief.until <= ghost.until => {}
@@ -359,7 +376,8 @@ impl StrongJudge {
         let wrong = self.edicts[around].iter().find_map(|(other, earlier)| {
             let (first, second) =
                 if earlier.created <= edict.created { (earlier, &edict) } else { (&edict, earlier) };
-            misordered(first, second).map(|form| (*other, first.by_term, second.by_term, form))
+            let by_quorums = self.stamps_compare(first, second);
+            misordered(first, second, by_quorums).map(|form| (*other, first.by_term, second.by_term, form))
         });
         if let Some((other, first, second, form)) = wrong {
             self.break_at(ORDERED, now, || {
@@ -395,15 +413,15 @@ impl StrongJudge {
     fn on_event<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId, now: LocalTime, event: &Event) {
         match event {
             Event::Asked(request) => {
-                let last = self.last_instance.insert(node, request.id);
-                if let Some(last) = last.filter(|last| *last >= request.id) {
+                let last = self.last_run.insert(request.id.holder, request.id.seq);
+                if let Some(last) = last.filter(|last| *last >= request.id.seq) {
                     self.break_at(INSTANCES, world.now, || {
-                        format!("{node} began {:?} after {last:?}", request.id)
+                        format!("{node} began {:?} after run {last} of the same name", request.id)
                     });
                 }
             }
             Event::Granted { request, at, until } => {
-                self.on_granted(world, node, request.group, (request.id.holder, *at, *until));
+                self.on_granted(world, node, request, (*at, *until));
             }
             Event::GaveBack { group, upto } => {
                 let newest = self.given_back.entry((*group, upto.holder)).or_insert(*upto);
@@ -431,8 +449,12 @@ impl StrongJudge {
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
             Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
+            Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
             Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
             Event::Decided { charter } => self.on_decided(world.now, node, charter),
+            Event::Wedged { epoch, .. } => self.on_wedged(world.now, node, *epoch),
+            Event::Recovering => self.on_forgotten(node),
+            Event::Recovered { .. } => self.see(RECOVERED),
             Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
             Event::Refused { .. }
             | Event::Changed { .. }
@@ -446,10 +468,16 @@ impl StrongJudge {
 
     /// Whether processes that can grant form a quorum: without one nothing is owed.
     fn quorum_is_up<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
-        let quorums = self.epochs.quorums(self.epochs.decided());
+        let learnt = self.wedges.is_none() || self.can_be_learnt(world);
+        learnt && self.runs(world, self.epochs.decided())
+    }
+
+    /// Whether a quorum of an epoch can grant.
+    fn runs<R: Rules>(&self, world: &World<Nerio<R>>, epoch: Epoch) -> bool {
+        let quorums = self.epochs.quorums(epoch);
         let up = |position: &usize| {
             let host = world.host(quorums.members()[*position]);
-            host.process.as_ref().is_some_and(|process| !process.is_mute())
+            host.process.as_ref().is_some_and(|process| !process.is_mute() && !process.is_recovering())
         };
         quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
     }
@@ -462,7 +490,8 @@ impl StrongJudge {
                 .iter()
                 .any(|new| (new.group, new.holder, new.term) == (old.group, old.holder, old.term))
         });
-        self.liveness = [elected, same].map(|holds| if holds { Status::Holds } else { Status::Broken });
+        let status = |holds| if holds { Status::Holds } else { Status::Broken };
+        (self.liveness[0], self.liveness[1]) = (status(elected), status(same));
         if !elected {
             let groups = self.groups;
             self.break_at(ELECTED, at, || format!("of {groups} groups only {} have a leader", then.len()));
@@ -508,6 +537,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         for (node, now, event) in &world.published {
             self.on_event(world, *node, *now, event);
         }
+        if self.wedges.is_some() {
+            self.observe_sent(world);
+        }
     }
 
     fn edict(&mut self, world: &World<Nerio<R>>, node: NodeId, edict: Made) {
@@ -524,6 +556,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         if !self.quorum_is_up(world) {
             return; // A change that was under way has left the cluster to members that are gone.
         }
+        self.judge_change_ended(world);
         self.judge_liveness(world.now);
     }
 
@@ -545,9 +578,10 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             Kind::Always => Status::Holds,
             Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
             Kind::Sometimes => Status::Unseen,
+            Kind::Eventually if property.name == ENDS.name => self.liveness[2],
             Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
         };
-        ALL.iter().map(|property| (*property, status(property))).collect()
+        self.properties().iter().map(|property| (*property, status(property))).collect()
     }
 }
 
@@ -555,12 +589,15 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
 const COMPARED: usize = 12;
 
 /// The form of timestamp that does not put two edicts in the order in which they were created.
-fn misordered(first: &Made, second: &Made) -> Option<&'static str> {
+fn misordered(first: &Made, second: &Made, by_quorums: bool) -> Option<&'static str> {
     if first.created >= second.created {
         return None; // Of two threads at one instant either may be first.
     }
     if first.by_term.order(&second.by_term) != Ok(Ordering::Less) {
         return Some("(term, counter)");
+    }
+    if !by_quorums {
+        return None;
     }
     if first.by_first.order(&second.by_first) != Ok(Ordering::Less) {
         return Some("(epoch, QT0, counter)");
