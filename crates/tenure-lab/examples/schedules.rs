@@ -4,7 +4,7 @@
 //! cargo run --release -p tenure-lab --example schedules -- scenarios
 //! ```
 //!
-//! A schedule that shows two leaders at once is preferred: it says most about why a rule is there.
+//! The name of a protocol after the folder keeps to that one. A schedule that shows two leaders at once is preferred: it says most about why a rule is there.
 
 use std::error::Error;
 use std::fs;
@@ -18,7 +18,9 @@ const MOST_LINES: usize = 40;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("name the folder of scenarios")?);
-    for experiment in all() {
+    let only = std::env::args().nth(2);
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    for experiment in all().iter().filter(|experiment| wanted(experiment.about().name)) {
         let folder = folder.join("mutants").join(experiment.about().name);
         fs::create_dir_all(&folder)?;
         for mutant in experiment.mutants() {

@@ -476,8 +476,10 @@ impl StrongJudge {
     fn runs<R: Rules>(&self, world: &World<Nerio<R>>, epoch: Epoch) -> bool {
         let quorums = self.epochs.quorums(epoch);
         let up = |position: &usize| {
-            let host = world.host(quorums.members()[*position]);
-            host.process.as_ref().is_some_and(|process| !process.is_mute() && !process.is_recovering())
+            // A member may be a name that no host of this world has.
+            let host = world.hosts.get(quorums.members()[*position].0 as usize);
+            host.and_then(|host| host.process.as_ref())
+                .is_some_and(|process| !process.is_mute() && !process.is_recovering())
         };
         quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
     }
