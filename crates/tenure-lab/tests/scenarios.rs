@@ -42,7 +42,8 @@ fn every_saved_scenario_comes_out_as_it_says() {
 /// A play, performed with a rule broken on purpose.
 fn perform_broken(name: &str, mutant: &str) -> Option<Violation> {
     let (_, text) = saved().into_iter().find(|(known, _)| known == name).expect("the play is there");
-    let experiment = find("nerio-drift").expect("it is in the catalogue");
+    let (protocol, _) = subject_of(&text).expect("it names its protocol");
+    let experiment = find(&protocol).expect("it is in the catalogue");
     experiment.replay(&text, Some(Some(mutant))).expect("it can be performed").report.violation
 }
 
@@ -55,6 +56,11 @@ fn plays_need_the_rules_that_they_are_about() {
         ("reboot-inside-lease", "no-silence"),
         ("total-restart", "no-silence"),
         ("total-restart", "ceiling-forgotten"),
+        ("wedge-forgotten", "wedge-volatile"),
+        ("two-changers", "reconf-no-adopt"),
+        ("interrupted-change", "epoch-no-wait"),
+        ("amnesia-read-early", "amnesia-read-early"),
+        ("amnesia-read-early", "amnesia-no-read"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }
@@ -78,7 +84,8 @@ fn after_a_total_restart_the_term_is_larger() {
 fn every_play_says_what_is_seen_and_leaves_a_trace_that_comes_out_the_same() {
     for (name, text) in saved().into_iter().filter(|(_, text)| is_play(text)) {
         assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("# ")), "{name} says nothing");
-        let experiment = find("nerio-drift").unwrap();
+        let (protocol, _) = subject_of(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let experiment = find(&protocol).unwrap();
         let performed = experiment.replay(&text, None).unwrap().report.trace;
         let again = experiment.replay(&performed, None).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(again.report.trace, performed, "{name}");

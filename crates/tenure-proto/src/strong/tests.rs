@@ -1,5 +1,7 @@
 //! The machine by itself: what it answers to one input. What many of them do together is the laboratory's business.
 
+mod wedge;
+
 use super::epoch::Epoch;
 use super::*;
 use crate::boot::{BootId, Memory, Store};
@@ -46,7 +48,11 @@ fn settings() -> Settings {
 impl Bench {
     /// Node 0, started at reading 10,000 from what was found.
     fn start(store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
-        let config = settings().validate().unwrap();
+        Self::of(settings(), store, memory)
+    }
+
+    fn of(settings: Settings, store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
+        let config = settings.validate().unwrap();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
         let boot = Boot::judge(store, memory, HERE);
         let now = LocalTime::from_nanos(10_000);
