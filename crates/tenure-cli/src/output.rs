@@ -99,6 +99,11 @@ impl Table {
         table
     }
 
+    /// A table whose columns are known only now. Every row has as many cells as the head.
+    pub(crate) fn of(head: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> Self {
+        Self { rows: [head].into_iter().chain(rows).collect() }
+    }
+
     /// One more row.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.into());

@@ -101,7 +101,7 @@ fn the_same_seed_prints_the_same_bytes() {
 fn the_verdict_comes_first() {
     let folder = Folder::new("first");
     let said = stdout(&folder.tenure("lab run nerio-drift --seed 1"));
-    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seed 1: holds"));
+    assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, 1 of them a witness, seed 1: holds"));
     let said = stdout(&folder.tenure("lab sweep nerio-drift --seeds 4"));
     assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, seeds 0 to 3: holds"));
 }
@@ -125,8 +125,33 @@ fn the_json_of_a_run_has_the_keys_of_the_contract() {
 }
 
 #[test]
+fn a_calm_run_tells_whether_the_leader_stayed_and_what_that_cost() {
+    let folder = Folder::new("calm");
+    let words = "lab run nerio-drift --nodes 3 --world calm --horizon 60s --set lease=200ms --set groups=1";
+    let calm = json(&folder.tenure(&format!("{words} -o json")));
+    has_keys(&calm["calm"], &["from", "leader_changes", "renewals", "datagrams", "datagrams_per_renewal"]);
+    assert_eq!((&calm["calm"]["leader_changes"], &calm["counts"]["leader-changes"]), (&0.into(), &0.into()));
+    let cost = calm["calm"]["datagrams_per_renewal"].as_f64().unwrap();
+    assert!((cost - 4.0).abs() < 0.05, "two for each of the two others, not {cost}");
+    assert!(stdout(&folder.tenure(words)).contains("  stability  no leader change in the "));
+}
+
+#[test]
+fn a_run_says_the_same_whether_or_not_it_is_written_down() {
+    let folder = Folder::new("unwritten");
+    for words in ["lab run nerio-drift --seed 3", "lab run nerio-drift --seed 3 -o json"] {
+        let plain = folder.tenure(words);
+        let traced = folder.tenure(&format!("{words} --trace run.trace --svg run.svg"));
+        assert_eq!(stdout(&plain), stdout(&traced), "{words}");
+    }
+}
+
+#[test]
 fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
-    let run = json(&Folder::new("kinds").tenure("lab run nerio-drift --nodes 1 --world calm -o json"));
+    let run = json(
+        &Folder::new("kinds")
+            .tenure("lab run nerio-drift --nodes 1 --set outsiders=0 --set observers=0 --world calm -o json"),
+    );
     assert_eq!((&run["messages"]["nack"], &run["messages"]["total"]), (&Value::from(0), &Value::from(0)));
 }
 
@@ -233,7 +258,10 @@ fn a_broken_property_exits_with_1_and_says_how_to_see_it_again() {
     let output = folder.tenure("lab run nerio-drift --seed 6 --faults all --mutant swap-rho");
     assert_eq!(output.status.code(), Some(1));
     let said = stdout(&output);
-    assert!(said.starts_with("nerio-drift, mutant swap-rho, 5 nodes, seed 6: broken\n"), "{said}");
+    assert!(
+        said.starts_with("nerio-drift, mutant swap-rho, 5 nodes, ") && said.contains(", seed 6: broken\n"),
+        "{said}"
+    );
     let again = "tenure lab run nerio-drift --seed 6 --faults all --mutant swap-rho --html run.html";
     assert!(said.contains(again), "{said}");
 }
@@ -287,6 +315,72 @@ fn a_scenario_with_a_name_is_found_in_its_folder() {
     assert!(folder.refuses("lab run nerio-drift --scenario mutants/swap-ro").contains("mutants/swap-rho?"));
 }
 
+/// A play, as a person writes it, in the folder of scenarios.
+fn play(folder: &Folder) {
+    fs::create_dir_all(folder.path("scenarios")).unwrap();
+    let play = "tenure play 1
+# n0 leads, and
+# nobody disturbs it.
+protocol nerio-drift
+nodes 3
+set drift=1000ppm tick=1ms lease=200ms longest-lease=200ms window=60ms retry=20ms block=4 groups=1
+expect leader n0 from 150ms to 2s
+ends at 2s
+
+# What follows is not said of the whole.
+0ms  n0 campaigns
+";
+    fs::write(folder.path("scenarios/quiet.scenario"), play).unwrap();
+}
+
+#[test]
+fn a_scenario_is_run_with_every_output_and_says_what_is_seen() {
+    let folder = Folder::new("says");
+    play(&folder);
+    let words = "lab run nerio-drift --scenario quiet --svg run.svg --html run.html --trace run.trace";
+    let output = folder.tenure(words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let said = stdout(&output);
+    let head: Vec<&str> = said.lines().take(2).collect();
+    assert_eq!(head, ["nerio-drift, 3 nodes: holds", "  says  n0 leads, and nobody disturbs it."]);
+    assert!(fs::read_to_string(folder.path("run.svg")).unwrap().starts_with("<svg"));
+    assert!(fs::read_to_string(folder.path("run.html")).unwrap().contains("n0 leads, term 1"));
+    assert_eq!(folder.tenure("lab replay run.trace").status.code(), Some(0));
+    let run = json(&folder.tenure("lab run nerio-drift --scenario quiet -o json"));
+    assert_eq!(
+        (&run["scenario"], &run["says"]),
+        (&"quiet".into(), &"n0 leads, and nobody disturbs it.".into())
+    );
+    assert_eq!((&run["verdict"], &run["faults"]), (&"holds".into(), &Value::Null));
+    let seed = json(&folder.tenure("lab run nerio-drift -o json"));
+    assert_eq!((&seed["scenario"], &seed["says"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_scenario_may_be_a_path_and_a_wrong_name_is_answered_with_the_nearest() {
+    let folder = Folder::new("path");
+    play(&folder);
+    let run = json(&folder.tenure("lab run nerio-drift --scenario scenarios/quiet.scenario -o json"));
+    assert_eq!(run["leader"], "n0");
+    assert!(folder.refuses("lab run nerio-drift --scenario quite").contains("did you mean quiet?"));
+    let other = folder.refuses("lab run nerio-skew --scenario quiet");
+    assert!(other.contains("a scenario of nerio-drift, not of nerio-skew"), "{other}");
+}
+
+#[test]
+fn what_a_scenario_fixes_cannot_be_asked_for_beside_it() {
+    let folder = Folder::new("fixed");
+    play(&folder);
+    for option in
+        ["--seed 3", "--faults all", "--nodes 5", "--world calm", "--quorums majority", "--horizon 1s"]
+    {
+        let said = folder.refuses(&format!("lab run nerio-drift --scenario quiet {option}"));
+        let name = option.split(' ').next().unwrap();
+        assert!(said.contains("--scenario") && said.contains(name), "{said}");
+    }
+    folder.refuses("lab run nerio-drift --scenario quiet --set lease=1s");
+}
+
 #[test]
 fn drawings_and_traces_are_written_and_a_trace_replays() {
     let folder = Folder::new("files");
@@ -333,7 +427,8 @@ fn the_number_of_threads_changes_nothing() {
 #[test]
 fn what_a_sweep_did_not_exercise_is_said() {
     let folder = Folder::new("idle");
-    let output = folder.tenure("lab sweep nerio-drift --seeds 20 --nodes 1 --faults clock,dup");
+    let alone = "--nodes 1 --set outsiders=0 --set observers=0";
+    let output = folder.tenure(&format!("lab sweep nerio-drift --seeds 20 {alone} --faults clock,dup"));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0));
     assert!(said.contains("warning: nothing exercised dup"), "{said}");
@@ -360,7 +455,9 @@ fn off_a_terminal_there_is_no_escape_byte() {
 #[test]
 fn every_page_of_help_has_examples() {
     let folder = Folder::new("help");
-    for command in ["", "lab", "lab list", "lab run", "lab sweep", "lab replay", "lab mutants", "lab bench"] {
+    let inner =
+        ["list", "run", "sweep", "replay", "mutants", "race", "bench"].map(|name| format!("lab {name}"));
+    for command in ["".to_owned(), "lab".to_owned()].into_iter().chain(inner) {
         let output = folder.tenure(&format!("{command} --help"));
         assert_eq!(output.status.code(), Some(0));
         assert!(stdout(&output).contains("Examples:\n"), "{command}");
@@ -406,6 +503,73 @@ fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
     has_keys(&bench, &["events_per_second", "with_properties", "baseline_per_second", "ratio_to_baseline"]);
     has_keys(&bench, &["cost_of_properties", "rounds"]);
     assert!(bench["events_per_second"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn every_study_runs_and_its_json_is_the_same_every_time() {
+    let folder = Folder::new("race");
+    for (words, rows, keys) in [
+        (
+            "election --nodes 2,3 --nodes 5 --seeds 20",
+            6,
+            &["nodes", "mean_v", "p99_v", "bound_v", "messages"][..],
+        ),
+        (
+            "detectors --seeds 2",
+            20,
+            &["link", "detector", "settings", "detection_median_ms", "accuracy_percent"],
+        ),
+        ("blocking", 488, &["protocol", "bound", "clocks", "delay_ms", "blocked_ms", "in_vain_ms"]),
+    ] {
+        let study = words.split(' ').next().unwrap();
+        let first = folder.tenure(&format!("lab race {words} -o json"));
+        assert_eq!(first.status.code(), Some(0), "{words}: {}", text(&first.stderr));
+        assert!(first.stdout == folder.tenure(&format!("lab race {words} -o json")).stdout, "{words}");
+        let race = json(&first);
+        has_keys(&race, &["study", "parameters", "rows", "verdict"]);
+        assert_eq!((race["study"].as_str(), race["rows"].as_array().unwrap().len()), (Some(study), rows));
+        has_keys(&race["rows"][0], keys);
+        let table = folder.tenure(&format!("lab race {words}"));
+        assert!(stdout(&table).starts_with(&format!("{study}: holds\n")), "{}", stdout(&table));
+    }
+}
+
+#[test]
+fn bounded_skew_frees_others_of_a_late_request_and_bounded_drift_does_not() {
+    let race = json(&Folder::new("late").tenure("lab race blocking -o json"));
+    let blocked = |protocol: &str, bound: &str, delay: f64| {
+        let wanted = |row: &&Value| {
+            let words = [&row["protocol"], &row["bound"], &row["clocks"]].map(|word| word.as_str().unwrap());
+            words == [protocol, bound, "exact"] && row["delay_ms"] == delay
+        };
+        race["rows"].as_array().unwrap().iter().find(wanted).unwrap()["blocked_ms"].as_f64().unwrap()
+    };
+    assert_eq!(blocked("nerio-drift", "100000ppm", 1000.0), 1100.0);
+    assert_eq!(blocked("nerio-skew", "10ms", 1000.0), 10.0);
+    assert_eq!(blocked("nerio-skew", "10ms", 1050.0), 0.0);
+}
+
+#[test]
+fn a_study_is_drawn_as_an_image() {
+    let folder = Folder::new("plot");
+    for words in ["election --nodes 3 --seeds 20", "blocking"] {
+        assert_eq!(folder.tenure(&format!("lab race {words} --svg plot.svg")).status.code(), Some(0));
+        let image = fs::read_to_string(folder.path("plot.svg")).unwrap();
+        assert!(
+            image.starts_with("<svg ") && image.ends_with("</svg>\n") && !image.contains("NaN"),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
+    let folder = Folder::new("no-race");
+    assert!(folder.refuses("lab race detector").contains("did you mean detectors?"));
+    assert!(folder.refuses("lab race blocking --seeds 5").contains("--seeds means nothing"));
+    assert!(folder.refuses("lab race detectors --svg plot.svg").contains("--svg means nothing"));
+    assert!(folder.refuses("lab race election --nodes 1").contains("2 to 64 nodes"));
+    folder.refuses("lab race");
 }
 
 #[cfg(unix)]

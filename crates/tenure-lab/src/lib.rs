@@ -15,6 +15,7 @@
 //! | [`simulate`] | what goes wrong, drawn from a seed: first it breaks, then it heals |
 //! | [`play`] | what goes wrong, told by a person; all else happens by itself |
 //! | [`sweep`] | many seeds on all cores |
+//! | [`race`] | protocols and parts of them compared, in tables and plots |
 //! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
 //! | [`draw`] | space-time diagrams as SVG and as a page |
 //!
@@ -37,6 +38,7 @@ pub mod draw;
 pub mod mutant;
 pub mod play;
 pub mod property;
+pub mod race;
 pub mod random;
 pub mod record;
 pub mod script;

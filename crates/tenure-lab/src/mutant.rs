@@ -132,6 +132,8 @@ pub enum Broken {
     AmnesiaNoRead,
     /// It reads the largest term before its silence, not after.
     AmnesiaReadEarly,
+    /// A leader whose clock went back goes by what it shows.
+    ClockBack,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -213,6 +215,10 @@ impl Rules for Broken {
 
     fn stops_before_relay(&self) -> bool {
         *self != Self::XferKeepE
+    }
+
+    fn reading_counts(&self, now: LocalTime, latest: LocalTime) -> bool {
+        *self == Self::ClockBack || now >= latest
     }
 
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {
@@ -309,8 +315,8 @@ impl Rules for Broken {
 
     fn may_propose_from(&self, here: &Charter, adopted: LocalTime, promised: LocalTime) -> LocalTime {
         match self {
-            Self::SkipW1 => here.spacing(adopted),
-            Self::W1One => here.spacing(promised),
+            Self::SkipW1 if here.epoch > Epoch(0) => here.spacing(adopted),
+            Self::W1One if here.epoch > Epoch(0) => here.spacing(promised),
             _ => LocalTime::ZERO,
         }
     }
@@ -481,6 +487,7 @@ pub const STRONG: &[Mutant] = &[
         Broken::VerifyNoPledge,
         "a leader gives its grants back right after it was verified",
     ),
+    rule("clock-back", Broken::ClockBack, "a leader whose clock went back goes by what it shows"),
     rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
     rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),
     thread(
@@ -510,6 +517,12 @@ pub const STRONG: &[Mutant] = &[
         "stale-now-grantor",
         Flaws { stale_now: true, ..Flaws::NONE },
         "the time is read before the request is taken from the socket",
+    )
+    .only(On::Drift),
+    driver(
+        "realtime",
+        Flaws { reads_time_of_day: true, ..Flaws::NONE },
+        "leases are measured by the time of day, which anybody may set",
     )
     .only(On::Drift),
     driver(

@@ -1,12 +1,12 @@
 //! Writes down what happens: the lines of a script, the minutes, and the picture.
 
-use tenure_proto::NodeId;
+use tenure_proto::{Elects, GroupId, NodeId};
 
 use crate::draw::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Zone};
 use crate::property::Violation;
 use crate::script::{Line, how_text};
 use crate::stage::Command;
-use crate::subject::{Shape, Subject};
+use crate::subject::{Role, Shape, Subject};
 use crate::world::{Action, Flight, FlightId, Freeze, RealTime, World};
 
 /// What was written down of a run.
@@ -29,10 +29,11 @@ pub struct Recorder<S: Subject> {
 }
 
 impl<S: Subject> Recorder<S> {
-    /// An empty record of a world.
-    pub fn new(world: &World<S::Machine>) -> Self {
+    /// An empty record of a world whose hosts have these roles.
+    pub fn new(world: &World<S::Machine>, roles: &[Role]) -> Self {
         let lanes = world.nodes().map(|node| node.to_string()).collect();
-        let picture = Picture { lanes, ..Picture::default() };
+        let roles = roles.iter().map(|role| role.label().unwrap_or_default().to_owned()).collect();
+        let picture = Picture { lanes, roles, ..Picture::default() };
         let mut recorder = Self { lines: Vec::new(), picture, arrows: Vec::new(), open: Vec::new() };
         recorder.note_sent(world);
         recorder
@@ -105,7 +106,18 @@ impl<S: Subject> Recorder<S> {
                 self.end_bars(lane(*node), now, |kind| matches!(kind, BarKind::Paused | BarKind::Suspended));
             }
             Action::Network(text) => self.network(now, text),
+            Action::Step { node, .. } => self.draw_step(world, *node),
             Action::Wake(_) | Action::Tell(..) | Action::Written { .. } | Action::Work(..) => {}
+        }
+    }
+
+    /// A clock was set: who leads no more by what it shows now does not look as if it did.
+    fn draw_step(&mut self, world: &World<S::Machine>, node: NodeId) {
+        let host = world.host(node);
+        let reading = host.reading(world.now);
+        let leads = host.process.as_ref().and_then(|process| process.leadership(GroupId(0), reading));
+        if leads.is_none() {
+            self.end_bars(lane(node), world.now.0, |kind| kind == BarKind::Lease);
         }
     }
 

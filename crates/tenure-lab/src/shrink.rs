@@ -3,8 +3,6 @@
 //! Every candidate is replayed in a real world and kept only if the property still breaks, so that what is left is
 //! true by construction. Lines that a replay cannot carry out any more drop out by themselves.
 
-use tenure_proto::quorum::Quorums;
-
 use crate::script::{Script, replay};
 use crate::stage::{Command, Watch};
 use crate::subject::Subject;
@@ -153,17 +151,14 @@ impl<S: Subject> Shrinker<'_, S> {
         self.keeps(candidate).or_else(|| self.keeps(sooner?))
     }
 
-    /// Leaves out the last node, where nothing happens at it and the quorums can do without it.
+    /// Leaves out the last host, where nothing happens at it and the quorums can do without it.
     fn drop_nodes(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
         while script.clocks.len() > 1 && !self.spent() {
             let mut candidate = script.clone();
             candidate.clocks.pop();
             let last = node_id(candidate.clocks.len());
             candidate.lines.retain(|line| line.node() != Some(last) && sender(&line.action) != Some(last));
-            let members = (0..candidate.clocks.len()).map(node_id).collect();
-            if Quorums::parse(&candidate.quorums, members).is_err() {
-                break;
-            }
+            (candidate.constants, candidate.members) = S::without_last(&script.constants, script.members);
             match self.keeps(candidate) {
                 Some(smaller) => script = smaller,
                 None => break,

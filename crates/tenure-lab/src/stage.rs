@@ -7,11 +7,11 @@ use tenure_proto::quorum::Quorums;
 use tenure_proto::{Chooser, Elects, GroupId, NodeId, Protocol};
 
 use crate::count::Counts;
-use crate::property::{Judge, Outside, Property, Status, Violation};
+use crate::property::{Judge, Outside, Property, Status, Tenure, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
-use crate::subject::{Assumption, Constants, Office, Subject};
-use crate::world::{Action, Clock, FlightId, Foundation, Freeze, How, RealTime, World};
+use crate::subject::{Assumption, Constants, Office, Role, Subject, company};
+use crate::world::{Action, Clock, Dial, FlightId, Foundation, Freeze, How, RealTime, World, node_id};
 
 /// The commands of a subject.
 pub type Command<S> = <<S as Subject>::Machine as Protocol>::Command;
@@ -23,8 +23,29 @@ pub struct Cast {
     pub quorums: Quorums,
     /// The protocol's constants.
     pub constants: Constants,
-    /// One clock a node.
+    /// One clock a host.
     pub clocks: Vec<Clock>,
+    /// What each host is there for.
+    pub roles: Vec<Role>,
+}
+
+impl Cast {
+    /// Who takes part in a run with this many founding members. An error says what does not fit.
+    pub fn new<S: Subject>(
+        quorums: &str,
+        members: usize,
+        constants: Constants,
+        clocks: Vec<Clock>,
+    ) -> Result<Self, String> {
+        let roles = S::roles(&constants, members)?;
+        if roles.len() != clocks.len() {
+            let (who, clocks) = (company(&roles), clocks.len());
+            return Err(format!("{who}, but {clocks} clocks: each needs a clock"));
+        }
+        let members = (0..members).map(node_id).collect();
+        let quorums = Quorums::parse(quorums, members).map_err(|error| error.to_string())?;
+        Ok(Self { quorums, constants, clocks, roles })
+    }
 }
 
 /// What is done besides running.
@@ -56,6 +77,21 @@ pub struct Stage<'s, S: Subject> {
     judge: Option<S::Judge>,
     offices: Vec<Office>,
     recorder: Option<Recorder<S>>,
+    /// Messages and renewals up to the instant from which leaders must stay.
+    before_calm: Option<(u64, u64)>,
+}
+
+/// What a group costs that has settled, and whether it stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calm {
+    /// Since when leaders must be there and stay.
+    pub from: RealTime,
+    /// How often since then a leader was followed by another, or by nobody.
+    pub changes: u64,
+    /// Renewals since then.
+    pub renewals: u64,
+    /// Messages between different nodes since then.
+    pub messages: u64,
 }
 
 /// What came of a run.
@@ -77,6 +113,10 @@ pub struct Outcome<C> {
     pub time: RealTime,
     /// How many actions it had.
     pub events: u64,
+    /// Who led when.
+    pub tenures: Vec<Tenure>,
+    /// What the time was like in which leaders must stay, if it came.
+    pub calm: Option<Calm>,
     /// The minutes and the drawing, if they were wanted.
     pub record: Option<crate::record::Record<C>>,
 }
@@ -102,13 +142,24 @@ impl<'s, S: Subject> Stage<'s, S> {
             keeps_flights: watch.record || by_name,
         };
         let world = World::new(foundation, chooser);
-        let recorder = watch.record.then(|| Recorder::new(&world));
+        let recorder = watch.record.then(|| Recorder::new(&world, &cast.roles));
         let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
         let (mut counts, mut messages) = (Counts::default(), Counts::default());
         counts.expect(S::count_kinds());
         messages.expect(S::message_kinds());
         let offices = vec![Office::new(subject.order()); world.hosts.len()];
-        Ok(Self { offices, subject, world, counts, messages, events: 0, watch, judge, recorder })
+        Ok(Self {
+            subject,
+            world,
+            counts,
+            messages,
+            events: 0,
+            watch,
+            judge,
+            offices,
+            recorder,
+            before_calm: None,
+        })
     }
 
     /// Carries out one action, judges it, counts it, writes it down. Says whether it was possible.
@@ -120,6 +171,9 @@ impl<'s, S: Subject> Stage<'s, S> {
     ) -> bool {
         if let Some(judge) = &mut self.judge {
             judge.pass(&self.world, at);
+            if self.before_calm.is_none() && judge.settled().is_some() {
+                self.before_calm = Some((self.messages.total(), self.counts.get("renewals")));
+            }
         }
         let (done, draws) = if self.recorder.is_some() {
             let mut recording = Recording::new(chooser);
@@ -161,7 +215,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         let reading = host.reading(self.world.now);
         let process = host.process.as_ref();
         let led = process.is_some_and(|process| process.leadership(GroupId(0), reading).is_some());
-        let made = self.offices[node.0 as usize].step(thread, reading, self.world.now, led)?;
+        let office = &mut self.offices[node.0 as usize];
+        office.saw(host.last_seen());
+        let made = office.step(thread, reading, self.world.now, led)?;
         self.counts.add("edicts");
         let words =
             format!("{node} holds edict {} of term {} for valid", made.by_term.number, made.by_term.tag);
@@ -200,6 +256,8 @@ impl<'s, S: Subject> Stage<'s, S> {
             Action::Freeze(_, Freeze::Pause) => self.counts.add("pauses"),
             Action::Freeze(_, Freeze::Suspend) => self.counts.add("suspends"),
             Action::Tell(..) => self.counts.add("commands"),
+            Action::Step { dial: Dial::Clock, .. } => self.counts.add("clock-steps"),
+            Action::Step { dial: Dial::TimeOfDay, .. } => self.counts.add("time-of-day-steps"),
             Action::Deliver { .. } | Action::Wake(_) | Action::Written { .. } => {}
             Action::Thaw(_) | Action::Network(_) | Action::Work(..) => {}
         }
@@ -223,6 +281,17 @@ impl<'s, S: Subject> Stage<'s, S> {
         !self.watch.go_on && self.violation().is_some()
     }
 
+    fn calm(&self) -> Option<Calm> {
+        let judge = self.judge.as_ref()?;
+        let (messages, renewals) = self.before_calm?;
+        Some(Calm {
+            from: judge.settled()?,
+            changes: judge.changes(),
+            renewals: self.counts.get("renewals") - renewals,
+            messages: self.messages.total() - messages,
+        })
+    }
+
     /// Lets the remaining time pass and closes the run.
     pub fn end(mut self, at: RealTime) -> Outcome<Command<S>> {
         let at = at.max(self.world.now);
@@ -235,6 +304,9 @@ impl<'s, S: Subject> Stage<'s, S> {
                 judge.end(&self.world);
             }
         }
+        let calm = self.calm();
+        let tenures =
+            self.judge.as_ref().map(|judge| judge.tenures().iter().map(|t| until(*t, at)).collect());
         let violation = self.violation().cloned();
         let violations = self.judge.as_ref().map(|judge| judge.violations().to_vec()).unwrap_or_default();
         Outcome {
@@ -243,12 +315,19 @@ impl<'s, S: Subject> Stage<'s, S> {
             record: self.recorder.map(|recorder| recorder.finish(&self.world, at, violation.as_ref())),
             violation,
             violations,
+            calm,
+            tenures: tenures.unwrap_or_default(),
             messages: self.messages,
             counts: self.counts,
             time: at,
             events: self.events,
         }
     }
+}
+
+/// A tenure as far as it was seen.
+fn until(tenure: Tenure, end: RealTime) -> Tenure {
+    Tenure { until: tenure.until.min(end), ..tenure }
 }
 
 /// Whom an action concerns, and how.
@@ -258,7 +337,9 @@ fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Opti
         Action::Wake(node) | Action::Tell(node, _) | Action::Start(node, _) => Some((*node, Outside::Step)),
         Action::Written { node, .. } => Some((*node, Outside::Step)),
         Action::Crash(node) => Some((*node, Outside::Crashed)),
-        Action::Freeze(node, _) | Action::Thaw(node) => Some((*node, Outside::ClockDisturbed)),
+        Action::Freeze(node, _) | Action::Thaw(node) | Action::Step { node, .. } => {
+            Some((*node, Outside::ClockDisturbed))
+        }
         Action::Network(_) | Action::Work(..) => None,
     }
 }

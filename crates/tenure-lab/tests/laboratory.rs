@@ -19,6 +19,10 @@ fn sweep(trial: &Trial, seeds: u64, threads: usize) -> Swept {
     nerio().sweep(trial, seeds, &|_| ()).expect("the setup is right")
 }
 
+fn sets(sets: &[(&str, &str)]) -> Vec<(String, String)> {
+    sets.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
 #[test]
 fn one_seed_is_one_run_to_the_last_byte() {
     let trial = trial(5, "majority", Faults::all());
@@ -40,7 +44,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (3451, 16_061_739_125_958_635_673),
+        (4779, 16_193_502_890_640_140_413),
         "events and checksum of the trace of seed 7"
     );
 }
@@ -148,12 +152,55 @@ fn without_faults_the_first_leader_stays() {
 #[test]
 fn a_steady_leader_costs_two_messages_a_renewal_and_other_node() {
     let mut trial = trial(5, "majority", Faults::NONE);
-    trial.setup.sets = vec![("groups".to_owned(), "1".to_owned())];
+    trial.setup.sets = sets(&[("groups", "1"), ("outsiders", "0"), ("observers", "0")]);
     let report = nerio().run(&trial, 3).expect("it runs");
     let rounds = report.counts.get("elections") + report.counts.get("renewals");
     // The last renewal may be under way when the run ends.
     let expected = 2 * 4 * rounds..=2 * 4 * (rounds + 1);
     assert!(expected.contains(&report.messages.total()), "{rounds} rounds, {:?}", report.messages);
+}
+
+#[test]
+fn outsiders_lead_and_witnesses_and_observers_never_do() {
+    let mut trial = trial(3, "majority", Faults::all());
+    trial.setup.sets = sets(&[("witnesses", "2"), ("outsiders", "2"), ("observers", "1"), ("groups", "1")]);
+    let mut leaders = std::collections::BTreeSet::new();
+    for seed in 0..40 {
+        let report = nerio().run(&trial, seed).expect("it runs");
+        assert_eq!((report.violation, report.nodes, report.hosts), (None, 3, 6), "seed {seed}");
+        assert!(report.trace.contains("clock n5 shows "), "every host has a clock");
+        let led = report.trace.lines().filter_map(|line| line.trim_start().split_once(" leads g0 in term "));
+        leaders.extend(led.map(|(who, _)| who.to_owned()).filter(|who| !who.contains("certain")));
+    }
+    assert_eq!(leaders.into_iter().collect::<Vec<_>>(), ["n0", "n3", "n4"]);
+}
+
+#[test]
+fn a_leader_is_owed_only_where_somebody_campaigns() {
+    // The only candidate comes from outside and is down when the faults heal; its grantors are all there.
+    let play = |heals: &str| {
+        format!(
+            "tenure play 1\nprotocol nerio-drift\nnodes 3\nset drift=1000ppm tick=1ms lease=200ms \
+             longest-lease=200ms window=60ms retry=20ms block=4 groups=1 witnesses=3 outsiders=1\n\
+             heals at {heals}\nends at 10s\n0ms  n3 campaigns\n500ms  n3 crashes\n"
+        )
+    };
+    let status = |heals: &str| {
+        let report = nerio().replay(&play(heals), None).expect("it can be performed").report;
+        report.properties.iter().find(|(p, _)| p.name == "leader-after-healing").map(|(_, status)| *status)
+    };
+    assert_eq!(status("1s"), Some(Status::Exempt));
+    assert_eq!(status("400ms"), Some(Status::Broken), "while it runs it is owed, whatever comes later");
+}
+
+#[test]
+fn a_file_from_before_there_were_outsiders_is_read_as_it_was() {
+    let mut trial = trial(3, "majority", Faults::all());
+    trial.setup.sets = sets(&[("witnesses", "0"), ("outsiders", "0"), ("observers", "0")]);
+    let trace = nerio().run(&trial, 1).expect("it runs").trace;
+    let older = trace.replace(" witnesses=0 outsiders=0 observers=0", "");
+    assert_ne!(older, trace);
+    assert_eq!(nerio().replay(&older, None).expect("it fits").report.trace, trace);
 }
 
 #[test]
@@ -171,7 +218,7 @@ fn a_clock_beyond_the_bound_makes_two_leaders_and_the_assumption_is_blamed() {
 fn bad_setups_are_refused_with_a_reason() {
     let refused = |nodes, quorums: &str, sets: &[(&str, &str)], reason: &str| {
         let mut trial = trial(nodes, quorums, Faults::all());
-        trial.setup.sets = sets.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        trial.setup.sets = self::sets(sets);
         let error = nerio().run(&trial, 1).expect_err("a bad setup").to_string();
         assert!(error.contains(reason), "{error}");
     };
@@ -182,6 +229,9 @@ fn bad_setups_are_refused_with_a_reason() {
     refused(3, "majority", &[("lease", "10s")], "longest-lease");
     refused(3, "majority", &[("longest-lease", "999999999s")], "too long");
     refused(3, "majority", &[("groups", "0")], "groups must be 1 to 10000");
+    refused(3, "majority", &[("witnesses", "4")], "there are only 3 members");
+    refused(3, "majority", &[("witnesses", "3"), ("outsiders", "0")], "nobody campaigns");
+    refused(3, "majority", &[("outsiders", "99999999999")], "at most 64 together");
 }
 
 #[test]

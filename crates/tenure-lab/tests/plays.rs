@@ -130,3 +130,63 @@ fn a_clock_beyond_its_bound_is_named() {
     let report = perform("clock n0 shows 5s, +0ppm, from 100ms +5000ppm\n").unwrap().report;
     assert!(report.assumption.unwrap().contains("n0 at +5000ppm"));
 }
+
+#[test]
+fn hosts_beyond_the_members_can_be_named_and_have_their_roles() {
+    let replay = perform(
+        "set outsiders=1 observers=1 witnesses=1\nexpect leader n3 from 100ms to 2s\nexpect 1 verifications
+0ms  everyone campaigns\n0ms  n0 n1 crash\n1ms  n0 restarts\n500ms  n4 is told: verify g0 with n3 for 50ms\n",
+    );
+    let replay = replay.unwrap();
+    assert!(replay.as_expected, "{}", replay.came);
+    assert_eq!((replay.report.nodes, replay.report.hosts), (3, 5));
+    assert_eq!(replay.report.picture.roles, ["", "", "witness", "outsider", "observer"]);
+    assert!(replay.report.picture.title.contains("3 nodes, 1 of them a witness, 1 outsider, 1 observer"));
+}
+
+#[test]
+fn who_never_campaigns_cannot_be_told_to_and_who_is_there_is_said_first() {
+    assert_eq!(error("set observers=1\n0ms  n3 campaigns"), "line 8: n3, as observer, never campaigns");
+    assert!(error("0ms  n3 crashes").contains("there is no node n3"));
+    assert!(error("expect nobody at 1s\nset outsiders=1").contains("say who is there before"));
+    assert!(error("set outsiders=62").contains("at most 64 together"));
+}
+
+#[test]
+fn a_clock_that_is_set_is_named_as_the_broken_assumption_and_the_time_of_day_is_not() {
+    let assumption = |line: &str| perform(&format!("5ms  {line}\n")).unwrap().report.assumption;
+    assert_eq!(
+        assumption("n1's clock steps forward 80ms").as_deref(),
+        Some("n1's clock steps forward 80ms at 5ms")
+    );
+    assert_eq!(assumption("n1's time of day steps back 80ms"), None, "no sound driver reads it");
+    assert!(error("5ms  n1's clock jumps 80ms").contains("'steps back 80ms'"));
+    assert!(error("5ms  n1's clock steps back far").contains("'far' is no time"));
+    assert!(error("5ms  n1's clock steps back 99999999s").contains("at most"));
+    assert!(error("5ms  n7's clock steps back 80ms").contains("there is no node n7"));
+    assert!(error("5ms  n1's hand waves").contains("cannot read 'hand waves'"));
+}
+
+#[test]
+fn a_clock_that_steps_forward_ends_its_leases_early() {
+    let replay = perform(
+        "expect leader n0 from 100ms to 499ms\nexpect nobody at 500ms
+0ms  n0 campaigns\n500ms  n0's clock steps forward 300ms\n",
+    );
+    let replay = replay.unwrap();
+    assert!(replay.as_expected, "{}", replay.came);
+}
+
+#[test]
+fn threads_that_are_told_what_to_do_do_nothing_else() {
+    let steps = "500ms  n0's thread 1 takes a step\n";
+    let told = |times: usize| format!("expect 1 edicts\n0ms  n0 campaigns\n{}", steps.repeat(times));
+    assert!(perform(&told(3)).unwrap().as_expected, "an edict takes three steps");
+    assert_eq!(perform(&told(2)).unwrap().came, "0 edicts were counted");
+    assert!(
+        error("5ms  n0's thread 0 takes a step").contains("could not be carried out"),
+        "it does not lead"
+    );
+    assert!(error("5ms  n0's thread 2 takes a step").contains("2 threads"));
+    assert!(error("5ms  n0's thread 0 sleeps").contains("'takes a step'"));
+}

@@ -4,12 +4,13 @@ use super::{About, Error, Replay, Report, Seeds, Small, Trial};
 use crate::play;
 use crate::property::Violation;
 use crate::record::Record;
-use crate::script::{self, Expect, Script};
+use crate::script::{self, Expect, Line, Script};
 use crate::shrink::shrink;
 use crate::simulate::{Fault, Performed, perform, simulate};
 use crate::stage::{Command, Outcome, Watch};
-use crate::subject::Subject;
+use crate::subject::{Subject, company};
 use crate::sweep::{Range, Swept, sweep};
+use crate::world::{Action, Dial};
 
 /// The most replays that a shrink may take.
 const MOST_REPLAYS: u64 = 20_000;
@@ -71,6 +72,29 @@ impl<S: Subject> Bench<'_, S> {
         Ok(self.report(simulated.outcome, &script))
     }
 
+    pub(super) fn unrecorded(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        let watch = self.watch(trial)?;
+        let simulated = simulate(self.subject, &trial.setup, seed, watch)?;
+        let outcome = simulated.outcome;
+        // A script without lines: what the run was made of, and nothing of what happened.
+        let script = Script {
+            remarks: Vec::new(),
+            protocol: self.about.name.to_owned(),
+            mutant: trial.mutant.clone(),
+            seed: Some(seed),
+            members: trial.setup.nodes,
+            quorums: trial.setup.quorums.clone(),
+            constants: simulated.cast.constants,
+            clocks: simulated.cast.clocks,
+            only: watch.only.map(str::to_owned),
+            expect: Expect::Holds,
+            heals: None,
+            ends: outcome.time,
+            lines: Vec::new(),
+        };
+        Ok(self.report(outcome, &script))
+    }
+
     pub(super) fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
         let watch = Watch { properties: true, record: true, only: Some(property), go_on: false };
         let whole = simulate(self.subject, &trial.setup, seed, watch)?;
@@ -85,7 +109,7 @@ impl<S: Subject> Bench<'_, S> {
         script.lines = again.outcome.record.map(|record| record.lines).unwrap_or_default();
         script.expect = Expect::Broken(violation.property.to_owned());
         script.only = None;
-        let assumption = self.subject.assumption(&script.constants).broken_by(&script.clocks);
+        let assumption = self.broken_assumption(&script);
         script.remarks = self.remarks(&violation.text, assumption.as_deref());
         Ok(Small {
             seed,
@@ -150,7 +174,8 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     fn report(&self, outcome: Outcome<Command<S>>, script: &Script<Command<S>>) -> Report {
-        let assumption = self.subject.assumption(&script.constants).broken_by(&script.clocks);
+        let assumption = self.broken_assumption(script);
+        let recorded = outcome.record.is_some();
         let mut picture = outcome.record.map(|Record { picture, .. }| picture).unwrap_or_default();
         picture.title = self.title(script);
         picture.broken = outcome.violation.is_some();
@@ -162,7 +187,8 @@ impl<S: Subject> Bench<'_, S> {
         Report {
             protocol: self.about.name,
             mutant: script.mutant.clone(),
-            nodes: script.clocks.len(),
+            nodes: script.members,
+            hosts: script.clocks.len(),
             quorums: script.quorums.clone(),
             seed: script.seed,
             constants: script.constants.to_string(),
@@ -170,13 +196,26 @@ impl<S: Subject> Bench<'_, S> {
             assumption,
             properties: outcome.properties,
             leader: outcome.leader,
+            tenures: outcome.tenures,
+            calm: outcome.calm,
             messages: outcome.messages,
             counts: outcome.counts,
             time: outcome.time,
             events: outcome.events,
+            title: self.title(script),
             picture,
-            trace: script.write::<S>(),
+            trace: if recorded { script.write::<S>() } else { String::new() },
         }
+    }
+
+    /// How clocks broke what is assumed of them: by their rates, or by being set.
+    fn broken_assumption(&self, script: &Script<Command<S>>) -> Option<String> {
+        let rates = self.subject.assumption(&script.constants).broken_by(&script.clocks);
+        let is_set = |line: &&Line<_>| matches!(line.action, Action::Step { dial: Dial::Clock, .. });
+        let set =
+            script.lines.iter().filter(is_set).map(|line| format!("{} at {}", line.words::<S>(), line.at));
+        let broken: Vec<String> = rates.into_iter().chain(set).collect();
+        (!broken.is_empty()).then(|| broken.join(", "))
     }
 
     fn remarks(&self, violation: &str, assumption: Option<&str>) -> Vec<String> {
@@ -190,9 +229,8 @@ impl<S: Subject> Bench<'_, S> {
     fn title<C>(&self, script: &Script<C>) -> String {
         let mutant = script.mutant.as_ref().map(|name| format!(", mutant {name}")).unwrap_or_default();
         let seed = script.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-        let nodes = script.clocks.len();
-        let plural = if nodes == 1 { "" } else { "s" };
-        format!("{}{mutant}, {nodes} node{plural}{seed}", self.about.name)
+        let who = company(&S::roles(&script.constants, script.members).unwrap_or_default());
+        format!("{}{mutant}, {who}{seed}", self.about.name)
     }
 }
 

@@ -9,8 +9,9 @@ use tenure_proto::NodeId;
 
 use crate::count::Counts;
 use crate::draw::Picture;
-use crate::property::{Property, Status, Violation};
+use crate::property::{Property, Status, Tenure, Violation};
 use crate::simulate::Setup;
+use crate::stage::Calm;
 use crate::sweep::Swept;
 use crate::world::RealTime;
 
@@ -93,6 +94,9 @@ pub trait Experiment: Sync {
     fn constants(&self) -> Vec<ConstantAbout>;
     /// Runs one seed, recorded.
     fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error>;
+    /// Runs one seed without writing it down: the same run, but its report has neither picture nor trace, and no
+    /// length of run takes much memory.
+    fn watch(&self, trial: &Trial, seed: u64) -> Result<Report, Error>;
     /// Runs many seeds; `progress` is told how many more are done.
     fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error>;
     /// Runs one seed that breaks `property`, and makes the script small.
@@ -110,8 +114,10 @@ pub struct Report {
     pub protocol: &'static str,
     /// The rule that was broken on purpose.
     pub mutant: Option<String>,
-    /// How many processes.
+    /// How many founding members.
     pub nodes: usize,
+    /// How many hosts, with those that are no members.
+    pub hosts: usize,
     /// The quorum system as text.
     pub quorums: String,
     /// The seed, if it came from one.
@@ -126,6 +132,10 @@ pub struct Report {
     pub properties: Vec<(Property, Status)>,
     /// Who led at the end.
     pub leader: Option<NodeId>,
+    /// Who led the first group when.
+    pub tenures: Vec<Tenure>,
+    /// What the time was like in which leaders must stay, if it came.
+    pub calm: Option<Calm>,
     /// Messages between different nodes, by kind.
     pub messages: Counts,
     /// What happened.
@@ -134,9 +144,11 @@ pub struct Report {
     pub time: RealTime,
     /// How many actions there were.
     pub events: u64,
-    /// The drawing.
+    /// The run in a few words.
+    pub title: String,
+    /// The drawing; empty if the run was not recorded.
     pub picture: Picture,
-    /// The trace: every choice, with readable text.
+    /// The trace: every choice, with readable text; empty if the run was not recorded.
     pub trace: String,
 }
 

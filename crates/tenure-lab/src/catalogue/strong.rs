@@ -90,6 +90,13 @@ impl<const SKEW: bool, const ENDED: bool> Experiment for Nerio<SKEW, ENDED> {
         }
     }
 
+    fn watch(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        match choose::<SKEW, ENDED>(trial.mutant.as_deref())? {
+            Chosen::Sound => self.sound().unrecorded(trial, seed),
+            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).unrecorded(trial, seed),
+        }
+    }
+
     fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error> {
         match choose::<SKEW, ENDED>(trial.mutant.as_deref())? {
             Chosen::Sound => self.sound().sweep(trial, seeds, progress),

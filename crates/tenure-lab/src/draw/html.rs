@@ -58,7 +58,12 @@ fn json(picture: &Picture) -> String {
         format!("\"broken\":{},\"delay\":{}", picture.broken, look::usual_delay(picture)),
         list("lanes", &lanes, |(lane, name)| {
             let paint = lane_paint(*lane);
-            format!("{{\"name\":{},\"fill\":\"{}\",\"ink\":\"{}\"}}", text(name), paint.fill, paint.ink)
+            let role = picture.roles.get(*lane).map_or("", String::as_str);
+            let (name, role) = (text(name), text(role));
+            format!(
+                "{{\"name\":{name},\"role\":{role},\"fill\":\"{}\",\"ink\":\"{}\"}}",
+                paint.fill, paint.ink
+            )
         }),
         list("kinds", &kinds, |kind| {
             format!("{{\"name\":{},\"colour\":\"{}\"}}", text(&kind.name), kind.colour)

@@ -1,10 +1,12 @@
 //! Space-time diagrams: what a run looked like, for the eye.
 //!
 //! A [`Picture`] is plain data that any run can be turned into; [`svg`] draws it as one image, [`html`] as one
-//! self-contained page with zoom, hover and stepping. Neither knows a protocol.
+//! self-contained page with zoom, hover and stepping. Neither knows a protocol. [`plot`] draws the numbers of many
+//! runs as lines.
 
 pub mod html;
 mod look;
+pub mod plot;
 mod scale;
 pub mod svg;
 #[cfg(test)]
@@ -21,6 +23,8 @@ pub struct Picture {
     pub broken: bool,
     /// The name of each lane, from the top.
     pub lanes: Vec<String>,
+    /// What is special about each lane, in a word; empty where nothing is.
+    pub roles: Vec<String>,
     /// Where the picture begins.
     pub start: u64,
     /// Where it ends.

@@ -95,7 +95,9 @@
   function measure() {
     pen.font = font(13, 600);
     const names = lanes.map((lane) => pen.measureText(lane.name).width);
-    at.left = Math.min(180, Math.max(44, ...names)) + 34;
+    pen.font = font(10);
+    const roles = lanes.map((lane) => pen.measureText(lane.role).width + 6);
+    at.left = Math.min(180, Math.max(44, ...names, ...roles)) + 34;
     at.wide = Math.max(320, stage.clientWidth);
     at.plot = at.wide - at.left - 14;
     at.zones = 6;
@@ -678,6 +680,7 @@
     pen.fillStyle = paint.faint;
     pen.font = font(10);
     for (let lane = 0; lane < lanes.length; lane++) {
+      if (lanes[lane].role) pen.fillText(fits(lanes[lane].role, at.left - 38), 26, top(lane) + at.strip / 2 + 16.5);
       pen.fillText("E", at.left - 11, top(lane) + 15);
       pen.fillText("F", at.left - 11, top(lane) + LEASE + 4 + GRANT);
     }

@@ -429,3 +429,12 @@ fn many_arrows_stay_a_reasonable_image() {
     let svg = svg::draw(&picture);
     assert!(svg.len() < 1_000_000, "{}", svg.len());
 }
+
+#[test]
+fn what_a_lane_is_there_for_stands_under_its_name() {
+    let lanes = vec!["n0".to_owned(), "n1".to_owned()];
+    let roles = vec![String::new(), "outsider".to_owned()];
+    let picture = Picture { lanes, roles, end: 10 * MS, ..Picture::default() };
+    assert_eq!(svg::draw(&picture).matches(">outsider</text>").count(), 1);
+    assert!(html::draw(&picture).contains("\"name\":\"n1\",\"role\":\"outsider\""));
+}

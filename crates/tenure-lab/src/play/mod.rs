@@ -32,9 +32,9 @@
 //! |---|---|---|
 //! | `protocol NAME` | who plays | an error |
 //! | `mutant NAME` | which rule is broken on purpose | none is |
-//! | `nodes N` | how many processes; before any line that names one | an error |
+//! | `nodes N` | how many members; before any line that names one | an error |
 //! | `quorums TEXT` | who grants | `majority` |
-//! | `set KEY=VALUE ...` | the protocol's constants, all of them, on one line or several | an error |
+//! | `set KEY=VALUE ...` | the protocol's constants, on one line or several | an error, but for those that say who else is there |
 //! | `seed N` | from where the protocol's own draws come | 1 |
 //! | `delay T` | how long every message takes | 5ms |
 //! | `disk T` | how long every write takes | 0.1ms |
@@ -48,6 +48,9 @@
 //! WHO is `leader n1`, `leader among n1 n2`, `leader other than n0`, `a leader`, `same leader` (only with `from`), or
 //! `nobody`.
 //!
+//! Members are n0, n1 and so on; with `set outsiders=1` the host after them campaigns from outside, with `set observers=1`
+//! the last one only asks, and with `set witnesses=1` the last member never campaigns. That is said before anybody is named.
+//!
 //! # The lines
 //!
 //! Each begins with a time, not before the line above. Of what falls on the same instant, the lines come first, in order.
@@ -58,6 +61,9 @@
 //! | `n0 is told: COMMAND` | says anything else, in the protocol's own words |
 //! | `n0 crashes`, `restarts`, `restarts elsewhere`, `reboots`, `starts without its disk` | ends and starts a process |
 //! | `n0 pauses`, `is suspended`, `goes on` | stops a process, or a machine, for a while |
+//! | `n0's clock steps back 80ms`, `steps forward 80ms` | sets the clock that its driver reads, which breaks (15) |
+//! | `n0's time of day steps back 80ms` | sets the clock that no sound driver reads |
+//! | `n0's thread 0 takes a step` | one of three steps towards an edict; threads that a play tells what to do do nothing else |
 //! | `network: split n0 n1 \| n2` | cuts all links between the parts |
 //! | `network: bridge n0 n1 \| n2 \| n3 n4` | cuts all links between the outer parts |
 //! | `network: chain n0 n1 n2` | leaves only links between neighbours |
@@ -86,7 +92,7 @@ use tenure_proto::NodeId;
 use crate::script::Expect;
 use crate::simulate::Shape;
 use crate::subject::Constants;
-use crate::world::{Clock, Freeze, How, RealTime};
+use crate::world::{Clock, Dial, Freeze, How, RealTime};
 
 /// The first line of a play.
 pub const MAGIC: &str = "tenure play 1";
@@ -111,7 +117,9 @@ pub struct Play<C> {
     pub quorums: String,
     /// The protocol's constants.
     pub constants: Constants,
-    /// One clock a node.
+    /// How many founding members there are.
+    pub members: usize,
+    /// One clock a host.
     pub clocks: Vec<Clock>,
     /// How long a message takes, in nanoseconds.
     pub delay: u64,
@@ -149,6 +157,8 @@ pub(crate) enum Deed<C> {
     Start(NodeId, How),
     Freeze(NodeId, Freeze),
     Thaw(NodeId),
+    Step(NodeId, Dial, i64),
+    Work(NodeId, u8),
     Network(Shape),
     Meddle(Meddling),
 }

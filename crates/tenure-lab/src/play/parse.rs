@@ -5,7 +5,7 @@ use tenure_proto::NodeId;
 use super::{Check, Cue, Deed, MAGIC, Meddling, Play, What, words};
 use crate::script::{self, Expect, ScriptError};
 use crate::stage::Command;
-use crate::subject::{Assumption, Constants, Subject};
+use crate::subject::{Assumption, Constants, Role, Subject};
 use crate::world::{Action, Clock, RealTime, Stretch, clock::MILLI};
 
 /// The start of clocks about which a play says nothing, and how far they are apart if they may be.
@@ -17,7 +17,8 @@ type ClockSaid = (Option<u64>, Vec<Stretch>);
 /// A play being read.
 struct Reader<S: Subject> {
     play: Play<Command<S>>,
-    nodes: usize,
+    /// What each host is there for, as far as the head has said.
+    roles: Vec<Role>,
     clocks: Vec<Option<ClockSaid>>,
     /// Which constants were set.
     set: Vec<String>,
@@ -46,6 +47,7 @@ impl<S: Subject> Reader<S> {
             seed: None,
             quorums: "majority".to_owned(),
             constants: Constants::new(S::KEYS),
+            members: 0,
             clocks: Vec::new(),
             delay: 5 * MILLI,
             disk: MILLI / 10,
@@ -55,7 +57,7 @@ impl<S: Subject> Reader<S> {
             ends: RealTime(0),
             cues: Vec::new(),
         };
-        Self { play, nodes: 0, clocks: Vec::new(), set: Vec::new(), ends: None }
+        Self { play, roles: Vec::new(), clocks: Vec::new(), set: Vec::new(), ends: None }
     }
 
     fn line(&mut self, line: &str, number: usize) -> Result<(), String> {
@@ -83,13 +85,14 @@ impl<S: Subject> Reader<S> {
             "seed" => play.seed = Some(rest.parse().map_err(|_| format!("'{rest}' is no seed"))?),
             "quorums" => play.quorums = rest.to_owned(),
             "nodes" => {
-                self.nodes =
+                play.members =
                     rest.parse().ok().filter(|n| (1..=64).contains(n)).ok_or("nodes must be 1 to 64")?;
-                self.clocks = vec![None; self.nodes];
+                self.cast()?;
             }
             "set" => {
                 let names = script::set(rest, &mut play.constants)?;
                 self.set.extend(names);
+                self.cast()?;
             }
             "delay" => play.delay = words::time(rest)?.0,
             "disk" => play.disk = words::time(rest)?.0,
@@ -97,13 +100,30 @@ impl<S: Subject> Reader<S> {
             "expect" if rest == "holds" => play.expect = Expect::Holds,
             "expect" => match rest.strip_prefix("broken ") {
                 Some(property) => play.expect = Expect::Broken(property.to_owned()),
-                None if self.nodes == 0 => return Err("say 'nodes N' before what you expect".to_owned()),
-                None => play.checks.push(Check::parse(rest, number, self.nodes)?),
+                None if self.roles.is_empty() => {
+                    return Err("say 'nodes N' before what you expect".to_owned());
+                }
+                None => play.checks.push(Check::parse(rest, number, self.roles.len())?),
             },
             "heals" => play.heals = Some(words::time(rest.strip_prefix("at ").unwrap_or(rest))?),
             "ends" => self.ends = Some(words::time(rest.strip_prefix("at ").unwrap_or(rest))?),
             _ => return Err(format!("cannot read '{line}'")),
         }
+        Ok(())
+    }
+
+    /// Who is there, once that is said. It cannot change after somebody was named.
+    fn cast(&mut self) -> Result<(), String> {
+        if self.play.members == 0 {
+            return Ok(());
+        }
+        let roles = S::roles(&self.play.constants, self.play.members)?;
+        let named = !self.play.checks.is_empty() || self.clocks.iter().any(Option::is_some);
+        if roles != self.roles && (named || !self.play.cues.is_empty()) {
+            return Err("say who is there before you name anybody".to_owned());
+        }
+        self.clocks.resize(roles.len(), None);
+        self.roles = roles;
         Ok(())
     }
 
@@ -126,7 +146,7 @@ impl<S: Subject> Reader<S> {
     }
 
     fn node(&self, name: &str) -> Result<NodeId, String> {
-        match self.nodes {
+        match self.roles.len() {
             0 => Err("say 'nodes N' before you name one".to_owned()),
             nodes => script::node(name, nodes),
         }
@@ -136,7 +156,7 @@ impl<S: Subject> Reader<S> {
     fn cue(&mut self, line: &str, number: usize) -> Result<(), String> {
         let (at, words) = line.split_once(' ').ok_or("nothing happens here")?;
         let (at, words) = (words::time(at)?, words.trim());
-        if self.nodes == 0 {
+        if self.roles.is_empty() {
             return Err("say 'nodes N' before anything happens".to_owned());
         }
         if self.play.cues.last().is_some_and(|last| last.at > at) {
@@ -149,9 +169,12 @@ impl<S: Subject> Reader<S> {
 
     fn deeds(&self, words: &str, at: RealTime) -> Result<Vec<Deed<Command<S>>>, String> {
         if let Some(text) = words.strip_prefix("network: ") {
-            return Ok(vec![Deed::Network(words::network(text.trim(), self.nodes)?)]);
+            return Ok(vec![Deed::Network(words::network(text.trim(), self.roles.len())?)]);
         }
         let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
+        if let Some(name) = first.strip_suffix("'s") {
+            return Ok(vec![possession::<S>(self.node(name)?, rest.trim())?]);
+        }
         let what = match first {
             "hold" => What::Hold,
             "lose" => What::Lose,
@@ -163,7 +186,7 @@ impl<S: Subject> Reader<S> {
 
     /// `n0 -> n1 next release until 900ms`
     fn meddling(&self, what: What, text: &str, at: RealTime) -> Result<Meddling, String> {
-        let (from, to, rest) = words::messages(text, self.nodes)?;
+        let (from, to, rest) = words::messages(text, self.roles.len())?;
         let (once, rest) = match rest.strip_prefix("next ") {
             Some(rest) => (true, rest),
             None => (false, rest.as_str()),
@@ -188,28 +211,36 @@ impl<S: Subject> Reader<S> {
                 "cannot read '{first}': write a node, everyone, network:, hold, lose or repeat"
             ));
         }
-        let nodes = words::nodes(&names.join(" "), self.nodes)?;
+        let nodes = words::nodes(&names.join(" "), self.roles.len())?;
         let rest: Vec<&str> = text.split(' ').skip(names.len()).collect();
         let mut deeds = Vec::new();
         for act in rest.join(" ").split(" and ") {
             for node in &nodes {
-                deeds.push(deed::<S>(*node, act.trim())?);
+                let deed = deed::<S>(*node, act.trim())?;
+                let role = self.roles[node.0 as usize];
+                match (&deed, role.label()) {
+                    (Deed::Campaign(_), Some(_)) if !role.campaigns() && names == ["everyone"] => {}
+                    (Deed::Campaign(_), Some(label)) if !role.campaigns() => {
+                        return Err(format!("{node}, as {label}, never campaigns"));
+                    }
+                    _ => deeds.push(deed),
+                }
             }
         }
         Ok(deeds)
     }
 
     fn finish(self, subject: &S, lines: usize) -> Result<Play<Command<S>>, ScriptError> {
-        let Self { mut play, nodes, clocks, set, ends } = self;
+        let Self { mut play, roles, clocks, set, ends } = self;
         let wrong = |what: String| Err(ScriptError { line: lines, what });
         if play.protocol.is_empty() {
             return wrong("no line says 'protocol NAME'".to_owned());
         }
-        if nodes == 0 {
+        if roles.is_empty() {
             return wrong("no line says 'nodes N'".to_owned());
         }
-        let unset = S::KEYS.iter().map(|key| key.name).filter(|name| !set.iter().any(|set| set == name));
-        let unset: Vec<&str> = unset.collect();
+        let unset = S::KEYS.iter().filter(|key| key.otherwise.is_none()).map(|key| key.name);
+        let unset: Vec<&str> = unset.filter(|name| !set.iter().any(|set| set == name)).collect();
         if !unset.is_empty() {
             return wrong(format!("no line sets {}", unset.join(", ")));
         }
@@ -237,6 +268,19 @@ fn message_kind<S: Subject>(kind: &str) -> Result<Option<&'static str>, String> 
         Some(known) => Ok(Some(known)),
         None if kind == "message" => Ok(None),
         None => Err(format!("there is no kind of message '{kind}': write message, {}", known.join(", "))),
+    }
+}
+
+/// What happens to something that a process has: `clock steps back 80ms`, `thread 0 takes a step`.
+fn possession<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
+    if let Some(rest) = text.strip_prefix("thread ") {
+        let thread = rest.strip_suffix(" takes a step");
+        let thread = thread.ok_or_else(|| format!("a thread 'takes a step', not '{rest}'"))?;
+        return Ok(Deed::Work(node, script::thread(thread)?));
+    }
+    match script::step::<Command<S>>(node, text)? {
+        Action::Step { node, dial, by } => Ok(Deed::Step(node, dial, by)),
+        _ => Err(format!("cannot read '{text}'")),
     }
 }
 

@@ -82,6 +82,19 @@ pub struct Violation {
     pub text: String,
 }
 
+/// A time during which one process led without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tenure {
+    /// Who.
+    pub node: NodeId,
+    /// In which term.
+    pub term: u64,
+    /// From when.
+    pub from: RealTime,
+    /// Until when: the first instant at which it did not lead any more.
+    pub until: RealTime,
+}
+
 /// What happened to a process from outside, as far as a judge must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
@@ -109,6 +122,18 @@ pub trait Judge<P: Protocol> {
     fn violations(&self) -> &[Violation];
     /// The one who leads now, of the first group.
     fn leader(&self) -> Option<NodeId>;
+    /// Who led the first group when, in the order of the beginnings.
+    fn tenures(&self) -> &[Tenure] {
+        &[]
+    }
+    /// Since when leaders must be there and stay: `None` until then, and where that is not owed.
+    fn settled(&self) -> Option<RealTime> {
+        None
+    }
+    /// How often since then a leader was followed by another, or by nobody, in any group.
+    fn changes(&self) -> u64 {
+        0
+    }
     /// Every property with what became of it.
     fn report(&self) -> Vec<(Property, Status)>;
 }

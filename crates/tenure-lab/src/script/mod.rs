@@ -9,7 +9,7 @@ mod replay;
 mod write;
 
 pub use parse::{ScriptError, parse, subject_of};
-pub(crate) use parse::{node, rates, set, simple_action, time};
+pub(crate) use parse::{node, rates, set, simple_action, step, thread, time};
 pub use replay::{Replayed, replay};
 pub use write::how_text;
 
@@ -31,9 +31,11 @@ pub struct Script<C> {
     pub seed: Option<u64>,
     /// The quorum system as text.
     pub quorums: String,
+    /// How many founding members there are; the other hosts have clocks too.
+    pub members: usize,
     /// The protocol's constants.
     pub constants: Constants,
-    /// One clock a node.
+    /// One clock a host.
     pub clocks: Vec<Clock>,
     /// The only property that was judged, if not all were.
     pub only: Option<String>,
@@ -79,6 +81,7 @@ impl<C> Line<C> {
             Action::Wake(node) | Action::Tell(node, _) | Action::Crash(node) => Some(*node),
             Action::Start(node, _) | Action::Freeze(node, _) | Action::Thaw(node) => Some(*node),
             Action::Written { node, .. } | Action::Work(node, _) => Some(*node),
+            Action::Step { node, .. } => Some(*node),
             Action::Network(_) => None,
         }
     }

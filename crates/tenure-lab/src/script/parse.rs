@@ -9,8 +9,8 @@ use crate::play;
 use crate::stage::Command;
 use crate::subject::constants::parse_time;
 use crate::subject::office::THREADS;
-use crate::subject::{Constants, Subject};
-use crate::world::{Action, Clock, FlightRef, Freeze, How, RealTime, Stretch, clock::MILLI};
+use crate::subject::{Constants, Subject, company};
+use crate::world::{Action, Clock, Dial, FlightRef, Freeze, How, RealTime, Stretch, clock::MILLI};
 
 /// Why a script could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         mutant: None,
         seed: None,
         quorums: "majority".to_owned(),
+        members: 0,
         constants: Constants::new(S::KEYS),
         clocks: Vec::new(),
         only: None,
@@ -74,7 +75,8 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         ends: RealTime(0),
         lines: Vec::new(),
     };
-    let mut sizes = Sizes::default();
+    // Written by the laboratory, so that a trace that was cut off is noticed; one written by hand may leave it out.
+    let mut said_lines = None;
     for (i, raw) in text.lines().enumerate().skip(1) {
         let line = raw.trim_end();
         let result = if let Some(remark) = line.strip_prefix('#') {
@@ -83,36 +85,35 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         } else if line.is_empty() || line.starts_with([' ', '\t']) {
             Ok(()) // An outcome: written for the reader.
         } else if line.starts_with(|c: char| c.is_ascii_digit()) {
-            entry::<S>(line, sizes.nodes, &mut script)
+            let hosts = script.members.max(script.clocks.len());
+            entry::<S>(line, hosts, &mut script)
         } else {
-            head(line, &mut sizes, &mut script)
+            head(line, &mut said_lines, &mut script)
         };
         result.map_err(|what| ScriptError { line: i + 1, what })?;
     }
-    finish(script, sizes, text.lines().count())
+    finish::<S>(script, said_lines, text.lines().count())
 }
 
-/// What the head says of the size of the rest.
-#[derive(Default)]
-struct Sizes {
-    nodes: usize,
-    /// Written by the laboratory, so that a trace that was cut off is noticed; one written by hand may leave it out.
-    lines: Option<usize>,
-}
-
-fn finish<C>(script: Script<C>, sizes: Sizes, lines: usize) -> Result<Script<C>, ScriptError> {
-    let nodes = sizes.nodes;
+fn finish<S: Subject>(
+    script: Script<Command<S>>,
+    said_lines: Option<usize>,
+    lines: usize,
+) -> Result<Script<Command<S>>, ScriptError> {
     let wrong = |what: String| Err(ScriptError { line: lines, what });
     if script.protocol.is_empty() {
         return wrong("no line says 'protocol NAME'".to_owned());
     }
-    if nodes == 0 || script.clocks.len() != nodes {
+    let roles =
+        S::roles(&script.constants, script.members).map_err(|what| ScriptError { line: lines, what })?;
+    if script.members == 0 || script.clocks.len() != roles.len() {
         return wrong(format!(
-            "{nodes} nodes, but {} clocks: each node needs a clock line",
+            "{}, but {} clocks: each of them needs a clock line",
+            company(&roles),
             script.clocks.len()
         ));
     }
-    if let Some(said) = sizes.lines.filter(|said| *said != script.lines.len()) {
+    if let Some(said) = said_lines.filter(|said| *said != script.lines.len()) {
         return wrong(format!(
             "its head says {said} lines, but it has {}: is it cut off?",
             script.lines.len()
@@ -125,17 +126,17 @@ fn finish<C>(script: Script<C>, sizes: Sizes, lines: usize) -> Result<Script<C>,
     Ok(script)
 }
 
-fn head<C>(line: &str, sizes: &mut Sizes, script: &mut Script<C>) -> Result<(), String> {
+fn head<C>(line: &str, said_lines: &mut Option<usize>, script: &mut Script<C>) -> Result<(), String> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     match word {
         "protocol" => script.protocol = rest.to_owned(),
         "mutant" => script.mutant = Some(rest.to_owned()),
         "seed" => script.seed = Some(rest.parse().map_err(|_| format!("'{rest}' is no seed"))?),
         "nodes" => {
-            sizes.nodes =
+            script.members =
                 rest.parse().ok().filter(|n| (1..=64).contains(n)).ok_or("nodes must be 1 to 64")?;
         }
-        "lines" => sizes.lines = Some(rest.parse().map_err(|_| format!("'{rest}' is no number of lines"))?),
+        "lines" => *said_lines = Some(rest.parse().map_err(|_| format!("'{rest}' is no number of lines"))?),
         "judge" => script.only = Some(rest.to_owned()),
         "quorums" => script.quorums = rest.to_owned(),
         "set" => _ = set(rest, &mut script.constants)?,
@@ -214,7 +215,8 @@ fn entry<S: Subject>(line: &str, nodes: usize, script: &mut Script<Command<S>>) 
     }
     let (words, draws) = split_draws(rest.trim_start())?;
     let action = action::<S>(words, at, nodes)?;
-    let kind = words.split_once("'s ").map_or("", |(_, rest)| rest).split(' ').next().unwrap_or_default();
+    let kind = words.split_once(" handles ").and_then(|(_, message)| message.split_once("'s "));
+    let kind = kind.and_then(|(_, message)| message.split(' ').next()).unwrap_or_default();
     script.lines.push(Line { at, action, kind: kind.to_owned(), draws, outcomes: Vec::new() });
     Ok(())
 }
@@ -236,12 +238,40 @@ fn action<S: Subject>(
         return Ok(Action::Network(text.to_owned()));
     }
     let (name, rest) = words.split_once(' ').ok_or_else(|| format!("cannot read '{words}'"))?;
+    if let Some(name) = name.strip_suffix("'s") {
+        return step(node(name, nodes)?, rest);
+    }
     let node = node(name, nodes)?;
     match simple_action(node, rest) {
         Some(action) => Ok(action),
         None => longer_action::<S>(node, rest, at, nodes),
     }
 }
+
+/// The number of a thread.
+pub(crate) fn thread(text: &str) -> Result<u8, String> {
+    let thread = text.parse().ok().filter(|thread| *thread < THREADS);
+    thread.ok_or_else(|| format!("a process has {THREADS} threads, from 0"))
+}
+
+/// `clock steps back 80ms`
+pub(crate) fn step<C>(node: NodeId, words: &str) -> Result<Action<C, FlightRef>, String> {
+    let (dial, rest) = [("clock ", Dial::Clock), ("time of day ", Dial::TimeOfDay)]
+        .into_iter()
+        .find_map(|(word, dial)| Some((dial, words.strip_prefix(word)?)))
+        .ok_or_else(|| format!("cannot read '{words}'"))?;
+    let (sign, by) = match rest.split_once(' ').and_then(|(steps, way)| Some((steps, way.split_once(' ')?))) {
+        Some(("steps", ("back", by))) => (-1, by),
+        Some(("steps", ("forward", by))) => (1, by),
+        _ => return Err(format!("a clock 'steps back 80ms' or 'steps forward 80ms', not '{rest}'")),
+    };
+    let by = i64::try_from(time(by)?.0).ok().filter(|by| *by <= MOST_STEP);
+    let by = by.ok_or_else(|| format!("a step is at most {}", RealTime(MOST_STEP.unsigned_abs())))?;
+    Ok(Action::Step { node, dial, by: sign * by })
+}
+
+/// The most that a clock is set by: eleven days.
+const MOST_STEP: i64 = 1_000_000_000_000_000;
 
 /// What happens to a process, where a few words say it.
 pub(crate) fn simple_action<C>(node: NodeId, words: &str) -> Option<Action<C, FlightRef>> {
@@ -270,11 +300,7 @@ fn longer_action<S: Subject>(
         return Ok(Action::Tell(node, command));
     }
     if let Some(thread) = rest.strip_prefix("works on thread ") {
-        let thread = thread.parse().ok().filter(|thread| *thread < THREADS);
-        return Ok(Action::Work(
-            node,
-            thread.ok_or_else(|| format!("a process has {THREADS} threads, from 0"))?,
-        ));
+        return Ok(Action::Work(node, self::thread(thread)?));
     }
     if let Some(given) = rest.strip_prefix("has written what its disk was given by ") {
         return Ok(Action::Written { node, given: time(given)? });

@@ -1,13 +1,9 @@
 //! Repeats a script: the same actions in the same world.
 
-use tenure_proto::NodeId;
-use tenure_proto::quorum::Quorums;
-
 use super::Script;
 use crate::random::Scripted;
 use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::Subject;
-use crate::world::node_id;
 
 /// What came of a replay.
 #[derive(Clone, Debug)]
@@ -26,12 +22,8 @@ pub fn replay<S: Subject>(
     script: &Script<Command<S>>,
     watch: Watch<'_>,
 ) -> Result<Replayed<Command<S>>, String> {
-    let members: Vec<NodeId> = (0..script.clocks.len()).map(node_id).collect();
-    let cast = Cast {
-        quorums: Quorums::parse(&script.quorums, members).map_err(|error| error.to_string())?,
-        constants: script.constants.clone(),
-        clocks: script.clocks.clone(),
-    };
+    let (constants, clocks) = (script.constants.clone(), script.clocks.clone());
+    let cast = Cast::new::<S>(&script.quorums, script.members, constants, clocks)?;
     let mut stage = Stage::new(subject, &cast, watch, true, &mut Scripted::new(&[]))?;
     let mut skipped = Vec::new();
     let mut used = script.lines.len();

@@ -7,7 +7,7 @@ use tenure_proto::NodeId;
 use super::{Expect, Line, Script};
 use crate::stage::Command;
 use crate::subject::Subject;
-use crate::world::{Action, Clock, Freeze, How};
+use crate::world::{Action, Clock, Dial, Freeze, How, RealTime};
 
 impl<C> Script<C> {
     /// The script as a file. Reading it gives the same script, but for the words in which outcomes are told.
@@ -27,7 +27,7 @@ impl<C> Script<C> {
         if let Some(seed) = self.seed {
             line(&mut text, &format!("seed {seed}"));
         }
-        line(&mut text, &format!("nodes {}", self.clocks.len()));
+        line(&mut text, &format!("nodes {}", self.members));
         line(&mut text, &format!("quorums {}", self.quorums));
         line(&mut text, &format!("set {}", self.constants));
         for (node, clock) in self.clocks.iter().enumerate() {
@@ -93,6 +93,14 @@ impl<C> Line<C> {
             Action::Freeze(node, Freeze::Pause) => format!("{node} pauses"),
             Action::Freeze(node, Freeze::Suspend) => format!("{node} is suspended"),
             Action::Thaw(node) => format!("{node} goes on"),
+            Action::Step { node, dial, by } => {
+                let which = match dial {
+                    Dial::Clock => "clock",
+                    Dial::TimeOfDay => "time of day",
+                };
+                let way = if *by < 0 { "back" } else { "forward" };
+                format!("{node}'s {which} steps {way} {}", RealTime(by.unsigned_abs()))
+            }
             Action::Work(node, thread) => format!("{node} works on thread {thread}"),
             Action::Network(text) => format!("network: {text}"),
         }
@@ -115,7 +123,7 @@ pub fn how_text(how: How) -> &'static str {
 
 fn clock_text(node: usize, clock: &Clock) -> String {
     let (start, stretches) = clock.parts();
-    let mut text = format!("clock n{node} shows {}", crate::world::RealTime(start));
+    let mut text = format!("clock n{node} shows {}", RealTime(start));
     for stretch in stretches {
         match stretch.from.0 {
             0 => _ = write!(text, ", {:+}ppm", stretch.ppm),

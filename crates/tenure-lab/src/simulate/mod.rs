@@ -22,10 +22,10 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 
 use crate::random::Random;
 use crate::script::{Expect, Script};
-use crate::stage::{Command, Outcome, Stage, Watch};
+use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::office::THREADS;
 use crate::subject::{Assumption, Subject};
-use crate::world::{Action, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
+use crate::world::{Action, Dial, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
 use pace::Pace;
 use perform::Performance;
 use plan::{Disaster, EPOCH, Plan};
@@ -114,6 +114,8 @@ pub struct Simulated<C> {
     pub outcome: Outcome<C>,
     /// It as a script, if it was recorded.
     pub script: Option<Script<C>>,
+    /// What it was made of.
+    pub cast: Cast,
 }
 
 /// Runs one seed. An error says what is wrong with the setup.
@@ -137,6 +139,7 @@ pub fn simulate<S: Subject>(
         mutant: None,
         seed: Some(seed),
         quorums: setup.quorums.clone(),
+        members: setup.nodes,
         constants: cast.constants.clone(),
         clocks: cast.clocks.clone(),
         only: watch.only.map(str::to_owned),
@@ -145,7 +148,7 @@ pub fn simulate<S: Subject>(
         ends: if outcome.violation.is_some() && !watch.go_on { outcome.time } else { ends },
         lines,
     });
-    Ok(Simulated { outcome, script })
+    Ok(Simulated { outcome, script, cast })
 }
 
 impl<'s, S: Subject> Simulation<'s, S> {
@@ -363,7 +366,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
     }
 
     fn attend_threads(&mut self, node: NodeId) {
-        if !self.stage.world.host(node).is_up() || !self.stage.is_working(node) {
+        if self.tells_threads() || !self.stage.world.host(node).is_up() || !self.stage.is_working(node) {
             return;
         }
         let lease = self.plan.cast.constants.get("lease");
@@ -437,9 +440,12 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 self.network(at, shape);
             }
             Disaster::Join => self.network(at, Shape::whole(self.desks.len())),
+            Disaster::SetTime(node, by) => {
+                self.act(at, &Action::Step { node, dial: Dial::TimeOfDay, by }, node);
+            }
             Disaster::Whim(node) => {
-                let nodes = self.desks.len();
-                let command = self.stage.subject.whim(&mut self.whims, &self.plan.cast.constants, nodes);
+                let Cast { constants, roles, .. } = &self.plan.cast;
+                let command = self.stage.subject.whim(&mut self.whims, constants, roles, node);
                 self.act(at, &Action::Tell(node, command), node);
             }
             Disaster::Reform(_) if self.healed && !S::GAPLESS => {}
@@ -483,7 +489,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
     }
 
     fn opening(&mut self, at: RealTime, node: NodeId) -> bool {
-        let commands = self.stage.subject.opening(&self.plan.cast.constants);
+        let Cast { constants, roles, .. } = &self.plan.cast;
+        let commands = self.stage.subject.opening(constants, roles[node.0 as usize]);
         let told = commands.into_iter().map(|command| self.act(at, &Action::Tell(node, command), node));
         told.fold(true, |all, done| all & done)
     }

@@ -1,6 +1,5 @@
 //! Performs a play: the same simulation, but what happens comes from a text, and nothing is left to chance.
 
-use tenure_proto::quorum::Quorums;
 use tenure_proto::{Elects, GroupId, NodeId};
 
 use super::network::{Fate, Links};
@@ -21,6 +20,8 @@ pub(super) struct Performance<'s, C> {
     beliefs: Beliefs,
     /// The first line that could not be carried out.
     unfit: Option<usize>,
+    /// Whether the play tells threads what to do.
+    tells_threads: bool,
 }
 
 /// What came of a play.
@@ -39,14 +40,8 @@ pub(crate) fn perform<S: Subject>(
     play: &Play<Command<S>>,
     watch: Watch<'_>,
 ) -> Result<Performed<Command<S>>, String> {
-    let members: Vec<NodeId> = (0..play.clocks.len()).map(node_id).collect();
-    let cast = Cast {
-        quorums: Quorums::parse(&play.quorums, members).map_err(|error| error.to_string())?,
-        constants: play.constants.clone(),
-        clocks: play.clocks.clone(),
-    };
     let plan = Plan {
-        cast,
+        cast: Cast::new::<S>(&play.quorums, play.members, play.constants.clone(), play.clocks.clone())?,
         links: Links::steady(play.delay),
         slowest_write: play.disk,
         latest_wake: 0,
@@ -76,6 +71,7 @@ fn script<C: Clone>(play: &Play<C>, outcome: &Outcome<C>, watch: Watch<'_>) -> S
         mutant: play.mutant.clone(),
         seed: play.seed,
         quorums: play.quorums.clone(),
+        members: play.members,
         constants: play.constants.clone(),
         clocks: play.clocks.clone(),
         only: watch.only.map(str::to_owned),
@@ -100,7 +96,14 @@ impl<'s, S: Subject> Simulation<'s, S> {
             self.attend(node_id(node));
         }
         let (meddlings, beliefs) = (Vec::new(), Beliefs::default());
-        self.performance = Some(Performance { play, meddlings, beliefs, unfit: None });
+        let mut deeds = play.cues.iter().flat_map(|cue| &cue.deeds);
+        let tells_threads = deeds.any(|deed| matches!(deed, Deed::Work(..)));
+        self.performance = Some(Performance { play, meddlings, beliefs, unfit: None, tells_threads });
+    }
+
+    /// Whether threads take a step only where a line says so.
+    pub(super) fn tells_threads(&self) -> bool {
+        self.performance.as_ref().is_some_and(|performance| performance.tells_threads)
     }
 
     /// Carries out a line of the play.
@@ -122,6 +125,12 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Deed::Thaw(node) => return self.thaw(at, *node),
             Deed::Start(node, how) => return self.act(at, &Action::Start(*node, *how), *node),
             Deed::Freeze(node, freeze) => return self.act(at, &Action::Freeze(*node, *freeze), *node),
+            Deed::Step(node, dial, by) => {
+                return self.act(at, &Action::Step { node: *node, dial: *dial, by: *by }, *node);
+            }
+            Deed::Work(node, thread) => {
+                return self.stage.is_working(*node) && self.act(at, &Action::Work(*node, *thread), *node);
+            }
             Deed::Tell(node, command) => return self.act(at, &Action::Tell(*node, command.clone()), *node),
             Deed::Network(shape) => {
                 if shape.kind != "whole" {

@@ -13,7 +13,7 @@ use crate::world::{Clock, Freeze, How, RealTime, Stretch, clock::MILLI, node_id}
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// How many processes.
+    /// How many founding members; other hosts are constants of the protocol.
     pub nodes: usize,
     /// The quorum system as text.
     pub quorums: String,
@@ -48,6 +48,8 @@ pub(super) enum Disaster {
     Whim(NodeId),
     /// An operator wants other members.
     Reform(NodeId),
+    /// Somebody sets the time of day.
+    SetTime(NodeId, i64),
 }
 
 /// Everything that a seed decides beforehand.
@@ -70,7 +72,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Draws a plan. An error says what is wrong with the setup.
     pub(super) fn draw<S: Subject>(subject: &S, setup: &Setup, seed: u64) -> Result<Self, String> {
-        let quorums = setup.parse_quorums()?;
+        setup.parse_quorums()?;
         let mut constants = subject.draw(&mut Random::stream(seed, "constants"), setup.nodes);
         for (name, value) in &setup.sets {
             constants.set(name, value)?;
@@ -82,16 +84,25 @@ impl Plan {
         let owes = if chaos == 0 { heals } else { heals.after(LONGEST_DELAY) };
         let ends = setup.horizon.unwrap_or_else(|| owes.after(longest * 20));
         let assumption = subject.assumption(&constants);
-        let clocks = draw_clocks(setup, assumption, ends, &mut Random::stream(seed, "clocks"));
+        let hosts = S::roles(&constants, setup.nodes)?.len();
+        let clocks = draw_clocks((setup, hosts), assumption, ends, &mut Random::stream(seed, "clocks"));
+        let mut disasters = draw_all((setup, hosts), longest, (heals, owes), seed);
+        if subject.flaws().reads_time_of_day && setup.faults.has(Fault::Clock) {
+            set_times(hosts, longest, heals, &mut Random::stream(seed, "time-of-day"), &mut disasters);
+        }
         let links = Links::draw(setup, constants.get("retry"), &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
-        let mut disasters = draw_all(setup, longest, (heals, owes), seed);
         if setup.faults.has(Fault::Amnesia) && subject.forgets_often(&constants) {
-            disasters.extend(draw_losses(setup, longest, heals, &mut Random::stream(seed, "lost disks")));
+            disasters.extend(draw_losses(
+                setup.nodes,
+                longest,
+                heals,
+                &mut Random::stream(seed, "lost disks"),
+            ));
             disasters.sort_by_key(|(at, _)| *at);
         }
         Ok(Self {
-            cast: Cast { quorums, constants, clocks },
+            cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             links,
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
@@ -104,14 +115,19 @@ impl Plan {
 }
 
 /// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is asked for.
-fn draw_clocks(setup: &Setup, assumption: Assumption, ends: RealTime, random: &mut Random) -> Vec<Clock> {
-    let beyond = setup.faults.has(Fault::ClockBeyondRho).then(|| random.index(setup.nodes));
+fn draw_clocks(
+    (setup, hosts): (&Setup, usize),
+    assumption: Assumption,
+    ends: RealTime,
+    random: &mut Random,
+) -> Vec<Clock> {
+    let beyond = setup.faults.has(Fault::ClockBeyondRho).then(|| random.index(hosts));
     let moves = setup.faults.has(Fault::Clock);
     let clock = |node: usize| match assumption {
         Assumption::Drift { ppm } => drifting(ppm, moves, beyond == Some(node), ends, random),
         Assumption::Skew { nanos } => skewed(nanos, moves, beyond == Some(node), ends, random),
     };
-    (0..setup.nodes).map(clock).collect()
+    (0..hosts).map(clock).collect()
 }
 
 /// A clock at any legal rate: often at an extreme all the time, else switching.
@@ -170,18 +186,16 @@ fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ran
 }
 
 fn draw_all(
-    setup: &Setup,
+    (setup, hosts): (&Setup, usize),
     longest: u64,
     (heals, owes): (RealTime, RealTime),
     seed: u64,
 ) -> Vec<(RealTime, Disaster)> {
-    let mut disasters = draw_disasters(setup, longest, heals, &mut Random::stream(seed, "disasters"));
+    let mut disasters =
+        draw_disasters((setup, hosts), longest, heals, &mut Random::stream(seed, "disasters"));
     if setup.faults.has(Fault::Members) && heals.0 > 0 {
         let mut random = Random::stream(seed, "members");
-        let node = |random: &mut Random| node_id(random.index(setup.nodes));
-        for _ in 0..random.pick(&[0, 1, 4, 12]) {
-            disasters.push((RealTime(random.below(heals.0)), Disaster::Reform(node(&mut random))));
-        }
+        draw_reforms((setup.faults, hosts), longest, heals, &mut random, &mut disasters);
         // With all members alive a leader must not notice a change.
         let gone =
             |(_, disaster): &(RealTime, Disaster)| matches!(disaster, Disaster::Crash(_, How::DiskLost, _));
@@ -189,7 +203,7 @@ fn draw_all(
             let settled = owes.after(longest * 11);
             for _ in 0..random.pick(&[0, 2, 4]) {
                 let at = settled.after(random.below(longest * 7));
-                disasters.push((at, Disaster::Reform(node(&mut random))));
+                disasters.push((at, Disaster::Reform(node_id(random.index(hosts)))));
             }
         }
     }
@@ -199,21 +213,21 @@ fn draw_all(
 
 /// Lost disks, one after the other, for those who can bear it.
 fn draw_losses(
-    setup: &Setup,
+    members: usize,
     longest: u64,
     heals: RealTime,
     random: &mut Random,
 ) -> Vec<(RealTime, Disaster)> {
     let lost = random.pick(&[1, 2, 3, 6]);
     let loss = |_| {
-        let (node, down) = (node_id(random.index(setup.nodes)), random.below(longest));
+        let (node, down) = (node_id(random.index(members)), random.below(longest));
         (RealTime(random.below(heals.0.max(1))), Disaster::Crash(node, How::DiskLost, down))
     };
     (0..lost).map(loss).collect()
 }
 
 fn draw_disasters(
-    setup: &Setup,
+    (setup, hosts): (&Setup, usize),
     longest: u64,
     heals: RealTime,
     random: &mut Random,
@@ -223,7 +237,7 @@ fn draw_disasters(
         return disasters;
     }
     let faults = setup.faults;
-    let node = |random: &mut Random| node_id(random.index(setup.nodes));
+    let node = |random: &mut Random| node_id(random.index(hosts));
     let when = |random: &mut Random| RealTime(random.below(heals.0));
     let restless = random.pick(&[0, 5, 30, 60]);
     for _ in 0..restless {
@@ -248,15 +262,60 @@ fn draw_disasters(
             disasters.push((when(random), Disaster::Freeze(node(random), freeze, random.below(longest * 2))));
         }
     }
-    if faults.has(Fault::Partition) && setup.nodes > 1 {
-        draw_cuts(setup, longest, heals, random, &mut disasters);
+    if faults.has(Fault::Partition) && hosts > 1 {
+        draw_cuts(hosts, longest, heals, random, &mut disasters);
     }
     disasters
 }
 
+/// Operators, often two at once; and processes that crash just then, while promises are half kept.
+fn draw_reforms(
+    (faults, hosts): (Faults, usize),
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
+    let node = |random: &mut Random| node_id(random.index(hosts));
+    for _ in 0..random.pick(&[0, 2, 8, 24]) {
+        let at = RealTime(random.below(heals.0));
+        disasters.push((at, Disaster::Reform(node(random))));
+        let soon = |random: &mut Random| at.after(random.below(longest / 4));
+        if random.percent(40) {
+            disasters.push((soon(random), Disaster::Reform(node(random))));
+        }
+        if faults.has(Fault::Crash) && random.percent(40) {
+            let how = random.pick(&[How::Restart, How::Reboot]);
+            let part = random.pick(&[1, 20]);
+            let down = random.below(longest / part);
+            disasters.push((soon(random), Disaster::Crash(node(random), how, down)));
+        }
+    }
+}
+
+/// The time of day is set now and then, back or forward, by up to a longest lease. Only a driver that reads it can tell, so
+/// for others nothing is drawn.
+fn set_times(
+    hosts: usize,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
+    if heals.0 == 0 {
+        return;
+    }
+    for _ in 0..random.pick(&[1, 3, 6]) {
+        let (at, node) = (RealTime(random.below(heals.0)), node_id(random.index(hosts)));
+        let by = i64::try_from(random.between(1, longest)).unwrap_or(i64::MAX);
+        disasters.push((at, Disaster::SetTime(node, random.pick(&[by, -by]))));
+    }
+    disasters.sort_by_key(|(at, _)| *at);
+}
+
 /// Partitions one after the other, with the network whole in between.
 fn draw_cuts(
-    setup: &Setup,
+    hosts: usize,
     longest: u64,
     heals: RealTime,
     random: &mut Random,
@@ -269,7 +328,7 @@ fn draw_cuts(
             return;
         }
         let until = from + longest / 4 + random.below(longest * 3);
-        disasters.push((RealTime(from), Disaster::Cut(Shape::draw(setup.nodes, random))));
+        disasters.push((RealTime(from), Disaster::Cut(Shape::draw(hosts, random))));
         if until < heals.0 {
             disasters.push((RealTime(until), Disaster::Join));
         }

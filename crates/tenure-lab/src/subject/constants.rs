@@ -24,6 +24,9 @@ pub struct Key {
     pub unit: Unit,
     /// What it does.
     pub says: &'static str,
+    /// What stands where a file does not name it: a file from before there was such a constant stays what it was.
+    /// `None` if every file must.
+    pub otherwise: Option<u64>,
 }
 
 /// The longest length that a constant may have: eleven days. What is reckoned from it stays far from overflowing.
@@ -37,9 +40,9 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// All values zero.
+    /// What stands where nothing is said, or else zero.
     pub fn new(keys: &'static [Key]) -> Self {
-        Self { keys, values: vec![0; keys.len()] }
+        Self { keys, values: keys.iter().map(|key| key.otherwise.unwrap_or(0)).collect() }
     }
 
     /// The value of a key, which must exist.

@@ -1,12 +1,14 @@
 //! What the laboratory must know of a protocol to run, judge, write down and draw it.
 
 pub mod constants;
+mod members;
 pub mod office;
+mod role;
 pub mod strong;
-mod wedge;
 
 pub use constants::{Constants, Key, Unit};
 pub use office::{Made, Office, Order};
+pub use role::{Role, company};
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::{Elects, NodeId, Protocol};
@@ -35,8 +37,17 @@ pub trait Subject {
     fn assumption(&self, constants: &Constants) -> Assumption;
     /// What the driver around it does wrong: nothing, unless it is a mutant.
     fn flaws(&self) -> Flaws;
-    /// Draws constants for a run of `nodes` processes.
-    fn draw(&self, random: &mut Random, nodes: usize) -> Constants;
+    /// Draws constants for a run with this many founding members.
+    fn draw(&self, random: &mut Random, members: usize) -> Constants;
+    /// What each host is there for, in the order of their numbers: the founding members first. An error says which
+    /// constant to change.
+    fn roles(_constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
+        Ok(vec![Role::Member; members])
+    }
+    /// The constants and the number of members without the last host: all others stay what they are.
+    fn without_last(constants: &Constants, members: usize) -> (Constants, usize) {
+        (constants.clone(), members.saturating_sub(1))
+    }
     /// The machine's configuration; an error says which constant to change.
     fn config(
         &self,
@@ -52,14 +63,15 @@ pub trait Subject {
     /// The judge of one run.
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> Self::Judge;
 
-    /// What a process's user says after every start.
-    fn opening(&self, constants: &Constants) -> Vec<<Self::Machine as Protocol>::Command>;
-    /// What a restless user might say at any time.
+    /// What the user of a process in this role says after every start: nothing, if it never campaigns.
+    fn opening(&self, constants: &Constants, role: Role) -> Vec<<Self::Machine as Protocol>::Command>;
+    /// What a restless user of `node` might say at any time.
     fn whim(
         &self,
         random: &mut Random,
         constants: &Constants,
-        nodes: usize,
+        roles: &[Role],
+        node: NodeId,
     ) -> <Self::Machine as Protocol>::Command;
 
     /// Whether disks are lost in most runs with these constants, because much depends on it.

@@ -99,6 +99,8 @@ pub struct Office {
     /// Whether the last record is still in force, as far as the driver has said.
     leads: bool,
     threads: [Thread; THREADS as usize],
+    /// The largest reading that the driver or a thread has seen: one below it is of a clock that went back.
+    latest: Option<LocalTime>,
     /// The clock as the last thread found it that finished an edict: what a careless one still takes for the time.
     last_reading: Option<LocalTime>,
 }
@@ -164,6 +166,18 @@ impl Office {
         }
     }
 
+    /// The driver has read its clock.
+    pub fn saw(&mut self, reading: LocalTime) {
+        self.latest = self.latest.max(Some(reading));
+    }
+
+    /// A sample, if it proves anything: see [`Rules::reading_counts`](tenure_proto::strong::Rules::reading_counts).
+    fn sample(&mut self, reading: LocalTime) -> Option<LocalTime> {
+        let counts = Some(reading) >= self.latest;
+        self.saw(reading);
+        counts.then_some(reading)
+    }
+
     /// E := 0, for good.
     fn end_term(&mut self) {
         self.leads = false;
@@ -200,9 +214,10 @@ impl Office {
         match step {
             Step::Take => {
                 registers.number = self.records[record].counter.take().unwrap_or(u64::MAX);
-                registers.instance = self.records[record].under_lock(reading);
+                let sample = self.sample(reading);
+                registers.instance = sample.and_then(|reading| self.records[record].under_lock(reading));
             }
-            Step::Sample => registers.reading = Some(reading),
+            Step::Sample => registers.reading = self.sample(reading),
             Step::SampleOld => registers.reading = Some(self.last_reading.unwrap_or(reading)),
             Step::Load => registers.until = Some(self.records[record].until),
             Step::LoadCurrent => registers.until = self.records.last().map(|record| record.until),

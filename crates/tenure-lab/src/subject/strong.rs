@@ -1,7 +1,7 @@
 //! Nerio in the laboratory.
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Change, Charter, Denial, EpochTalk, Halt};
+use tenure_proto::strong::epoch::{Change, EpochTalk};
 use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
     Command, Event, Failure, Kind, Loss, Message, Nerio, RecoveryTalk, Refusal, Rules, Settings, Sound,
@@ -11,14 +11,17 @@ use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
 use super::constants::parse_time;
-use super::wedge::{any_members, recovery_text, wedge_text};
-use super::{Assumption, Constants, Key, Office, Order, Shape, Subject, Unit};
+use super::members::{
+    any_members, change_text, disk_text, epoch_text, members_text, recovery_text, wedge_text,
+};
+use super::role::candidates;
+use super::{Assumption, Constants, Key, Office, Order, Role, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
 use crate::property::strong::{ALL, StrongJudge, WEDGE_ALL};
 use crate::random::Random;
-use crate::world::{Flaws, RealTime, clock::MILLI};
+use crate::world::{Flaws, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 
 /// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew; with
 /// members that change gaplessly, or with the paper's own change and recovery from a lost disk.
@@ -40,19 +43,25 @@ impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
 }
 
 const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
-    Key { name, unit, says }
+    Key { name, unit, says, otherwise: None }
 }
 
 /// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it takes no part any more.
 const RECOVERY: Key = key("recovery", Unit::Count, "1: members never change, lost disks recover; 0: not so");
-const WEDGE_KEYS: [Key; 9] = {
-    let [bound, tick, lease, longest, window, retry, block, groups] = DRIFT_KEYS;
-    [bound, tick, lease, longest, window, retry, block, groups, RECOVERY]
+const WEDGE_KEYS: [Key; 12] = {
+    let [bound, tick, lease, longest, window, retry, block, groups, one, two, three] = DRIFT_KEYS;
+    [bound, tick, lease, longest, window, retry, block, groups, one, two, three, RECOVERY]
 };
-const SKEW_KEYS: [Key; 8] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
-const DRIFT_KEYS: [Key; 8] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
 
-const fn keys(bound: Key) -> [Key; 8] {
+/// How many hosts are something else than a member that grants and campaigns: none, where nothing is said.
+const fn few(name: &'static str, says: &'static str) -> Key {
+    Key { otherwise: Some(0), ..key(name, Unit::Count, says) }
+}
+
+const SKEW_KEYS: [Key; 11] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
+const DRIFT_KEYS: [Key; 11] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+
+const fn keys(bound: Key) -> [Key; 11] {
     [
         bound,
         key("tick", Unit::Time, "the step in which clocks advance"),
@@ -62,6 +71,9 @@ const fn keys(bound: Key) -> [Key; 8] {
         key("retry", Unit::Time, "how long to wait for an answer before asking again"),
         key("block", Unit::Count, "by how many terms the durable ceiling is raised"),
         key("groups", Unit::Count, "how many elections the same processes hold"),
+        few("witnesses", "how many of the members, the last ones, never campaign"),
+        few("outsiders", "how many processes campaign that are no members"),
+        few("observers", "how many processes neither grant nor campaign, and only ask"),
     ]
 }
 
@@ -90,7 +102,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
     }
 
     /// Exaggerated drift and coarse ticks make mistakes visible; short leases make many elections.
-    fn draw(&self, random: &mut Random, nodes: usize) -> Constants {
+    fn draw(&self, random: &mut Random, members: usize) -> Constants {
         let lease = random.pick(&[60, 100, 200, 400]) * MILLI;
         let retry = lease / random.pick(&[6, 10, 20]);
         let bound = if SKEW {
@@ -103,10 +115,19 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI, 10 * MILLI]))
             .with("lease", lease)
             .with("longest-lease", random.pick(&[lease, lease * 2, 400 * MILLI]).max(lease))
-            .with("window", nodes as u64 * retry)
+            .with("window", members as u64 * retry)
             .with("retry", retry)
             .with("block", random.pick(&[1, 4, 256]))
             .with("groups", random.pick(&[1, 1, 1, 2]));
+        // The last draws: a constant more must not change the others.
+        let room = (MOST_HOSTS as u64).saturating_sub(members as u64);
+        let outsiders = random.pick(&[0, 0, 1, 2]).min(room);
+        let observers = random.pick(&[0, 0, 0, 1]).min(room - outsiders);
+        let witnesses = random.pick(&[0, 0, 1]);
+        let constants = constants
+            .with("outsiders", outsiders)
+            .with("observers", observers)
+            .with("witnesses", if members >= 3 { witnesses } else { 0 });
         if WEDGE {
             return constants.with("groups", 1).with("recovery", random.below(2));
         }
@@ -115,6 +136,36 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
 
     fn forgets_often(&self, constants: &Constants) -> bool {
         WEDGE && constants.get("recovery") > 0
+    }
+
+    fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
+        let many = |name| usize::try_from(constants.get(name)).unwrap_or(usize::MAX);
+        let (witnesses, outsiders, observers) = (many("witnesses"), many("outsiders"), many("observers"));
+        if witnesses > members {
+            return Err(format!("witnesses={witnesses}, but there are only {members} members"));
+        }
+        let hosts = members.saturating_add(outsiders).saturating_add(observers);
+        if hosts > MOST_HOSTS {
+            return Err(format!("members, outsiders and observers must be at most {MOST_HOSTS} together"));
+        }
+        if witnesses == members && outsiders == 0 {
+            return Err("nobody campaigns: take fewer witnesses, or some outsiders".to_owned());
+        }
+        let of = |role, many| std::iter::repeat_n(role, many);
+        let members = of(Role::Member, members - witnesses).chain(of(Role::Witness, witnesses));
+        Ok(members.chain(of(Role::Outsider, outsiders)).chain(of(Role::Observer, observers)).collect())
+    }
+
+    fn without_last(constants: &Constants, members: usize) -> (Constants, usize) {
+        let fewer = |name| constants.clone().with(name, constants.get(name).saturating_sub(1));
+        let has = |name| constants.get(name) > 0;
+        if has("observers") {
+            (fewer("observers"), members)
+        } else if has("outsiders") {
+            (fewer("outsiders"), members)
+        } else {
+            (fewer("witnesses"), members.saturating_sub(1))
+        }
     }
 
     fn config(
@@ -165,16 +216,19 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {
         let longest = Span::from_nanos(constants.get("longest-lease"));
-        let judge = StrongJudge::new(quorums.clone(), longest, constants.get("groups"));
+        let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
+        let judge = StrongJudge::new(quorums.clone(), longest, constants.get("groups"), candidates(&roles));
         if WEDGE { judge.for_wedge(self.flaws.trusts_lost_stamps) } else { judge }
     }
 
-    fn opening(&self, constants: &Constants) -> Vec<Command> {
-        (0..constants.get("groups")).map(|group| Command::Campaign(GroupId(group))).collect()
+    fn opening(&self, constants: &Constants, role: Role) -> Vec<Command> {
+        let groups = if role.campaigns() { constants.get("groups") } else { 0 };
+        (0..groups).map(|group| Command::Campaign(GroupId(group))).collect()
     }
 
-    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept.
-    fn whim(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Command {
+    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept. Whoever does not
+    /// campaign only asks.
+    fn whim(&self, random: &mut Random, constants: &Constants, roles: &[Role], node: NodeId) -> Command {
         let group = GroupId(random.below(constants.get("groups")));
         let longest = constants.get("longest-lease");
         let lease = match random.below(10) {
@@ -182,13 +236,16 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             1..=4 => longest,
             _ => random.between(longest / 8, longest),
         };
-        let other = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
+        let wanted = Span::from_nanos(lease);
+        let asks = roles.get(node.0 as usize).is_none_or(|role| !role.campaigns());
         match random.below(20) {
-            12..=15 => Command::Verify { group, leader: other(random), wanted: Span::from_nanos(lease) },
-            16..=19 => Command::Transfer { group, to: other(random) },
+            what if asks || (12..=15).contains(&what) => {
+                Command::Verify { group, leader: node_id(random.index(roles.len())), wanted }
+            }
+            16..=19 => Command::Transfer { group, to: random.pick(&candidates(roles)) },
             0 | 1 => Command::Resign(group),
             2..=4 => Command::Campaign(group),
-            _ => Command::Attempt { group, lease: Span::from_nanos(lease) },
+            _ => Command::Attempt { group, lease: wanted },
         }
     }
 
@@ -254,7 +311,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
 
     fn message_kinds() -> &'static [&'static str] {
         if WEDGE {
-            return &super::wedge::MESSAGES;
+            return &super::members::MESSAGES;
         }
         &[
             "request",
@@ -414,28 +471,13 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 format!("{node} leads {group} no more, term {term}: {why}")
             }
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
-            Event::Mute => format!("{node} has lost its disk and takes no part"),
-            Event::Recovering => format!("{node} has lost its disk and will ask the others for its terms"),
-            Event::Recovered { top } => format!("{node} recovers: it grants terms above {top}"),
-            Event::Wedged { epoch, ballot } => {
-                format!("{node} is wedged in epoch {epoch}, in ballot {ballot}")
-            }
-            Event::Adopted { charter, joined } => {
-                let what = if *joined { "joins in" } else { "goes by" };
-                format!("{node} {what} {}", charter_text(charter))
-            }
-            Event::Accepted { charter, .. } => format!("{node} accepts {}", charter_text(charter)),
-            Event::Decided { charter } => format!("{node} sees decided: {}", charter_text(charter)),
-            Event::Changed { epoch } => format!("{node} has the members it wanted, since epoch {epoch}"),
-            Event::ChangeHalted { halt: Halt::Conflict } => {
-                format!("{node} gives up its change: another was decided")
-            }
-            Event::ChangeHalted { halt: Halt::Fixed } => {
-                format!("{node} gives up its change: members are fixed")
-            }
-            Event::ChangeHalted { halt: Halt::Impossible(why) } => {
-                format!("{node} gives up its change: {why}")
-            }
+            Event::Mute | Event::Recovering | Event::Recovered { .. } => disk_text(node, event),
+            Event::Wedged { .. }
+            | Event::Adopted { .. }
+            | Event::Accepted { .. }
+            | Event::Decided { .. }
+            | Event::Changed { .. }
+            | Event::ChangeHalted { .. } => members_text(node, event),
             Event::ClockWentBack { by } => format!("{node} sees its clock go back by {by}"),
         }
     }
@@ -513,7 +555,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
 
     fn count_kinds() -> &'static [&'static str] {
         if WEDGE {
-            return &super::wedge::COUNTS;
+            return &super::members::COUNTS;
         }
         &[
             "runs",
@@ -569,50 +611,5 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Young => "it has just joined".to_owned(),
         Refusal::Wedged => "it is wedged".to_owned(),
         Refusal::Draining => "it is about to be wedged".to_owned(),
-    }
-}
-
-pub(super) fn charter_text(charter: &Charter) -> String {
-    format!("epoch {} of {:?}, terms above {}", charter.epoch, charter.members(), charter.floor)
-}
-
-fn epoch_text(talk: &EpochTalk) -> String {
-    match talk {
-        EpochTalk::Decided(charter) => format!("decided: {}", charter_text(charter)),
-        EpochTalk::Unknown { newest } => format!("I know epochs up to {newest} only"),
-        EpochTalk::Prepare { epoch, ballot } => {
-            format!("prepare ballot {} after epoch {epoch}", ballot.number)
-        }
-        EpochTalk::Promise { ballot, accepted, top, .. } => {
-            let held = accepted.as_ref().map(|(_, charter)| format!(", holding {}", charter_text(charter)));
-            format!("promise to ballot {}, terms up to {top}{}", ballot.number, held.unwrap_or_default())
-        }
-        EpochTalk::Accept { ballot, charter, .. } => {
-            format!("accept in ballot {}: {}", ballot.number, charter_text(charter))
-        }
-        EpochTalk::Accepted { ballot, .. } => format!("accepted in ballot {}", ballot.number),
-        EpochTalk::Denied { ballot, denial, .. } => {
-            let why = match denial {
-                Denial::Outbid(higher) => format!("ballot {} is promised", higher.number),
-                Denial::TooSoon { remaining } => format!("too soon, wait {remaining}"),
-                Denial::NotAdjacent => "its quorums need not meet the present ones".to_owned(),
-            };
-            format!("ballot {} is denied: {why}", ballot.number)
-        }
-    }
-}
-
-fn change_text(change: &Change) -> String {
-    match change {
-        Change::Add(node) => format!("members add {node}"),
-        Change::Remove(node) => format!("members remove {node}"),
-        Change::Replace { old, new } => format!("members replace {old} by {new}"),
-        Change::Quorums(quorums) => {
-            let weights = quorums.weights().unwrap_or_default();
-            let weighed: Vec<String> = weights.iter().map(|(node, w)| format!("{node}={w}")).collect();
-            format!("members weigh {}", weighed.join(" "))
-        }
-        Change::Clocks(clocks) => format!("clocks {clocks:?}"),
-        Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
     }
 }

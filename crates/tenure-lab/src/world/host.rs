@@ -9,7 +9,7 @@ use tenure_proto::{BootKind, LocalTime, NodeId, Protocol, Ticket};
 use crate::random::Random;
 
 use super::clock::{Clock, RealTime, floor};
-use super::{Flaws, Freeze, How};
+use super::{Dial, Flaws, Freeze, How};
 
 /// A machine, its disk, and the process if it runs.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Host<P: Protocol> {
     boot_reading: u64,
     /// How much of the crystal's time a clock that stops in suspend has missed.
     slept: u64,
+    /// By how much the clock that the driver reads was set, in this boot.
+    stepped: i64,
     /// The memory of each place in which the process has run: the host's, and a container's own.
     memories: [Option<Memory<P::Record>>; 2],
     place: usize,
@@ -74,6 +76,7 @@ impl<P: Protocol> Host<P> {
             boot_value,
             boot_reading: boot_value,
             slept: 0,
+            stepped: 0,
             memories: [None, None],
             place: 0,
         }
@@ -90,19 +93,32 @@ impl<P: Protocol> Host<P> {
             Some((Freeze::Suspend, since)) if self.flaws.clock_stops_in_suspend => since,
             _ => at,
         };
-        (self.clock.value(at) - self.boot_value + self.boot_reading).saturating_sub(self.slept)
+        let since_boot = self.clock.value(at) - self.boot_value + self.boot_reading;
+        since_boot.saturating_sub(self.slept).saturating_add_signed(self.stepped)
     }
 
-    /// The first instant at which the true clock of this boot reaches `time`: the paper's c_p.
+    /// The first instant at which the true clock of this boot reaches `time`, if nobody sets it: the paper's c_p.
     pub fn instant(&self, time: LocalTime) -> RealTime {
-        let value = u128::from(time.as_nanos()) + u128::from(self.slept) + u128::from(self.boot_value);
-        let value = value.saturating_sub(u128::from(self.boot_reading));
-        self.clock.reaches(u64::try_from(value).unwrap_or(u64::MAX))
+        let value = i128::from(time.as_nanos()) + i128::from(self.slept) + i128::from(self.boot_value);
+        let value = value - i128::from(self.boot_reading) - i128::from(self.stepped);
+        self.clock.reaches(u64::try_from(value.max(0)).unwrap_or(u64::MAX))
     }
 
     /// The first instant at which a *reading* is no longer below `time`.
     pub fn reading_reaches(&self, time: LocalTime) -> RealTime {
         self.instant(time.ceil_to(self.tick))
+    }
+
+    /// The reading at which the process last handled something: the largest that it has seen, unless its clock went back.
+    pub fn last_seen(&self) -> LocalTime {
+        self.cached
+    }
+
+    /// A clock is set. What the driver reads moves with it, if it is that one.
+    pub(super) fn step(&mut self, dial: Dial, by: i64) {
+        if dial == Dial::Clock || self.flaws.reads_time_of_day {
+            self.stepped = self.stepped.saturating_add(by);
+        }
     }
 
     /// Whether anything can be handled here.
@@ -185,6 +201,7 @@ impl<P: Protocol> Host<P> {
         if !self.synchronised {
             self.boot_value = self.clock.value(at);
             self.boot_reading = 0;
+            self.stepped = 0;
         }
         self.slept = 0;
         self.memories = [None, None];

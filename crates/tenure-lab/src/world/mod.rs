@@ -41,6 +41,15 @@ pub enum Action<C, F> {
     Freeze(NodeId, Freeze),
     /// It goes on.
     Thaw(NodeId),
+    /// A clock is set: from now on it shows so many nanoseconds more, or less.
+    Step {
+        /// Whose.
+        node: NodeId,
+        /// Which one.
+        dial: Dial,
+        /// By how much.
+        by: i64,
+    },
     /// A thread of a process's user takes one step towards an edict.
     Work(NodeId, u8),
     /// The network changed: for the minutes and the drawing. What it does is seen in which messages are handled.
@@ -61,6 +70,7 @@ impl<C: Clone, F> Action<C, F> {
             Self::Start(node, how) => Action::Start(*node, *how),
             Self::Freeze(node, freeze) => Action::Freeze(*node, *freeze),
             Self::Thaw(node) => Action::Thaw(*node),
+            Self::Step { node, dial, by } => Action::Step { node: *node, dial: *dial, by: *by },
             Self::Work(node, thread) => Action::Work(*node, *thread),
             Self::Network(text) => Action::Network(text.clone()),
         })
@@ -88,6 +98,15 @@ pub enum Freeze {
     Pause,
     /// The machine: its boot clock runs on, messages are lost.
     Suspend,
+}
+
+/// Which of a machine's clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dial {
+    /// The one that its driver reads. If it is set, the assumption about clocks is broken (15).
+    Clock,
+    /// The time of day, which administrators and their programs may set at any time. No sound driver reads it.
+    TimeOfDay,
 }
 
 /// Names a message in flight within one world.
@@ -142,6 +161,8 @@ pub struct Flaws {
     pub disk_forgets: bool,
     /// Edicts are ordered by the stamps of grantors that lost their disks, too.
     pub trusts_lost_stamps: bool,
+    /// The time of day is read where a clock is wanted that nobody sets.
+    pub reads_time_of_day: bool,
 }
 
 impl Flaws {
@@ -155,8 +176,12 @@ impl Flaws {
         same_incarnation: false,
         disk_forgets: false,
         trusts_lost_stamps: false,
+        reads_time_of_day: false,
     };
 }
+
+/// The most machines that a world may have: networks keep those that a sender does not reach as bits.
+pub const MOST_HOSTS: usize = 64;
 
 /// Everything there is.
 #[derive(Clone, Debug)]
@@ -275,6 +300,10 @@ impl<P: Protocol> World<P> {
             Action::Start(node, how) => self.start(index(*node), *how, chooser),
             Action::Freeze(node, freeze) => self.freeze(index(*node), *freeze),
             Action::Thaw(node) => self.thaw(index(*node)),
+            Action::Step { node, dial, by } => {
+                self.hosts[index(*node)].step(*dial, *by);
+                true
+            }
             Action::Work(node, _) => self.host(*node).is_up(),
             Action::Network(_) => true,
         }

@@ -87,6 +87,26 @@ impl Record {
         self.crash.filter(|crash| *crash <= self.end)
     }
 
+    /// T_M of every mistake, in order. One that was not over is counted up to the crash or the end of the record: it
+    /// lasted at least so long.
+    pub fn mistake_durations(&self) -> Vec<LocalSpan> {
+        let lived_until = self.lived_until();
+        let lasted =
+            |mistake: &Suspicion| mistake.until.unwrap_or(self.end).min(lived_until).remaining(mistake.from);
+        self.mistakes().map(lasted).collect()
+    }
+
+    /// T_MR of every mistake after the first, in order.
+    pub fn mistake_recurrences(&self) -> Vec<LocalSpan> {
+        let begun: Vec<_> = self.mistakes().map(|mistake| mistake.from).collect();
+        gaps(&begun).collect()
+    }
+
+    /// Until the crash, or the end of the record.
+    fn lived_until(&self) -> LocalTime {
+        self.crash().unwrap_or(self.end)
+    }
+
     /// Suspicions that began while the process lived.
     fn mistakes(&self) -> impl Iterator<Item = &Suspicion> {
         let crash = self.crash();
@@ -153,17 +173,12 @@ pub struct Quality {
 impl Quality {
     /// Of one record.
     pub fn of(record: &Record) -> Self {
-        let lived_until = record.crash().unwrap_or(record.end);
-        let durations: Vec<_> = record
-            .mistakes()
-            .map(|mistake| mistake.until.unwrap_or(record.end).min(lived_until).remaining(mistake.from))
-            .collect();
-        let begun: Vec<_> = record.mistakes().map(|mistake| mistake.from).collect();
+        let durations = record.mistake_durations();
         Self {
             detection: detection(record),
-            accuracy: accuracy(lived_until.remaining(record.begin), &durations),
+            accuracy: accuracy(record.lived_until().remaining(record.begin), &durations),
             mistake_duration: Summary::of(durations),
-            mistake_recurrence: Summary::of(gaps(&begun)),
+            mistake_recurrence: Summary::of(record.mistake_recurrences()),
             silence: Summary::of(gaps(&record.heard)),
         }
     }

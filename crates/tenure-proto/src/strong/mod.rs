@@ -583,6 +583,8 @@ impl<R: Rules> Protocol for Nerio<R> {
 
 impl<R: Rules> Elects for Nerio<R> {
     fn leadership(&self, group: GroupId, now: LocalTime) -> Option<LocalTime> {
-        self.groups.get(&group)?.candidate.leads_until(now)
+        let process = &self.process;
+        let counts = process.config.settings().rules.reading_counts(now, process.clock.latest());
+        self.groups.get(&group).filter(|_| counts)?.candidate.leads_until(now)
     }
 }

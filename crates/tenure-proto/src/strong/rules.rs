@@ -80,6 +80,12 @@ pub trait Rules: Data {
         true
     }
 
+    /// Whether a reading says anything about E. Authority is a comparison of clocks at the moment of use; a reading below
+    /// one that this process has already seen is of a clock that went back, and what such a clock measured (15) is unknown.
+    fn reading_counts(&self, now: LocalTime, latest: LocalTime) -> bool {
+        now >= latest
+    }
+
     /// Until when a leader that answered a question keeps its grants (erratum E4): a release before then would make the
     /// answer false.
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {

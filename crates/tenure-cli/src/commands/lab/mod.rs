@@ -4,6 +4,7 @@ mod bench;
 mod list;
 mod mutants;
 mod options;
+mod race;
 mod replay;
 mod report;
 mod run;
@@ -22,6 +23,7 @@ use crate::output::{Answer, Format};
   tenure lab sweep nerio-drift --seeds 10000                     many runs, on all cores
   tenure lab sweep nerio-drift --seeds 10000 --mutant swap-rho   one rule broken on purpose
   tenure lab replay nerio-drift-swap-rho-17.scenario             what that found, repeated
+  tenure lab race election                                       how long elections take, against their bound
 
 Exit codes: 0 it holds, 1 a property is broken or a mutant survives, 2 error.")]
 pub(crate) struct Lab {
@@ -41,6 +43,8 @@ enum Command {
     Replay(replay::Replay),
     /// Try known-wrong variants: does a property notice each of them?
     Mutants(mutants::Mutants),
+    /// Compare protocols, or parts of them, in tables and plots: election, detectors, blocking
+    Race(race::Race),
     /// Measure how quickly the laboratory works, on one core
     Bench(bench::Bench),
 }
@@ -54,6 +58,7 @@ impl Lab {
             Command::Sweep(sweep) => sweep.run(format),
             Command::Replay(replay) => replay.run(format),
             Command::Mutants(mutants) => mutants.run(format),
+            Command::Race(race) => race.run(format),
             Command::Bench(bench) => bench.run(format),
         }
     }

@@ -13,7 +13,8 @@ use crate::output::quoted;
 /// The world in which a protocol is tried.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
-    /// How many processes there are: 1 to 64, called n0, n1, ...
+    /// How many members there are: 1 to 64, called n0, n1, ... Processes that are no members follow them (outsiders,
+    /// observers: see --set)
     #[arg(long, value_name = "N", default_value = "5", value_parser = nodes, allow_negative_numbers = true)]
     pub(super) nodes: usize,
     /// The seed that decides everything else; the first one, where there are many [default: 1 for run, else 0]
@@ -134,7 +135,8 @@ fn nodes(text: &str) -> Result<usize, String> {
     nodes.ok_or_else(|| "there must be 1 to 64 nodes".to_owned())
 }
 
-fn seed(text: &str) -> Result<u64, String> {
+/// A seed.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write a whole number from 0".to_owned())
 }
 

@@ -48,7 +48,7 @@ impl Replay {
         let outputs = self.drawings.check(None)?;
         let replay = self::replay(experiment, &self.file, &text, instead)?;
         self.drawings.write(outputs, &replay.report, false)?;
-        let told = Told { report: &replay.report, faults: None, command: self.command() };
+        let told = Told { report: &replay.report, faults: None, scenario: None, command: self.command() };
         let json = || {
             let mut json = told.json();
             json["file"] = json!(self.file.display().to_string());

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 use tenure_lab::catalogue::Report;
 use tenure_lab::count::Counts;
-use tenure_lab::draw::BarKind;
-use tenure_lab::property::{Status, Violation};
+use tenure_lab::property::{Status, Tenure, Violation};
+use tenure_lab::stage::Calm;
 use tenure_lab::world::RealTime;
 
-use crate::output::{Table, Verdict, grouped, pairs};
+use crate::output::{Table, Verdict, grouped, many, pairs};
 
 /// A report with what the laboratory does not know about it.
 pub(super) struct Told<'a> {
@@ -15,8 +15,27 @@ pub(super) struct Told<'a> {
     pub(super) report: &'a Report,
     /// The faults that were asked for, if it came from a seed.
     pub(super) faults: Option<String>,
+    /// The scenario, where it has a name.
+    pub(super) scenario: Option<Scenario>,
     /// The command that does it again.
     pub(super) command: String,
+}
+
+/// A scenario by name.
+pub(super) struct Scenario {
+    /// As it was asked for.
+    pub(super) name: String,
+    /// What it says of itself, in one paragraph: nothing, if it has no remarks.
+    pub(super) says: String,
+}
+
+impl Scenario {
+    /// What the remarks at the head of a file say.
+    pub(super) fn new(name: &str, text: &str) -> Self {
+        let remarks = text.lines().skip(1).map_while(|line| line.strip_prefix('#')).map(str::trim);
+        let words: Vec<&str> = remarks.filter(|remark| !remark.is_empty()).collect();
+        Self { name: name.to_owned(), says: words.join(" ") }
+    }
 }
 
 impl Told<'_> {
@@ -35,17 +54,21 @@ impl Told<'_> {
             "protocol": report.protocol,
             "mutant": report.mutant,
             "nodes": report.nodes,
+            "hosts": report.hosts,
             "quorums": report.quorums,
             "seed": report.seed,
             "faults": self.faults,
+            "scenario": self.scenario.as_ref().map(|scenario| &scenario.name),
+            "says": self.scenario.as_ref().map(|scenario| &scenario.says),
             "constants": constants_json(&report.constants),
             "verdict": self.verdict().name(),
             "violation": report.violation.as_ref().map(violation_json),
             "assumption": report.assumption,
             "leader": report.leader.map(|node| node.to_string()),
-            "tenures": tenures(report).iter().map(Tenure::json).collect::<Vec<_>>(),
+            "tenures": report.tenures.iter().map(tenure_json).collect::<Vec<_>>(),
+            "calm": report.calm.as_ref().map(calm_json),
             "messages": messages_json(&report.messages),
-            "counts": counts_json(&report.counts),
+            "counts": counts_json(&with_changes(report)),
             "time": report.time.to_string(),
             "time_ns": report.time.0,
             "events": report.events,
@@ -57,7 +80,15 @@ impl Told<'_> {
     /// For people: the verdict first.
     pub(super) fn text(&self) -> String {
         let report = self.report;
-        let mut text = format!("{}: {}\n", report.picture.title, self.verdict().name());
+        let mut text = format!(
+            "{}: {}
+",
+            report.title,
+            self.verdict().name()
+        );
+        if let Some(scenario) = self.scenario.as_ref().filter(|scenario| !scenario.says.is_empty()) {
+            text += &pairs([("says", scenario.says.clone())]);
+        }
         if let Some(violation) = &report.violation {
             let draw = ("draw it", format!("{} --html run.html", self.command));
             let facts = broken_facts(violation, report.assumption.as_deref()).into_iter();
@@ -93,6 +124,7 @@ impl Told<'_> {
             ("events", grouped(report.events)),
             ("messages", messages_text(&report.messages)),
         ];
+        facts.extend(report.calm.map(|calm| ("stability", calm_text(&calm, report.time))));
         facts.extend(self.faults.as_ref().map(|faults| ("faults", faults.clone())));
         facts.push(("quorums", report.quorums.clone()));
         facts.push(("constants", report.constants.clone()));
@@ -132,6 +164,15 @@ pub(super) fn counts_json(counts: &Counts) -> Value {
         .into()
 }
 
+/// The counts of a run, and among them how often a leader changed that had to stay: nothing, if that was owed at all.
+fn with_changes(report: &Report) -> Counts {
+    let mut counts = report.counts.clone();
+    if let Some(calm) = &report.calm {
+        counts.add_many("leader-changes", calm.changes);
+    }
+    counts
+}
+
 /// Messages for programs: all together, and by kind.
 pub(super) fn messages_json(messages: &Counts) -> Value {
     let mut json = counts_json(messages);
@@ -147,52 +188,57 @@ pub(super) fn messages_text(messages: &Counts) -> String {
     if kinds.is_empty() { total } else { format!("{total} ({})", kinds.join(", ")) }
 }
 
+/// Datagrams a renewal: for a steady group two for each other member.
+fn per_renewal(calm: &Calm) -> Option<f64> {
+    let thousandths = (calm.messages * 1000).checked_div(calm.renewals)?;
+    Some(thousandths as f64 / 1000.0)
+}
+
+fn calm_json(calm: &Calm) -> Value {
+    json!({
+        "from": calm.from.to_string(),
+        "leader_changes": calm.changes,
+        "renewals": calm.renewals,
+        "datagrams": calm.messages,
+        "datagrams_per_renewal": per_renewal(calm),
+    })
+}
+
+/// (4) in one line: from when on leaders must stay, and whether they did.
+fn calm_text(calm: &Calm, end: RealTime) -> String {
+    let (from, lasted) = (readable(calm.from.0), readable(end.0.saturating_sub(calm.from.0)));
+    let changes = match calm.changes {
+        0 => "no leader change".to_owned(),
+        number => many(number, "LEADER CHANGE", "LEADER CHANGES"),
+    };
+    let cost = per_renewal(calm).map(|cost| format!(", {cost:.3} datagrams each")).unwrap_or_default();
+    let renewals = many(calm.renewals, "renewal", "renewals");
+    format!("{changes} in the {lasted} from {from} on; {renewals}{cost}")
+}
+
 fn constants_json(constants: &str) -> Value {
     let pairs = constants.split(' ').filter_map(|pair| pair.split_once('='));
     pairs.map(|(key, value)| (key.to_owned(), json!(value))).collect::<Map<_, _>>().into()
 }
 
-/// A time during which one process led without a break.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Tenure {
-    lane: usize,
-    from: u64,
-    until: u64,
-    text: String,
+fn tenure_json(tenure: &Tenure) -> Value {
+    json!({
+        "node": tenure.node.to_string(),
+        "from": tenure.from.to_string(),
+        "until": tenure.until.to_string(),
+        "text": tenure_words(tenure),
+    })
 }
 
-impl Tenure {
-    fn json(&self) -> Value {
-        json!({
-            "node": format!("n{}", self.lane),
-            "from": RealTime(self.from).to_string(),
-            "until": RealTime(self.until).to_string(),
-            "text": self.text,
-        })
-    }
-}
-
-/// Who led when: leases that follow each other without a gap are one tenure.
-fn tenures(report: &Report) -> Vec<Tenure> {
-    let mut tenures: Vec<Tenure> = Vec::new();
-    for bar in report.picture.bars.iter().filter(|bar| bar.kind == BarKind::Lease) {
-        let goes_on = |t: &&mut Tenure| t.lane == bar.lane && t.text == bar.text && bar.from <= t.until;
-        match tenures.iter_mut().rev().find(goes_on) {
-            Some(tenure) => tenure.until = tenure.until.max(bar.until),
-            None => {
-                let (lane, from, until, text) = (bar.lane, bar.from, bar.until, bar.text.clone());
-                tenures.push(Tenure { lane, from, until, text });
-            }
-        }
-    }
-    tenures
+fn tenure_words(tenure: &Tenure) -> String {
+    format!("{} leads, term {}", tenure.node, tenure.term)
 }
 
 /// The most tenures that are shown to people: the last ones, since a violation ends a run.
 const MOST_TENURES: usize = 12;
 
 fn tenures_text(report: &Report) -> String {
-    let tenures = tenures(report);
+    let tenures = &report.tenures;
     if tenures.is_empty() {
         return "  nobody led\n\n".to_owned();
     }
@@ -201,9 +247,9 @@ fn tenures_text(report: &Report) -> String {
     let who = if many_groups { "WHO (FIRST GROUP)" } else { "WHO" };
     let mut table = Table::new(["FROM", "UNTIL", "LASTED", who]);
     for tenure in &tenures[earlier..] {
-        let times = [tenure.from, tenure.until, tenure.until.saturating_sub(tenure.from)];
+        let times = [tenure.from.0, tenure.until.0, tenure.until.0.saturating_sub(tenure.from.0)];
         let [from, until, lasted] = times.map(readable);
-        table.row([from, until, lasted, tenure.text.clone()]);
+        table.row([from, until, lasted, tenure_words(tenure)]);
     }
     let left_out = match earlier {
         0 => String::new(),

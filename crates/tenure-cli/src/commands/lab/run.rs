@@ -8,7 +8,7 @@ use tenure_lab::draw::{html, svg};
 
 use super::options::{Common, drawn_faults, faults_text};
 use super::replay;
-use super::report::Told;
+use super::report::{Scenario, Told};
 use crate::failure::Failure;
 use crate::files::Outputs;
 use crate::output::{Answer, Format, quoted};
@@ -35,7 +35,8 @@ pub(super) struct Run {
     name: String,
     #[command(flatten)]
     common: Common,
-    /// Repeat or perform scenarios/NAME.scenario instead of running a seed; NAME may have a folder in it
+    /// Repeat or perform scenarios/NAME.scenario instead of running a seed; NAME may have a folder in it, or be the path
+    /// of a file
     #[arg(long, value_name = "NAME", conflicts_with_all = [
         "nodes", "seed", "faults", "world", "quorums", "sets", "horizon", "property",
     ])]
@@ -64,6 +65,11 @@ impl Drawings {
         Outputs::check([self.svg.as_ref(), self.html.as_ref(), trace].into_iter().flatten())
     }
 
+    /// Whether anything is drawn at all.
+    fn are_wanted(&self) -> bool {
+        self.svg.is_some() || self.html.is_some()
+    }
+
     /// Writes the files.
     pub(super) fn write(&self, outputs: Outputs, report: &Report, traced: bool) -> Result<(), Failure> {
         let drawings = [
@@ -85,17 +91,16 @@ impl Run {
         let faults = self.common.faults_or(drawn_faults(seed));
         let trial = self.common.trial(faults)?;
         let outputs = self.drawings.check(self.trace.as_ref())?;
-        let report = experiment.run(&trial, seed)?;
+        let wanted = self.trace.is_some() || self.drawings.are_wanted();
+        let report = if wanted { experiment.run(&trial, seed)? } else { experiment.watch(&trial, seed)? };
         self.drawings.write(outputs, &report, self.trace.is_some())?;
         let command = self.common.command(&self.name, seed, faults);
-        Ok(answer(format, &Told { report: &report, faults: Some(faults_text(faults)), command }))
+        let faults = Some(faults_text(faults));
+        Ok(answer(format, &Told { report: &report, faults, scenario: None, command }))
     }
 
     fn run_scenario(&self, scenario: &str, format: Format) -> Result<Answer, Failure> {
-        let path = Path::new(SCENARIOS).join(format!("{scenario}.scenario"));
-        if !path.is_file() {
-            return Err(no_scenario(scenario));
-        }
+        let path = find(scenario)?;
         let instead = self.common.mutant.as_deref().map(Some);
         let (experiment, text) = replay::open(&path)?;
         if experiment.about().name != self.name {
@@ -109,8 +114,16 @@ impl Run {
         if let Some(mutant) = &self.common.mutant {
             command += &format!(" --mutant {mutant}");
         }
-        Ok(answer(format, &Told { report: &replay.report, faults: None, command }))
+        let scenario = Some(Scenario::new(scenario, &text));
+        Ok(answer(format, &Told { report: &replay.report, faults: None, scenario, command }))
     }
+}
+
+/// The file of a scenario: one of that name in the folder of scenarios, or else the file that is named.
+fn find(scenario: &str) -> Result<PathBuf, Failure> {
+    let named = Path::new(SCENARIOS).join(format!("{scenario}.scenario"));
+    let found = [named, PathBuf::from(scenario)].into_iter().find(|path| path.is_file());
+    found.ok_or_else(|| no_scenario(scenario))
 }
 
 fn answer(format: Format, told: &Told<'_>) -> Answer {
@@ -125,7 +138,7 @@ fn no_scenario(name: &str) -> Failure {
     if known.is_empty() {
         return Failure::new(format!(
             "there is no scenario '{name}': the folder {SCENARIOS} with it is not here; change to the folder that has \
-             it, or give a file to tenure lab replay"
+             it, or give the path of a file"
         ));
     }
     Error::unknown("scenario", name, known.iter().map(String::as_str)).into()

@@ -149,6 +149,10 @@ impl Sheet<'_> {
                  <text x=\"{after}\" y=\"{y}\" font-size=\"13\" font-weight=\"600\">{name}</text>\n",
                 c = paint.fill,
             );
+            if let Some(role) = self.picture.roles.get(lane).filter(|role| !role.is_empty()) {
+                let (role, y) = (escape(&fitting(role, self.left - 46.0, 10.0)), num(middle + 16.5));
+                put!(out, "<text x=\"30\" y=\"{y}\" font-size=\"10\" fill=\"{FAINT}\">{role}</text>");
+            }
             for (letter, y) in [("E", top + 15.0), ("F", top + LEASE + 5.0 + GRANT - 1.0)] {
                 let (x, y) = (num(self.left - 5.0), num(y));
                 put!(

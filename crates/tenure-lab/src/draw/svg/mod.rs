@@ -10,7 +10,7 @@ mod bars;
 mod ground;
 mod legend;
 mod marks;
-mod text;
+pub(super) mod text;
 
 use self::legend::{Entry, flow, legend};
 use self::marks::whole;
@@ -78,7 +78,8 @@ impl<'a> Sheet<'a> {
     fn new(picture: &'a Picture) -> Self {
         let runs = look::runs(picture);
         let grants = runs.iter().map(|run| run.row + 1).max().unwrap_or(1).min(3);
-        let names = picture.lanes.iter().map(|name| width(name, 13.0)).fold(44.0, f64::max);
+        let roles = picture.roles.iter().map(|role| width(role, 10.0) + 6.0);
+        let names = picture.lanes.iter().map(|name| width(name, 13.0)).chain(roles).fold(44.0, f64::max);
         let strip = LEASE + 4.0 + (GRANT + 2.0) * small(grants);
         let mut sheet = Sheet {
             picture,

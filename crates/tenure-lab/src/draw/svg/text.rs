@@ -7,15 +7,15 @@ macro_rules! put {
         let _ = write!($out, $($text)*);
     }};
 }
-pub(super) use put;
+pub(in crate::draw) use put;
 
 /// About how wide a text is: nobody can ask the font.
-pub(super) fn width(text: &str, size: f64) -> f64 {
+pub(in crate::draw) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(|letter| if letter.is_ascii() { 0.58 } else { 0.95 }).sum::<f64>() * size
 }
 
 /// As much of the text as fits.
-pub(super) fn fitting(text: &str, room: f64, size: f64) -> String {
+pub(in crate::draw) fn fitting(text: &str, room: f64, size: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();
     }
@@ -30,16 +30,16 @@ pub(super) fn fitting(text: &str, room: f64, size: f64) -> String {
     short
 }
 
-pub(super) fn float(nanos: u64) -> f64 {
+pub(in crate::draw) fn float(nanos: u64) -> f64 {
     nanos as f64
 }
 
-pub(super) fn small(count: usize) -> f64 {
+pub(in crate::draw) fn small(count: usize) -> f64 {
     count as f64
 }
 
 /// A length, to one decimal and without a sign on zero.
-pub(super) fn num(length: f64) -> String {
+pub(in crate::draw) fn num(length: f64) -> String {
     let text = format!("{length:.1}");
     match text.strip_suffix(".0") {
         Some("-0") => "0".to_owned(),

@@ -9,6 +9,9 @@ use tenure_proto::strong::Term;
 use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
 use tenure_proto::{GroupId, NodeId};
 
+use super::{Belief, CARRIED, EPOCH_DECIDED, EPOCHS_FOLLOW, FLOORS, ONE_CHARTER, Run, StrongJudge};
+use crate::world::RealTime;
+
 /// What the judge knows of epochs.
 pub(super) struct Epochs {
     founding: Quorums,
@@ -116,5 +119,60 @@ impl Epochs {
     /// T3: a run completed; if the last one of its group was of a later epoch, that one.
     pub(super) fn completes(&mut self, group: GroupId, epoch: Epoch) -> Option<Epoch> {
         self.last.insert(group, epoch).filter(|last| *last > epoch)
+    }
+}
+
+impl StrongJudge {
+    /// T3: the epochs of completed runs follow the order of completion.
+    pub(super) fn judge_epoch(&mut self, now: RealTime, belief: Belief, run: Run) {
+        let Belief { group, holder, epoch, term, .. } = belief;
+        if let Some(later) = self.epochs.completes(group, epoch) {
+            self.break_at(EPOCHS_FOLLOW, now, || {
+                format!(
+                    "{} completes a run of epoch {epoch} of {group} after one of epoch {later}",
+                    holder.node
+                )
+            });
+        }
+        if run == Run::Acquire {
+            self.epochs.acquired(epoch, term);
+        } else if epoch > Epoch(0) {
+            self.see(CARRIED);
+        }
+    }
+
+    /// T6, and that what is decided covers all terms before it (T4).
+    pub(super) fn judge_charter(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
+        let floors = self.wedges.is_none();
+        if !self.epochs.is_only(charter, floors) {
+            self.break_at(ONE_CHARTER, now, || {
+                let (epoch, members) = (charter.epoch, charter.members());
+                format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
+            });
+        } else if charter.epoch > self.epochs.decided() {
+            self.break_at(ONE_CHARTER, now, || {
+                format!("{node} goes by epoch {}, which no quorum has accepted", charter.epoch)
+            });
+        }
+    }
+
+    /// A charter is decided: leases of two epochs before must be over, and its floor must cover their terms.
+    pub(super) fn on_decided(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
+        if self.epochs.decides(charter) {
+            self.see(EPOCH_DECIDED);
+        }
+        self.judge_charter(now, node, charter);
+        let distance = if self.wedges.is_some() { 1 } else { 2 };
+        if let Some(term) = self.epochs.above_floor(charter, distance) {
+            self.break_at(FLOORS, now, || {
+                format!(
+                    "epoch {} has floor {}, but term {term} was completed before",
+                    charter.epoch, charter.floor
+                )
+            });
+        }
+        for i in 0..self.beliefs.len() {
+            self.judge_support(self.beliefs[i], now);
+        }
     }
 }

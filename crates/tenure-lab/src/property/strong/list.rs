@@ -113,6 +113,11 @@ pub(super) const MOVES: Property = property(
     Kind::Sometimes,
     "another process leads than before (beside leader-uniqueness)",
 );
+pub(super) const OUTSIDE: Property = property(
+    "leader-from-outside",
+    Kind::Sometimes,
+    "a process leads that is no grantor (beside quorum-behind-leader)",
+);
 pub(super) const LAPSES: Property = property(
     "lease-runs-out",
     Kind::Sometimes,
@@ -205,7 +210,7 @@ pub const ENDS: Property = property(
 );
 
 /// All properties where epochs are ended before the next begins, and where lost disks recover.
-pub const WEDGE_ALL: [Property; 34] = [
+pub const WEDGE_ALL: [Property; 35] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -227,6 +232,7 @@ pub const WEDGE_ALL: [Property; 34] = [
     ENDED_FLOORS,
     EPOCH_DECIDED,
     WEDGES,
+    OUTSIDE,
     RECOVERED,
     CARRIED,
     MOVES,
@@ -243,7 +249,7 @@ pub const WEDGE_ALL: [Property; 34] = [
 ];
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 30] = [
+pub const ALL: [Property; 31] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -265,6 +271,7 @@ pub const ALL: [Property; 30] = [
     EPOCH_DECIDED,
     CARRIED,
     MOVES,
+    OUTSIDE,
     LAPSES,
     RENEWS,
     REFUSES,

@@ -5,25 +5,26 @@
 
 mod epochs;
 mod list;
+mod stability;
 mod wedge;
 
 pub use list::*;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::strong::epoch::Epoch;
 use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
-use self::epochs::Epochs;
-use self::wedge::Wedges;
-use super::{Judge, Kind, Outside, Property, Status, Violation};
+use super::{Judge, Kind, Outside, Property, Status, Tenure, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
+use epochs::Epochs;
+use stability::Stability;
+use wedge::Wedges;
 
 /// What a grantor has promised, as the world remembers it.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,8 @@ struct Claim {
     group: GroupId,
     leader: Holder,
     by: NodeId,
+    /// Until when, on the clock of the one who is certain, and in real time.
+    lease: LocalTime,
     until: RealTime,
 }
 
@@ -63,6 +66,8 @@ pub struct StrongJudge {
     /// By grantor and group, and by epoch where each begins anew.
     ghosts: BTreeMap<(NodeId, GroupId, Epoch), Ghost>,
     beliefs: Vec<Belief>,
+    /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
+    doubts: Vec<(Belief, RealTime)>,
     claims: Vec<Claim>,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_run: BTreeMap<Holder, u64>,
@@ -74,24 +79,24 @@ pub struct StrongJudge {
     seen: Vec<&'static str>,
     /// The first violation of each property.
     violations: Vec<Violation>,
-    /// When liveness is judged: a leader must be there from then on.
-    settled: Option<RealTime>,
-    /// Who led then.
-    settled_on: Option<Vec<Belief>>,
+    stability: Stability,
     groups: u64,
+    /// Those that campaign: without one of them nobody is owed.
+    candidates: Vec<NodeId>,
     liveness: [Status; 3],
     /// What is judged besides, where epochs are ended and disks recover.
     wedges: Option<Wedges>,
 }
 
 impl StrongJudge {
-    /// A judge for `groups` groups, numbered from zero.
-    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64) -> Self {
+    /// A judge for `groups` groups, numbered from zero, which `candidates` want to lead.
+    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64, candidates: Vec<NodeId>) -> Self {
         Self {
             epochs: Epochs::new(quorums),
             longest_lease,
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
+            doubts: Vec::new(),
             claims: Vec::new(),
             last_term: BTreeMap::new(),
             last_run: BTreeMap::new(),
@@ -100,9 +105,9 @@ impl StrongJudge {
             edicts: Vec::new(),
             seen: Vec::new(),
             violations: Vec::new(),
-            settled: None,
-            settled_on: None,
+            stability: Stability::default(),
             groups,
+            candidates,
             liveness: [Status::Exempt; 3],
             wedges: None,
         }
@@ -263,13 +268,11 @@ impl StrongJudge {
             }
         }
         let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.holder.node != node).copied();
+        if self.epochs.quorums(belief.epoch).position(node).is_none() {
+            self.see(OUTSIDE);
+        }
         if let Some(rival) = rival {
-            self.break_at(UNIQUENESS, now, || {
-                format!(
-                    "{node} leads {} in term {} while {} leads it in term {} until {}",
-                    belief.group, belief.term, rival.holder.node, rival.term, rival.until
-                )
-            });
+            self.break_at(UNIQUENESS, now, || two_leaders(belief, rival));
         }
         let extends =
             |old: &Belief| (old.group, old.holder, old.term) == (belief.group, belief.holder, belief.term);
@@ -284,58 +287,47 @@ impl StrongJudge {
                 format!("{node} leads {} on in term {}, which had lapsed", belief.group, belief.term)
             }),
         }
-    }
-
-    /// T3: the epochs of completed runs follow the order of completion.
-    fn judge_epoch(&mut self, now: RealTime, belief: Belief, run: Run) {
-        let Belief { group, holder, epoch, term, .. } = belief;
-        if let Some(later) = self.epochs.completes(group, epoch) {
-            self.break_at(EPOCHS_FOLLOW, now, || {
-                format!(
-                    "{} completes a run of epoch {epoch} of {group} after one of epoch {later}",
-                    holder.node
-                )
-            });
-        }
-        if run == Run::Acquire {
-            self.epochs.acquired(epoch, term);
-        } else if epoch > Epoch(0) {
-            self.see(CARRIED);
-        }
-    }
-
-    /// T6, and that what is decided covers all terms before it (T4).
-    fn judge_charter(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
-        let floors = self.wedges.is_none();
-        if !self.epochs.is_only(charter, floors) {
-            self.break_at(ONE_CHARTER, now, || {
-                let (epoch, members) = (charter.epoch, charter.members());
-                format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
-            });
-        } else if charter.epoch > self.epochs.decided() {
-            self.break_at(ONE_CHARTER, now, || {
-                format!("{node} goes by epoch {}, which no quorum has accepted", charter.epoch)
+        if self.stability.leads(belief, now) {
+            self.break_at(STABLE, now, || {
+                format!("{node} leads {} in term {}, where another had to stay", belief.group, belief.term)
             });
         }
     }
 
-    /// A charter is decided: leases of two epochs before must be over, and its floor must cover their terms.
-    fn on_decided(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
-        if self.epochs.decides(charter) {
-            self.see(EPOCH_DECIDED);
+    /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes nothing by readings below
+    /// one that it has seen; but if it sees none of them, it will believe again.
+    fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
+        let host = world.host(node);
+        for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {
+            claim.until = host.reading_reaches(claim.lease);
         }
-        self.judge_charter(now, node, charter);
-        let distance = if self.wedges.is_some() { 1 } else { 2 };
-        if let Some(term) = self.epochs.above_floor(charter, distance) {
-            self.break_at(FLOORS, now, || {
-                format!(
-                    "epoch {} has floor {}, but term {term} was completed before",
-                    charter.epoch, charter.floor
-                )
-            });
+        let doubted = self.doubts.extract_if(.., |(belief, _)| belief.holder.node == node);
+        self.beliefs.extend(doubted.map(|(belief, _)| belief));
+        let reading = host.reading(world.now);
+        let believes = |belief: &Belief| {
+            host.process.as_ref().is_some_and(|process| process.leadership(belief.group, reading).is_some())
+        };
+        for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
+            belief.until = host.reading_reaches(belief.lease);
+            self.stability.leads(*belief, world.now);
         }
-        for i in 0..self.beliefs.len() {
-            self.judge_support(self.beliefs[i], now);
+        let again = host.reading_reaches(host.last_seen());
+        let doubts = self.beliefs.extract_if(.., |belief| {
+            belief.holder.node == node && reading < belief.lease && !believes(belief)
+        });
+        self.doubts.extend(doubts.map(|belief| (belief, again)));
+    }
+
+    /// A clock that went back has caught up without being noticed: who believed before believes again.
+    fn resume(&mut self, to: RealTime) {
+        let resumed: Vec<_> = self.doubts.extract_if(.., |(_, again)| *again < to).collect();
+        for (belief, again) in resumed {
+            let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.until > again).copied();
+            if let Some(rival) = rival {
+                self.break_at(UNIQUENESS, again, || two_leaders(belief, rival));
+            }
+            self.judge_support(belief, again);
+            self.beliefs.push(belief);
         }
     }
 
@@ -428,8 +420,8 @@ impl StrongJudge {
                 *newest = (*newest).max(*upto);
             }
             Event::Verified { group, leader, until, .. } => {
-                let until = world.host(node).reading_reaches(*until);
-                let claim = Claim { group: *group, leader: *leader, by: node, until };
+                let (lease, until) = (*until, world.host(node).reading_reaches(*until));
+                let claim = Claim { group: *group, leader: *leader, by: node, lease, until };
                 self.judge_claim(claim, world.now);
                 self.claims.push(claim);
             }
@@ -448,14 +440,19 @@ impl StrongJudge {
                     Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
-            Event::Lost { group, .. } => self.beliefs.retain(|b| b.group != *group || b.holder.node != node),
             Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
             Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
-            Event::Decided { charter } => self.on_decided(world.now, node, charter),
+            Event::Decided { charter } => {
+                self.on_decided(world.now, node, charter);
+                self.forgive_if_gone(world);
+            }
             Event::Wedged { epoch, .. } => self.on_wedged(world.now, node, *epoch),
             Event::Recovering => self.on_forgotten(node),
             Event::Recovered { .. } => self.see(RECOVERED),
             Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
+            Event::Lost { group, .. } => {
+                self.leave_all(world.now, |b| b.group == *group && b.holder.node == node);
+            }
             Event::Refused { .. }
             | Event::Changed { .. }
             | Event::ChangeHalted { .. }
@@ -466,54 +463,67 @@ impl StrongJudge {
         }
     }
 
-    /// Whether processes that can grant form a quorum: without one nothing is owed.
-    fn quorum_is_up<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
+    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed.
+    fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
         let learnt = self.wedges.is_none() || self.can_be_learnt(world);
-        learnt && self.runs(world, self.epochs.decided())
+        let runs = self.runs(world, self.epochs.decided());
+        learnt && runs && self.candidates.iter().any(|node| is_up(world, *node))
     }
 
     /// Whether a quorum of an epoch can grant.
     fn runs<R: Rules>(&self, world: &World<Nerio<R>>, epoch: Epoch) -> bool {
         let quorums = self.epochs.quorums(epoch);
-        let up = |position: &usize| {
-            // A member may be a name that no host of this world has.
-            let host = world.hosts.get(quorums.members()[*position].0 as usize);
-            host.and_then(|host| host.process.as_ref())
-                .is_some_and(|process| !process.is_mute() && !process.is_recovering())
-        };
+        let up = |position: &usize| is_up(world, quorums.members()[*position]);
         quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
     }
 
+    /// A cluster may be left to members that are gone: then nothing is owed any more.
+    fn forgive_if_gone<R: Rules>(&mut self, world: &World<Nerio<R>>) {
+        if !self.can_elect(world) {
+            self.stability.forgive();
+        }
+    }
+
+    /// (4): a leader has left, though from some instant on it must stay.
+    fn leave(&mut self, belief: Belief, at: RealTime) {
+        if self.stability.left(belief, at) {
+            let Belief { group, holder, term, .. } = belief;
+            self.break_at(STABLE, at, || format!("{} leads {group} in term {term} no more", holder.node));
+        }
+    }
+
+    fn leave_all(&mut self, at: RealTime, which: impl Fn(&Belief) -> bool) {
+        self.doubts.retain(|(belief, _)| !which(belief));
+        let (left, stay): (Vec<_>, Vec<_>) = self.beliefs.drain(..).partition(which);
+        self.beliefs = stay;
+        left.into_iter().for_each(|belief| self.leave(belief, at));
+    }
+
     fn judge_liveness(&mut self, at: RealTime) {
-        let Some(then) = self.settled_on.take() else { return };
-        let elected = u64::try_from(then.len()).unwrap_or(u64::MAX) >= self.groups;
-        let same = then.iter().all(|old| {
-            self.beliefs
-                .iter()
-                .any(|new| (new.group, new.holder, new.term) == (old.group, old.holder, old.term))
-        });
+        let Some(led) = self.stability.led() else { return };
+        let elected = u64::try_from(led).unwrap_or(u64::MAX) >= self.groups;
+        let same = self.stability.changes() == 0;
         let status = |holds| if holds { Status::Holds } else { Status::Broken };
         (self.liveness[0], self.liveness[1]) = (status(elected), status(same));
         if !elected {
             let groups = self.groups;
-            self.break_at(ELECTED, at, || format!("of {groups} groups only {} have a leader", then.len()));
-        } else if !same {
-            let now = self.beliefs.clone();
-            self.break_at(STABLE, at, || format!("the leaders were {then:?} and are {now:?}"));
+            self.break_at(ELECTED, at, || format!("of {groups} groups only {led} have a leader"));
         }
     }
 }
 
 impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn pass(&mut self, world: &World<Nerio<R>>, to: RealTime) {
-        if let Some(settled) = self.settled.take_if(|settled| *settled < to) {
+        self.resume(to);
+        if let Some(settled) = self.stability.due(to) {
             let leading = self.beliefs.iter().filter(|belief| belief.until > settled);
-            self.settled_on = Some(leading.copied().collect());
+            self.stability.settle(leading.copied());
         }
         while let Some(over) = self.beliefs.iter().position(|belief| belief.until <= to) {
             let belief = self.beliefs.swap_remove(over);
             self.see(LAPSES);
             self.judge_support(belief, RealTime(belief.until.0.saturating_sub(1)).max(world.now));
+            self.leave(belief, belief.until);
         }
         while let Some(over) = self.claims.iter().position(|claim| claim.until <= to) {
             let claim = self.claims.swap_remove(over);
@@ -526,15 +536,10 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         match outside {
             Outside::Step => {}
             Outside::Crashed => {
-                self.beliefs.retain(|belief| belief.holder.node != node);
+                self.leave_all(world.now, |belief| belief.holder.node == node);
                 self.claims.retain(|claim| claim.by != node);
             }
-            Outside::ClockDisturbed => {
-                let host = world.host(node);
-                for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
-                    belief.until = host.reading_reaches(belief.lease);
-                }
-            }
+            Outside::ClockDisturbed => self.on_clock_disturbed(world, node),
         }
         for (node, now, event) in &world.published {
             self.on_event(world, *node, *now, event);
@@ -549,15 +554,12 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn healed(&mut self, world: &World<Nerio<R>>) {
-        if self.quorum_is_up(world) {
-            self.settled = Some(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
+        if self.can_elect(world) {
+            self.stability.owed_from(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
         }
     }
 
     fn end(&mut self, world: &World<Nerio<R>>) {
-        if !self.quorum_is_up(world) {
-            return; // A change that was under way has left the cluster to members that are gone.
-        }
         self.judge_change_ended(world);
         self.judge_liveness(world.now);
     }
@@ -570,6 +572,18 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         let mut leaders = self.beliefs.iter().filter(|belief| belief.group == GroupId(0));
         let first = leaders.next()?.holder.node;
         leaders.next().is_none().then_some(first)
+    }
+
+    fn tenures(&self) -> &[Tenure] {
+        self.stability.tenures()
+    }
+
+    fn settled(&self) -> Option<RealTime> {
+        self.stability.since()
+    }
+
+    fn changes(&self) -> u64 {
+        self.stability.changes()
     }
 
     fn report(&self) -> Vec<(Property, Status)> {
@@ -585,6 +599,19 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         };
         self.properties().iter().map(|property| (*property, status(property))).collect()
     }
+}
+
+/// Whether a process runs and can grant. A member may be a name that no host of this world has.
+fn is_up<R: Rules>(world: &World<Nerio<R>>, node: NodeId) -> bool {
+    let process = world.hosts.get(node.0 as usize).and_then(|host| host.process.as_ref());
+    process.is_some_and(|process| !process.is_mute() && !process.is_recovering())
+}
+
+fn two_leaders(belief: Belief, rival: Belief) -> String {
+    format!(
+        "{} leads {} in term {} while {} leads it in term {} until {}",
+        belief.holder.node, belief.group, belief.term, rival.holder.node, rival.term, rival.until
+    )
 }
 
 /// With how many edicts on either side an edict is compared. Those further away follow: the orders are transitive.

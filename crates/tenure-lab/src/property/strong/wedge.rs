@@ -114,6 +114,7 @@ impl StrongJudge {
                     let next = bid.epoch.next();
                     if let Some(charter) = self.epochs.says_accepted(from, next, bid.ballot.into()) {
                         self.on_decided(world.now, from, &charter);
+                        self.forgive_if_gone(world);
                     }
                 }
                 WedgeTalk::Accept { bid, charter, .. } => self.epochs.proposes(bid.ballot.into(), charter),
@@ -133,7 +134,7 @@ impl StrongJudge {
 
     /// L3: no member of the newest epoch is left wedged in it, or in an older one.
     pub(super) fn judge_change_ended<R: Rules>(&mut self, world: &World<Nerio<R>>) {
-        if self.wedges.is_none() || self.settled_on.is_none() {
+        if self.wedges.is_none() || self.stability.led().is_none() {
             return;
         }
         let newest = self.epochs.decided();
