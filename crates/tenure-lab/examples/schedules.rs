@@ -5,7 +5,8 @@
 //! cargo run --release -p tenure-lab --example schedules -- scenarios swap-rho term-ge    # those alone
 //! ```
 //!
-//! A mutant that breaks liveness alone needs a play, written by hand. A schedule that shows two leaders at once is preferred: it says most about why a rule is there.
+//! A mutant that breaks liveness alone needs a play, written by hand. A schedule that shows two leaders at once is preferred:
+//! it says most about why a rule is there.
 
 use std::error::Error;
 use std::fs;

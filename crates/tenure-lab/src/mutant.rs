@@ -3,6 +3,8 @@
 //! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or a driver with
 //! [`Flaws`]. The daemon is made with [`Sound`] rules and cannot name these.
 
+mod wedge;
+
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Charter, Epoch};
 use tenure_proto::strong::{Across, Grant, GrantRequest, InstanceId, Kind, Rules, Sound, Term};
@@ -118,6 +120,18 @@ pub enum Broken {
     NoYoung,
     /// Answers of a new epoch leave before its charter is durable.
     EpochLearntVolatile,
+    /// A member is wedged although a grant stands.
+    WedgeIgnoresGrant,
+    /// A restart forgets that a member is wedged, and what it accepted.
+    WedgeVolatile,
+    /// A leader that ends its epoch leads on until its lease ends.
+    ReconfKeepE,
+    /// Terms begin anew in a new epoch.
+    EpochTermReset,
+    /// A grantor that lost its disk grants after its silence, any term.
+    AmnesiaNoRead,
+    /// It reads the largest term before its silence, not after.
+    AmnesiaReadEarly,
     /// A leader whose clock went back goes by what it shows.
     ClockBack,
     /// Late answers become part of the stamps of a run that has completed.
@@ -431,6 +445,34 @@ impl Rules for Broken {
         *self != Self::NackNoRecord
     }
 
+    fn enforced(&self, floor: Term) -> Term {
+        if *self == Self::EpochTermReset { Term(0) } else { floor }
+    }
+
+    fn may_wedge(&self, grant: &Grant, now: LocalTime) -> bool {
+        *self == Self::WedgeIgnoresGrant || now >= grant.until
+    }
+
+    fn keeps_wedge(&self) -> bool {
+        *self != Self::WedgeVolatile
+    }
+
+    fn stops_before_change(&self) -> bool {
+        *self != Self::ReconfKeepE
+    }
+
+    fn first_term(&self, max_term: Term, floor: Term) -> Term {
+        if *self == Self::EpochTermReset { Term(0) } else { max_term.max(floor) }
+    }
+
+    fn reads_after_amnesia(&self) -> bool {
+        *self != Self::AmnesiaNoRead
+    }
+
+    fn reads_from(&self, started: LocalTime, silent_until: LocalTime) -> LocalTime {
+        if *self == Self::AmnesiaReadEarly { started } else { silent_until }
+    }
+
     fn silence_remembered(&self, until: LocalTime) -> LocalTime {
         if *self == Self::RememberNoSilence { LocalTime::ZERO } else { until }
     }
@@ -480,7 +522,7 @@ impl Mutant {
     }
 
     /// The mutant, ready to be run.
-    pub fn subject<const SKEW: bool>(&self) -> Strong<Broken, SKEW> {
+    pub fn subject<const SKEW: bool, const WEDGE: bool>(&self) -> Strong<Broken, SKEW, WEDGE> {
         Strong { rules: self.rules, flaws: self.flaws, order: self.order }
     }
 }
@@ -500,6 +542,11 @@ const fn thread(name: &'static str, order: Order, says: &'static str) -> Mutant 
 /// All mutants of strong leadership.
 pub fn strong() -> impl Iterator<Item = &'static Mutant> {
     STRONG.iter().chain(field::FIELD)
+}
+
+/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not be tried once more there.
+pub fn wedge() -> impl Iterator<Item = &'static Mutant> {
+    wedge::WEDGE.iter()
 }
 
 /// What breaks a rule of the protocol, or of the specification of its driver.

@@ -30,6 +30,11 @@ impl<const N: usize> Timers<N> {
         self.0[timer.into()]
     }
 
+    /// Whether a timer is set.
+    pub fn is_set(&self, timer: impl Into<usize>) -> bool {
+        self.0[timer.into()].is_some()
+    }
+
     /// The earliest deadline.
     pub fn next(&self) -> Option<LocalTime> {
         self.0.iter().flatten().min().copied()

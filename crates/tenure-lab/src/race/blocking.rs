@@ -16,7 +16,7 @@
 //! the nanosecond.
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::{Command, Config, Event, Failure, Nerio, Settings, Sound};
+use tenure_proto::strong::{Command, Config, Event, Failure, Nerio, Settings, Sound, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
@@ -154,6 +154,7 @@ impl Case {
             window: Span::from_nanos(LEASE),
             retry: Span::from_nanos(10 * LEASE), // Nobody asks twice.
             block: 256,
+            succession: Succession::Fixed,
             rules: Sound,
         };
         settings.validate().map_err(|error| Error::new(error.to_string()))

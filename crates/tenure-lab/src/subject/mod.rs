@@ -1,6 +1,7 @@
 //! What the laboratory must know of a protocol to run, judge, write down and draw it.
 
 pub mod constants;
+mod members;
 pub mod office;
 mod role;
 pub mod strong;
@@ -29,6 +30,8 @@ pub trait Subject {
     const KEYS: &'static [Key];
     /// What must hold.
     const PROPERTIES: &'static [Property];
+    /// Whether members change without their leader noticing, so that a change may come when nothing else goes wrong.
+    const GAPLESS: bool = true;
 
     /// What the protocol assumes of clocks.
     fn assumption(&self, constants: &Constants) -> Assumption;
@@ -70,6 +73,11 @@ pub trait Subject {
         roles: &[Role],
         node: NodeId,
     ) -> <Self::Machine as Protocol>::Command;
+
+    /// Whether disks are lost in most runs with these constants, because much depends on it.
+    fn forgets_often(&self, _constants: &Constants) -> bool {
+        false
+    }
 
     /// What an operator may want of the members, if the protocol can change them.
     fn reform(

@@ -3,26 +3,32 @@
 mod find;
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Body, Change, Charter, Denial, EpochTalk, Halt};
+use tenure_proto::strong::epoch::{Body, Change, EpochTalk};
+use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
-    Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound, Talk,
+    Command, Event, Failure, Kind, Loss, Message, Nerio, RecoveryTalk, Refusal, Rules, Settings, Sound,
+    Succession, Talk,
 };
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
 use super::constants::parse_time;
+use super::members::{
+    any_members, change_text, disk_text, epoch_text, members_text, recovery_text, wedge_text,
+};
 use super::role::candidates;
 use super::{Assumption, Constants, Key, Office, Order, Role, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
-use crate::property::strong::{ALL, StrongJudge};
+use crate::property::strong::{ALL, StrongJudge, WEDGE_ALL};
 use crate::random::Random;
 use crate::world::{Flaws, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 
-/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew.
+/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew; with
+/// members that change gaplessly, or with the paper's own change and recovery from a lost disk.
 #[derive(Clone, Debug)]
-pub struct Strong<R: Rules, const SKEW: bool> {
+pub struct Strong<R: Rules, const SKEW: bool, const WEDGE: bool = false> {
     /// The rules of the machine.
     pub rules: R,
     /// What the driver does wrong.
@@ -31,14 +37,14 @@ pub struct Strong<R: Rules, const SKEW: bool> {
     pub order: Order,
 }
 
-impl<const SKEW: bool> Strong<Sound, SKEW> {
+impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
     /// What a node runs.
     pub const fn sound() -> Self {
         Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
     }
 }
 
-impl<R: Rules, const SKEW: bool> Strong<R, SKEW> {
+impl<R: Rules, const SKEW: bool, const WEDGE: bool> Strong<R, SKEW, WEDGE> {
     /// What is assumed of the clocks; nothing that makes sense if drift is a million or more.
     fn bound(&self, constants: &Constants) -> Option<Bound> {
         match self.assumption(constants) {
@@ -51,6 +57,13 @@ impl<R: Rules, const SKEW: bool> Strong<R, SKEW> {
 const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says, otherwise: None }
 }
+
+/// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it takes no part any more.
+const RECOVERY: Key = key("recovery", Unit::Count, "1: members never change, lost disks recover; 0: not so");
+const WEDGE_KEYS: [Key; 12] = {
+    let [bound, tick, lease, longest, window, retry, block, groups, one, two, three] = DRIFT_KEYS;
+    [bound, tick, lease, longest, window, retry, block, groups, one, two, three, RECOVERY]
+};
 
 /// How many hosts are something else than a member that grants and campaigns: none, where nothing is said.
 const fn few(name: &'static str, says: &'static str) -> Key {
@@ -76,12 +89,17 @@ const fn keys(bound: Key) -> [Key; 11] {
     ]
 }
 
-impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
+impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, WEDGE> {
     type Machine = Nerio<R>;
     type Judge = StrongJudge;
 
-    const KEYS: &'static [Key] = if SKEW { &SKEW_KEYS } else { &DRIFT_KEYS };
-    const PROPERTIES: &'static [Property] = &ALL;
+    const KEYS: &'static [Key] = match (SKEW, WEDGE) {
+        (_, true) => &WEDGE_KEYS,
+        (true, _) => &SKEW_KEYS,
+        (false, _) => &DRIFT_KEYS,
+    };
+    const PROPERTIES: &'static [Property] = if WEDGE { &WEDGE_ALL } else { &ALL };
+    const GAPLESS: bool = !WEDGE;
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         if SKEW {
@@ -118,10 +136,18 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         let outsiders = random.pick(&[0, 0, 1, 2]).min(room);
         let observers = random.pick(&[0, 0, 0, 1]).min(room - outsiders);
         let witnesses = random.pick(&[0, 0, 1]);
-        constants
+        let constants = constants
             .with("outsiders", outsiders)
             .with("observers", observers)
-            .with("witnesses", if members >= 3 { witnesses } else { 0 })
+            .with("witnesses", if members >= 3 { witnesses } else { 0 });
+        if WEDGE {
+            return constants.with("groups", 1).with("recovery", random.below(2));
+        }
+        constants
+    }
+
+    fn forgets_often(&self, constants: &Constants) -> bool {
+        WEDGE && constants.get("recovery") > 0
     }
 
     fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
@@ -164,6 +190,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         if !(1..=10_000).contains(&groups) {
             return Err(format!("groups must be 1 to 10000, not {groups}"));
         }
+        if WEDGE && groups != 1 {
+            return Err("an epoch is ended for all groups at once: groups must be 1".to_owned());
+        }
         let span = |name| Span::from_nanos(constants.get(name));
         let settings = Settings {
             quorums: quorums.clone(),
@@ -173,6 +202,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             window: span("window"),
             retry: span("retry"),
             block: constants.get("block"),
+            succession: match (WEDGE, self.forgets_often(constants)) {
+                (true, true) => Succession::Fixed,
+                (true, false) => Succession::Wedge,
+                (false, _) => Succession::Adjacent,
+            },
             rules: self.rules.clone(),
         };
         settings.validate().map_err(|error| error.to_string())
@@ -196,7 +230,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             longest_lease: Span::from_nanos(constants.get("longest-lease")),
         };
         let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
-        StrongJudge::new(founding, constants.get("groups"), candidates(&roles))
+        let judge = StrongJudge::new(founding, constants.get("groups"), candidates(&roles));
+        if WEDGE { judge.for_wedge(self.flaws.trusts_lost_stamps) } else { judge }
     }
 
     fn opening(&self, constants: &Constants, role: Role) -> Vec<Command> {
@@ -230,6 +265,12 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn reform(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Option<Command> {
+        if self.forgets_often(constants) {
+            return None; // Members are fixed.
+        }
+        if WEDGE && random.percent(40) {
+            return any_members(random, nodes).map(Command::Change);
+        }
         let node = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
         let change = match random.below(10) {
             0..=2 => Change::Add(node(random)),
@@ -276,10 +317,22 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 EpochTalk::Accepted { .. } => "accepted",
                 EpochTalk::Denied { .. } => "denied",
             },
+            Message::Wedge(talk) => match talk {
+                WedgeTalk::Wedge(_) => "wedge",
+                WedgeTalk::Wedged { .. } => "wedged",
+                WedgeTalk::Accept { .. } => "accept",
+                WedgeTalk::Accepted(_) => "accepted",
+                WedgeTalk::NotYet { .. } => "not-yet",
+            },
+            Message::Recovery(RecoveryTalk::Read { .. }) => "read",
+            Message::Recovery(RecoveryTalk::Known { .. }) => "known",
         }
     }
 
     fn message_kinds() -> &'static [&'static str] {
+        if WEDGE {
+            return &super::members::MESSAGES;
+        }
         &[
             "request",
             "ok",
@@ -325,6 +378,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Message::Release { group, upto } => format!("give back {group} up to run {}", upto.seq),
             Message::Talk { group, talk } => talk_text(*group, talk),
             Message::Epoch(talk) => epoch_text(talk),
+            Message::Wedge(talk) => wedge_text(talk),
+            Message::Recovery(talk) => recovery_text(talk),
         }
     }
 
@@ -441,20 +496,13 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 format!("{node} leads {group} no more, term {term}: {}", loss_text(*loss))
             }
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
-            Event::Mute => format!("{node} has lost its disk and takes no part"),
-            Event::Adopted { charter, joined } => {
-                let what = if *joined { "joins in" } else { "goes by" };
-                format!("{node} {what} {}", charter_text(charter))
-            }
-            Event::Accepted { charter, .. } => format!("{node} accepts {}", charter_text(charter)),
-            Event::Decided { charter } => format!("{node} sees decided: {}", charter_text(charter)),
-            Event::Changed { epoch } => format!("{node} has the members it wanted, since epoch {epoch}"),
-            Event::ChangeHalted { halt: Halt::Conflict } => {
-                format!("{node} gives up its change: another was decided")
-            }
-            Event::ChangeHalted { halt: Halt::Impossible(why) } => {
-                format!("{node} gives up its change: {why}")
-            }
+            Event::Mute | Event::Recovering | Event::Recovered { .. } => disk_text(node, event),
+            Event::Wedged { .. }
+            | Event::Adopted { .. }
+            | Event::Accepted { .. }
+            | Event::Decided { .. }
+            | Event::Changed { .. }
+            | Event::ChangeHalted { .. } => members_text(node, event),
             Event::ClockWentBack { by } => format!("{node} sees its clock go back by {by}"),
         }
     }
@@ -501,10 +549,13 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Refused { refusal: Refusal::Released, .. } => "refusals-released",
             Event::Refused { refusal: Refusal::FromTheFuture, .. } => "refusals-from-the-future",
             Event::Refused { refusal: Refusal::Young, .. } => "refusals-young",
+            Event::Refused { refusal: Refusal::Wedged, .. } => "refusals-wedged",
+            Event::Refused { refusal: Refusal::Draining, .. } => "refusals-draining",
             Event::GaveBack { .. } => "releases",
             Event::Freed { .. } => "grants-given-back",
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
             Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
+            Event::Lost { loss: Loss::EndedEpoch, .. } => "epochs-ended-by-leader",
             Event::Verified { .. } => "verifications",
             Event::Pledged { .. } => "pledges",
             Event::Sought { .. } => "searches",
@@ -518,6 +569,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Lost { .. } => "leases-lapsed",
             Event::Silent { .. } => "silences",
             Event::Mute => "mutes",
+            Event::Recovering => "recoveries-begun",
+            Event::Recovered { .. } => "recoveries",
+            Event::Wedged { .. } => "wedges",
             Event::Adopted { joined: true, .. } => "members-joined",
             Event::Adopted { .. } => "epochs-adopted",
             Event::Accepted { .. } => "charters-accepted",
@@ -529,6 +583,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn count_kinds() -> &'static [&'static str] {
+        if WEDGE {
+            return &super::members::COUNTS;
+        }
         &[
             "runs",
             "grants",
@@ -583,6 +640,8 @@ fn loss_text(loss: Loss) -> &'static str {
         Loss::Lapsed => "its lease is over",
         Loss::Resigned => "it resigns",
         Loss::HandedOver => "it hands over",
+        Loss::EndedEpoch => "it ends its epoch",
+        Loss::NextEpoch => "its epoch has ended",
         Loss::ClockWentBack => "its clock went back",
     }
 }
@@ -604,50 +663,7 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Released => "the run was given back".to_owned(),
         Refusal::FromTheFuture => "it begins later than any legal clock shows".to_owned(),
         Refusal::Young => "it has just joined".to_owned(),
-    }
-}
-
-fn charter_text(charter: &Charter) -> String {
-    format!("epoch {} of {:?}, terms above {}", charter.epoch, charter.members(), charter.floor)
-}
-
-fn epoch_text(talk: &EpochTalk) -> String {
-    match talk {
-        EpochTalk::Decided(charter) => format!("decided: {}", charter_text(charter)),
-        EpochTalk::Unknown { newest } => format!("I know epochs up to {newest} only"),
-        EpochTalk::Prepare { epoch, ballot } => {
-            format!("prepare ballot {} after epoch {epoch}", ballot.number)
-        }
-        EpochTalk::Promise { ballot, accepted, top, .. } => {
-            let held = accepted.as_ref().map(|(_, charter)| format!(", holding {}", charter_text(charter)));
-            format!("promise to ballot {}, terms up to {top}{}", ballot.number, held.unwrap_or_default())
-        }
-        EpochTalk::Accept { ballot, charter, .. } => {
-            format!("accept in ballot {}: {}", ballot.number, charter_text(charter))
-        }
-        EpochTalk::Accepted { ballot, .. } => format!("accepted in ballot {}", ballot.number),
-        EpochTalk::Denied { ballot, denial, .. } => {
-            let why = match denial {
-                Denial::Outbid(higher) => format!("ballot {} is promised", higher.number),
-                Denial::TooSoon { remaining } => format!("too soon, wait {remaining}"),
-                Denial::NotAdjacent => "its quorums need not meet the present ones".to_owned(),
-            };
-            format!("ballot {} is denied: {why}", ballot.number)
-        }
-    }
-}
-
-fn change_text(change: &Change) -> String {
-    match change {
-        Change::Add(node) => format!("members add {node}"),
-        Change::Remove(node) => format!("members remove {node}"),
-        Change::Replace { old, new } => format!("members replace {old} by {new}"),
-        Change::Quorums(quorums) => {
-            let weights = quorums.weights().unwrap_or_default();
-            let weighed: Vec<String> = weights.iter().map(|(node, w)| format!("{node}={w}")).collect();
-            format!("members weigh {}", weighed.join(" "))
-        }
-        Change::Clocks(clocks) => format!("clocks {clocks:?}"),
-        Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
+        Refusal::Wedged => "it is wedged".to_owned(),
+        Refusal::Draining => "it is about to be wedged".to_owned(),
     }
 }

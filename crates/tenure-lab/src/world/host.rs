@@ -6,6 +6,8 @@ use tenure_proto::boot::{Boot, BootId, Memory, Store, overwrite};
 use tenure_proto::time::{Incarnation, LocalSpan};
 use tenure_proto::{BootKind, LocalTime, NodeId, Protocol, Ticket};
 
+use crate::random::Random;
+
 use super::clock::{Clock, RealTime, floor};
 use super::{Dial, Flaws, Freeze, How};
 
@@ -27,6 +29,8 @@ pub struct Host<P: Protocol> {
     pub(super) waiting: Vec<(Ticket, NodeId, P::Message)>,
     flaws: Flaws,
     boot: BootId,
+    /// The present life, or the last one.
+    life: Incarnation,
     /// What the crystal showed when this boot's clock showed `boot_reading`.
     boot_value: u64,
     boot_reading: u64,
@@ -68,6 +72,7 @@ impl<P: Protocol> Host<P> {
             waiting: Vec::new(),
             flaws,
             boot: BootId { boot: 0, clock_offset: 0 },
+            life: Incarnation(0),
             boot_value,
             boot_reading: boot_value,
             slept: 0,
@@ -144,7 +149,7 @@ impl<P: Protocol> Host<P> {
     }
 
     /// Prepares a start: what survives it, judged as a real node would, unless a flaw says otherwise.
-    pub(super) fn prepare_start(&mut self, how: How, at: RealTime) -> Boot<P::Record> {
+    pub(super) fn prepare_start(&mut self, how: How, node: NodeId, at: RealTime) -> Boot<P::Record> {
         match how {
             How::Restart => {}
             How::Elsewhere => self.place = 1 - self.place,
@@ -160,7 +165,10 @@ impl<P: Protocol> Host<P> {
         {
             memory.writer = *former;
         }
-        let boot = Boot::judge(self.disk.store.clone(), memory, self.boot);
+        let mut boot = Boot::judge(self.disk.store.clone(), memory, self.boot);
+        if boot.kind == BootKind::Amnesia {
+            boot.incarnation = drawn(node, at);
+        }
         self.begin_life(&boot);
         Boot {
             incarnation: if self.flaws.same_incarnation { Incarnation(1) } else { boot.incarnation },
@@ -177,6 +185,7 @@ impl<P: Protocol> Host<P> {
             BootKind::SameBoot { remembered } => remembered.clone(),
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => Vec::new(),
         };
+        self.life = boot.incarnation;
         self.memories[self.place] = Some(Memory { boot: self.boot, writer: boot.incarnation, records });
         self.tickets = Ticket(0);
         self.disk.durable = Ticket(0);
@@ -221,8 +230,11 @@ impl<P: Protocol> Host<P> {
         let mut wrote = false;
         while self.disk.queue.front().is_some_and(|(_, _, at)| *at <= given) {
             let Some((ticket, record, _)) = self.disk.queue.pop_front() else { break };
-            if let (Store::Used(_, records), false) = (&mut self.disk.store, self.flaws.disk_forgets) {
-                overwrite(records, record);
+            match (&mut self.disk.store, self.flaws.disk_forgets) {
+                (_, true) => {}
+                (Store::Used(_, records) | Store::Founded(records), _) => overwrite(records, record),
+                // A new disk, in place of the lost one: from now on there is something to be remembered.
+                (store @ Store::Missing, _) => *store = Store::Used(self.life, vec![record]),
             }
             self.disk.durable = ticket;
             wrote = true;
@@ -236,4 +248,11 @@ impl<P: Protocol> Host<P> {
         }
         self.frozen = None;
     }
+}
+
+/// The incarnation of a process that has nothing left to count lives by: in no order to any other, and nobody else's. The
+/// same in a replay.
+fn drawn(node: NodeId, at: RealTime) -> Incarnation {
+    let mut random = Random::stream(at.0, &format!("lost disk of {node}"));
+    Incarnation(u128::from(random.bits()) << 64 | u128::from(random.bits()))
 }

@@ -163,6 +163,8 @@ pub struct Flaws {
     pub same_incarnation: bool,
     /// The disk says that a record is written, and forgets it.
     pub disk_forgets: bool,
+    /// Edicts are ordered by the stamps of grantors that lost their disks, too.
+    pub trusts_lost_stamps: bool,
     /// The time of day is read where a clock is wanted that nobody sets.
     pub reads_time_of_day: bool,
 }
@@ -179,6 +181,7 @@ impl Flaws {
         missing_is_reboot: false,
         same_incarnation: false,
         disk_forgets: false,
+        trusts_lost_stamps: false,
         reads_time_of_day: false,
     };
 }
@@ -408,7 +411,7 @@ impl<P: Protocol> World<P> {
         if self.hosts[node].process.is_some() {
             return false;
         }
-        let boot = self.hosts[node].prepare_start(how, self.now);
+        let boot = self.hosts[node].prepare_start(how, node_id(node), self.now);
         let host = &mut self.hosts[node];
         let now = host.reading(self.now);
         host.cached = now;

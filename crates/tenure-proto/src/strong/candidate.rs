@@ -303,9 +303,12 @@ impl Candidate {
     }
 
     /// Starts an acquisition if this node's own grantor is free or supports this node (erratum E1).
-    fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+    pub(super) fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         if !self.campaigns || self.lead.is_some() || self.run.is_some() {
             return;
+        }
+        if let Some(until) = around.process.awaits_change(around.cx.now()) {
+            return self.draw_start(until, around);
         }
         if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
             return self.draw_start(around.cx.now(), around);
@@ -548,6 +551,17 @@ impl Candidate {
             self.begin(Kind::Renew, around.lease(), around);
         } else if self.run.is_some() {
             self.begin(Kind::Acquire, around.lease(), around);
+        }
+    }
+
+    /// An epoch has ended, and nobody leads in it any more: candidates ask in the next one.
+    pub(super) fn on_next_epoch<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        self.drop_lead(Loss::NextEpoch, around);
+        if let Some(run) = &self.run {
+            self.hint = self.hint.max(run.request.term);
+            self.begin(Kind::Acquire, around.lease(), around);
+        } else if self.campaigns {
+            self.draw_start(around.cx.now(), around);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{Context, GroupId, LocalTime};
 
-use super::epoch::Body;
+use super::epoch::{Body, Charter, Epoch};
 use super::free::Refused;
 use super::message::{Cell, Event, GrantRequest, Holder, InstanceId, Kind, Message, Refusal, Term};
 use super::rules::Rules;
@@ -13,6 +13,8 @@ use super::{Nerio, Process};
 pub struct Grant {
     /// A: whom it supports. A restarted process is somebody else.
     pub holder: Holder,
+    /// In which epoch it was given or last extended.
+    pub epoch: Epoch,
     /// The newest run of the holder that was granted.
     pub newest: InstanceId,
     /// The term of the newest acquisition that was granted.
@@ -80,6 +82,9 @@ impl Grantor {
         if self.tombs.iter().any(is_for) {
             return Some(Refusal::Released);
         }
+        if let Some(wedged) = process.wedging.refusal() {
+            return Some(wedged);
+        }
         if !clocks.may_have_started(request.start, now) {
             return Some(Refusal::FromTheFuture);
         }
@@ -89,6 +94,9 @@ impl Grantor {
         if !rules.is_free(self.grant.as_ref(), request, now) {
             let grant = self.grant.as_ref()?;
             return Some(Refusal::Busy { holder: grant.holder.node, remaining: grant.until.remaining(now) });
+        }
+        if let Some(draining) = process.wedging.draining(now) {
+            return Some(draining);
         }
         let largest = self.largest_term(process);
         if request.kind == Kind::Renew {
@@ -116,6 +124,12 @@ impl Grantor {
     pub(super) fn on_adopted<R: Rules>(&mut self, floor: Term, rules: &R) {
         self.grant = rules.grant_on_adoption(self.grant.take());
         self.max_term = rules.max_term_on_adoption(self.max_term, floor);
+    }
+
+    /// An epoch begins that was decided when the one before had ended: what was granted there binds nobody.
+    pub(super) fn begin_epoch<R: Rules>(&mut self, charter: &Charter, rules: &R) {
+        self.grant = self.grant.filter(|grant| grant.epoch >= charter.epoch);
+        self.max_term = rules.first_term(self.max_term, charter.floor);
     }
 
     fn refuse<R: Rules>(
@@ -197,7 +211,7 @@ impl Grantor {
 
     /// `A := p; F := max(F, …)`, the maximum only towards the same holder.
     fn promise<R: Rules>(&mut self, request: &GrantRequest, process: &Process<R>, now: LocalTime) -> Grant {
-        let GrantRequest { id, term, start, lease, .. } = *request;
+        let GrantRequest { id, epoch, term, start, lease, .. } = *request;
         let settings = process.config.settings();
         let asked = settings.rules.grant_end(process.charter().body.clocks, start, now, lease);
         let first = self.grant.is_none() && request.kind == Kind::Renew;
@@ -206,11 +220,12 @@ impl Grantor {
         let grant = match self.grant {
             Some(held) if held.holder == id.holder => Grant {
                 holder: id.holder,
+                epoch,
                 newest: settings.rules.newest(held.newest, id),
                 term: held.term.max(term),
                 until: settings.rules.extended(&held, request, asked, now),
             },
-            _ => Grant { holder: id.holder, newest: id, term, until: asked },
+            _ => Grant { holder: id.holder, epoch, newest: id, term, until: asked },
         };
         self.grant = Some(grant);
         grant

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::edict::QuorumStamp;
 use super::epoch::{Ballot, Change, Charter, Epoch, EpochTalk, Halt};
 use super::find::{Hint, How, Miss};
+use super::recovery::RecoveryTalk;
+use super::wedge::WedgeTalk;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Pledge, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
@@ -117,6 +119,10 @@ pub enum Message {
     },
     /// About the members, of all groups at once. See `epoch`.
     Epoch(EpochTalk),
+    /// About the end of an epoch. See `wedge`.
+    Wedge(WedgeTalk),
+    /// About what a lost disk held. See `recovery`.
+    Recovery(RecoveryTalk),
 }
 
 /// What processes of a group say besides asking, granting and giving back. See `transfer`, `verify`, `find` and `free`.
@@ -216,6 +222,10 @@ pub enum Refusal {
     FromTheFuture,
     /// This grantor has just joined and leaves the first word to a leader of the epoch before.
     Young,
+    /// This grantor grants nothing in this epoch any more: the next one is about to begin.
+    Wedged,
+    /// This grantor lets its grants run out, so that it can be wedged.
+    Draining,
 }
 
 /// What a process's user wants.
@@ -262,7 +272,8 @@ pub enum Command {
         /// For how long.
         lease: Span,
     },
-    /// Change the members, or their bounds: by as many epochs as it takes, and no group stops for it.
+    /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one that begins when this one has
+    /// ended, as [`Succession`](super::Succession) says.
     Change(Change),
 }
 
@@ -286,6 +297,13 @@ pub enum Cell {
         /// What was accepted, and under which ballot.
         accepted: Option<(Ballot, Arc<Charter>)>,
     },
+    /// Durable: this member grants nothing in `epoch` any more.
+    Wedge {
+        /// Which is at its end.
+        epoch: Epoch,
+        /// What was accepted to follow it, and under which ballot.
+        accepted: Option<(Term, Arc<Charter>)>,
+    },
     /// Remembered: since when the newest charter is adopted, and until when this member counts as new.
     Adopted {
         /// Since when.
@@ -308,6 +326,8 @@ pub enum CellKey {
     Charter,
     /// See [`Cell::Ballot`].
     Ballot,
+    /// See [`Cell::Wedge`].
+    Wedge,
     /// See [`Cell::Adopted`].
     Adopted,
 }
@@ -321,6 +341,7 @@ impl Record for Cell {
             Self::Silence(_) => CellKey::Silence,
             Self::Charter(_) => CellKey::Charter,
             Self::Ballot { .. } => CellKey::Ballot,
+            Self::Wedge { .. } => CellKey::Wedge,
             Self::Adopted { .. } => CellKey::Adopted,
         }
     }
@@ -462,6 +483,20 @@ pub enum Event {
     },
     /// The disk was lost: this process takes no part.
     Mute,
+    /// The disk was lost: this grantor keeps silent and then asks the others what it may have granted.
+    Recovering,
+    /// It knows: it grants again.
+    Recovered {
+        /// Terms above this.
+        top: Term,
+    },
+    /// This member grants nothing in its epoch any more.
+    Wedged {
+        /// Which.
+        epoch: Epoch,
+        /// In whose ballot it was asked.
+        ballot: Term,
+    },
     /// This process has learnt of a new epoch and goes by it from now on.
     Adopted {
         /// Its charter.
@@ -520,6 +555,10 @@ pub enum Loss {
     Resigned,
     /// The process handed it over.
     HandedOver,
+    /// The process ended its epoch.
+    EndedEpoch,
+    /// Another ended it.
+    NextEpoch,
     /// The clock can no longer be trusted.
     ClockWentBack,
 }

@@ -44,7 +44,10 @@
 //!   acquisition.
 //! * **Instances.** A run is named by process, incarnation and number, unique for ever; a start time is not.
 //! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over. Within one boot the
-//!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part.
+//!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part, or, where
+//!   members never change, reads from the others what it forgot (`recovery`).
+//! * **Members** change by epochs that follow one another: gaplessly ([`epoch`]), or, as in the paper, by ending one before
+//!   the next begins ([`wedge`]).
 //! * **Release.** A candidate that cannot win gives its grants back at once, and a leader that resigns does so after
 //!   giving up E. A release names the newest run that it covers: a late one cancels no later grant.
 //! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
@@ -83,7 +86,7 @@
 //!
 //! ```
 //! use tenure_proto::quorum::Quorums;
-//! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound};
+//! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound, Succession};
 //! use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 //! use tenure_proto::{boot, Boot, Chooser, Context, Effect, Elects, GroupId, Input, LocalTime, NodeId, Protocol, Ticket};
 //!
@@ -102,6 +105,7 @@
 //!     window: Span::from_millis(10),
 //!     retry: Span::from_millis(5),
 //!     block: 256,
+//!     succession: Succession::Adjacent,
 //!     rules: Sound,
 //! }
 //! .validate()?;
@@ -134,17 +138,19 @@ pub mod find;
 mod free;
 mod grantor;
 mod message;
+mod recovery;
 mod rules;
 mod term;
 #[cfg(test)]
 mod tests;
 mod transfer;
 mod verify;
+pub mod wedge;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use config::{Config, ConfigError, Settings};
+pub use config::{Config, ConfigError, Settings, Succession};
 pub use edict::{Edict, Token};
 pub use find::{Hint, How, Miss};
 pub use grantor::Grant;
@@ -152,15 +158,18 @@ pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
     Talk, Term,
 };
+pub use recovery::RecoveryTalk;
 pub use rules::{Across, Rules, Sound};
 
 use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
-use epoch::{Body, Charter, EpochTalk, Membership};
+use epoch::{Body, Charter, EpochTalk, Halt, Membership};
 use grantor::{Grantor, remembered_grants};
+use recovery::Recovery;
 use term::Ceiling;
+use wedge::Wedging;
 
 /// A process of a strong cluster: grantor, candidate, or both, for any number of groups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -193,6 +202,10 @@ pub(crate) struct Process<R: Rules> {
     ceiling: Ceiling,
     /// The newest epoch, and what is under way to change it.
     membership: Membership,
+    /// What is under way to end it, where it is wedged before the next begins.
+    wedging: Wedging,
+    /// The disk was lost, and what was on it is being read from the others.
+    recovery: Option<Recovery>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -209,7 +222,14 @@ impl Group {
 
 impl<R: Rules> Process<R> {
     fn is_silent(&self, now: LocalTime) -> bool {
-        now < self.silent_until
+        now < self.silent_until || self.recovery.is_some()
+    }
+
+    /// When the process itself wants to be woken.
+    fn next_deadline(&self) -> Option<LocalTime> {
+        let reads = self.recovery.as_ref().map(|recovery| recovery.asks_at);
+        let all = [self.membership.next_deadline(), self.wedging.next_deadline(), reads];
+        all.into_iter().flatten().min()
     }
 
     fn next_instance(&mut self) -> InstanceId {
@@ -245,6 +265,7 @@ impl<R: Rules> Process<R> {
             BootKind::Rebooted => {
                 self.silent_until = self.silence_from(cx.now());
             }
+            BootKind::Amnesia if settings.succession == Succession::Fixed => self.begin_recovery(cx),
             BootKind::Amnesia => {
                 self.mute = true;
                 cx.publish(Event::Mute);
@@ -317,9 +338,9 @@ impl<R: Rules> Nerio<R> {
 
     /// Lets `step` work on the process itself, then notes when that wants to be woken.
     fn with_process<T>(&mut self, step: impl FnOnce(&mut Process<R>) -> T) -> T {
-        let before = self.process.membership.next_deadline();
+        let before = self.process.next_deadline();
         let result = step(&mut self.process);
-        self.agenda.update(None, before, self.process.membership.next_deadline());
+        self.agenda.update(None, before, self.process.next_deadline());
         result
     }
 
@@ -332,6 +353,8 @@ impl<R: Rules> Nerio<R> {
             }
             Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
+            Message::Wedge(talk) => self.on_wedge_talk(from, talk, cx),
+            Message::Recovery(talk) => self.on_recovery_talk(from, talk, cx),
             Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
             Message::Ok { group, epoch, id, at } => {
                 self.with_group(group, cx, |candidate, around| {
@@ -342,6 +365,9 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |candidate, around| {
                     candidate.on_nack(from, id, refusal, max_term, around);
                 });
+                if matches!(refusal, Refusal::Wedged | Refusal::Draining) {
+                    self.with_process(|process| process.on_held_up(refusal == Refusal::Wedged, cx));
+                }
             }
         }
     }
@@ -439,12 +465,22 @@ impl<R: Rules> Nerio<R> {
         if !self.with_process(|process| process.adopt(charter, cx)) {
             return;
         }
+        let wedged = self.process.config.settings().succession == Succession::Wedge;
+        if wedged {
+            self.on_wedge_over(cx);
+        }
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
-            if let Some(group) = self.groups.get_mut(&id) {
-                group.grantor.on_adopted(charter.floor, &self.process.config.settings().rules);
+            let rules = &self.process.config.settings().rules;
+            match self.groups.get_mut(&id) {
+                Some(group) if wedged => group.grantor.begin_epoch(charter, rules),
+                Some(group) => group.grantor.on_adopted(charter.floor, rules),
+                None => {}
             }
-            self.with_group(id, cx, |candidate, around| candidate.on_new_epoch(around));
+            self.with_group(id, cx, |candidate, around| match wedged {
+                true => candidate.on_next_epoch(around),
+                false => candidate.on_new_epoch(around),
+            });
         }
         self.with_process(|process| process.on_adopted(cx));
     }
@@ -482,7 +518,11 @@ impl<R: Rules> Nerio<R> {
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
             }
-            Command::Change(change) => self.with_process(|process| process.change(&change, cx)),
+            Command::Change(change) => match self.process.config.settings().succession {
+                Succession::Adjacent => self.with_process(|process| process.change(&change, cx)),
+                Succession::Wedge => self.change_by_wedge(&change, cx),
+                Succession::Fixed => cx.publish(Event::ChangeHalted { halt: Halt::Fixed }),
+            },
         }
     }
 
@@ -491,9 +531,15 @@ impl<R: Rules> Nerio<R> {
         while let Some(owner) = self.agenda.due(now) {
             match owner {
                 Some(group) => self.with_group(group, cx, |candidate, around| candidate.on_deadline(around)),
-                None => self.with_process(|process| process.on_epoch_deadline(now, cx)),
+                None => self.on_process_deadline(now, cx),
             }
         }
+    }
+
+    fn on_process_deadline(&mut self, now: LocalTime, cx: &mut Context<'_, Self>) {
+        self.with_process(|process| process.on_epoch_deadline(now, cx));
+        self.on_wedge_deadline(now, cx);
+        self.on_recovery_deadline(now, cx);
     }
 
     /// A clock that went back breaks (15): what it measured cannot be trusted. Nobody leads by it, nothing is granted
@@ -526,7 +572,13 @@ impl<R: Rules> Protocol for Nerio<R> {
         let durable = ceilings.max().unwrap_or_default();
         let founding = Charter::founding(settings.founding());
         let membership = Membership::start(founding, &boot.durable, &boot.kind, &settings.rules, cx.now());
-        let mut process = Process {
+        let wedging = Wedging::start(membership.epoch(), &boot.durable, &settings.rules);
+        // Who has lost its disk writes nothing before it knows what to write: an empty store is no store.
+        let ceiling = match boot.kind {
+            BootKind::Amnesia => Ceiling::unwritten(settings.block),
+            _ => Ceiling::start(durable, settings.block, cx),
+        };
+        let process = Process {
             config: config.clone(),
             holder: Holder { node: me, incarnation: boot.incarnation },
             position: membership.charter.body.quorums.position(me),
@@ -536,19 +588,29 @@ impl<R: Rules> Protocol for Nerio<R> {
             silent_until: LocalTime::ZERO,
             mute: false,
             largest_term: settings.rules.largest_term_known(durable),
-            ceiling: Ceiling::start(durable, settings.block, cx),
+            ceiling,
             membership,
+            wedging,
+            recovery: None,
         };
-        process.recall(&boot.kind, cx);
         let remembered = match &boot.kind {
             BootKind::SameBoot { remembered } => remembered.as_slice(),
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => &[],
         };
+        // Where epochs are ended, a grant of an older one binds nobody. One of a newer epoch may be found if its charter was not
+        // on disk yet.
+        let newest = process.membership.epoch();
+        let binds = |grant: &Grant| settings.succession != Succession::Wedge || grant.epoch >= newest;
         let groups = remembered_grants(remembered)
+            .filter(|(_, grant)| binds(grant))
             .map(|(group, grant)| (group, Group::new(process.largest_term, Some(grant))))
             .collect();
         let mut machine = Self { process, groups, agenda: Agenda::default() };
-        machine.with_process(|process| process.resume_change(cx));
+        machine.with_process(|process| {
+            process.recall(&boot.kind, cx);
+            process.resume_change(cx);
+            process.resume_wedge(cx);
+        });
         machine
     }
 

@@ -321,6 +321,42 @@ pub trait Rules: Data {
         true
     }
 
+    // The end of an epoch: see `wedge`.
+
+    /// (14): a member is wedged only when the grant that it gave is over, or was given back. Nobody leads in an epoch of which a
+    /// quorum is wedged; so nobody may be counting on one of them.
+    fn may_wedge(&self, grant: &Grant, now: LocalTime) -> bool {
+        now >= grant.until
+    }
+
+    /// Wedged is for ever, and what was accepted survives a restart (erratum E21).
+    fn keeps_wedge(&self) -> bool {
+        true
+    }
+
+    /// A leader that ends its epoch gives up E before it says so (erratum E9): those who accept are free of it.
+    fn stops_before_change(&self) -> bool {
+        true
+    }
+
+    /// In a new epoch a grantor begins free, and with the floor: all terms of the epoch before are at most that.
+    fn first_term(&self, max_term: Term, floor: Term) -> Term {
+        max_term.max(floor)
+    }
+
+    // A lost disk: see `recovery`.
+
+    /// The largest term is read from a quorum of the others.
+    fn reads_after_amnesia(&self) -> bool {
+        true
+    }
+
+    /// It is read when the silence is over: until then runs may complete that count on a forgotten grant, and whoever is asked
+    /// may not have granted them yet.
+    fn reads_from(&self, _started: LocalTime, silent_until: LocalTime) -> LocalTime {
+        silent_until
+    }
+
     /// A silence that was running goes on after a quick restart within the boot: what was forgotten is still forgotten.
     fn silence_remembered(&self, until: LocalTime) -> LocalTime {
         until

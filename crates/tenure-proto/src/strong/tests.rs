@@ -1,5 +1,7 @@
 //! The machine by itself: what it answers to one input. What many of them do together is the laboratory's business.
 
+mod wedge;
+
 use super::epoch::Epoch;
 use super::*;
 use crate::boot::{BootId, Memory, Store};
@@ -41,6 +43,7 @@ fn settings() -> Settings {
         window: Span::from_nanos(100),
         retry: Span::from_nanos(50),
         block: 4,
+        succession: Succession::Adjacent,
         rules: Sound,
     }
 }
@@ -48,7 +51,11 @@ fn settings() -> Settings {
 impl Bench {
     /// Node 0, started at reading 10,000 from what was found.
     pub(super) fn start(store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
-        let config = settings().validate().unwrap();
+        Self::of(settings(), store, memory)
+    }
+
+    fn of(settings: Settings, store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
+        let config = settings.validate().unwrap();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
         let boot = Boot::judge(store, memory, HERE);
         let now = LocalTime::from_nanos(10_000);
@@ -138,7 +145,11 @@ pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Opti
                 Message::Nack { refusal: Refusal::Released, .. } => "released",
                 Message::Nack { refusal: Refusal::FromTheFuture, .. } => "future",
                 Message::Nack { refusal: Refusal::Young, .. } => "young",
+                Message::Nack { refusal: Refusal::Wedged, .. } => "wedged",
+                Message::Nack { refusal: Refusal::Draining, .. } => "draining",
                 Message::Epoch(_) => "epoch",
+                Message::Wedge(_) => "wedge",
+                Message::Recovery(_) => "recovery",
                 Message::Release { .. } => "release",
                 Message::Talk { talk: Talk::TakeOver { .. }, .. } => "take over",
                 Message::Talk { talk: Talk::Ready(_), .. } => "ready",
@@ -267,6 +278,7 @@ fn a_grantor_without_its_memory_is_silent_for_the_longest_lease() {
 fn within_one_boot_grants_and_a_running_silence_are_remembered() {
     let held = Grant {
         holder: request(1, 1, 1).id.holder,
+        epoch: Epoch(0),
         newest: request(1, 1, 1).id,
         term: Term(1),
         until: LocalTime::from_nanos(10_500),

@@ -154,7 +154,7 @@ impl StrongJudge {
         if until == latest {
             self.see(LONGEST);
         }
-        let held = self.ghosts.get(&(grantor, request.group));
+        let held = self.ghosts.get(&(grantor, request.group, self.age(request.epoch)));
         let held = held.filter(|ghost| ghost.holder == request.id.holder).map(|ghost| ghost.until);
         if until > latest && held.is_none_or(|held| held < world.host(grantor).instant(until)) {
             self.break_at(ENDS, world.now, || {
@@ -199,6 +199,9 @@ impl StrongJudge {
         for flight in world.sent.iter().filter_map(|id| world.flight(*id)) {
             let Message::Ok { group, id, .. } = flight.message else { continue };
             let grantor = flight.name.from;
+            if self.has_forgotten(grantor) {
+                continue; // What it learns again covers the terms that were completed, not all that were given away.
+            }
             let Some(passed) = self.bounds.passes(grantor, group, id) else { continue };
             if passed.reborn {
                 self.see(GIVEN_AGAIN);
@@ -214,7 +217,7 @@ impl StrongJudge {
     /// L3: what was accepted is learnt to be decided, or something else is. Judged of members that live, for what is older
     /// than five longest leases.
     pub(super) fn judge_changes<R: Rules>(&mut self, world: &World<Nerio<R>>) {
-        let Some(owed) = self.owed else { return };
+        let Some(owed) = self.owed.filter(|_| self.wedges.is_none()) else { return };
         self.liveness[2] = Status::Holds;
         let grace = self.longest_lease.as_nanos().saturating_mul(5);
         let members = self.epochs.quorums(self.epochs.decided()).members().to_vec();

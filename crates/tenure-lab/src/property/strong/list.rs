@@ -243,6 +243,80 @@ pub const CHANGE_ENDS: Property = property(
     "no member holds an accepted charter for more than five longest leases without learning what was decided",
 );
 
+/// I8, where epochs are ended.
+pub const ENDED: Property = property(
+    "one-running-epoch",
+    Kind::Always,
+    "whoever leads does so in the newest epoch that is decided (section 10.6)",
+);
+/// I8.
+pub const WEDGED: Property = property(
+    "wedged-for-ever",
+    Kind::Always,
+    "a grantor that has said that it is wedged grants nothing in that epoch again, over restarts too (section 10.6)",
+);
+/// I7, over epochs that are ended.
+const ENDED_FLOORS: Property = property(
+    FLOORS.name,
+    Kind::Always,
+    "a charter's floor is at least every term completed in the epochs before it",
+);
+pub(super) const WEDGES: Property = property(
+    "member-wedged",
+    Kind::Sometimes,
+    "a member is wedged (beside wedged-for-ever and one-running-epoch)",
+);
+pub(super) const RECOVERED: Property = property(
+    "disk-recovered",
+    Kind::Sometimes,
+    "a grantor that lost its disk grants again (beside terms-rise and edicts-ordered)",
+);
+/// L3, where epochs are ended.
+const WEDGE_ENDS: Property = property(
+    CHANGE_ENDS.name,
+    Kind::Eventually,
+    "ten longest leases after the healing no member of the newest epoch is wedged",
+);
+
+/// All properties where epochs are ended before the next begins, and where lost disks recover.
+pub const WEDGE_ALL: [Property; 35] = [
+    UNIQUENESS,
+    SUPPORT,
+    INSIDE,
+    KEPT,
+    TERMS,
+    UNBROKEN,
+    IN_TIME,
+    INSTANCES,
+    STAMPS,
+    VALID,
+    ORDERED,
+    EDICTS,
+    CERTAIN,
+    VERIFIES,
+    ONE_CHARTER,
+    ENDED,
+    WEDGED,
+    EPOCHS_FOLLOW,
+    ENDED_FLOORS,
+    EPOCH_DECIDED,
+    WEDGES,
+    OUTSIDE,
+    RECOVERED,
+    CARRIED,
+    MOVES,
+    LAPSES,
+    RENEWS,
+    REFUSES,
+    PASSES,
+    FREED,
+    SECOND_TERM,
+    SECOND_LIFE,
+    ELECTED,
+    STABLE,
+    WEDGE_ENDS,
+];
+
 /// All properties of strong leadership.
 pub const ALL: [Property; 44] = [
     UNIQUENESS,

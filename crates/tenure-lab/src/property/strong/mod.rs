@@ -8,13 +8,14 @@ mod epochs;
 mod finding;
 mod list;
 mod stability;
+mod wedge;
 
 pub use list::*;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use tenure_proto::quorum::{NodeSet, Quorums};
+use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::epoch::{Body, Epoch};
 use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
@@ -27,6 +28,7 @@ use bounds::Bounds;
 use epochs::Epochs;
 use finding::Searches;
 use stability::Stability;
+use wedge::Wedges;
 
 /// What a grantor has promised, as the world remembers it.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +67,8 @@ struct Claim {
 pub struct StrongJudge {
     epochs: Epochs,
     longest_lease: Span,
-    ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
+    /// By grantor and group, and by epoch where each begins anew.
+    ghosts: BTreeMap<(NodeId, GroupId, Epoch), Ghost>,
     beliefs: Vec<Belief>,
     /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
     doubts: Vec<(Belief, RealTime)>,
@@ -73,7 +76,7 @@ pub struct StrongJudge {
     searches: Searches,
     bounds: Bounds,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
-    last_instance: BTreeMap<NodeId, InstanceId>,
+    last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// What each process gave back.
     given_back: BTreeMap<(GroupId, Holder), InstanceId>,
@@ -89,6 +92,8 @@ pub struct StrongJudge {
     /// Those that campaign: without one of them nobody is owed.
     candidates: Vec<NodeId>,
     liveness: [Status; 3],
+    /// What is judged besides, where epochs are ended and disks recover.
+    wedges: Option<Wedges>,
 }
 
 impl StrongJudge {
@@ -104,7 +109,7 @@ impl StrongJudge {
             searches: Searches::default(),
             bounds: Bounds::default(),
             last_term: BTreeMap::new(),
-            last_instance: BTreeMap::new(),
+            last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             given_back: BTreeMap::new(),
             edicts: Vec::new(),
@@ -115,6 +120,7 @@ impl StrongJudge {
             groups,
             candidates,
             liveness: [Status::Exempt; 3],
+            wedges: None,
         }
     }
 
@@ -131,9 +137,10 @@ impl StrongJudge {
     }
 
     /// Who of an epoch's members supports a process at an instant, by what was promised.
-    fn supporters(&self, quorums: &Quorums, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+    fn supporters(&self, epoch: Epoch, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+        let quorums = self.epochs.quorums(epoch);
         let supports = |position: &usize| {
-            let ghost = self.ghosts.get(&(quorums.members()[*position], group));
+            let ghost = self.ghosts.get(&(quorums.members()[*position], group, self.age(epoch)));
             ghost.is_some_and(|ghost| ghost.holder == holder && at < ghost.until)
         };
         (0..quorums.members().len()).filter(supports).collect()
@@ -143,7 +150,7 @@ impl StrongJudge {
     fn judge_support(&mut self, belief: Belief, at: RealTime) {
         let Belief { holder, term, group, epoch, .. } = belief;
         let quorums = self.epochs.quorums(epoch);
-        let behind = self.supporters(quorums, group, holder, at);
+        let behind = self.supporters(epoch, group, holder, at);
         if !quorums.is_quorum(behind) {
             let names = quorums.names(behind);
             self.break_at(SUPPORT, at, || {
@@ -154,7 +161,9 @@ impl StrongJudge {
             });
         }
         let decided = self.epochs.decided();
-        if decided.0 > epoch.0 + 1 {
+        if self.wedges.is_some() {
+            self.judge_ended(belief, at);
+        } else if decided.0 > epoch.0 + 1 {
             self.break_at(SPACED, at, || {
                 format!("{} leads {group} by a lease of epoch {epoch} when {decided} is decided", holder.node)
             });
@@ -168,7 +177,7 @@ impl StrongJudge {
         let epochs = [newest, Epoch(newest.0.saturating_sub(1))];
         let supported = epochs.iter().any(|epoch| {
             let quorums = self.epochs.quorums(*epoch);
-            quorums.is_quorum(self.supporters(quorums, group, leader, at))
+            quorums.is_quorum(self.supporters(*epoch, group, leader, at))
         });
         if !supported {
             self.break_at(CERTAIN, at, || {
@@ -197,12 +206,14 @@ impl StrongJudge {
         request: &GrantRequest,
         (at, until): (Stamp, LocalTime),
     ) {
-        let GrantRequest { group, id: InstanceId { holder, .. }, .. } = *request;
+        let GrantRequest { group, epoch, id: InstanceId { holder, .. }, .. } = *request;
+        self.judge_wedged(world.now, grantor, epoch);
         self.judge_all_support(group, world.now);
         self.judge_end(world, grantor, request, (at, until));
         self.bounds.grants(grantor, request, at.incarnation);
         let until = world.host(grantor).instant(until);
-        if let Some(ghost) = self.ghosts.insert((grantor, group), Ghost { holder, until }) {
+        let key = (grantor, group, self.age(epoch));
+        if let Some(ghost) = self.ghosts.insert(key, Ghost { holder, until }) {
             self.judge_kept(grantor, ghost, Ghost { holder, until }, world.now);
         }
         self.judge_all_support(group, world.now);
@@ -210,7 +221,7 @@ impl StrongJudge {
             if last.incarnation < at.incarnation {
                 self.see(SECOND_LIFE);
             }
-            if last >= at {
+            if last >= at && !self.has_forgotten(grantor) {
                 self.break_at(STAMPS, world.now, || format!("{grantor} stamped {at:?} after {last:?}"));
             }
         }
@@ -246,8 +257,10 @@ impl StrongJudge {
                 format!("{grantor} drops its support of {} for a run never given back", newest.holder.node)
             });
         }
-        if self.ghosts.get(&(grantor, group)).is_some_and(|ghost| ghost.holder == newest.holder) {
-            self.ghosts.remove(&(grantor, group));
+        let before = self.ghosts.len();
+        let freed = |key: &(NodeId, GroupId, Epoch)| (key.0, key.1) == (grantor, group);
+        self.ghosts.retain(|key, ghost| !(freed(key) && ghost.holder == newest.holder));
+        if self.ghosts.len() < before {
             self.see(FREED);
         }
         self.judge_all_support(group, now);
@@ -335,7 +348,7 @@ impl StrongJudge {
     }
 
     fn judge_inside(&mut self, grantor: NodeId, belief: Belief, now: RealTime) {
-        let ghost = self.ghosts.get(&(grantor, belief.group)).copied();
+        let ghost = self.ghosts.get(&(grantor, belief.group, self.age(belief.epoch))).copied();
         let name = belief.holder.node;
         match ghost {
             Some(ghost) if ghost.holder == belief.holder && belief.until <= ghost.until => {}
@@ -371,7 +384,8 @@ impl StrongJudge {
         let wrong = self.edicts[around].iter().find_map(|(other, earlier)| {
             let (first, second) =
                 if earlier.created <= edict.created { (earlier, &edict) } else { (&edict, earlier) };
-            misordered(first, second).map(|form| (*other, first.by_term, second.by_term, form))
+            let by_quorums = self.stamps_compare(first, second);
+            misordered(first, second, by_quorums).map(|form| (*other, first.by_term, second.by_term, form))
         });
         if let Some((other, first, second, form)) = wrong {
             self.break_at(ORDERED, now, || {
@@ -408,10 +422,10 @@ impl StrongJudge {
         match event {
             Event::Asked(request) => {
                 self.bounds.asks(node, *request);
-                let last = self.last_instance.insert(node, request.id);
-                if let Some(last) = last.filter(|last| *last >= request.id) {
+                let last = self.last_run.insert(request.id.holder, request.id.seq);
+                if let Some(last) = last.filter(|last| *last >= request.id.seq) {
                     self.break_at(INSTANCES, world.now, || {
-                        format!("{node} began {:?} after {last:?}", request.id)
+                        format!("{node} began {:?} after run {last} of the same name", request.id)
                     });
                 }
             }
@@ -449,17 +463,18 @@ impl StrongJudge {
                     Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
+            Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
             Event::Accepted { ballot, charter } => {
                 self.bounds.accepts(node, world.now);
                 self.epochs.accepts(node, *ballot, charter);
             }
             Event::Decided { charter } => {
                 self.on_decided(world.now, node, charter);
-                if !self.can_elect(world) {
-                    self.stability.forgive(); // The cluster is left to members that are gone.
-                    self.owed = None;
-                }
+                self.forgive_if_gone(world);
             }
+            Event::Wedged { epoch, .. } => self.on_wedged(world.now, node, *epoch),
+            Event::Recovering => self.on_forgotten(node),
+            Event::Recovered { .. } => self.see(RECOVERED),
             Event::Adopted { charter, .. } => {
                 self.bounds.settles(node);
                 self.judge_charter(world.now, node, charter);
@@ -479,11 +494,24 @@ impl StrongJudge {
 
     /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed.
     fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
-        let up = |node: NodeId| world.host(node).process.as_ref().is_some_and(|process| !process.is_mute());
-        let quorums = self.epochs.quorums(self.epochs.decided());
-        let members = quorums.members();
-        let quorum = (0..members.len()).filter(|position| up(members[*position])).collect();
-        quorums.is_quorum(quorum) && self.candidates.iter().any(|node| up(*node))
+        let learnt = self.wedges.is_none() || self.can_be_learnt(world);
+        let runs = self.runs(world, self.epochs.decided());
+        learnt && runs && self.candidates.iter().any(|node| is_up(world, *node))
+    }
+
+    /// Whether a quorum of an epoch can grant.
+    fn runs<R: Rules>(&self, world: &World<Nerio<R>>, epoch: Epoch) -> bool {
+        let quorums = self.epochs.quorums(epoch);
+        let up = |position: &usize| is_up(world, quorums.members()[*position]);
+        quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
+    }
+
+    /// A cluster may be left to members that are gone: then nothing is owed any more.
+    fn forgive_if_gone<R: Rules>(&mut self, world: &World<Nerio<R>>) {
+        if !self.can_elect(world) {
+            self.stability.forgive();
+            self.owed = None;
+        }
     }
 
     /// (4): a leader has left, though from some instant on it must stay.
@@ -549,6 +577,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             self.on_event(world, *node, *now, event);
         }
         self.judge_passed(world);
+        if self.wedges.is_some() {
+            self.observe_sent(world);
+        }
     }
 
     fn edict(&mut self, world: &World<Nerio<R>>, node: NodeId, edict: Made) {
@@ -573,6 +604,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         for node in world.nodes() {
             self.judge_kept_ends(world, node);
         }
+        self.judge_change_ended(world);
         self.judge_liveness(world.now);
         self.judge_changes(world);
     }
@@ -607,12 +639,17 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             Kind::Always => Status::Holds,
             Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
             Kind::Sometimes => Status::Unseen,
-            Kind::Eventually => {
-                self.liveness[if *property == CHANGE_ENDS { 2 } else { usize::from(*property == STABLE) }]
-            }
+            Kind::Eventually if property.name == CHANGE_ENDS.name => self.liveness[2],
+            Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
         };
-        ALL.iter().map(|property| (*property, status(property))).collect()
+        self.properties().iter().map(|property| (*property, status(property))).collect()
     }
+}
+
+/// Whether a process runs and can grant. A member may be a name that no host of this world has.
+fn is_up<R: Rules>(world: &World<Nerio<R>>, node: NodeId) -> bool {
+    let process = world.hosts.get(node.0 as usize).and_then(|host| host.process.as_ref());
+    process.is_some_and(|process| !process.is_mute() && !process.is_recovering())
 }
 
 fn two_leaders(belief: Belief, rival: Belief) -> String {
@@ -626,12 +663,15 @@ fn two_leaders(belief: Belief, rival: Belief) -> String {
 const COMPARED: usize = 12;
 
 /// The form of timestamp that does not put two edicts in the order in which they were created.
-fn misordered(first: &Made, second: &Made) -> Option<&'static str> {
+fn misordered(first: &Made, second: &Made, by_quorums: bool) -> Option<&'static str> {
     if first.created >= second.created {
         return None; // Of two threads at one instant either may be first.
     }
     if first.by_term.order(&second.by_term) != Ok(Ordering::Less) {
         return Some("(term, counter)");
+    }
+    if !by_quorums {
+        return None;
     }
     if first.by_first.order(&second.by_first) != Ok(Ordering::Less) {
         return Some("(epoch, QT0, counter)");

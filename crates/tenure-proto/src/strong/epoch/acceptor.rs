@@ -22,6 +22,13 @@ pub struct Ballot {
     pub incarnation: Incarnation,
 }
 
+impl From<Term> for Ballot {
+    /// Where ballots are terms.
+    fn from(term: Term) -> Self {
+        Self { number: term.0, ..Self::default() }
+    }
+}
+
 /// What a member has promised and accepted for the next charter. Durable, both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::strong) struct Acceptor {
