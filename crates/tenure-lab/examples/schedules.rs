@@ -2,9 +2,11 @@
 //!
 //! ```sh
 //! cargo run --release -p tenure-lab --example schedules -- scenarios
+//! cargo run --release -p tenure-lab --example schedules -- scenarios swap-rho term-ge    # those alone
 //! ```
 //!
-//! The name of a protocol after the folder keeps to that one. A schedule that shows two leaders at once is preferred: it says most about why a rule is there.
+//! A mutant that breaks liveness alone needs a play, written by hand. A schedule that shows two leaders at once is preferred:
+//! it says most about why a rule is there.
 
 use std::error::Error;
 use std::fs;
@@ -18,14 +20,14 @@ const MOST_LINES: usize = 40;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("name the folder of scenarios")?);
-    let only = std::env::args().nth(2);
-    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
-    for experiment in all().iter().filter(|experiment| wanted(experiment.about().name)) {
+    let wanted: Vec<String> = std::env::args().skip(2).collect();
+    for experiment in all() {
         let folder = folder.join("mutants").join(experiment.about().name);
         fs::create_dir_all(&folder)?;
         for mutant in experiment.mutants() {
             let path = folder.join(format!("{}.scenario", mutant.name));
-            if fits(*experiment, &path) {
+            let unwanted = !wanted.is_empty() && !wanted.iter().any(|name| name == mutant.name);
+            if unwanted || fits(*experiment, &path) {
                 continue;
             }
             let small = search(*experiment, mutant.name)?;

@@ -5,13 +5,13 @@
 
 mod wedge;
 
-pub use wedge::WEDGE;
-
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Charter, Epoch};
-use tenure_proto::strong::{Across, Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
+use tenure_proto::strong::{Across, Grant, GrantRequest, InstanceId, Kind, Rules, Sound, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
 use tenure_proto::{Incarnation, LocalTime, Ticket};
+
+mod field;
 
 use crate::subject::Order;
 use crate::subject::strong::Strong;
@@ -134,6 +134,34 @@ pub enum Broken {
     AmnesiaReadEarly,
     /// A leader whose clock went back goes by what it shows.
     ClockBack,
+    /// Late answers become part of the stamps of a run that has completed.
+    LateOkMerged,
+    /// A leader that resigns gives its grants back and leads on until its lease ends.
+    ZombieAuthority,
+    /// Each renewal lengthens F by its whole lease, whatever is left of it.
+    ExpiryMovedForward,
+    /// A renewal that asks for less takes back what was promised before.
+    ExpiryMovedBack,
+    /// Grants are given back when a hand-over is asked for, not when the leader has given up.
+    EarlyGrant,
+    /// E is looked at every half lease, and counts until somebody looks.
+    CoarseCheck,
+    /// A larger term is granted at once, whoever holds the grant.
+    NoWaitOnTakeover,
+    /// Who has given back anything is not granted anything.
+    FormerLeaderRefused,
+    /// Whoever is refused lengthens the grant that stands in its way.
+    RefreshStarves,
+    /// A candidate without a quorum holds on to those it reached, and asks on.
+    PartialConnectivity,
+    /// Answers to an earlier life of the process count.
+    ReconnectRace,
+    /// A grant is not remembered.
+    VolatilePromise,
+    /// The terms of those who are refused count as granted, and renewals are tested.
+    TermInflation,
+    /// Nobody finishes a change whose proposer is gone.
+    ChangeAbandoned,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -150,6 +178,10 @@ impl Rules for Broken {
             Self::SwapRho => start.after(swapped(clocks, lease).0).floor_to(clocks.tick),
             Self::EFromCompletion => clocks.lease_end(completed, lease),
             Self::ENotFloored => start.after(clocks.usable(lease)),
+            Self::CoarseCheck => {
+                let looks = lease.nominal().fraction(1, 2);
+                clocks.lease_end(start, lease).ceil_to(looks).floor_to(clocks.tick)
+            }
             _ => clocks.lease_end(start, lease),
         }
     }
@@ -174,8 +206,21 @@ impl Rules for Broken {
         }
     }
 
-    fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
-        if *self == Self::FNoMax { asked } else { promised.max(asked) }
+    fn extended(&self, held: &Grant, request: &GrantRequest, asked: LocalTime, now: LocalTime) -> LocalTime {
+        match self {
+            Self::FNoMax => asked,
+            Self::ExpiryMovedBack if request.kind == Kind::Renew => asked,
+            Self::ExpiryMovedForward => held.until.max(now).after(asked.remaining(now)),
+            _ => held.until.max(asked),
+        }
+    }
+
+    fn end_after_refusal(&self, held: LocalTime, asked: LocalTime) -> LocalTime {
+        if *self == Self::RefreshStarves { held.max(asked) } else { held }
+    }
+
+    fn remembers_grants(&self) -> bool {
+        *self != Self::VolatilePromise
     }
 
     fn stamp(&self, stamp: Stamp) -> Stamp {
@@ -186,8 +231,18 @@ impl Rules for Broken {
         }
     }
 
-    fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
-        *self == Self::SecondSuitor || Sound.is_free(grant, asking, now)
+    fn is_free(&self, grant: Option<&Grant>, request: &GrantRequest, now: LocalTime) -> bool {
+        let newer = grant.is_some_and(|grant| grant.term < request.term);
+        *self == Self::SecondSuitor
+            || (*self == Self::NoWaitOnTakeover && newer)
+            || Sound.is_free(grant, request, now)
+    }
+
+    fn was_given_back(&self, upto: InstanceId, asked: InstanceId) -> bool {
+        match self {
+            Self::FormerLeaderRefused => upto.holder.node == asked.holder.node,
+            _ => Sound.was_given_back(upto, asked),
+        }
     }
 
     fn counted_unasked(&self, me: Option<usize>) -> NodeSet {
@@ -197,8 +252,16 @@ impl Rules for Broken {
     fn answers(&self, current: InstanceId, answered: InstanceId) -> bool {
         match self {
             Self::AbortedOk => current.holder == answered.holder,
+            Self::ReconnectRace => {
+                let (now, then) = (current.holder, answered.holder);
+                current == answered || (now.node == then.node && then.incarnation < now.incarnation)
+            }
             _ => current == answered,
         }
+    }
+
+    fn freezes_stamps(&self) -> bool {
+        *self != Self::LateOkMerged
     }
 
     fn still_worth(&self, now: LocalTime, end: LocalTime) -> bool {
@@ -211,6 +274,18 @@ impl Rules for Broken {
 
     fn may_give_back(&self, leads: bool) -> bool {
         *self == Self::RevokeKeepsE || !leads
+    }
+
+    fn lets_go(&self) -> bool {
+        *self != Self::PartialConnectivity
+    }
+
+    fn stops_before_release(&self) -> bool {
+        *self != Self::ZombieAuthority
+    }
+
+    fn frees_before_ready(&self) -> bool {
+        *self == Self::EarlyGrant
     }
 
     fn stops_before_relay(&self) -> bool {
@@ -260,6 +335,14 @@ impl Rules for Broken {
             Self::TermGe => request.term >= max_term,
             _ => Sound.term_is_fresh(request, max_term, grant),
         }
+    }
+
+    fn renewal_is_fresh(&self, renewed: Term, max_term: Term) -> bool {
+        *self != Self::TermInflation || renewed >= max_term
+    }
+
+    fn max_term_after_refusal(&self, max_term: Term, refused: Term) -> Term {
+        if *self == Self::TermInflation { max_term.max(refused) } else { max_term }
     }
 
     fn ok_waits_for(&self, ceiling: Option<Ticket>) -> Option<Ticket> {
@@ -348,6 +431,10 @@ impl Rules for Broken {
 
     fn acts_on_accepted(&self) -> bool {
         *self == Self::ActOnAccepted
+    }
+
+    fn finishes_changes(&self) -> bool {
+        *self != Self::ChangeAbandoned
     }
 
     fn young_until(&self, charter: &Charter, now: LocalTime) -> LocalTime {
@@ -453,7 +540,17 @@ const fn thread(name: &'static str, order: Order, says: &'static str) -> Mutant 
 }
 
 /// All mutants of strong leadership.
-pub const STRONG: &[Mutant] = &[
+pub fn strong() -> impl Iterator<Item = &'static Mutant> {
+    STRONG.iter().chain(field::FIELD)
+}
+
+/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not be tried once more there.
+pub fn wedge() -> impl Iterator<Item = &'static Mutant> {
+    wedge::WEDGE.iter()
+}
+
+/// What breaks a rule of the protocol, or of the specification of its driver.
+const STRONG: &[Mutant] = &[
     rule("swap-rho", Broken::SwapRho, "E counts on 1+rho and F honours 1-rho").only(On::Drift),
     rule("e-from-completion", Broken::EFromCompletion, "E is counted from the completion of the run"),
     rule("no-silence", Broken::NoSilence, "a grantor that lost its memory grants at once"),

@@ -64,6 +64,8 @@ fn plays_need_the_rules_that_they_are_about() {
         ("threaded-edict", "edict-non-atomic"),
         ("threaded-edict", "edict-stale-e"),
         ("threaded-edict", "edict-sample-first"),
+        ("bridge", "partial-connectivity"),
+        ("half-dead-switch", "term-inflation"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }

@@ -4,7 +4,7 @@ use tenure_proto::strong::Sound;
 
 use super::bench::Bench;
 use super::{About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Small, Trial};
-use crate::mutant::{Broken, Mutant, STRONG, WEDGE};
+use crate::mutant::{self, Broken, Mutant};
 use crate::property::{Property, strong};
 use crate::script;
 use crate::subject::Subject;
@@ -53,8 +53,9 @@ enum Chosen {
 
 /// The mutants of a protocol. What is wrong on drifting clocks anyway need not be tried once more where epochs are ended.
 fn mutants<const SKEW: bool, const ENDED: bool>() -> impl Iterator<Item = &'static Mutant> {
-    let all = if ENDED { WEDGE } else { STRONG };
-    all.iter().filter(|mutant| mutant.is_wrong_on(SKEW))
+    let (ended, carried) = if ENDED { (Some(mutant::wedge()), None) } else { (None, Some(mutant::strong())) };
+    let all = ended.into_iter().flatten().chain(carried.into_iter().flatten());
+    all.filter(|mutant| mutant.is_wrong_on(SKEW))
 }
 
 fn choose<const SKEW: bool, const ENDED: bool>(mutant: Option<&str>) -> Result<Chosen, Error> {

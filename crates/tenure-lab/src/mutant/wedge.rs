@@ -4,7 +4,7 @@ use super::{Broken, Mutant, driver, rule};
 use crate::world::Flaws;
 
 /// All mutants of the paper's own change of members, and of recovery.
-pub const WEDGE: &[Mutant] = &[
+pub(super) const WEDGE: &[Mutant] = &[
     rule("wedge-ignores-grant", Broken::WedgeIgnoresGrant, "a member is wedged although a grant stands"),
     rule("wedge-volatile", Broken::WedgeVolatile, "a restart forgets what is wedged and accepted"),
     rule("reconf-no-adopt", Broken::NoValueAdopt, "who ends an epoch ignores what others may have decided"),

@@ -127,6 +127,18 @@ pub enum Assumption {
 }
 
 impl Assumption {
+    /// Whether clocks keep to it up to an instant. Of skew that must be asked: the last rate of a clock goes on for ever.
+    pub fn holds_until(self, clocks: &[Clock], until: RealTime) -> bool {
+        let Self::Skew { nanos } = self else { return self.broken_by(clocks).is_none() };
+        let knots = clocks.iter().flat_map(|clock| clock.parts().1.map(|stretch| stretch.from));
+        let mut times = knots.filter(|at| *at <= until).chain([until]);
+        times.all(|at| {
+            let values = clocks.iter().map(|clock| clock.value(at));
+            let (least, most) = values.fold((u64::MAX, 0), |(least, most), v| (v.min(least), v.max(most)));
+            most.saturating_sub(least) <= nanos
+        })
+    }
+
     /// Which clocks break it, in words.
     pub fn broken_by(self, clocks: &[Clock]) -> Option<String> {
         let (broken, bound): (Vec<String>, String) = match self {

@@ -1,7 +1,9 @@
 //! Nerio in the laboratory.
 
+mod find;
+
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Change, EpochTalk};
+use tenure_proto::strong::epoch::{Body, Change, EpochTalk};
 use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
     Command, Event, Failure, Kind, Loss, Message, Nerio, RecoveryTalk, Refusal, Rules, Settings, Sound,
@@ -39,6 +41,16 @@ impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
     /// What a node runs.
     pub const fn sound() -> Self {
         Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
+    }
+}
+
+impl<R: Rules, const SKEW: bool, const WEDGE: bool> Strong<R, SKEW, WEDGE> {
+    /// What is assumed of the clocks; nothing that makes sense if drift is a million or more.
+    fn bound(&self, constants: &Constants) -> Option<Bound> {
+        match self.assumption(constants) {
+            Assumption::Skew { nanos } => Some(Bound::Skew(LocalSpan::from_nanos(nanos))),
+            Assumption::Drift { ppm } => u32::try_from(ppm).ok().and_then(Drift::from_ppm).map(Bound::Drift),
+        }
     }
 }
 
@@ -173,13 +185,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         quorums: &Quorums,
         constants: &Constants,
     ) -> Result<<Nerio<R> as Protocol>::Config, String> {
-        let bound = match self.assumption(constants) {
-            Assumption::Skew { nanos } => Bound::Skew(LocalSpan::from_nanos(nanos)),
-            Assumption::Drift { ppm } => {
-                let drift = u32::try_from(ppm).ok().and_then(Drift::from_ppm);
-                Bound::Drift(drift.ok_or("drift must be below 1000000ppm")?)
-            }
-        };
+        let bound = self.bound(constants).ok_or("drift must be below 1000000ppm")?;
         let groups = constants.get("groups");
         if !(1..=10_000).contains(&groups) {
             return Err(format!("groups must be 1 to 10000, not {groups}"));
@@ -215,9 +221,16 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
     }
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {
-        let longest = Span::from_nanos(constants.get("longest-lease"));
+        let founding = Body {
+            quorums: quorums.clone(),
+            clocks: Clockwork {
+                bound: self.bound(constants).unwrap_or(Bound::Skew(LocalSpan::ZERO)),
+                tick: LocalSpan::from_nanos(constants.get("tick")),
+            },
+            longest_lease: Span::from_nanos(constants.get("longest-lease")),
+        };
         let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
-        let judge = StrongJudge::new(quorums.clone(), longest, constants.get("groups"), candidates(&roles));
+        let judge = StrongJudge::new(founding, constants.get("groups"), candidates(&roles));
         if WEDGE { judge.for_wedge(self.flaws.trusts_lost_stamps) } else { judge }
     }
 
@@ -238,11 +251,13 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         };
         let wanted = Span::from_nanos(lease);
         let asks = roles.get(node.0 as usize).is_none_or(|role| !role.campaigns());
-        match random.below(20) {
+        match random.below(23) {
+            20 | 21 => find::whim(random, group, roles.len(), longest),
             what if asks || (12..=15).contains(&what) => {
                 Command::Verify { group, leader: node_id(random.index(roles.len())), wanted }
             }
             16..=19 => Command::Transfer { group, to: random.pick(&candidates(roles)) },
+            22 => Command::Offer(group),
             0 | 1 => Command::Resign(group),
             2..=4 => Command::Campaign(group),
             _ => Command::Attempt { group, lease: wanted },
@@ -287,6 +302,11 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 Talk::Relay { .. } => "relay",
                 Talk::Verify { .. } => "verify",
                 Talk::Certain { .. } => "certain",
+                Talk::Seek { .. } => "seek",
+                Talk::Here { .. } => "here",
+                Talk::There { .. } => "there",
+                Talk::Nowhere { .. } => "nowhere",
+                Talk::Free => "free",
             },
             Message::Epoch(talk) => match talk {
                 EpochTalk::Decided(_) => "decided",
@@ -323,6 +343,11 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             "relay",
             "verify",
             "certain",
+            "seek",
+            "here",
+            "there",
+            "nowhere",
+            "free",
             "decided",
             "unknown-epoch",
             "prepare",
@@ -362,6 +387,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
+            Command::Offer(group) => format!("offer {group}"),
             Command::Transfer { group, to } => format!("transfer {group} to {to}"),
             Command::Verify { group, leader, wanted } => {
                 format!("verify {group} with {leader} for {}", RealTime(wanted.as_nanos()))
@@ -369,6 +395,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Command::Attempt { group, lease } => {
                 format!("attempt {group} for {}", RealTime(lease.as_nanos()))
             }
+            Command::Find { group, ask, how, hops } => find::command_text(*group, *ask, *how, *hops),
             Command::Change(change) => change_text(change),
         }
     }
@@ -380,6 +407,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         match words.as_slice() {
             ["campaign", id] => group(id).map(Command::Campaign),
             ["resign", id] => group(id).map(Command::Resign),
+            ["offer", id] => group(id).map(Command::Offer),
             ["transfer", id, "to", to] => {
                 let to = node(to)?;
                 group(id).map(|group| Command::Transfer { group, to })
@@ -387,6 +415,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             ["verify", id, "with", leader, "for", wanted] => {
                 let (leader, wanted) = (node(leader)?, Span::from_nanos(parse_time(wanted)?.0));
                 group(id).map(|group| Command::Verify { group, leader, wanted })
+            }
+            ["find", id, "at", ask, how @ .., "hops", hops] => {
+                let (ask, how, hops) = (node(ask)?, find::parse_how(how)?, hops.parse().ok()?);
+                group(id).map(|group| Command::Find { group, ask, how, hops })
             }
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
@@ -450,25 +482,18 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                     "{node} is certain that {leader} leads {group} in term {term}, until {until} on its clock"
                 )
             }
+            Event::Pledged { group, until, .. } => {
+                format!("{node} gives nothing of {group} back until {until} on its clock")
+            }
+            Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
+                find::event_text(node, event)
+            }
             Event::Failed { group, id, failure } => {
-                let why = match failure {
-                    Failure::TimedOut => "too few answered in time",
-                    Failure::Blocked => "too many refused",
-                    Failure::Aborted => "it begins another",
-                    Failure::TooLate => "the lease was over before",
-                };
+                let why = failure_text(*failure);
                 format!("{node} ends run {} for {group} without success: {why}", id.seq)
             }
             Event::Lost { group, term, loss } => {
-                let why = match loss {
-                    Loss::Lapsed => "its lease is over",
-                    Loss::Resigned => "it resigns",
-                    Loss::HandedOver => "it hands over",
-                    Loss::EndedEpoch => "it ends its epoch",
-                    Loss::NextEpoch => "its epoch has ended",
-                    Loss::ClockWentBack => "its clock went back",
-                };
-                format!("{node} leads {group} no more, term {term}: {why}")
+                format!("{node} leads {group} no more, term {term}: {}", loss_text(*loss))
             }
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
             Event::Mute | Event::Recovering | Event::Recovered { .. } => disk_text(node, event),
@@ -532,6 +557,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
             Event::Lost { loss: Loss::EndedEpoch, .. } => "epochs-ended-by-leader",
             Event::Verified { .. } => "verifications",
+            Event::Pledged { .. } => "pledges",
+            Event::Sought { .. } => "searches",
+            Event::Found { .. } => "leaders-found",
+            Event::NotFound { .. } => "leaders-not-found",
             Event::Leads { kind: Kind::Acquire, .. } => "elections",
             Event::Leads { kind: Kind::Renew, .. } => "renewals",
             Event::Failed { failure: Failure::Aborted, .. } => "runs-aborted",
@@ -569,6 +598,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             "resignations",
             "transfers",
             "verifications",
+            "pledges",
+            "searches",
+            "leaders-found",
+            "leaders-not-found",
             "edicts",
             "elections",
             "renewals",
@@ -598,6 +631,27 @@ fn talk_text(group: GroupId, talk: &Talk) -> String {
         }
         Talk::Verify { wanted, .. } => format!("do you lead {group} for {wanted}?"),
         Talk::Certain { term, pledge, .. } => format!("I lead {group} in term {term} for {}", pledge.lasts),
+        _ => find::talk_text(group, talk).unwrap_or_default(),
+    }
+}
+
+fn loss_text(loss: Loss) -> &'static str {
+    match loss {
+        Loss::Lapsed => "its lease is over",
+        Loss::Resigned => "it resigns",
+        Loss::HandedOver => "it hands over",
+        Loss::EndedEpoch => "it ends its epoch",
+        Loss::NextEpoch => "its epoch has ended",
+        Loss::ClockWentBack => "its clock went back",
+    }
+}
+
+fn failure_text(failure: Failure) -> &'static str {
+    match failure {
+        Failure::TimedOut => "too few answered in time",
+        Failure::Blocked => "too many refused",
+        Failure::Aborted => "it begins another",
+        Failure::TooLate => "the lease was over before",
     }
 }
 

@@ -89,12 +89,19 @@ impl<P: Protocol> Host<P> {
 
     /// The true clock C, of which the reading is the last tick.
     fn exact(&self, at: RealTime) -> u64 {
-        let at = match self.frozen {
-            Some((Freeze::Suspend, since)) if self.flaws.clock_stops_in_suspend => since,
-            _ => at,
-        };
+        let at = self.stands_since().unwrap_or(at);
         let since_boot = self.clock.value(at) - self.boot_value + self.boot_reading;
         since_boot.saturating_sub(self.slept).saturating_add_signed(self.stepped)
+    }
+
+    /// Since when the clock stands still, if a flaw makes it.
+    fn stands_since(&self) -> Option<RealTime> {
+        let (freeze, since) = self.frozen?;
+        let stands = match freeze {
+            Freeze::Suspend => self.flaws.clock_stops_in_suspend,
+            Freeze::Pause => self.flaws.clock_stops_in_pause,
+        };
+        stands.then_some(since)
     }
 
     /// The first instant at which the true clock of this boot reaches `time`, if nobody sets it: the paper's c_p.
@@ -204,8 +211,12 @@ impl<P: Protocol> Host<P> {
             self.stepped = 0;
         }
         self.slept = 0;
-        self.memories = [None, None];
         self.place = 0;
+        if self.flaws.memory_of_any_boot {
+            self.memories.iter_mut().flatten().for_each(|memory| memory.boot = self.boot);
+        } else {
+            self.memories = [None, None];
+        }
     }
 
     pub(super) fn remember(&mut self, record: P::Record) {
@@ -232,11 +243,10 @@ impl<P: Protocol> Host<P> {
     }
 
     pub(super) fn thaw(&mut self, at: RealTime) {
-        if let Some((Freeze::Suspend, since)) = self.frozen.take()
-            && self.flaws.clock_stops_in_suspend
-        {
+        if let Some(since) = self.stands_since() {
             self.slept += self.clock.value(at) - self.clock.value(since);
         }
+        self.frozen = None;
     }
 }
 

@@ -149,6 +149,10 @@ pub struct Flaws {
     pub stale_now: bool,
     /// The clock stops while the machine is suspended.
     pub clock_stops_in_suspend: bool,
+    /// The clock stops while the process is paused: it counts wake-ups.
+    pub clock_stops_in_pause: bool,
+    /// Memory outlives a reboot, and is believed without asking which boot wrote it.
+    pub memory_of_any_boot: bool,
     /// Memory is believed without asking who wrote it.
     pub stale_memory: bool,
     /// A missing store is taken for a founding.
@@ -170,6 +174,8 @@ impl Flaws {
     pub const NONE: Self = Self {
         stale_now: false,
         clock_stops_in_suspend: false,
+        clock_stops_in_pause: false,
+        memory_of_any_boot: false,
         stale_memory: false,
         missing_is_fresh: false,
         missing_is_reboot: false,

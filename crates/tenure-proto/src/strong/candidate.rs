@@ -12,6 +12,7 @@ use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
 use super::epoch::{Charter, Epoch};
+use super::find::Finding;
 use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
 use super::rules::{Across, Rules};
@@ -36,10 +37,12 @@ pub(super) enum Timer {
     Release,
     /// Pass on a successor's request again: the first may be lost.
     Relay,
+    /// Somebody asks where the leader is: ask again, give up, or answer without an answer.
+    Find,
 }
 
 impl Timer {
-    const COUNT: usize = Self::Relay as usize + 1;
+    const COUNT: usize = Self::Find as usize + 1;
 }
 
 impl From<Timer> for usize {
@@ -125,6 +128,8 @@ pub(super) struct Lead {
 pub(super) struct Candidate {
     campaigns: bool,
     run: Option<Run>,
+    /// The run that completed last, where its stamps are not frozen: nothing, under sound rules.
+    completed: Option<Run>,
     pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
@@ -134,6 +139,7 @@ pub(super) struct Candidate {
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
     pub(super) verifying: Verifying,
+    pub(super) finding: Finding,
 }
 
 /// All that a step of a candidate may touch besides itself.
@@ -170,8 +176,14 @@ impl Candidate {
         self.timers.next()
     }
 
+    /// Whether this process asks for leadership by itself.
+    pub(super) fn campaigns(&self) -> bool {
+        self.campaigns
+    }
+
     pub(super) fn campaign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = true;
+        self.finding.oblige_no_more();
         match (&self.run, self.lead) {
             (None, None) => self.draw_start(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
@@ -189,11 +201,16 @@ impl Candidate {
     /// Steps down: gives up E first, then gives the grants back.
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = false;
+        self.finding.oblige_no_more();
         for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start] {
             self.timers.clear(timer);
         }
         let asked = self.run.take().is_some();
-        if self.stop_leading(Loss::Resigned, around) || asked {
+        let led = match around.process.config.settings().rules.stops_before_release() {
+            true => self.stop_leading(Loss::Resigned, around),
+            false => self.lead.is_some(),
+        };
+        if led || asked {
             self.give_back(around);
         }
     }
@@ -279,6 +296,9 @@ impl Candidate {
         }
         if self.timers.take_expired(Timer::Relay, now) {
             self.relay_again(around);
+        }
+        if self.timers.take_expired(Timer::Find, now) {
+            self.on_find_deadline(around);
         }
     }
 
@@ -379,6 +399,9 @@ impl Candidate {
         at: Stamp,
         around: &mut Around<'_, '_, R>,
     ) {
+        if self.completed.as_ref().is_some_and(|run| run.request.id == id) {
+            return self.merge_late(from, at, around);
+        }
         let Some(run) = &mut self.run else { return };
         let rules = &around.process.config.settings().rules;
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
@@ -435,7 +458,8 @@ impl Candidate {
             (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
-        let (quorum, stamps) = (run.oks, run.stamps.drain(..).collect());
+        let (quorum, stamps) = (run.oks, run.stamps.iter().copied().collect());
+        self.completed = self.run.take().filter(|_| !settings.rules.freezes_stamps());
         self.end_run();
         self.collisions = 0;
         self.lead = Some(Lead { term, until });
@@ -447,6 +471,18 @@ impl Candidate {
             self.timers.set(Timer::Renew, half_of_lease.min(half_of_rest));
         }
         around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
+    }
+
+    /// What no sound candidate does: an Ok that came too late to count becomes part of the stamps all the same.
+    fn merge_late<R: Rules>(&mut self, from: NodeId, at: Stamp, around: &mut Around<'_, '_, R>) {
+        let (Some(run), Some(lead)) = (&mut self.completed, self.lead) else { return };
+        run.count(from, at);
+        let GrantRequest { group, id, term, lease, .. } = run.request;
+        let (epoch, quorum, stamps) = (run.charter.epoch, run.oks, run.stamps.iter().copied().collect());
+        let (kind, until) = (Kind::Renew, lead.until);
+        if term == lead.term && around.cx.now() < until {
+            around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
+        }
     }
 
     /// Step 9, and what follows: a leader tries again to renew, another candidate waits its turn.
@@ -462,7 +498,8 @@ impl Candidate {
         let Around { group, cx, .. } = around;
         cx.publish(Event::Failed { group: *group, id: run.request.id, failure });
         let rules = &around.process.config.settings().rules;
-        if rules.may_give_back(self.lead.is_some()) {
+        let lets_go = rules.lets_go() || failure == Failure::Blocked;
+        if lets_go && rules.may_give_back(self.lead.is_some()) {
             self.give_back(around);
         }
         if !self.campaigns {
@@ -472,6 +509,9 @@ impl Candidate {
             let soon = around.process.config.settings().retry.nominal();
             let at = around.cx.now().after(around.cx.jitter(soon));
             return self.timers.set(Timer::Renew, at);
+        }
+        if !lets_go {
+            return self.start(around);
         }
         if failure == Failure::Blocked && run.all_stale {
             return self.start(around); // Only the term was too small, and now it is known: no need to wait.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::edict::QuorumStamp;
 use super::epoch::{Ballot, Change, Charter, Epoch, EpochTalk, Halt};
+use super::find::{Hint, How, Miss};
 use super::recovery::RecoveryTalk;
 use super::wedge::WedgeTalk;
 use crate::quorum::NodeSet;
@@ -109,7 +110,7 @@ pub enum Message {
         /// The newest run that is given back.
         upto: InstanceId,
     },
-    /// Hand-over and verification.
+    /// Hand-over, verification, and where the leader is.
     Talk {
         /// The election.
         group: GroupId,
@@ -124,7 +125,7 @@ pub enum Message {
     Recovery(RecoveryTalk),
 }
 
-/// What processes of a group say besides asking, granting and giving back. See `transfer` and `verify`.
+/// What processes of a group say besides asking, granting and giving back. See `transfer`, `verify`, `find` and `free`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {
     /// The leader asks somebody to take over.
@@ -159,6 +160,46 @@ pub enum Talk {
         /// For how long it will not give its grants back.
         pledge: Pledge,
     },
+    /// Where is the leader?
+    Seek {
+        /// Names the question: unique over restarts of the asker.
+        id: InstanceId,
+        /// What to do if you do not lead.
+        how: How,
+        /// How many hints the asker may still follow.
+        hops: u8,
+    },
+    /// I lead.
+    Here {
+        /// The question.
+        id: InstanceId,
+        /// As the question says: tells the answers to one question apart.
+        hops: u8,
+        /// Who leads: this life of it.
+        leader: Holder,
+        /// In which term.
+        term: Term,
+    },
+    /// I do not lead, but I support somebody: a hint.
+    There {
+        /// The question.
+        id: InstanceId,
+        /// As the question says.
+        hops: u8,
+        /// Whom.
+        hint: Hint,
+    },
+    /// I do not lead.
+    Nowhere {
+        /// The question.
+        id: InstanceId,
+        /// As the question says.
+        hops: u8,
+        /// Why there is nothing better to tell.
+        why: Miss,
+    },
+    /// I refused you lately, and am free now: a hint.
+    Free,
 }
 
 /// Why a grantor refuses. Hints for the one refused, never part of an argument.
@@ -192,7 +233,9 @@ pub enum Refusal {
 pub enum Command {
     /// Lead this group whenever possible.
     Campaign(GroupId),
-    /// Stop asking, and give back what is held: E first, then the grants.
+    /// Lead this group if somebody asks for a leader and there is none: for those who wait, and while it leads.
+    Offer(GroupId),
+    /// Stop asking, and give back what is held: E first, then the grants. An offer is withdrawn.
     Resign(GroupId),
     /// Hand the leadership over to another process, with a gap of one round trip.
     Transfer {
@@ -209,6 +252,17 @@ pub enum Command {
         leader: NodeId,
         /// For how long the answer is wanted. The leader will not give its grants back meanwhile.
         wanted: Span,
+    },
+    /// Ask a process where the leader is, and follow its hints.
+    Find {
+        /// The election.
+        group: GroupId,
+        /// Who is asked first.
+        ask: NodeId,
+        /// What it shall do if it does not lead.
+        how: How,
+        /// How many hints may be followed.
+        hops: u8,
     },
     /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition for others. An
     /// unfinished run is aborted.
@@ -349,6 +403,15 @@ pub enum Event {
         /// The newest run that was granted.
         newest: InstanceId,
     },
+    /// This process has said for how long it is certain to lead, and gives nothing back until then (erratum E4).
+    Pledged {
+        /// The election.
+        group: GroupId,
+        /// Who has said so: this life of it.
+        leader: Holder,
+        /// Until when, on this host's clock.
+        until: LocalTime,
+    },
     /// Another process was asked, and is certain to be supported by a quorum for a while (section 10.5).
     Verified {
         /// The election.
@@ -359,6 +422,41 @@ pub enum Event {
         term: Term,
         /// Until when that is certain, on this host's clock.
         until: LocalTime,
+    },
+    /// This process has begun to look for the leader (section 10.4).
+    Sought {
+        /// The election.
+        group: GroupId,
+        /// Names the question.
+        id: InstanceId,
+        /// Who is asked first.
+        ask: NodeId,
+        /// How many hints may be followed.
+        hops: u8,
+    },
+    /// A leader has answered: it led at some instant since the question.
+    Found {
+        /// The election.
+        group: GroupId,
+        /// The question.
+        id: InstanceId,
+        /// Who leads.
+        leader: Holder,
+        /// In which term.
+        term: Term,
+        /// How many hints were followed.
+        hops: u8,
+    },
+    /// The leader was not found.
+    NotFound {
+        /// The election.
+        group: GroupId,
+        /// The question.
+        id: InstanceId,
+        /// Why not.
+        why: Miss,
+        /// Where it may be, if somebody told and it was not followed.
+        hint: Option<Hint>,
     },
     /// A run ended without completing (step 9).
     Failed {

@@ -53,7 +53,11 @@
 //! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
-//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
+//! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
+//! * **Epochs.** The grantors, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch, and no group stops
+//!   for it: a leader renews into the next epoch (`epoch`).
+//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
+//!   that is free sooner says so (`free`).
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
 //!
@@ -130,6 +134,8 @@ mod candidate;
 mod config;
 pub mod edict;
 pub mod epoch;
+pub mod find;
+mod free;
 mod grantor;
 mod message;
 mod recovery;
@@ -146,6 +152,7 @@ use std::sync::Arc;
 
 pub use config::{Config, ConfigError, Settings, Succession};
 pub use edict::{Edict, Token};
+pub use find::{Hint, How, Miss};
 pub use grantor::Grant;
 pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
@@ -280,10 +287,33 @@ fn entry<'a, R: Rules>(
     groups.entry(id).or_insert_with(|| Group::new(process.largest_term, None))
 }
 
+/// What is said about where the leader is.
+fn on_search<R: Rules>(c: &mut Candidate, from: NodeId, talk: Talk, around: &mut Around<'_, '_, R>) {
+    match talk {
+        Talk::Seek { id, how, hops } => c.on_seek(from, (id, how, hops), around),
+        Talk::Here { id, hops, leader, term } if leader.node == from => {
+            c.on_here(from, (id, hops), (leader, term), around);
+        }
+        Talk::There { id, hops, hint } => c.on_there(from, (id, hops), hint, around),
+        Talk::Nowhere { id, hops, why } => c.on_nowhere(from, (id, hops), why, around),
+        _ => {}
+    }
+}
+
 impl<R: Rules> Nerio<R> {
     /// The grant that this process has given for a group, whether or not it still binds.
     pub fn grant(&self, group: GroupId) -> Option<&Grant> {
         self.groups.get(&group)?.grantor.grant.as_ref()
+    }
+
+    /// The latest reading at which this grantor may still refuse what was given back, in any group.
+    pub fn latest_tomb(&self) -> Option<LocalTime> {
+        self.groups.values().filter_map(|group| group.grantor.latest_tomb()).max()
+    }
+
+    /// The charter after the present one that this process has accepted, not knowing whether it is decided.
+    pub fn pending_change(&self) -> Option<&Charter> {
+        self.process.membership.pending()
     }
 
     /// Whether the disk was lost, so that this process takes no part.
@@ -302,6 +332,7 @@ impl<R: Rules> Nerio<R> {
         let before = group.candidate.next_deadline();
         let mut around = Around { group: id, own: &group.grantor, process: &mut self.process, cx };
         step(&mut group.candidate, &mut around);
+        group.candidate.serve(&mut around);
         self.agenda.update(Some(id), before, group.candidate.next_deadline());
     }
 
@@ -316,7 +347,10 @@ impl<R: Rules> Nerio<R> {
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
-            Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
+            Message::Release { group, upto } if upto.holder.node == from => {
+                self.on_release(group, upto, cx);
+                self.tell_refused(group, cx);
+            }
             Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
             Message::Wedge(talk) => self.on_wedge_talk(from, talk, cx),
@@ -346,6 +380,9 @@ impl<R: Rules> Nerio<R> {
         }
         let group = entry(&mut self.groups, &self.process, request.group);
         group.grantor.on_request(request, &mut self.process, cx);
+        if group.candidate.finding.has_waiting() {
+            self.with_group(request.group, cx, |_, _| ()); // Perhaps this process now knows whom to name.
+        }
     }
 
     fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
@@ -355,12 +392,21 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
+    /// If nobody has what was given back, those who were refused for its sake may know.
+    fn tell_refused(&mut self, group: GroupId, cx: &mut Context<'_, Self>) {
+        let entry = entry(&mut self.groups, &self.process, group);
+        if entry.grantor.grant.is_none() {
+            entry.grantor.refused.tell(group, &self.process, cx);
+        }
+    }
+
     fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {
         match talk {
             // A relay is two messages in one step: the release is the sender's own, the request another's.
             Talk::Relay { release, request } if release.holder.node == from => {
                 self.on_release(group, release, cx);
                 self.on_request(request, cx);
+                self.tell_refused(group, cx);
             }
             Talk::Relay { .. } => {}
             Talk::TakeOver { term } => {
@@ -374,6 +420,10 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |c, around| {
                     c.on_certain(from, (id, leader, term, pledge), around);
                 });
+            }
+            Talk::Free => self.with_group(group, cx, |candidate, around| candidate.on_free(around)),
+            Talk::Seek { .. } | Talk::Here { .. } | Talk::There { .. } | Talk::Nowhere { .. } => {
+                self.with_group(group, cx, |candidate, around| on_search(candidate, from, talk, around));
             }
         }
     }
@@ -447,14 +497,23 @@ impl<R: Rules> Nerio<R> {
             Command::Campaign(group) => {
                 self.with_group(group, cx, |candidate, around| candidate.campaign(around));
             }
+            Command::Offer(group) => {
+                self.with_group(group, cx, |candidate, _| candidate.finding.offer(true));
+            }
             Command::Resign(group) => {
-                self.with_group(group, cx, |candidate, around| candidate.resign(around));
+                self.with_group(group, cx, |candidate, around| {
+                    candidate.finding.offer(false);
+                    candidate.resign(around);
+                });
             }
             Command::Transfer { group, to } => {
                 self.with_group(group, cx, |candidate, around| candidate.transfer(to, around));
             }
             Command::Verify { group, leader, wanted } => {
                 self.with_group(group, cx, |candidate, around| candidate.verify(leader, wanted, around));
+            }
+            Command::Find { group, ask, how, hops } => {
+                self.with_group(group, cx, |candidate, around| candidate.find(ask, how, hops, around));
             }
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));

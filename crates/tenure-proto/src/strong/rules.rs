@@ -9,7 +9,7 @@ use crate::time::{Clockwork, Pledge, Span, Stamp};
 use crate::{Data, LocalTime, Ticket};
 
 use super::epoch::{Charter, Epoch};
-use super::{Grant, GrantRequest, Holder, InstanceId, Term};
+use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
 pub trait Rules: Data {
@@ -31,8 +31,25 @@ pub trait Rules: Data {
     }
 
     /// `F := max(F, …)` (16): a shorter request of the same holder must not shorten what it was promised.
-    fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
-        promised.max(asked)
+    fn extended(
+        &self,
+        held: &Grant,
+        _request: &GrantRequest,
+        asked: LocalTime,
+        _now: LocalTime,
+    ) -> LocalTime {
+        held.until.max(asked)
+    }
+
+    /// F is the holder's: a refusal of somebody else leaves it as it is, or those who ask would keep a dead holder's grant alive
+    /// (availability).
+    fn end_after_refusal(&self, held: LocalTime, _asked: LocalTime) -> LocalTime {
+        held
+    }
+
+    /// A grant is remembered before its Ok leaves: a restart within the boot keeps no silence, so it must not forget.
+    fn remembers_grants(&self) -> bool {
+        true
     }
 
     /// T_q as it is told: with the incarnation, which orders it after all stamps of earlier lives, and the count, which
@@ -42,8 +59,14 @@ pub trait Rules: Data {
     }
 
     /// Step 5: a grant to somebody else stands until its F.
-    fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
-        grant.is_none_or(|grant| grant.holder == asking || now >= grant.until)
+    fn is_free(&self, grant: Option<&Grant>, request: &GrantRequest, now: LocalTime) -> bool {
+        grant.is_none_or(|grant| grant.holder == request.id.holder || now >= grant.until)
+    }
+
+    /// Whether a request was given back before it came. Later runs of the same process are not touched (availability): who led
+    /// before may lead again.
+    fn was_given_back(&self, upto: InstanceId, asked: InstanceId) -> bool {
+        upto.holder == asked.holder && upto >= asked
     }
 
     /// Whom a candidate counts before anybody answered. Nobody, itself included: its own grantor answers under the
@@ -56,6 +79,11 @@ pub trait Rules: Data {
     /// before this run's start (19, erratum E23).
     fn answers(&self, current: InstanceId, answered: InstanceId) -> bool {
         current == answered
+    }
+
+    /// QT is what stood behind the run when it completed: an Ok that comes later is no part of it (erratum E14).
+    fn freezes_stamps(&self) -> bool {
+        true
     }
 
     /// Step 8: a run completes only while its lease is not yet over.
@@ -72,6 +100,23 @@ pub trait Rules: Data {
     /// renewed are the ones it leads by (erratum E9).
     fn may_give_back(&self, leads: bool) -> bool {
         !leads
+    }
+
+    /// Whether a candidate that reached too few lets go of those it reached, and asks again later (availability). One that held
+    /// on would keep them from everybody else for ever.
+    fn lets_go(&self) -> bool {
+        true
+    }
+
+    /// Whether a leader that resigns stops leading before it gives its grants back. It must (erratum E9).
+    fn stops_before_release(&self) -> bool {
+        true
+    }
+
+    /// Whether grants are given back as soon as a hand-over is asked for. They must not: the leader leads on until its
+    /// successor is ready.
+    fn frees_before_ready(&self) -> bool {
+        false
     }
 
     /// Whether a leader that hands over stops leading before it passes its successor's request on. It must: the grantors
@@ -125,6 +170,16 @@ pub trait Rules: Data {
     fn term_is_fresh(&self, request: &GrantRequest, max_term: Term, grant: Option<&Grant>) -> bool {
         let again = grant.is_some_and(|grant| grant.newest == request.id && grant.term == request.term);
         request.term > max_term || again
+    }
+
+    /// Renewals are not tested (erratum E25, availability).
+    fn renewal_is_fresh(&self, _renewed: Term, _max_term: Term) -> bool {
+        true
+    }
+
+    /// The largest term is one that was granted: who was refused has not raised it (erratum E25, availability).
+    fn max_term_after_refusal(&self, max_term: Term, _refused: Term) -> Term {
+        max_term
     }
 
     /// No Ok to an acquisition leaves before a ceiling that covers its term is durable.
@@ -248,6 +303,11 @@ pub trait Rules: Data {
     /// T6: what one member has accepted is not decided: nobody acts on it.
     fn acts_on_accepted(&self) -> bool {
         false
+    }
+
+    /// Availability only (L3): a member that has accepted a charter and hears no more of it finishes it itself.
+    fn finishes_changes(&self) -> bool {
+        true
     }
 
     /// Y (availability only): a member that has just joined refuses acquisitions for a longest lease, so that a leader of the

@@ -9,6 +9,9 @@ use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Bound, Clockwork, Drift, Incarnation, Span};
 use crate::{Chooser, Effect, Ticket};
 
+mod find;
+mod free;
+
 pub(super) const GROUP: GroupId = GroupId(0);
 pub(super) const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
 
@@ -153,6 +156,11 @@ pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Opti
                 Message::Talk { talk: Talk::Relay { .. }, .. } => "relay",
                 Message::Talk { talk: Talk::Verify { .. }, .. } => "verify",
                 Message::Talk { talk: Talk::Certain { .. }, .. } => "certain",
+                Message::Talk { talk: Talk::Seek { .. }, .. } => "seek",
+                Message::Talk { talk: Talk::Here { .. }, .. } => "here",
+                Message::Talk { talk: Talk::There { .. }, .. } => "there",
+                Message::Talk { talk: Talk::Nowhere { .. }, .. } => "nowhere",
+                Message::Talk { talk: Talk::Free, .. } => "free",
             };
             Some((to.0, kind, after.map(|ticket| ticket.0)))
         }
@@ -201,6 +209,18 @@ fn a_term_is_granted_once_and_its_very_request_again() {
     bench.hear(1, Message::Request(request(1, 1, 1)));
     assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 1)))), [(1, "ok", Some(1))]);
     assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 2, 1)))), [(1, "stale", None)]);
+}
+
+#[test]
+fn what_was_given_back_is_refused_for_two_longest_leases_and_then_forgotten() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Release { group: GROUP, upto: request(1, 5, 1).id });
+    assert_eq!(bench.node.latest_tomb(), Some(LocalTime::from_nanos(14_000)));
+    assert_eq!(
+        answers(&bench.at(13_999).hear(1, Message::Request(request(1, 5, 1)))),
+        [(1, "released", None)]
+    );
+    assert_eq!(answers(&bench.at(14_000).hear(1, Message::Request(request(1, 5, 1)))), [(1, "ok", Some(1))]);
 }
 
 #[test]

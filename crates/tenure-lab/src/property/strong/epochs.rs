@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::Term;
-use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
-use tenure_proto::{GroupId, NodeId};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
+use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::{Belief, CARRIED, EPOCH_DECIDED, EPOCHS_FOLLOW, FLOORS, ONE_CHARTER, Run, StrongJudge};
 use crate::world::RealTime;
 
 /// What the judge knows of epochs.
 pub(super) struct Epochs {
-    founding: Quorums,
+    founding: Body,
     /// The quorum system of each later epoch that anybody goes by, or that is decided.
     known: BTreeMap<Epoch, Quorums>,
     /// The charter of each epoch, but for the first, which was founded.
@@ -31,7 +31,7 @@ pub(super) struct Epochs {
 }
 
 impl Epochs {
-    pub(super) fn new(founding: Quorums) -> Self {
+    pub(super) fn new(founding: Body) -> Self {
         Self {
             founding,
             known: BTreeMap::new(),
@@ -51,7 +51,26 @@ impl Epochs {
 
     /// The quorum system of an epoch; of one that nobody decided, the newest before it.
     pub(super) fn quorums(&self, epoch: Epoch) -> &Quorums {
-        self.known.range(..=epoch).next_back().map_or(&self.founding, |(_, quorums)| quorums)
+        self.known.range(..=epoch).next_back().map_or(&self.founding.quorums, |(_, quorums)| quorums)
+    }
+
+    /// The bounds of an epoch; of one that nobody goes by, those of the newest before it.
+    pub(super) fn body(&self, epoch: Epoch) -> &Body {
+        self.charters.range(..=epoch).next_back().map_or(&self.founding, |(_, charter)| &charter.body)
+    }
+
+    /// The latest F that any grantor may have at a reading of its clock.
+    pub(super) fn latest_grant(&self, now: LocalTime) -> LocalTime {
+        let bodies = self.charters.values().map(|charter| &charter.body).chain([&self.founding]);
+        let ends = bodies.map(|body| body.clocks.silence_end(now, body.longest_lease));
+        ends.max().unwrap_or(now)
+    }
+
+    /// The latest reading at which anything is refused because it was given back: twice the longest lease from now.
+    pub(super) fn latest_tomb(&self, now: LocalTime) -> LocalTime {
+        let bodies = self.charters.values().map(|charter| &charter.body).chain([&self.founding]);
+        let ends = bodies.map(|body| now.after(body.longest_lease.nominal().times(2)));
+        ends.max().unwrap_or(now)
     }
 
     /// Somebody goes by a charter, or holds it for decided: whether it is the only one of its epoch (T6). Its floor is part of

@@ -3,7 +3,9 @@
 //! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
 //! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
 
+mod bounds;
 mod epochs;
+mod finding;
 mod list;
 mod stability;
 mod wedge;
@@ -13,8 +15,8 @@ pub use list::*;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::Epoch;
+use tenure_proto::quorum::NodeSet;
+use tenure_proto::strong::epoch::{Body, Epoch};
 use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
@@ -22,7 +24,9 @@ use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 use super::{Judge, Kind, Outside, Property, Status, Tenure, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
+use bounds::Bounds;
 use epochs::Epochs;
+use finding::Searches;
 use stability::Stability;
 use wedge::Wedges;
 
@@ -69,6 +73,8 @@ pub struct StrongJudge {
     /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
     doubts: Vec<(Belief, RealTime)>,
     claims: Vec<Claim>,
+    searches: Searches,
+    bounds: Bounds,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
     last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
@@ -80,6 +86,8 @@ pub struct StrongJudge {
     /// The first violation of each property.
     violations: Vec<Violation>,
     stability: Stability,
+    /// From when on changes of members must end.
+    owed: Option<RealTime>,
     groups: u64,
     /// Those that campaign: without one of them nobody is owed.
     candidates: Vec<NodeId>,
@@ -90,14 +98,16 @@ pub struct StrongJudge {
 
 impl StrongJudge {
     /// A judge for `groups` groups, numbered from zero, which `candidates` want to lead.
-    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64, candidates: Vec<NodeId>) -> Self {
+    pub fn new(founding: Body, groups: u64, candidates: Vec<NodeId>) -> Self {
         Self {
-            epochs: Epochs::new(quorums),
-            longest_lease,
+            longest_lease: founding.longest_lease,
+            epochs: Epochs::new(founding),
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
             doubts: Vec::new(),
             claims: Vec::new(),
+            searches: Searches::default(),
+            bounds: Bounds::default(),
             last_term: BTreeMap::new(),
             last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
@@ -106,6 +116,7 @@ impl StrongJudge {
             seen: Vec::new(),
             violations: Vec::new(),
             stability: Stability::default(),
+            owed: None,
             groups,
             candidates,
             liveness: [Status::Exempt; 3],
@@ -195,10 +206,11 @@ impl StrongJudge {
         request: &GrantRequest,
         (at, until): (Stamp, LocalTime),
     ) {
-        let GrantRequest { group, epoch, .. } = *request;
-        let holder = request.id.holder;
+        let GrantRequest { group, epoch, id: InstanceId { holder, .. }, .. } = *request;
         self.judge_wedged(world.now, grantor, epoch);
         self.judge_all_support(group, world.now);
+        self.judge_end(world, grantor, request, (at, until));
+        self.bounds.grants(grantor, request, at.incarnation);
         let until = world.host(grantor).instant(until);
         let key = (grantor, group, self.age(epoch));
         if let Some(ghost) = self.ghosts.insert(key, Ghost { holder, until }) {
@@ -260,7 +272,10 @@ impl StrongJudge {
             |old: &&Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
         match self.beliefs.iter().find(longer) {
             // E was kept from a run before that asked for longer: its quorum is behind it.
-            Some(old) => belief.epoch = old.epoch,
+            Some(old) => {
+                belief.epoch = old.epoch;
+                self.see(LEASE_KEPT);
+            }
             None => {
                 for grantor in self.epochs.quorums(belief.epoch).names(quorum) {
                     self.judge_inside(grantor, belief, now);
@@ -279,6 +294,7 @@ impl StrongJudge {
         let extended = self.beliefs.iter().any(extends);
         self.beliefs.retain(|b| b.group != belief.group || b.holder.node != node);
         self.beliefs.push(belief);
+        self.searches.leads(belief.group, belief.holder, belief.term);
         self.judge_support(belief, now);
         match run {
             Run::Acquire => self.judge_term(now, belief),
@@ -405,6 +421,7 @@ impl StrongJudge {
     fn on_event<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId, now: LocalTime, event: &Event) {
         match event {
             Event::Asked(request) => {
+                self.bounds.asks(node, *request);
                 let last = self.last_run.insert(request.id.holder, request.id.seq);
                 if let Some(last) = last.filter(|last| *last >= request.id.seq) {
                     self.break_at(INSTANCES, world.now, || {
@@ -415,7 +432,9 @@ impl StrongJudge {
             Event::Granted { request, at, until } => {
                 self.on_granted(world, node, request, (*at, *until));
             }
+            Event::Pledged { group, leader, until } => self.bounds.pledges(*group, *leader, *until),
             Event::GaveBack { group, upto } => {
+                self.judge_pledge(world.now, (*group, *upto), now);
                 let newest = self.given_back.entry((*group, upto.holder)).or_insert(*upto);
                 *newest = (*newest).max(*upto);
             }
@@ -424,6 +443,9 @@ impl StrongJudge {
                 let claim = Claim { group: *group, leader: *leader, by: node, lease, until };
                 self.judge_claim(claim, world.now);
                 self.claims.push(claim);
+            }
+            Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
+                self.on_search(world.now, node, event);
             }
             Event::Freed { group, newest } => self.on_freed(world.now, node, *group, *newest),
             Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
@@ -436,12 +458,16 @@ impl StrongJudge {
                     });
                 };
                 let until = host.reading_reaches(lease);
+                self.judge_counted(world.now, node, (*group, *id, *term), (*epoch, lease));
                 let belief =
                     Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
             Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
-            Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
+            Event::Accepted { ballot, charter } => {
+                self.bounds.accepts(node, world.now);
+                self.epochs.accepts(node, *ballot, charter);
+            }
             Event::Decided { charter } => {
                 self.on_decided(world.now, node, charter);
                 self.forgive_if_gone(world);
@@ -449,7 +475,10 @@ impl StrongJudge {
             Event::Wedged { epoch, .. } => self.on_wedged(world.now, node, *epoch),
             Event::Recovering => self.on_forgotten(node),
             Event::Recovered { .. } => self.see(RECOVERED),
-            Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
+            Event::Adopted { charter, .. } => {
+                self.bounds.settles(node);
+                self.judge_charter(world.now, node, charter);
+            }
             Event::Lost { group, .. } => {
                 self.leave_all(world.now, |b| b.group == *group && b.holder.node == node);
             }
@@ -481,6 +510,7 @@ impl StrongJudge {
     fn forgive_if_gone<R: Rules>(&mut self, world: &World<Nerio<R>>) {
         if !self.can_elect(world) {
             self.stability.forgive();
+            self.owed = None;
         }
     }
 
@@ -535,7 +565,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn observe(&mut self, world: &World<Nerio<R>>, node: NodeId, outside: Outside) {
         match outside {
             Outside::Step => {}
+            Outside::Started => self.judge_start(world, node),
             Outside::Crashed => {
+                self.bounds.crashes(node);
                 self.leave_all(world.now, |belief| belief.holder.node == node);
                 self.claims.retain(|claim| claim.by != node);
             }
@@ -544,6 +576,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         for (node, now, event) in &world.published {
             self.on_event(world, *node, *now, event);
         }
+        self.judge_passed(world);
         if self.wedges.is_some() {
             self.observe_sent(world);
         }
@@ -554,14 +587,26 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn healed(&mut self, world: &World<Nerio<R>>) {
+        let pending = |node: NodeId| {
+            let process = world.host(node).process.as_ref();
+            process.is_some_and(|process| process.pending_change().is_some())
+        };
+        if world.nodes().any(pending) {
+            self.see(INTERRUPTED);
+        }
         if self.can_elect(world) {
+            self.owed = Some(world.now);
             self.stability.owed_from(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
         }
     }
 
     fn end(&mut self, world: &World<Nerio<R>>) {
+        for node in world.nodes() {
+            self.judge_kept_ends(world, node);
+        }
         self.judge_change_ended(world);
         self.judge_liveness(world.now);
+        self.judge_changes(world);
     }
 
     fn violations(&self) -> &[Violation] {
@@ -594,7 +639,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             Kind::Always => Status::Holds,
             Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
             Kind::Sometimes => Status::Unseen,
-            Kind::Eventually if property.name == ENDS.name => self.liveness[2],
+            Kind::Eventually if property.name == CHANGE_ENDS.name => self.liveness[2],
             Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
         };
         self.properties().iter().map(|property| (*property, status(property))).collect()

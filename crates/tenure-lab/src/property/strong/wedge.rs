@@ -145,7 +145,7 @@ impl StrongJudge {
         });
         self.liveness[2] = if stuck.is_some() { Status::Broken } else { Status::Holds };
         if let Some(node) = stuck {
-            self.break_at(ENDS, world.now, || {
+            self.break_at(CHANGE_ENDS, world.now, || {
                 format!("{node} is still wedged, and epoch {newest} the newest")
             });
         }

@@ -73,6 +73,11 @@ impl Membership {
         self.charter.epoch
     }
 
+    /// What was accepted here for the next epoch, and may or may not be decided.
+    pub(in crate::strong) fn pending(&self) -> Option<&Charter> {
+        self.acceptor.accepted.as_ref().map(|(_, charter)| &**charter)
+    }
+
     /// The write that an answer of this epoch must wait for.
     pub(in crate::strong) fn saved(&self) -> Option<Ticket> {
         self.saved
