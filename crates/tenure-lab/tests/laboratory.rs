@@ -44,7 +44,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (4779, 16_193_502_890_640_140_413),
+        (9495, 9_897_240_808_041_548_637),
         "events and checksum of the trace of seed 7"
     );
 }

@@ -40,7 +40,7 @@ fn phi(constants: &Constants) -> Result<phi::Config, String> {
     settings.validate().map_err(|error| error.to_string())
 }
 
-/// With `adapt`, leases about a quarter apart of what they would be without, and room for two retries.
+/// With `adapt`, leases about a quarter apart of what they would be without, and room for three retries.
 pub(super) fn adapt(constants: &Constants) -> Result<Option<Adapt>, String> {
     let (lease, tick) = (constants.get("lease"), constants.get("tick"));
     match constants.get("adapt") {
@@ -48,7 +48,7 @@ pub(super) fn adapt(constants: &Constants) -> Result<Option<Adapt>, String> {
         1 => Ok(Some(Adapt {
             shortest: Span::from_nanos((lease / 4).max(4 * tick).clamp(1, lease)),
             interval: Span::from_nanos((lease / 4).max(1)),
-            retries: 2,
+            retries: 3,
         })),
         other => {
             Err(format!("adapt must be 0 (leases of one length) or 1 (as the network needs), not {other}"))

@@ -50,6 +50,8 @@
 //! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
+//! * **Epochs.** The grantors, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch, and no group stops
+//!   for it: a leader renews into the next epoch (`epoch`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
@@ -165,7 +167,7 @@ use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
-use epoch::{Body, Charter, EpochTalk, Membership};
+use epoch::{Body, Charter, Epoch, EpochTalk, Membership};
 use grantor::{Grantor, remembered_grants};
 use pace::Trips;
 use term::Ceiling;
@@ -284,6 +286,11 @@ impl<R: Rules> Nerio<R> {
     /// The grant that this process has given for a group, whether or not it still binds.
     pub fn grant(&self, group: GroupId) -> Option<&Grant> {
         self.groups.get(&group)?.grantor.grant.as_ref()
+    }
+
+    /// The newest epoch that this process knows.
+    pub fn epoch(&self) -> Epoch {
+        self.process.membership.epoch()
     }
 
     /// Whether the disk was lost, so that this process takes no part.

@@ -187,11 +187,13 @@ impl Candidate {
         lease
     }
 
-    /// d, doubled for each renewal that taught nothing. `None` if it is not known, or nobody asked for it.
+    /// d, doubled for each renewal that taught nothing. `None` if it is not known, or nobody asked for it, or there is only
+    /// one member: its answers to itself say nothing about those who may join it.
     fn round_trip<R: Rules>(&self, around: &Around<'_, '_, R>) -> Option<LocalSpan> {
         let settings = around.process.config.settings();
-        settings.adapt?;
-        let known = around.process.trips.of_quorum(&around.process.charter().body.quorums);
+        let quorums = &around.process.charter().body.quorums;
+        settings.adapt.filter(|_| quorums.members().len() > 1)?;
+        let known = around.process.trips.of_quorum(quorums);
         let strained = (self.pacing.strain > 0).then_some(settings.retry.nominal());
         known.or(strained).map(|trip| trip.times(1 << self.pacing.strain))
     }

@@ -10,8 +10,8 @@ use crate::{Chooser, Effect, Ticket};
 
 mod advice;
 
-const GROUP: GroupId = GroupId(0);
-const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
+pub(super) const GROUP: GroupId = GroupId(0);
+pub(super) const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
 
 /// Always the first choice.
 struct First;
@@ -22,11 +22,11 @@ impl Chooser for First {
 }
 
 /// One machine of three, with what it has wanted done so far.
-struct Bench {
-    node: Nerio,
+pub(super) struct Bench {
+    pub(super) node: Nerio,
     tickets: Ticket,
     now: u64,
-    effects: Vec<Effect<Nerio>>,
+    pub(super) effects: Vec<Effect<Nerio>>,
 }
 
 fn settings() -> Settings {
@@ -50,7 +50,7 @@ fn settings() -> Settings {
 
 impl Bench {
     /// Node 0, started at reading 10,000 from what was found.
-    fn start(store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
+    pub(super) fn start(store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
         Self::of(0, settings(), store, memory)
     }
 
@@ -69,31 +69,31 @@ impl Bench {
         Self { node, tickets, now: 10_000, effects }
     }
 
-    fn founded() -> Self {
+    pub(super) fn founded() -> Self {
         let mut bench = Self::start(Store::Founded(vec![]), None);
         bench.effects.clear();
         bench
     }
 
-    fn handle(&mut self, input: Input<Nerio>) -> Vec<Effect<Nerio>> {
+    pub(super) fn handle(&mut self, input: Input<Nerio>) -> Vec<Effect<Nerio>> {
         let now = LocalTime::from_nanos(self.now);
         let chance = &mut First;
         self.node.handle(input, &mut Context::new(now, chance, &mut self.tickets, &mut self.effects));
         std::mem::take(&mut self.effects)
     }
 
-    fn hear(&mut self, from: u32, message: Message) -> Vec<Effect<Nerio>> {
+    pub(super) fn hear(&mut self, from: u32, message: Message) -> Vec<Effect<Nerio>> {
         let received = LocalTime::from_nanos(self.now);
         self.handle(Input::Message { from: NodeId(from), received, message })
     }
 
-    fn at(&mut self, now: u64) -> &mut Self {
+    pub(super) fn at(&mut self, now: u64) -> &mut Self {
         self.now = now;
         self
     }
 
     /// Campaigns and begins a run at once; returns what it asked.
-    fn ask(&mut self) -> GrantRequest {
+    pub(super) fn ask(&mut self) -> GrantRequest {
         self.handle(Input::Command(Command::Campaign(GROUP)));
         let effects = self.handle(Input::Deadline);
         let asked = effects.iter().find_map(|effect| match effect {
@@ -104,21 +104,21 @@ impl Bench {
     }
 
     /// An Ok of `from` for a run.
-    fn ok(&mut self, from: u32, request: GrantRequest) -> Vec<Effect<Nerio>> {
+    pub(super) fn ok(&mut self, from: u32, request: GrantRequest) -> Vec<Effect<Nerio>> {
         let at = crate::time::Stamp { incarnation: Incarnation(1), at: LocalTime::ZERO, count: 0 };
         self.hear(from, Message::Ok { group: GROUP, epoch: request.epoch, id: request.id, at })
     }
 
-    fn leads(&self) -> Option<u64> {
+    pub(super) fn leads(&self) -> Option<u64> {
         self.node.leadership(GROUP, LocalTime::from_nanos(self.now)).map(LocalTime::as_nanos)
     }
 
-    fn grant(&self) -> Option<(u32, u64)> {
+    pub(super) fn grant(&self) -> Option<(u32, u64)> {
         self.node.grant(GROUP).map(|grant| (grant.holder.node.0, grant.until.as_nanos()))
     }
 }
 
-fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
+pub(super) fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
     let holder = Holder { node: NodeId(node), incarnation: Incarnation(1) };
     let id = InstanceId { holder, seq };
     let start = LocalTime::ZERO;
@@ -133,7 +133,7 @@ fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
     }
 }
 
-fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
+pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
     let answer = |effect: &Effect<Nerio>| match effect {
         Effect::Send { to, message, after } => {
             let kind = match message {

@@ -449,13 +449,20 @@ impl StrongJudge {
         }
     }
 
-    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed.
+    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed. Nor if
+    /// no candidate that is left knows the newest epoch, and too few are left of the one before to tell or decide it again.
     fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
-        let up = |node: NodeId| world.host(node).process.as_ref().is_some_and(|process| !process.is_mute());
-        let quorums = self.epochs.quorums(self.epochs.decided());
-        let members = quorums.members();
-        let quorum = (0..members.len()).filter(|position| up(members[*position])).collect();
-        quorums.is_quorum(quorum) && self.candidates.iter().any(|node| up(*node))
+        let up = |node: NodeId| world.host(node).process.as_ref().filter(|process| !process.is_mute());
+        let quorum_is_up = |epoch: Epoch| {
+            let quorums = self.epochs.quorums(epoch);
+            let members = quorums.members();
+            let is_up = |position: &usize| up(members[*position]).is_some();
+            quorums.is_quorum((0..members.len()).filter(is_up).collect())
+        };
+        let newest = self.epochs.decided();
+        let knows = |node: &NodeId| up(*node).is_some_and(|process| process.epoch() >= newest);
+        let known = self.candidates.iter().any(knows) || quorum_is_up(Epoch(newest.0.saturating_sub(1)));
+        known && quorum_is_up(newest) && self.candidates.iter().any(|node| up(*node).is_some())
     }
 
     /// (4): a leader has left, though from some instant on it must stay.

@@ -36,6 +36,8 @@ mod acceptor;
 mod change;
 mod member;
 mod proposer;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
