@@ -92,6 +92,12 @@ impl LocalSpan {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// What is left of this length without the other; nothing if that is longer.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// This length `factor` times over; stays at the longest length.
     #[must_use]
     pub fn times(self, factor: u32) -> Self {
@@ -193,6 +199,12 @@ impl Drift {
         Span(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// The most real time in which a clock measures no more than `length`: `length / (1-ρ)`, rounded up.
+    pub fn longest_real(self, length: LocalSpan) -> Span {
+        let nanos = (u128::from(length.0) * u128::from(MILLION)).div_ceil(u128::from(MILLION - self.0));
+        Span(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
     /// The most that a clock can measure of `span`: `(1+ρ)·δ`, rounded up.
     pub fn longest(self, span: Span) -> LocalSpan {
         LocalSpan(scaled(span.0, MILLION + self.0, true))
@@ -266,6 +278,23 @@ impl Clockwork {
             Bound::Skew(skew) => longest_lease.nominal().plus(skew.times(2)),
         };
         start.after(self.tick).after(longest)
+    }
+
+    /// δ that leaves a leader at least `length` on its clock, with room for the drift of others: `length·(1+ρ)/(1-ρ)`,
+    /// rounded up.
+    pub fn lease_for(self, length: LocalSpan) -> Span {
+        match self.bound {
+            Bound::Drift(drift) => drift.longest_real(self.most_shown(length)),
+            Bound::Skew(_) => Span(length.0),
+        }
+    }
+
+    /// The most that a clock can show while another shows real time `length`: `(1+ρ)·length`, rounded up.
+    pub fn most_shown(self, length: LocalSpan) -> LocalSpan {
+        match self.bound {
+            Bound::Drift(drift) => drift.longest(Span(length.0)),
+            Bound::Skew(_) => length,
+        }
     }
 
     /// What a leader whose lease ends at `until` can promise at `now` to somebody else: for how long, at most `wanted`, it
@@ -385,6 +414,18 @@ mod tests {
             clocks.grant_end(LocalTime::ZERO, start, Span::from_nanos(1001)).as_nanos(),
             1000 + 1 + 1102
         );
+    }
+
+    #[test]
+    fn a_lease_chosen_for_a_length_leaves_at_least_that() {
+        for ppm in [0, 1, 1000, 100_000, 999_999] {
+            for length in [0, 1, 7, 1000, 123_456_789] {
+                let clocks = clockwork(ppm, 1);
+                let lease = clocks.lease_for(LocalSpan::from_nanos(length));
+                assert!(clocks.usable(lease).as_nanos() >= length, "{ppm} ppm, {length}");
+            }
+        }
+        assert_eq!(clockwork(100_000, 1).lease_for(LocalSpan::from_nanos(900)), Span::from_nanos(1100));
     }
 
     #[test]

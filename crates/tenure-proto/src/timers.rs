@@ -25,14 +25,14 @@ impl<const N: usize> Timers<N> {
         self.0[timer.into()] = None;
     }
 
-    /// What a timer is set to.
-    pub fn get(&self, timer: impl Into<usize>) -> Option<LocalTime> {
-        self.0[timer.into()]
-    }
-
     /// Whether a timer is set.
     pub fn is_set(&self, timer: impl Into<usize>) -> bool {
         self.0[timer.into()].is_some()
+    }
+
+    /// When a timer runs out, if it is set.
+    pub fn at(&self, timer: impl Into<usize>) -> Option<LocalTime> {
+        self.0[timer.into()]
     }
 
     /// The earliest deadline.

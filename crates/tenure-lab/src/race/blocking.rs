@@ -15,6 +15,7 @@
 //! instant after the other, each time in a copy of the world, until the first at which q grants. That instant is found to
 //! the nanosecond.
 
+use tenure_proto::detect::weak::Choice;
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::{Command, Config, Event, Failure, Nerio, Settings, Sound, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
@@ -155,6 +156,9 @@ impl Case {
             retry: Span::from_nanos(10 * LEASE), // Nobody asks twice.
             block: 256,
             succession: Succession::Fixed,
+            weak: Choice::Random,
+            adapt: None,
+            hold: None,
             rules: Sound,
         };
         settings.validate().map_err(|error| Error::new(error.to_string()))

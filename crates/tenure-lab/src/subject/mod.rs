@@ -1,5 +1,6 @@
 //! What the laboratory must know of a protocol to run, judge, write down and draw it.
 
+mod advice;
 pub mod constants;
 mod members;
 pub mod office;

@@ -1,6 +1,7 @@
 //! Nerio in the laboratory.
 
 mod find;
+mod text;
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::epoch::{Body, Change, EpochTalk};
@@ -12,6 +13,8 @@ use tenure_proto::strong::{
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
+use self::text::{failure_text, loss_text, refusal_text, talk_text};
+use super::advice;
 use super::constants::parse_time;
 use super::members::{
     any_members, change_text, disk_text, epoch_text, members_text, recovery_text, wedge_text,
@@ -60,20 +63,25 @@ const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
 
 /// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it takes no part any more.
 const RECOVERY: Key = key("recovery", Unit::Count, "1: members never change, lost disks recover; 0: not so");
-const WEDGE_KEYS: [Key; 12] = {
-    let [bound, tick, lease, longest, window, retry, block, groups, one, two, three] = DRIFT_KEYS;
-    [bound, tick, lease, longest, window, retry, block, groups, one, two, three, RECOVERY]
+const WEDGE_KEYS: [Key; 15] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = DRIFT_KEYS;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, RECOVERY]
 };
+
+/// A constant that is nought where nothing is said: as it was before there was such a thing.
+const fn extra(name: &'static str, unit: Unit, says: &'static str) -> Key {
+    Key { otherwise: Some(0), ..key(name, unit, says) }
+}
 
 /// How many hosts are something else than a member that grants and campaigns: none, where nothing is said.
 const fn few(name: &'static str, says: &'static str) -> Key {
-    Key { otherwise: Some(0), ..key(name, Unit::Count, says) }
+    extra(name, Unit::Count, says)
 }
 
-const SKEW_KEYS: [Key; 11] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
-const DRIFT_KEYS: [Key; 11] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
+const SKEW_KEYS: [Key; 14] = keys(key("skew", Unit::Time, "the most that two clocks differ (Delta)"));
+const DRIFT_KEYS: [Key; 14] = keys(key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"));
 
-const fn keys(bound: Key) -> [Key; 11] {
+const fn keys(bound: Key) -> [Key; 14] {
     [
         bound,
         key("tick", Unit::Time, "the step in which clocks advance"),
@@ -86,6 +94,13 @@ const fn keys(bound: Key) -> [Key; 11] {
         few("witnesses", "how many of the members, the last ones, never campaign"),
         few("outsiders", "how many processes campaign that are no members"),
         few("observers", "how many processes neither grant nor campaign, and only ask"),
+        few("weak", "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual"),
+        few("adapt", "whether the length of leases follows the network: 0 no, 1 yes"),
+        extra(
+            "hold",
+            Unit::Time,
+            "how long a preferred process must be steady to be handed the lead (0: never)",
+        ),
     ]
 }
 
@@ -140,6 +155,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             .with("outsiders", outsiders)
             .with("observers", observers)
             .with("witnesses", if members >= 3 { witnesses } else { 0 });
+        let constants = advice::draw(random, constants);
         if WEDGE {
             return constants.with("groups", 1).with("recovery", random.below(2));
         }
@@ -207,6 +223,9 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 (true, false) => Succession::Wedge,
                 (false, _) => Succession::Adjacent,
             },
+            weak: advice::weak(constants)?,
+            adapt: advice::adapt(constants)?,
+            hold: advice::hold(constants),
             rules: self.rules.clone(),
         };
         settings.validate().map_err(|error| error.to_string())
@@ -243,6 +262,9 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
     /// campaign only asks.
     fn whim(&self, random: &mut Random, constants: &Constants, roles: &[Role], node: NodeId) -> Command {
         let group = GroupId(random.below(constants.get("groups")));
+        if let Some(command) = advice::whim(random, constants, group) {
+            return command;
+        }
         let longest = constants.get("longest-lease");
         let lease = match random.below(10) {
             0 => longest + random.between(1, 3 * longest),
@@ -292,7 +314,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
 
     fn message_kind(message: &Message) -> &'static str {
         match message {
-            Message::Request(_) => "request",
+            Message::Request(_) | Message::Extend { .. } => "request",
+            Message::Here { .. } => "heartbeat",
             Message::Ok { .. } => "ok",
             Message::Nack { .. } => "nack",
             Message::Release { .. } => "release",
@@ -307,6 +330,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 Talk::There { .. } => "there",
                 Talk::Nowhere { .. } => "nowhere",
                 Talk::Free => "free",
+                Talk::Prefer { .. } => "prefer",
             },
             Message::Epoch(talk) => match talk {
                 EpochTalk::Decided(_) => "decided",
@@ -335,6 +359,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         }
         &[
             "request",
+            "heartbeat",
             "ok",
             "nack",
             "release",
@@ -348,6 +373,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             "there",
             "nowhere",
             "free",
+            "prefer",
             "decided",
             "unknown-epoch",
             "prepare",
@@ -360,7 +386,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
 
     fn message_text(message: &Message) -> String {
         match message {
-            Message::Request(request) => {
+            Message::Here { .. } => "I live".to_owned(),
+            Message::Request(request) | Message::Extend { request, .. } => {
                 let what = match request.kind {
                     Kind::Acquire => "acquire",
                     Kind::Renew => "renew",
@@ -396,6 +423,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 format!("attempt {group} for {}", RealTime(lease.as_nanos()))
             }
             Command::Find { group, ask, how, hops } => find::command_text(*group, *ask, *how, *hops),
+            Command::Rank { group, priority } => format!("rank {group} {priority}"),
             Command::Change(change) => change_text(change),
         }
     }
@@ -423,6 +451,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
                 group(id).map(|group| Command::Attempt { group, lease })
+            }
+            ["rank", id, priority] => {
+                let priority = priority.parse().ok()?;
+                group(id).map(|group| Command::Rank { group, priority })
             }
             ["members", "add", new] => node(new).map(Change::Add).map(Command::Change),
             ["members", "remove", old] => node(old).map(Change::Remove).map(Command::Change),
@@ -495,6 +527,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Event::Lost { group, term, loss } => {
                 format!("{node} leads {group} no more, term {term}: {}", loss_text(*loss))
             }
+            Event::WeakLeader { .. }
+            | Event::Paced { .. }
+            | Event::Strained { .. }
+            | Event::Yields { .. } => advice::event_text(node, event),
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
             Event::Mute | Event::Recovering | Event::Recovered { .. } => disk_text(node, event),
             Event::Wedged { .. }
@@ -568,6 +604,11 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Event::Failed { .. } => "runs-failed",
             Event::Lost { .. } => "leases-lapsed",
             Event::Silent { .. } => "silences",
+            Event::WeakLeader { leader: Some(_), .. } => "weak-leaders",
+            Event::WeakLeader { leader: None, .. } => "weak-leaders-ended",
+            Event::Paced { .. } => "lease-changes",
+            Event::Strained { .. } => "lease-alarms",
+            Event::Yields { .. } => "preferred-handed-over",
             Event::Mute => "mutes",
             Event::Recovering => "recoveries-begun",
             Event::Recovered { .. } => "recoveries",
@@ -610,60 +651,16 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             "runs-failed",
             "leases-lapsed",
             "silences",
+            "weak-leaders",
+            "weak-leaders-ended",
+            "lease-changes",
+            "lease-alarms",
+            "preferred-handed-over",
             "members-joined",
             "epochs-adopted",
             "charters-accepted",
             "epochs-decided",
             "changes-done",
         ]
-    }
-}
-
-fn talk_text(group: GroupId, talk: &Talk) -> String {
-    match talk {
-        Talk::TakeOver { term } => format!("take over {group} after term {term}"),
-        Talk::Ready(request) => {
-            format!("ready for {group} with run {} in term {}", request.id.seq, request.term)
-        }
-        Talk::Relay { release, request } => {
-            let (to, run) = (request.id.holder.node, request.id.seq);
-            format!("give back {group} up to run {}, and support {to}'s run {run}", release.seq)
-        }
-        Talk::Verify { wanted, .. } => format!("do you lead {group} for {wanted}?"),
-        Talk::Certain { term, pledge, .. } => format!("I lead {group} in term {term} for {}", pledge.lasts),
-        _ => find::talk_text(group, talk).unwrap_or_default(),
-    }
-}
-
-fn loss_text(loss: Loss) -> &'static str {
-    match loss {
-        Loss::Lapsed => "its lease is over",
-        Loss::Resigned => "it resigns",
-        Loss::HandedOver => "it hands over",
-        Loss::EndedEpoch => "it ends its epoch",
-        Loss::NextEpoch => "its epoch has ended",
-        Loss::ClockWentBack => "its clock went back",
-    }
-}
-
-fn failure_text(failure: Failure) -> &'static str {
-    match failure {
-        Failure::TimedOut => "too few answered in time",
-        Failure::Blocked => "too many refused",
-        Failure::Aborted => "it begins another",
-        Failure::TooLate => "the lease was over before",
-    }
-}
-
-fn refusal_text(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Busy { holder, remaining } => format!("it supports {holder} for another {remaining}"),
-        Refusal::StaleTerm => "the term is too small".to_owned(),
-        Refusal::LeaseTooLong => "the lease is too long".to_owned(),
-        Refusal::Released => "the run was given back".to_owned(),
-        Refusal::FromTheFuture => "it begins later than any legal clock shows".to_owned(),
-        Refusal::Young => "it has just joined".to_owned(),
-        Refusal::Wedged => "it is wedged".to_owned(),
-        Refusal::Draining => "it is about to be wedged".to_owned(),
     }
 }

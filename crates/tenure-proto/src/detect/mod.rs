@@ -33,6 +33,7 @@
 //! | [`phi`] | phi accrual: a timeout learnt from the intervals seen |
 //! | [`quality`] | how good a detector was: the numbers of Chen, Toueg and Aguilera |
 //! | [`ring`] | Nerio's weak election: neighbours on a ring, and the lowest of the living |
+//! | [`weak`] | weak elections as one process uses them: when it should try |
 //!
 //! # Example
 //!
@@ -57,6 +58,7 @@ pub mod phi;
 pub mod quality;
 pub mod ring;
 mod tail;
+pub mod weak;
 
 pub use heartbeat::Heartbeat;
 pub use phi::{Phi, PhiAccrual};

@@ -86,6 +86,15 @@ impl Ring {
         self.position_before(suspected) >= self.me
     }
 
+    /// How many members that are not suspected come before this one, in the row that begins at position `first` and goes
+    /// round from there. Nought is the weak leader of that row.
+    pub fn rank(&self, suspected: NodeSet, first: usize) -> usize {
+        let count = self.members.len();
+        let place = |position: usize| (position + count - first % count) % count;
+        let before = |other: &usize| place(*other) < place(self.me) && !suspected.contains(*other);
+        (0..count).filter(before).count()
+    }
+
     fn position_before(&self, suspected: NodeSet) -> usize {
         let before = (0..self.me).rev().chain((self.me + 1..self.members.len()).rev());
         self.first_trusted(before, suspected)
@@ -156,6 +165,25 @@ mod tests {
                 let leaders = living(count, crashed).filter(|me| rings[*me].is_weak_leader(set(crashed)));
                 let leaders: Vec<_> = leaders.collect();
                 assert_eq!(leaders, vec![crashed.trailing_ones() as usize], "{crashed:b} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn rank_nought_is_the_weak_leader_and_the_living_have_different_ranks() {
+        for count in 1..=6 {
+            let rings = rings(count);
+            for crashed in 0..(1u32 << count) - 1 {
+                for first in 0..count as usize {
+                    let mut ranks: Vec<_> =
+                        living(count, crashed).map(|me| rings[me].rank(set(crashed), first)).collect();
+                    ranks.sort_unstable();
+                    assert_eq!(ranks, (0..ranks.len()).collect::<Vec<_>>(), "{crashed:b}, from {first}");
+                }
+                for me in living(count, crashed) {
+                    let leads = rings[me].is_weak_leader(set(crashed));
+                    assert_eq!(rings[me].rank(set(crashed), 0) == 0, leads);
+                }
             }
         }
     }

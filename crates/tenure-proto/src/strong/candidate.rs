@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::detect::weak::Weak;
 use crate::quorum::NodeSet;
 use crate::time::{Span, Stamp};
 use crate::timers::Timers;
@@ -14,9 +15,12 @@ use crate::{Context, GroupId, LocalTime, NodeId};
 use super::epoch::{Charter, Epoch};
 use super::find::Finding;
 use super::grantor::Grantor;
-use super::message::{Event, Failure, GrantRequest, InstanceId, Kind, Loss, Message, Refusal, Term};
+use super::message::{Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal, Term};
+use super::pace::Pacing;
+use super::prefer::Preference;
 use super::rules::{Across, Rules};
 use super::transfer::Handover;
+use super::turn::{PATIENCE, Patience};
 use super::verify::Verifying;
 use super::{Nerio, Process};
 
@@ -33,6 +37,8 @@ pub(super) enum Timer {
     Renew,
     /// Try to become leader.
     Start,
+    /// Look whose turn it is: see `turn`.
+    Look,
     /// A pledge is over: give back what was to be given back.
     Release,
     /// Pass on a successor's request again: the first may be lost.
@@ -50,12 +56,6 @@ impl From<Timer> for usize {
         timer as Self
     }
 }
-
-/// How many collisions are borne before the window grows.
-const PATIENCE: u32 = 3;
-
-/// The window grows to eight times its length at most: after a long partition an election must not wait for ever.
-const MOST_DOUBLINGS: u32 = 3;
 
 /// A run in flight: Start and the answers so far.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +103,7 @@ impl Run {
             self.nacks = NodeSet::EMPTY;
         }
         let everyone = around.process.charter().body.quorums.everyone();
-        around.ask(everyone, self.request);
+        around.ask(everyone, self.request, None);
     }
 }
 
@@ -121,21 +121,27 @@ pub(super) struct Lead {
     pub(super) term: Term,
     /// E.
     pub(super) until: LocalTime,
+    /// When the run began that set E: whoever answered since then is known to live.
+    pub(super) start: LocalTime,
 }
 
 /// One group, as a candidate for it sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Candidate {
-    campaigns: bool,
+    pub(super) campaigns: bool,
     run: Option<Run>,
     /// The run that completed last, where its stamps are not frozen: nothing, under sound rules.
     completed: Option<Run>,
     pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
-    /// How often others were in the way, or too few within reach, since this process last led: the window doubles
-    /// after three times.
-    collisions: u32,
+    pub(super) patience: Patience,
+    pub(super) pacing: Pacing,
+    pub(super) preference: Preference,
+    /// The last holder that extended its grant here: it led.
+    pub(super) renewed_by: Option<Holder>,
+    /// Who speaks for this side, as the user was told.
+    pub(super) weak_leader: Option<NodeId>,
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
     pub(super) verifying: Verifying,
@@ -152,16 +158,17 @@ pub(super) struct Around<'a, 'c, R: Rules> {
 }
 
 impl<R: Rules> Around<'_, '_, R> {
-    /// δ: what the settings say, or what the epoch allows if that is less.
-    pub(super) fn lease(&self) -> Span {
-        self.process.config.settings().lease.min(self.process.charter().body.longest_lease)
-    }
-
-    /// Asks members of the present epoch.
-    fn ask(&mut self, members: NodeSet, request: GrantRequest) {
+    /// Asks members of the present epoch. A leader says who has answered it.
+    fn ask(&mut self, members: NodeSet, request: GrantRequest, lead: Option<(Lead, u8)>) {
         let charter = self.process.membership.charter.clone();
+        let message = match lead {
+            Some((lead, priority)) => {
+                Message::Extend { request, alive: self.process.weak.alive(lead.start), priority }
+            }
+            None => Message::Request(request),
+        };
         for member in members.positions().filter_map(|position| charter.members().get(position)) {
-            self.process.ask(*member, Message::Request(request), self.cx);
+            self.process.ask(*member, message.clone(), self.cx);
         }
     }
 }
@@ -185,16 +192,9 @@ impl Candidate {
         self.campaigns = true;
         self.finding.oblige_no_more();
         match (&self.run, self.lead) {
-            (None, None) => self.draw_start(around.cx.now(), around),
+            (None, None) => self.await_turn(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
             (Some(_), _) => {}
-        }
-    }
-
-    /// This node's own grantor is free before its time: whoever waited for it need not wait any longer.
-    pub(super) fn on_own_grantor_freed<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        if self.campaigns && self.run.is_none() && self.lead.is_none() {
-            self.draw_start(around.cx.now(), around);
         }
     }
 
@@ -202,7 +202,7 @@ impl Candidate {
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = false;
         self.finding.oblige_no_more();
-        for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start] {
+        for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start, Timer::Look] {
             self.timers.clear(timer);
         }
         let asked = self.run.take().is_some();
@@ -222,7 +222,7 @@ impl Candidate {
         }
         self.end_run();
         if self.campaigns {
-            self.draw_start(around.cx.now(), around);
+            self.await_turn(around.cx.now(), around);
         }
         true
     }
@@ -270,7 +270,7 @@ impl Candidate {
         if self.lead.is_some() {
             self.lapse(Loss::ClockWentBack, around);
         } else if self.campaigns {
-            self.draw_start(around.cx.now(), around);
+            self.await_turn(around.cx.now(), around);
         }
     }
 
@@ -286,7 +286,10 @@ impl Candidate {
             self.retry(around);
         }
         if self.timers.take_expired(Timer::Renew, now) && self.lead.is_some() && self.run.is_none() {
-            self.begin(Kind::Renew, around.lease(), around);
+            self.begin_run(Kind::Renew, around);
+        }
+        if self.timers.take_expired(Timer::Look, now) {
+            self.look(around);
         }
         if self.timers.take_expired(Timer::Start, now) {
             self.start(around);
@@ -302,36 +305,37 @@ impl Candidate {
         }
     }
 
+    /// Whether this process wants to lead, does not, and does not ask at the moment.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.campaigns && self.lead.is_none() && self.run.is_none()
+    }
+
     /// Starts an acquisition if this node's own grantor is free or supports this node (erratum E1).
     pub(super) fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        if !self.campaigns || self.lead.is_some() || self.run.is_some() {
+        if !self.is_waiting() {
             return;
         }
         if let Some(until) = around.process.awaits_change(around.cx.now()) {
-            return self.draw_start(until, around);
+            return self.await_turn(until, around);
         }
         if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
-            return self.draw_start(around.cx.now(), around);
+            return self.await_turn(around.cx.now(), around);
         }
-        self.begin(Kind::Acquire, around.lease(), around);
+        self.begin_run(Kind::Acquire, around);
     }
 
-    /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads out: after
-    /// `earliest`, and after this node's own grant to somebody else has run out.
-    fn draw_start<R: Rules>(&mut self, earliest: LocalTime, around: &mut Around<'_, '_, R>) {
-        let own = around.own.bound_to_another(around.process.holder, around.cx.now());
-        let free = own.map_or(earliest, |grant| grant.until.max(earliest));
-        let doubled = 1 << self.collisions.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
-        let window = around.process.config.settings().window.nominal().times(doubled);
-        let at = free.after(around.cx.jitter(window));
-        self.timers.set(Timer::Start, at);
+    fn begin_run<R: Rules>(&mut self, kind: Kind, around: &mut Around<'_, '_, R>) {
+        let lease = self.choose_lease(kind, around);
+        self.begin(kind, lease, around);
     }
 
     /// Steps 1-3: `Start := C_p`, choose δ, ask all grantors, this node's own like any other.
     fn begin<R: Rules>(&mut self, kind: Kind, lease: Span, around: &mut Around<'_, '_, R>) {
         let request = self.prepare(kind, lease, around);
         let everyone = around.process.charter().body.quorums.everyone();
-        around.ask(everyone, request);
+        around.process.spoke = Some(around.cx.now());
+        around.ask(everyone, request, self.tells(kind));
+        self.measure(&request);
     }
 
     /// Steps 1 and 2: a run that nobody has heard of yet.
@@ -366,8 +370,9 @@ impl Candidate {
             all_stale: true,
             rival: None,
         });
-        self.timers.set(Timer::Retry, now.after(settings.retry.nominal()));
+        self.timers.set(Timer::Retry, now.after(self.retry_interval(around)));
         self.timers.clear(Timer::Start);
+        self.timers.clear(Timer::Look);
         around.cx.publish(Event::Asked(request));
         request
     }
@@ -385,9 +390,15 @@ impl Candidate {
             return self.fail(Failure::Blocked, around);
         }
         let request = run.request;
-        around.ask(silent, request);
-        let interval = around.process.config.settings().retry.nominal();
+        around.ask(silent, request, self.tells(request.kind));
+        self.measure_repeated();
+        let interval = self.retry_interval(around);
         self.timers.set(Timer::Retry, around.cx.now().after(interval));
+    }
+
+    /// What a leader tells in its renewals.
+    fn tells(&self, kind: Kind) -> Option<(Lead, u8)> {
+        self.lead.filter(|_| kind == Kind::Renew).map(|lead| (lead, self.preference.own))
     }
 
     /// Step 7: count an Ok, once for each grantor, if it is for the current run.
@@ -402,6 +413,7 @@ impl Candidate {
         if self.completed.as_ref().is_some_and(|run| run.request.id == id) {
             return self.merge_late(from, at, around);
         }
+        self.measure_answer(from, id, around);
         let Some(run) = &mut self.run else { return };
         let rules = &around.process.config.settings().rules;
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
@@ -435,7 +447,10 @@ impl Candidate {
             }
         }
         run.all_stale &= refusal == Refusal::StaleTerm;
-        if quorums.is_blocking(run.nacks) {
+        // Those who seem dead will not answer. A leader waits for them all the same: see `retry`.
+        let dead = quorums.everyone().difference(around.process.weak.trusted(around.cx.now()));
+        let dead = if run.request.kind == Kind::Acquire { dead.difference(run.oks) } else { NodeSet::EMPTY };
+        if quorums.is_blocking(run.nacks.union(dead)) {
             self.fail(Failure::Blocked, around);
         }
     }
@@ -461,15 +476,14 @@ impl Candidate {
         let (quorum, stamps) = (run.oks, run.stamps.iter().copied().collect());
         self.completed = self.run.take().filter(|_| !settings.rules.freezes_stamps());
         self.end_run();
-        self.collisions = 0;
-        self.lead = Some(Lead { term, until });
+        self.patience = Patience::default();
+        self.lead = Some(Lead { term, until, start });
         self.timers.set(Timer::Expire, until);
         if self.campaigns {
-            // After half of the lease, counted from its start: a slow renewal must not make the next one late.
-            let half_of_lease = start.after(clocks.usable(lease).fraction(1, 2)).max(now);
-            let half_of_rest = now.after(until.remaining(now).fraction(1, 2));
-            self.timers.set(Timer::Renew, half_of_lease.min(half_of_rest));
+            let at = self.renew_at((start, lease, until), around);
+            self.timers.set(Timer::Renew, at);
         }
+        self.tell_weak(None, around);
         around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
     }
 
@@ -489,7 +503,7 @@ impl Candidate {
     fn fail<R: Rules>(&mut self, failure: Failure, around: &mut Around<'_, '_, R>) {
         let Some(run) = self.run.take() else { return };
         self.end_run();
-        self.collisions += match (failure, run.request.kind) {
+        self.patience.collisions += match (failure, run.request.kind) {
             (Failure::Blocked, _) if !run.all_stale => 1,
             // No quorum is within reach: whoever asks on at the same pace binds those that it does reach to a lost cause.
             (Failure::TimedOut, Kind::Acquire) => PATIENCE + 1,
@@ -520,7 +534,9 @@ impl Candidate {
         let quorums = &run.charter.body.quorums;
         let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held));
         let now = around.cx.now();
-        self.draw_start(leader.map_or(now, |rival| rival.until), around);
+        self.patience.crowded |= leader.is_none() || self.patience.collisions > PATIENCE;
+        self.patience.awaited = leader.map(|rival| rival.node);
+        self.await_turn(leader.map_or(now, |rival| rival.until), around);
     }
 
     /// The term is over (rule U): a renewal under way is worth nothing any more.
@@ -531,7 +547,7 @@ impl Candidate {
         if self.run.as_ref().is_some_and(|run| run.request.kind == Kind::Renew) {
             self.fail(Failure::TooLate, around);
         } else if self.campaigns && self.run.is_none() {
-            self.draw_start(around.cx.now(), around);
+            self.await_turn(around.cx.now(), around);
         }
     }
 
@@ -548,9 +564,9 @@ impl Candidate {
             return;
         }
         if self.leads_until(around.cx.now()).is_some() {
-            self.begin(Kind::Renew, around.lease(), around);
+            self.begin_run(Kind::Renew, around);
         } else if self.run.is_some() {
-            self.begin(Kind::Acquire, around.lease(), around);
+            self.begin_run(Kind::Acquire, around);
         }
     }
 
@@ -559,9 +575,9 @@ impl Candidate {
         self.drop_lead(Loss::NextEpoch, around);
         if let Some(run) = &self.run {
             self.hint = self.hint.max(run.request.term);
-            self.begin(Kind::Acquire, around.lease(), around);
+            self.begin_run(Kind::Acquire, around);
         } else if self.campaigns {
-            self.draw_start(around.cx.now(), around);
+            self.await_turn(around.cx.now(), around);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::detect::weak::{Choice, Timing};
 use crate::quorum::Quorums;
 use crate::time::{Clockwork, LocalSpan, Span};
 
@@ -17,7 +18,7 @@ pub struct Settings<R: Rules = Sound> {
     pub quorums: Quorums,
     /// The bound on the clocks (ρ or Δ) and their tick. Part of the epoch. If a real clock is worse, two processes may lead at once.
     pub clocks: Clockwork,
-    /// δ: how long a lease lasts. More than two round trips, or a leader cannot renew in time; fail-over takes about
+    /// δ: how long a lease lasts, or the first one if `adapt` is set. More than two round trips, or a leader cannot renew in time; fail-over takes about
     /// this long.
     pub lease: Span,
     /// δ_max: the longest lease that a grantor promises to anybody. Part of the epoch. A grantor that lost its memory is silent this long.
@@ -32,6 +33,13 @@ pub struct Settings<R: Rules = Sound> {
     pub block: u64,
     /// How one epoch follows another. Must be the same on every process.
     pub succession: Succession,
+    /// Which weak election advises when to try.
+    pub weak: Choice,
+    /// How the length of leases follows the network; `None` for leases of one length.
+    pub adapt: Option<Adapt>,
+    /// How long a process of better priority must be heard without a break before a leader hands over to it; `None` if
+    /// leaders do not.
+    pub hold: Option<Span>,
     /// The safety rules. Outside the laboratory there is one choice.
     pub rules: R,
 }
@@ -46,6 +54,17 @@ pub enum Succession {
     Wedge,
     /// Never. Then, and only then, a grantor that lost its disk can come back under its own name: see `recovery`.
     Fixed,
+}
+
+/// How the length of leases follows the network: see `pace`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Adapt {
+    /// δ_min: no lease is shorter. About what users can bear to wait when a leader dies.
+    pub shortest: Span,
+    /// i: how far apart renewals should be.
+    pub interval: Span,
+    /// r: how many tries more a renewal should survive. Two or three.
+    pub retries: u32,
 }
 
 /// Settings that hold together. Cheap to copy.
@@ -66,12 +85,26 @@ impl<R: Rules> Settings<R> {
         Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease }
     }
 
+    /// What the weak election must know. Between two renewals a leader is silent for at most a lease.
+    pub(super) fn timing(&self) -> Timing {
+        let longest = if self.adapt.is_some() { self.longest_lease } else { self.lease };
+        Timing { renewal: longest.nominal(), interval: self.retry.nominal() }
+    }
+
     /// Checks that these settings can elect anybody at all.
     pub fn validate(self) -> Result<Config<R>, ConfigError> {
         for (key, span) in [("window", self.window), ("retry", self.retry)] {
             if span.as_nanos() == 0 {
                 return Err(ConfigError::Zero { key });
             }
+        }
+        let optional = [
+            ("hold", self.hold),
+            ("interval", self.adapt.map(|adapt| adapt.interval)),
+            ("shortest-lease", self.adapt.map(|adapt| adapt.shortest)),
+        ];
+        if let Some((key, _)) = optional.into_iter().find(|(_, span)| *span == Some(Span::from_nanos(0))) {
+            return Err(ConfigError::Zero { key });
         }
         if self.block == 0 {
             return Err(ConfigError::Zero { key: "block" });
@@ -82,9 +115,10 @@ impl<R: Rules> Settings<R> {
         if self.lease > self.longest_lease {
             return Err(ConfigError::LeaseTooLong { lease: self.lease, longest: self.longest_lease });
         }
-        let usable = self.clocks.usable(self.lease);
+        let shortest = self.adapt.map_or(self.lease, |adapt| adapt.shortest.min(self.lease));
+        let usable = self.clocks.usable(shortest);
         if usable < self.clocks.tick.times(2) {
-            return Err(ConfigError::LeaseTooShort { lease: self.lease, usable, tick: self.clocks.tick });
+            return Err(ConfigError::LeaseTooShort { lease: shortest, usable, tick: self.clocks.tick });
         }
         Ok(Config(Arc::new(self)))
     }

@@ -52,8 +52,9 @@ impl Candidate {
     pub(super) fn on_free<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let window = around.process.config.settings().window.nominal();
         let soon = around.cx.now().after(window);
-        if self.timers.get(Timer::Start).is_some_and(|start| start > soon) {
-            self.on_own_grantor_freed(around);
+        let looks = [Timer::Start, Timer::Look].into_iter().filter_map(|timer| self.timers.at(timer)).min();
+        if self.is_waiting() && looks.is_some_and(|at| at > soon) {
+            self.await_turn(around.cx.now(), around);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::epoch::{Ballot, Change, Charter, Epoch, EpochTalk, Halt};
 use super::find::{Hint, How, Miss};
 use super::recovery::RecoveryTalk;
 use super::wedge::WedgeTalk;
+use crate::detect::weak::Beat;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Pledge, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
@@ -81,6 +82,22 @@ pub struct GrantRequest {
 pub enum Message {
     /// p asks.
     Request(GrantRequest),
+    /// p, which leads, asks for more time, and tells what it knows. Nothing but advice rests on the rest of it.
+    Extend {
+        /// What it asks.
+        request: GrantRequest,
+        /// The members that have answered it lately, by position in the request's epoch.
+        alive: NodeSet,
+        /// Its priority: nought is the first choice.
+        priority: u8,
+    },
+    /// A process lives, though nobody leads. See [`weak`](crate::detect::weak).
+    Here {
+        /// Whose members it speaks of.
+        epoch: Epoch,
+        /// The newest signs of life that it knows of each of them.
+        beats: Vec<Option<Beat>>,
+    },
     /// q grants (step 6.2), and says when by its own clock.
     Ok {
         /// The election.
@@ -148,6 +165,13 @@ pub enum Talk {
         id: InstanceId,
         /// How long an answer is wanted for.
         wanted: Span,
+    },
+    /// I would rather lead than you.
+    Prefer {
+        /// Who: this life of it.
+        holder: Holder,
+        /// How much: nought is the first choice.
+        priority: u8,
     },
     /// I lead.
     Certain {
@@ -271,6 +295,13 @@ pub enum Command {
         group: GroupId,
         /// For how long.
         lease: Span,
+    },
+    /// From now on this is the process's priority: nought, as at the start of each life, is the first choice.
+    Rank {
+        /// The election.
+        group: GroupId,
+        /// How many others are preferred, so to speak.
+        priority: u8,
     },
     /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one that begins when this one has
     /// ended, as [`Succession`](super::Succession) says.
@@ -457,6 +488,37 @@ pub enum Event {
         why: Miss,
         /// Where it may be, if somebody told and it was not followed.
         hint: Option<Hint>,
+    },
+    /// Those that this process hears of are too few to elect a leader, and this one speaks for them, without any authority:
+    /// see [`WeakLeader`](super::WeakLeader). `None` when that is over.
+    WeakLeader {
+        /// The election.
+        group: GroupId,
+        /// Who.
+        leader: Option<NodeId>,
+    },
+    /// The next leases have another length, for the network is slower or faster than it was.
+    Paced {
+        /// The election.
+        group: GroupId,
+        /// δ.
+        lease: Span,
+    },
+    /// The network is so slow that the longest lease does not survive the retries that it should.
+    Strained {
+        /// The election.
+        group: GroupId,
+        /// The least δ that would.
+        needed: Span,
+        /// δ_max.
+        longest: Span,
+    },
+    /// This leader hands over to a process of better priority.
+    Yields {
+        /// The election.
+        group: GroupId,
+        /// To whom.
+        to: NodeId,
     },
     /// A run ended without completing (step 9).
     Failed {

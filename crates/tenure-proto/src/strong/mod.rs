@@ -80,11 +80,15 @@
 //! reordered in any way, not forged. Processes may stop, pause and restart at any time. If a clock breaks ρ two
 //! processes may lead at once for a while, and only the fence at the receiver protects.
 //!
-//! Until a weak election exists a candidate starts at a random time in a window, when its own grantor is free.
+//! # When to try
+//!
+//! A weak election (section 9) tells each candidate its turn (`turn`, [`weak`](crate::detect::weak)). It is advice: no rule in
+//! [`Rules`] knows of it, and if it is wrong about everything candidates collide or wait, and never do two lead.
 //!
 //! # Example
 //!
 //! ```
+//! use tenure_proto::detect::weak::{Choice, Watch};
 //! use tenure_proto::quorum::Quorums;
 //! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound, Succession};
 //! use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
@@ -106,6 +110,9 @@
 //!     retry: Span::from_millis(5),
 //!     block: 256,
 //!     succession: Succession::Adjacent,
+//!     weak: Choice::Ring(Watch::Heartbeat),
+//!     adapt: None,
+//!     hold: None,
 //!     rules: Sound,
 //! }
 //! .validate()?;
@@ -138,19 +145,22 @@ pub mod find;
 mod free;
 mod grantor;
 mod message;
+mod pace;
+mod prefer;
 mod recovery;
 mod rules;
+mod standing;
 mod term;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod turn;
 mod verify;
 pub mod wedge;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-pub use config::{Config, ConfigError, Settings, Succession};
+pub use config::{Adapt, Config, ConfigError, Settings, Succession};
 pub use edict::{Edict, Token};
 pub use find::{Hint, How, Miss};
 pub use grantor::Grant;
@@ -160,13 +170,17 @@ pub use message::{
 };
 pub use recovery::RecoveryTalk;
 pub use rules::{Across, Rules, Sound};
+pub use standing::{Standing, WeakLeader};
 
+use crate::detect::weak::{Advisor, Weak};
+use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
-use epoch::{Body, Charter, EpochTalk, Halt, Membership};
+use epoch::{Body, Charter, Epoch, Halt, Membership};
 use grantor::{Grantor, remembered_grants};
+use pace::Trips;
 use recovery::Recovery;
 use term::Ceiling;
 use wedge::Wedging;
@@ -206,6 +220,12 @@ pub(crate) struct Process<R: Rules> {
     wedging: Wedging,
     /// The disk was lost, and what was on it is being read from the others.
     recovery: Option<Recovery>,
+    /// Who seems to live, and so whose turn it is to try. Advice, no more.
+    weak: Advisor,
+    /// When this process last spoke to all members, or to its neighbours among them.
+    spoke: Option<LocalTime>,
+    /// How long messages to members and back take.
+    trips: Trips,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -316,6 +336,11 @@ impl<R: Rules> Nerio<R> {
         self.process.membership.pending()
     }
 
+    /// The newest epoch that this process knows.
+    pub fn epoch(&self) -> Epoch {
+        self.process.membership.epoch()
+    }
+
     /// Whether the disk was lost, so that this process takes no part.
     pub fn is_mute(&self) -> bool {
         self.process.mute
@@ -345,6 +370,7 @@ impl<R: Rules> Nerio<R> {
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
+        self.process.weak.heard(from, cx.now());
         match message {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
             Message::Release { group, upto } if upto.holder.node == from => {
@@ -355,7 +381,12 @@ impl<R: Rules> Nerio<R> {
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
             Message::Wedge(talk) => self.on_wedge_talk(from, talk, cx),
             Message::Recovery(talk) => self.on_recovery_talk(from, talk, cx),
-            Message::Request(_) | Message::Release { .. } => {} // Nobody may speak in another's name.
+            Message::Extend { request, alive, priority } if request.id.holder.node == from => {
+                self.on_extend(request, (alive, priority), cx);
+            }
+            Message::Here { epoch, beats } => self.process.on_here(epoch, &beats, cx.now()),
+            // Nobody may speak in another's name.
+            Message::Request(_) | Message::Extend { .. } | Message::Release { .. } => {}
             Message::Ok { group, epoch, id, at } => {
                 self.with_group(group, cx, |candidate, around| {
                     candidate.on_ok(from, epoch, id, at, around);
@@ -378,6 +409,7 @@ impl<R: Rules> Nerio<R> {
         if !grants && !self.process.admits(request.id.holder.node, request.epoch, cx) {
             return; // MONO
         }
+        self.process.weak.passes(request.id.holder.node, false);
         let group = entry(&mut self.groups, &self.process, request.group);
         group.grantor.on_request(request, &mut self.process, cx);
         if group.candidate.finding.has_waiting() {
@@ -385,11 +417,32 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
-        let entry = entry(&mut self.groups, &self.process, group);
-        if entry.grantor.on_release(group, upto, &self.process, cx) {
-            self.with_group(group, cx, |candidate, around| candidate.on_own_grantor_freed(around));
+    /// A leader's renewal is a request like any other; besides, it tells who lives, and how gladly the leader would hand over.
+    fn on_extend(
+        &mut self,
+        request: GrantRequest,
+        (alive, priority): (NodeSet, u8),
+        cx: &mut Context<'_, Self>,
+    ) {
+        if request.epoch == self.process.membership.epoch() {
+            self.process.weak.report(alive, cx.now());
         }
+        self.on_request(request, cx);
+        let leader = request.id.holder;
+        self.with_group(request.group, cx, |candidate, around| {
+            if around.own.grant.is_some_and(|grant| grant.holder == leader) {
+                candidate.on_renewed(leader, around);
+                candidate.ask_for_preference(leader, priority, around);
+            }
+        });
+    }
+
+    fn on_release(&mut self, group: GroupId, upto: InstanceId, cx: &mut Context<'_, Self>) {
+        self.process.weak.passes(upto.holder.node, true);
+        let entry = entry(&mut self.groups, &self.process, group);
+        let freed = entry.grantor.on_release(group, upto, &self.process, cx);
+        let by = upto.holder.node;
+        self.with_group(group, cx, |candidate, around| candidate.on_given_back(by, freed, around));
     }
 
     /// If nobody has what was given back, those who were refused for its sake may know.
@@ -413,6 +466,9 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |c, around| c.on_take_over(from, term, around));
             }
             Talk::Ready(request) => self.with_group(group, cx, |c, around| c.on_ready(from, request, around)),
+            Talk::Prefer { holder, priority } => {
+                self.with_group(group, cx, |c, around| c.on_prefer(from, (holder, priority), around));
+            }
             Talk::Verify { id, wanted } => {
                 self.with_group(group, cx, |c, around| c.on_verify(from, id, wanted, around));
             }
@@ -426,70 +482,6 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |candidate, around| on_search(candidate, from, talk, around));
             }
         }
-    }
-
-    fn on_epoch_talk(&mut self, from: NodeId, talk: EpochTalk, cx: &mut Context<'_, Self>) {
-        match talk {
-            EpochTalk::Decided(charter) => self.adopt(&charter, cx),
-            EpochTalk::Unknown { newest } => self.process.on_unknown(from, newest, cx),
-            EpochTalk::Prepare { epoch, ballot } => {
-                let top = self.top();
-                self.with_process(|process| process.on_prepare(from, (epoch, ballot), top, cx));
-            }
-            EpochTalk::Promise { epoch, ballot, accepted, top } => {
-                let own = self.top();
-                let told = (accepted, top);
-                self.with_process(|process| process.on_promise(from, (epoch, ballot), told, own, cx));
-            }
-            EpochTalk::Accept { epoch, ballot, charter } => {
-                let act = self.with_process(|process| process.on_accept(from, (epoch, ballot, &charter), cx));
-                if act {
-                    self.adopt(&charter, cx);
-                }
-            }
-            EpochTalk::Accepted { epoch, ballot } => {
-                if let Some(charter) =
-                    self.with_process(|process| process.on_accepted(from, (epoch, ballot), cx))
-                {
-                    self.adopt(&charter, cx);
-                }
-            }
-            EpochTalk::Denied { epoch, ballot, denial } => {
-                self.with_process(|process| process.on_denied(from, (epoch, ballot, denial), cx));
-            }
-        }
-    }
-
-    /// A charter is decided: the process goes by it, its grants stay (KEEP), and its candidates go on in the new epoch.
-    fn adopt(&mut self, charter: &Arc<Charter>, cx: &mut Context<'_, Self>) {
-        if !self.with_process(|process| process.adopt(charter, cx)) {
-            return;
-        }
-        let wedged = self.process.config.settings().succession == Succession::Wedge;
-        if wedged {
-            self.on_wedge_over(cx);
-        }
-        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
-        for id in groups {
-            let rules = &self.process.config.settings().rules;
-            match self.groups.get_mut(&id) {
-                Some(group) if wedged => group.grantor.begin_epoch(charter, rules),
-                Some(group) => group.grantor.on_adopted(charter.floor, rules),
-                None => {}
-            }
-            self.with_group(id, cx, |candidate, around| match wedged {
-                true => candidate.on_next_epoch(around),
-                false => candidate.on_new_epoch(around),
-            });
-        }
-        self.with_process(|process| process.on_adopted(cx));
-    }
-
-    /// The largest term that this member may have granted, in any group: what a floor must cover.
-    fn top(&self) -> Term {
-        let granted = self.groups.values().map(|group| group.grantor.max_term).max();
-        let granted = granted.unwrap_or_default().max(self.process.largest_term);
-        self.process.config.settings().rules.top(self.process.charter().floor, granted)
     }
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
@@ -517,6 +509,9 @@ impl<R: Rules> Nerio<R> {
             }
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
+            }
+            Command::Rank { group, priority } => {
+                self.with_group(group, cx, |candidate, _| candidate.preference.own = priority);
             }
             Command::Change(change) => match self.process.config.settings().succession {
                 Succession::Adjacent => self.with_process(|process| process.change(&change, cx)),
@@ -589,6 +584,15 @@ impl<R: Rules> Protocol for Nerio<R> {
             mute: false,
             largest_term: settings.rules.largest_term_known(durable),
             ceiling,
+            weak: Advisor::new(
+                settings.weak,
+                (me, boot.incarnation),
+                settings.timing(),
+                membership.charter.members(),
+                cx.now(),
+            ),
+            spoke: None,
+            trips: Trips::default(),
             membership,
             wedging,
             recovery: None,

@@ -5,10 +5,12 @@ mod wedge;
 use super::epoch::Epoch;
 use super::*;
 use crate::boot::{BootId, Memory, Store};
+use crate::detect::weak::{Choice, Watch};
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Bound, Clockwork, Drift, Incarnation, Span};
 use crate::{Chooser, Effect, Ticket};
 
+mod advice;
 mod find;
 mod free;
 
@@ -44,6 +46,9 @@ fn settings() -> Settings {
         retry: Span::from_nanos(50),
         block: 4,
         succession: Succession::Adjacent,
+        weak: Choice::Ring(Watch::Heartbeat),
+        adapt: None,
+        hold: None,
         rules: Sound,
     }
 }
@@ -51,10 +56,10 @@ fn settings() -> Settings {
 impl Bench {
     /// Node 0, started at reading 10,000 from what was found.
     pub(super) fn start(store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
-        Self::of(settings(), store, memory)
+        Self::of(0, settings(), store, memory)
     }
 
-    fn of(settings: Settings, store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
+    fn of(node: u32, settings: Settings, store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
         let config = settings.validate().unwrap();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
         let boot = Boot::judge(store, memory, HERE);
@@ -62,7 +67,7 @@ impl Bench {
         let chance = &mut First;
         let node = Nerio::start(
             &config,
-            NodeId(0),
+            NodeId(node),
             boot,
             &mut Context::new(now, chance, &mut tickets, &mut effects),
         );
@@ -137,7 +142,8 @@ pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Opti
     let answer = |effect: &Effect<Nerio>| match effect {
         Effect::Send { to, message, after } => {
             let kind = match message {
-                Message::Request(_) => "request",
+                Message::Request(_) | Message::Extend { .. } => "request",
+                Message::Here { .. } => "here",
                 Message::Ok { .. } => "ok",
                 Message::Nack { refusal: Refusal::Busy { .. }, .. } => "busy",
                 Message::Nack { refusal: Refusal::StaleTerm, .. } => "stale",
@@ -161,6 +167,7 @@ pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Opti
                 Message::Talk { talk: Talk::There { .. }, .. } => "there",
                 Message::Talk { talk: Talk::Nowhere { .. }, .. } => "nowhere",
                 Message::Talk { talk: Talk::Free, .. } => "free",
+                Message::Talk { talk: Talk::Prefer { .. }, .. } => "prefer",
             };
             Some((to.0, kind, after.map(|ticket| ticket.0)))
         }
@@ -461,7 +468,7 @@ fn a_reading_below_one_already_seen_proves_no_leadership() {
 #[test]
 fn one_machine_carries_many_groups_and_wakes_for_the_earliest() {
     let mut bench = Bench::founded();
-    for group in [GroupId(3), GroupId(4)] {
+    for group in [GroupId(3), GroupId(6)] {
         bench.at(bench.now + 5).handle(Input::Command(Command::Campaign(group)));
     }
     assert_eq!(bench.node.next_deadline().map(LocalTime::as_nanos), Some(10_005));
@@ -470,7 +477,7 @@ fn one_machine_carries_many_groups_and_wakes_for_the_earliest() {
         Effect::Publish(Event::Asked(request)) => Some(request.group.0),
         _ => None,
     });
-    assert_eq!(groups.collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(groups.collect::<Vec<_>>(), [3, 6]);
 }
 
 #[test]

@@ -55,8 +55,8 @@ impl Candidate {
             return;
         }
         self.hint = self.hint.max(term);
-        let settings = around.process.config.settings();
-        let (lease, retry) = (settings.lease, settings.retry.nominal());
+        let retry = around.process.config.settings().retry.nominal();
+        let lease = self.choose_lease(Kind::Acquire, around);
         let request = self.prepare(Kind::Acquire, lease, around);
         // The grantors are bound to the leader until it has passed this on: to ask them sooner would be in vain.
         self.timers.set(Timer::Retry, around.cx.now().after(retry.times(4)));

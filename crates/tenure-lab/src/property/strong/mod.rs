@@ -479,6 +479,7 @@ impl StrongJudge {
                 self.bounds.settles(node);
                 self.judge_charter(world.now, node, charter);
             }
+            Event::Yields { group, .. } => self.stability.gives(*group, node),
             Event::Lost { group, .. } => {
                 self.leave_all(world.now, |b| b.group == *group && b.holder.node == node);
             }
@@ -486,17 +487,27 @@ impl StrongJudge {
             | Event::Changed { .. }
             | Event::ChangeHalted { .. }
             | Event::Failed { .. }
+            | Event::WeakLeader { .. }
+            | Event::Paced { .. }
+            | Event::Strained { .. }
             | Event::Silent { .. }
             | Event::Mute
             | Event::ClockWentBack { .. } => {}
         }
     }
 
-    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed.
+    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed. Nor if
+    /// no candidate that is left knows the newest epoch, and too few are left of the one before to tell or decide it again.
     fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
-        let learnt = self.wedges.is_none() || self.can_be_learnt(world);
-        let runs = self.runs(world, self.epochs.decided());
-        learnt && runs && self.candidates.iter().any(|node| is_up(world, *node))
+        let newest = self.epochs.decided();
+        let up = |node: &NodeId| is_up(world, *node);
+        let epoch_at = |node: &NodeId| world.host(*node).process.as_ref().map(Nerio::epoch);
+        let knows = |node: &NodeId| up(node) && epoch_at(node).is_some_and(|epoch| epoch >= newest);
+        let learnt = match self.wedges {
+            Some(_) => self.can_be_learnt(world),
+            None => self.candidates.iter().any(knows) || self.runs(world, Epoch(newest.0.saturating_sub(1))),
+        };
+        learnt && self.runs(world, newest) && self.candidates.iter().any(up)
     }
 
     /// Whether a quorum of an epoch can grant.

@@ -14,6 +14,8 @@ struct Seat {
     holder: Holder,
     term: Term,
     taken: bool,
+    /// Its holder hands it over of its own will, to one that is preferred.
+    given: bool,
 }
 
 /// What is known once liveness is owed.
@@ -87,10 +89,19 @@ impl Stability {
             settled.seats.push(new); // Late, but the first: that nobody led before is another property's matter.
             return false;
         };
-        let changed = old.taken && (old.holder, old.term) != (new.holder, new.term);
-        *old = new;
+        let same = (old.holder, old.term) == (new.holder, new.term);
+        let changed = old.taken && !same;
+        *old = Seat { given: same && old.given, ..new };
         settled.changes += u64::from(changed);
         changed
+    }
+
+    /// A leader hands over to one that is preferred. That it leaves its seat is no instability (erratum E15).
+    pub(super) fn gives(&mut self, group: GroupId, node: NodeId) {
+        let seats = self.settled.iter_mut().flat_map(|settled| &mut settled.seats);
+        for seat in seats.filter(|seat| (seat.group, seat.holder.node) == (group, node)) {
+            seat.given = true;
+        }
     }
 
     /// A process leads no more. Says whether it should have.
@@ -101,6 +112,9 @@ impl Stability {
         let same = |seat: &&mut Seat| (seat.group, seat.holder, seat.term) == (group, holder, term);
         let Some(seat) = settled.seats.iter_mut().find(same).filter(|seat| seat.taken) else { return false };
         seat.taken = false;
+        if seat.given {
+            return false;
+        }
         settled.changes += 1;
         true
     }
@@ -132,7 +146,7 @@ impl Stability {
 }
 
 fn seat(belief: Belief) -> Seat {
-    Seat { group: belief.group, holder: belief.holder, term: belief.term, taken: true }
+    Seat { group: belief.group, holder: belief.holder, term: belief.term, taken: true, given: false }
 }
 
 #[cfg(test)]
@@ -178,6 +192,17 @@ mod tests {
         assert!(!stability.leads(belief(2, 4, 400), RealTime(300)));
         assert_eq!(stability.changes(), 1);
         assert_eq!(stability.tenures()[0].until, RealTime(180));
+    }
+
+    #[test]
+    fn a_seat_that_its_holder_gives_away_is_no_change_though_it_renewed_meanwhile() {
+        let mut stability = settled_on(belief(1, 3, 200));
+        stability.gives(GroupId(0), NodeId(1));
+        assert!(!stability.leads(belief(1, 3, 300), RealTime(150)));
+        assert!(!stability.left(belief(1, 3, 300), RealTime(180)));
+        assert!(!stability.leads(belief(2, 4, 400), RealTime(190)));
+        assert_eq!(stability.changes(), 0);
+        assert!(stability.left(belief(2, 4, 400), RealTime(300)), "its successor has not given it away");
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod acceptor;
 mod change;
 mod member;
 mod proposer;
+mod talk;
 #[cfg(test)]
 mod tests;
 

@@ -12,7 +12,7 @@ fn wedging() -> Settings {
 }
 
 fn founded() -> Bench {
-    let mut bench = Bench::of(wedging(), Store::Founded(vec![]), None);
+    let mut bench = Bench::of(0, wedging(), Store::Founded(vec![]), None);
     bench.effects.clear();
     bench
 }
@@ -104,7 +104,7 @@ fn wedged_is_for_ever_and_what_was_accepted_too() {
     let record = Cell::Wedge { epoch: Epoch(0), accepted: accepted.clone() };
     let store = Store::Used(Incarnation(1), vec![Cell::Ceiling(Term(4)), record]);
     let memory = Memory { boot: HERE, writer: Incarnation(1), records: vec![] };
-    let mut bench = Bench::of(wedging(), store, Some(memory));
+    let mut bench = Bench::of(0, wedging(), store, Some(memory));
     bench.effects.clear();
     assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 9)))), [(1, "wedged", None)]);
     let wedged = WedgeTalk::Wedged { bid: bid(1, 9), accepted };
@@ -113,7 +113,7 @@ fn wedged_is_for_ever_and_what_was_accepted_too() {
 
 #[test]
 fn a_silent_member_has_no_say() {
-    let mut bench = Bench::of(wedging(), Store::Used(Incarnation(1), vec![]), None);
+    let mut bench = Bench::of(0, wedging(), Store::Used(Incarnation(1), vec![]), None);
     bench.effects.clear();
     assert_eq!(said(&bench.hear(1, wedge(1, 9))), []);
     assert_eq!(said(&bench.hear(1, accept(1, 9, None))), []);
@@ -214,7 +214,7 @@ fn a_candidate_that_was_refused_by_a_wedged_member_leaves_the_terms_alone() {
 
 #[test]
 fn where_members_change_a_lost_disk_is_not_recovered() {
-    let mut bench = Bench::of(wedging(), Store::Missing, None);
+    let mut bench = Bench::of(0, wedging(), Store::Missing, None);
     assert!(bench.node.is_mute());
     bench.effects.clear();
     assert_eq!(bench.at(90_000).hear(1, Message::Request(request(1, 1, 1))), []);
@@ -223,7 +223,7 @@ fn where_members_change_a_lost_disk_is_not_recovered() {
 #[test]
 fn fixed_members_do_not_change() {
     let fixed = Settings { succession: Succession::Fixed, ..settings() };
-    let mut bench = Bench::of(fixed, Store::Founded(vec![]), None);
+    let mut bench = Bench::of(0, fixed, Store::Founded(vec![]), None);
     bench.effects.clear();
     let effects = bench.handle(Input::Command(Command::Change(Change::Remove(NodeId(2)))));
     let halt = crate::strong::epoch::Halt::Fixed;
@@ -234,7 +234,7 @@ fn fixed_members_do_not_change() {
 fn forgetful() -> Bench {
     let quorums = Quorums::majority((0..5).map(NodeId).collect()).unwrap();
     let fixed = Settings { succession: Succession::Fixed, quorums, ..settings() };
-    Bench::of(fixed, Store::Missing, None)
+    Bench::of(0, fixed, Store::Missing, None)
 }
 
 fn reads(effects: &[Effect<Nerio>]) -> Vec<(u32, InstanceId)> {

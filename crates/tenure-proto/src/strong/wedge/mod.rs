@@ -286,11 +286,6 @@ impl<R: Rules> Process<R> {
 }
 
 impl<R: Rules> Nerio<R> {
-    /// The newest epoch that this process knows.
-    pub fn epoch(&self) -> Epoch {
-        self.process.membership.epoch()
-    }
-
     /// How far an epoch has come, as far as this process knows (section 10.6).
     pub fn epoch_state(&self, epoch: Epoch) -> EpochState {
         let newest = self.process.membership.epoch();

@@ -1,0 +1,302 @@
+//! Weak elections (section 9): advice on when to try, never on who leads.
+//!
+//! Any number of processes may try to become leader; the quorum decides, and nobody is harmed. But runs that meet take
+//! each other's grants, and all may fail. A weak election makes it likely that one process tries and the others wait.
+//! It may be wrong: it may name several, or nobody, or somebody who is dead. That costs a few steps of waiting or a
+//! collision. **Nothing that keeps two leaders apart may depend on it.**
+//!
+//! A weak election is told what is heard of whom ([`Weak`]) and answers with a [`Turn`]: how many steps a candidate waits
+//! before it tries. The weak leader waits none. Everybody else waits a little longer than those before it, so that a weak
+//! leader that does not campaign, or reaches no quorum, holds nobody up for long. Which election a process uses is a
+//! setting ([`Choice`]), and the choices can differ between processes: they need not agree to be safe, only to be quick.
+//!
+//! | choice | who tries first |
+//! |---|---|
+//! | [`AtRandom`] | whoever draws the earliest time in a window |
+//! | [`OnRing`] | the lowest member that is not suspected |
+
+mod on_ring;
+#[cfg(test)]
+mod tests;
+
+pub use on_ring::OnRing;
+
+use crate::quorum::NodeSet;
+use crate::time::{Incarnation, LocalSpan};
+use crate::{Data, GroupId, LocalTime, NodeId};
+
+use super::{Detector, Heartbeat, PhiAccrual, phi};
+
+/// When a candidate should try, counted from when there is nobody whom its own grantor supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Turn {
+    /// After this many steps, each long enough for a run. Nought is the turn of the weak leader.
+    Rank(u32),
+    /// At a random time in the window, which begins after this many steps.
+    Window {
+        /// How many steps are left to others.
+        after: u32,
+    },
+}
+
+/// A sign of life that others may pass on: rising for a process, over restarts too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Beat {
+    /// The life in which it was given.
+    pub incarnation: Incarnation,
+    /// The how-manieth of that life.
+    pub count: u64,
+}
+
+/// A weak election as one process sees it. Plain data; every reading is of its own host's clock, and members are named by
+/// their position in the present epoch.
+pub trait Weak: Data {
+    /// An epoch has begun: these are its members, in the order that all know.
+    fn members(&mut self, members: &[NodeId], now: LocalTime);
+
+    /// Something came in from `from` itself, whatever it was.
+    fn heard(&mut self, from: NodeId, now: LocalTime);
+
+    /// A leader says who has answered it lately.
+    fn report(&mut self, alive: NodeSet, now: LocalTime);
+
+    /// The newest signs of life that another knows of. Only what is newer than what is known here counts: else two could
+    /// keep a dead process alive for each other by passing old news to and fro.
+    fn passed_on(&mut self, beats: &[Option<Beat>], now: LocalTime);
+
+    /// The signs of life to pass on, one's own among them, a new one each time.
+    fn beats(&mut self) -> Vec<Option<Beat>>;
+
+    /// A promise to `node` has run out at `at`: unless it was heard since then, it has stopped, or it cannot be heard.
+    fn lapsed(&mut self, node: NodeId, at: LocalTime);
+
+    /// Whether `node` leaves its turn to others: it has given back what it held. It does not when it asks again, in
+    /// whatever group.
+    fn passes(&mut self, node: NodeId, passes: bool);
+
+    /// When this process should try in `group`.
+    fn turn(&self, group: GroupId, now: LocalTime) -> Turn;
+
+    /// Whom to tell that this process lives while nobody leads.
+    fn neighbours(&self, now: LocalTime) -> Vec<NodeId>;
+
+    /// The members that are not suspected.
+    fn trusted(&self, now: LocalTime) -> NodeSet;
+
+    /// The first of them, in the order of `group`: the weak leader, as far as this process knows.
+    fn weak_leader(&self, group: GroupId, now: LocalTime) -> Option<NodeId>;
+
+    /// The members that were heard themselves at `since` or later.
+    fn alive(&self, since: LocalTime) -> NodeSet;
+}
+
+/// Which weak election a process uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// See [`AtRandom`].
+    Random,
+    /// See [`OnRing`].
+    Ring(Watch),
+}
+
+/// How the members of a ring are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Watch {
+    /// By a fixed timeout: as long as a leader may take to renew, and as long as news takes around the ring.
+    Heartbeat,
+    /// By what was seen before. Its pause should be as long as a lease: between renewals nobody speaks.
+    Phi(phi::Config),
+}
+
+/// One member's detector, as [`Watch`] wants it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Watcher {
+    Heartbeat(Heartbeat),
+    Phi(PhiAccrual),
+}
+
+impl Detector for Watcher {
+    fn heard(&mut self, now: LocalTime) {
+        match self {
+            Self::Heartbeat(detector) => detector.heard(now),
+            Self::Phi(detector) => detector.heard(now),
+        }
+    }
+
+    fn suspects(&self, now: LocalTime) -> bool {
+        match self {
+            Self::Heartbeat(detector) => detector.suspects(now),
+            Self::Phi(detector) => detector.suspects(now),
+        }
+    }
+
+    fn next_crossing(&self, now: LocalTime) -> Option<LocalTime> {
+        match self {
+            Self::Heartbeat(detector) => detector.next_crossing(now),
+            Self::Phi(detector) => detector.next_crossing(now),
+        }
+    }
+}
+
+/// What a weak election must know of the protocol that it advises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
+    /// How long a leader may be silent between two renewals.
+    pub renewal: LocalSpan,
+    /// How often processes speak while nobody leads: about one round trip.
+    pub interval: LocalSpan,
+}
+
+/// The weak election of a process: what [`Choice`] names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Advisor {
+    /// See [`AtRandom`].
+    Random(AtRandom),
+    /// See [`OnRing`].
+    Ring(OnRing),
+}
+
+impl Advisor {
+    /// The weak election of one life of `me`, as if all members had just been heard.
+    pub fn new(
+        choice: Choice,
+        (me, incarnation): (NodeId, Incarnation),
+        timing: Timing,
+        members: &[NodeId],
+        now: LocalTime,
+    ) -> Self {
+        match choice {
+            Choice::Random => Self::Random(AtRandom { members: members.len() }),
+            Choice::Ring(watch) => Self::Ring(OnRing::new((me, incarnation), watch, timing, members, now)),
+        }
+    }
+}
+
+impl Weak for Advisor {
+    fn members(&mut self, members: &[NodeId], now: LocalTime) {
+        match self {
+            Self::Random(advisor) => advisor.members(members, now),
+            Self::Ring(advisor) => advisor.members(members, now),
+        }
+    }
+
+    fn heard(&mut self, from: NodeId, now: LocalTime) {
+        match self {
+            Self::Random(advisor) => advisor.heard(from, now),
+            Self::Ring(advisor) => advisor.heard(from, now),
+        }
+    }
+
+    fn report(&mut self, alive: NodeSet, now: LocalTime) {
+        match self {
+            Self::Random(advisor) => advisor.report(alive, now),
+            Self::Ring(advisor) => advisor.report(alive, now),
+        }
+    }
+
+    fn passed_on(&mut self, beats: &[Option<Beat>], now: LocalTime) {
+        match self {
+            Self::Random(advisor) => advisor.passed_on(beats, now),
+            Self::Ring(advisor) => advisor.passed_on(beats, now),
+        }
+    }
+
+    fn beats(&mut self) -> Vec<Option<Beat>> {
+        match self {
+            Self::Random(advisor) => advisor.beats(),
+            Self::Ring(advisor) => advisor.beats(),
+        }
+    }
+
+    fn lapsed(&mut self, node: NodeId, at: LocalTime) {
+        match self {
+            Self::Random(advisor) => advisor.lapsed(node, at),
+            Self::Ring(advisor) => advisor.lapsed(node, at),
+        }
+    }
+
+    fn passes(&mut self, node: NodeId, passes: bool) {
+        match self {
+            Self::Random(advisor) => advisor.passes(node, passes),
+            Self::Ring(advisor) => advisor.passes(node, passes),
+        }
+    }
+
+    fn turn(&self, group: GroupId, now: LocalTime) -> Turn {
+        match self {
+            Self::Random(advisor) => advisor.turn(group, now),
+            Self::Ring(advisor) => advisor.turn(group, now),
+        }
+    }
+
+    fn neighbours(&self, now: LocalTime) -> Vec<NodeId> {
+        match self {
+            Self::Random(advisor) => advisor.neighbours(now),
+            Self::Ring(advisor) => advisor.neighbours(now),
+        }
+    }
+
+    fn trusted(&self, now: LocalTime) -> NodeSet {
+        match self {
+            Self::Random(advisor) => advisor.trusted(now),
+            Self::Ring(advisor) => advisor.trusted(now),
+        }
+    }
+
+    fn weak_leader(&self, group: GroupId, now: LocalTime) -> Option<NodeId> {
+        match self {
+            Self::Random(advisor) => advisor.weak_leader(group, now),
+            Self::Ring(advisor) => advisor.weak_leader(group, now),
+        }
+    }
+
+    fn alive(&self, since: LocalTime) -> NodeSet {
+        match self {
+            Self::Random(advisor) => advisor.alive(since),
+            Self::Ring(advisor) => advisor.alive(since),
+        }
+    }
+}
+
+/// No election at all: every candidate draws a time. Needs no word more than the runs themselves, and knows nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AtRandom {
+    members: usize,
+}
+
+impl Weak for AtRandom {
+    fn members(&mut self, members: &[NodeId], _now: LocalTime) {
+        self.members = members.len();
+    }
+
+    fn heard(&mut self, _from: NodeId, _now: LocalTime) {}
+    fn report(&mut self, _alive: NodeSet, _now: LocalTime) {}
+    fn passed_on(&mut self, _beats: &[Option<Beat>], _now: LocalTime) {}
+    fn lapsed(&mut self, _node: NodeId, _at: LocalTime) {}
+    fn passes(&mut self, _node: NodeId, _passes: bool) {}
+
+    fn beats(&mut self) -> Vec<Option<Beat>> {
+        Vec::new()
+    }
+
+    fn turn(&self, _group: GroupId, _now: LocalTime) -> Turn {
+        Turn::Window { after: 0 }
+    }
+
+    fn neighbours(&self, _now: LocalTime) -> Vec<NodeId> {
+        Vec::new()
+    }
+
+    /// Nobody is ever suspected.
+    fn trusted(&self, _now: LocalTime) -> NodeSet {
+        (0..self.members).collect()
+    }
+
+    fn weak_leader(&self, _group: GroupId, _now: LocalTime) -> Option<NodeId> {
+        None
+    }
+
+    fn alive(&self, _since: LocalTime) -> NodeSet {
+        NodeSet::EMPTY
+    }
+}
