@@ -211,7 +211,7 @@ fn draw_all(
     disasters
 }
 
-/// Lost disks, one after the other, for those who can bear it.
+/// Lost disks, for those who can bear it: over the whole time, or all within a lease or two, so that several recover at once.
 fn draw_losses(
     members: usize,
     longest: u64,
@@ -219,9 +219,11 @@ fn draw_losses(
     random: &mut Random,
 ) -> Vec<(RealTime, Disaster)> {
     let lost = random.pick(&[1, 2, 3, 6]);
+    let within = random.pick(&[heals.0, heals.0, 2 * longest, longest / 2]).clamp(1, heals.0.max(1));
+    let from = random.below(heals.0.saturating_sub(within) + 1);
     let loss = |_| {
         let (node, down) = (node_id(random.index(members)), random.below(longest));
-        (RealTime(random.below(heals.0.max(1))), Disaster::Crash(node, How::DiskLost, down))
+        (RealTime(from + random.below(within)), Disaster::Crash(node, How::DiskLost, down))
     };
     (0..lost).map(loss).collect()
 }

@@ -278,8 +278,14 @@ const WEDGE_ENDS: Property = property(
     "ten longest leases after the healing no member of the newest epoch is wedged",
 );
 
+const WEDGE_INTERRUPTED: Property = property(
+    INTERRUPTED.name,
+    Kind::Sometimes,
+    "when the faults have healed a member is wedged and does not know the next epoch (beside change-ends)",
+);
+
 /// All properties where epochs are ended before the next begins, and where lost disks recover.
-pub const WEDGE_ALL: [Property; 35] = [
+pub const WEDGE_ALL: [Property; 47] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -289,6 +295,14 @@ pub const WEDGE_ALL: [Property; 35] = [
     IN_TIME,
     INSTANCES,
     STAMPS,
+    COUNTED,
+    LEASE_KEPT,
+    PLEDGED,
+    PLEDGE_OVER,
+    ENDS,
+    LONGEST,
+    GIVEN_TERMS,
+    GIVEN_AGAIN,
     VALID,
     ORDERED,
     EDICTS,
@@ -299,6 +313,9 @@ pub const WEDGE_ALL: [Property; 35] = [
     WEDGED,
     EPOCHS_FOLLOW,
     ENDED_FLOORS,
+    FOUND,
+    HOPS,
+    FINDS,
     EPOCH_DECIDED,
     WEDGES,
     OUTSIDE,
@@ -314,6 +331,7 @@ pub const WEDGE_ALL: [Property; 35] = [
     SECOND_LIFE,
     ELECTED,
     STABLE,
+    WEDGE_INTERRUPTED,
     WEDGE_ENDS,
 ];
 

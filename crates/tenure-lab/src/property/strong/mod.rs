@@ -600,7 +600,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn healed(&mut self, world: &World<Nerio<R>>) {
         let pending = |node: NodeId| {
             let process = world.host(node).process.as_ref();
-            process.is_some_and(|process| process.pending_change().is_some())
+            process.is_some_and(|process| process.pending_change().is_some() || process.is_wedged())
         };
         if world.nodes().any(pending) {
             self.see(INTERRUPTED);
