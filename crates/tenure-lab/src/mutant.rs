@@ -3,9 +3,13 @@
 //! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or a driver with
 //! [`Flaws`]. The daemon is made with [`Sound`] rules and cannot name these.
 
+mod epochs;
+mod field;
+mod wedge;
+
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Charter, Epoch};
-use tenure_proto::strong::{Across, Grant, GrantRequest, Holder, InstanceId, Rules, Sound, Term};
+use tenure_proto::strong::{Across, Grant, GrantRequest, InstanceId, Kind, Rules, Sound, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
 use tenure_proto::{Incarnation, LocalTime, Ticket};
 
@@ -116,8 +120,48 @@ pub enum Broken {
     NoYoung,
     /// Answers of a new epoch leave before its charter is durable.
     EpochLearntVolatile,
+    /// A member is wedged although a grant stands.
+    WedgeIgnoresGrant,
+    /// A restart forgets that a member is wedged, and what it accepted.
+    WedgeVolatile,
+    /// A leader that ends its epoch leads on until its lease ends.
+    ReconfKeepE,
+    /// Terms begin anew in a new epoch.
+    EpochTermReset,
+    /// A grantor that lost its disk grants after its silence, any term.
+    AmnesiaNoRead,
+    /// It reads the largest term before its silence, not after.
+    AmnesiaReadEarly,
     /// A leader whose clock went back goes by what it shows.
     ClockBack,
+    /// Late answers become part of the stamps of a run that has completed.
+    LateOkMerged,
+    /// A leader that resigns gives its grants back and leads on until its lease ends.
+    ZombieAuthority,
+    /// Each renewal lengthens F by its whole lease, whatever is left of it.
+    ExpiryMovedForward,
+    /// A renewal that asks for less takes back what was promised before.
+    ExpiryMovedBack,
+    /// Grants are given back when a hand-over is asked for, not when the leader has given up.
+    EarlyGrant,
+    /// E is looked at every half lease, and counts until somebody looks.
+    CoarseCheck,
+    /// A larger term is granted at once, whoever holds the grant.
+    NoWaitOnTakeover,
+    /// Who has given back anything is not granted anything.
+    FormerLeaderRefused,
+    /// Whoever is refused lengthens the grant that stands in its way.
+    RefreshStarves,
+    /// A candidate without a quorum holds on to those it reached, and asks on.
+    PartialConnectivity,
+    /// Answers to an earlier life of the process count.
+    ReconnectRace,
+    /// A grant is not remembered.
+    VolatilePromise,
+    /// The terms of those who are refused count as granted, and renewals are tested.
+    TermInflation,
+    /// Nobody finishes a change whose proposer is gone.
+    ChangeAbandoned,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -134,6 +178,10 @@ impl Rules for Broken {
             Self::SwapRho => start.after(swapped(clocks, lease).0).floor_to(clocks.tick),
             Self::EFromCompletion => clocks.lease_end(completed, lease),
             Self::ENotFloored => start.after(clocks.usable(lease)),
+            Self::CoarseCheck => {
+                let looks = lease.nominal().fraction(1, 2);
+                clocks.lease_end(start, lease).ceil_to(looks).floor_to(clocks.tick)
+            }
             _ => clocks.lease_end(start, lease),
         }
     }
@@ -158,8 +206,21 @@ impl Rules for Broken {
         }
     }
 
-    fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
-        if *self == Self::FNoMax { asked } else { promised.max(asked) }
+    fn extended(&self, held: &Grant, request: &GrantRequest, asked: LocalTime, now: LocalTime) -> LocalTime {
+        match self {
+            Self::FNoMax => asked,
+            Self::ExpiryMovedBack if request.kind == Kind::Renew => asked,
+            Self::ExpiryMovedForward => held.until.max(now).after(asked.remaining(now)),
+            _ => held.until.max(asked),
+        }
+    }
+
+    fn end_after_refusal(&self, held: LocalTime, asked: LocalTime) -> LocalTime {
+        if *self == Self::RefreshStarves { held.max(asked) } else { held }
+    }
+
+    fn remembers_grants(&self) -> bool {
+        *self != Self::VolatilePromise
     }
 
     fn stamp(&self, stamp: Stamp) -> Stamp {
@@ -170,8 +231,18 @@ impl Rules for Broken {
         }
     }
 
-    fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
-        *self == Self::SecondSuitor || Sound.is_free(grant, asking, now)
+    fn is_free(&self, grant: Option<&Grant>, request: &GrantRequest, now: LocalTime) -> bool {
+        let newer = grant.is_some_and(|grant| grant.term < request.term);
+        *self == Self::SecondSuitor
+            || (*self == Self::NoWaitOnTakeover && newer)
+            || Sound.is_free(grant, request, now)
+    }
+
+    fn was_given_back(&self, upto: InstanceId, asked: InstanceId) -> bool {
+        match self {
+            Self::FormerLeaderRefused => upto.holder.node == asked.holder.node,
+            _ => Sound.was_given_back(upto, asked),
+        }
     }
 
     fn counted_unasked(&self, me: Option<usize>) -> NodeSet {
@@ -181,8 +252,16 @@ impl Rules for Broken {
     fn answers(&self, current: InstanceId, answered: InstanceId) -> bool {
         match self {
             Self::AbortedOk => current.holder == answered.holder,
+            Self::ReconnectRace => {
+                let (now, then) = (current.holder, answered.holder);
+                current == answered || (now.node == then.node && then.incarnation < now.incarnation)
+            }
             _ => current == answered,
         }
+    }
+
+    fn freezes_stamps(&self) -> bool {
+        *self != Self::LateOkMerged
     }
 
     fn still_worth(&self, now: LocalTime, end: LocalTime) -> bool {
@@ -195,6 +274,18 @@ impl Rules for Broken {
 
     fn may_give_back(&self, leads: bool) -> bool {
         *self == Self::RevokeKeepsE || !leads
+    }
+
+    fn lets_go(&self) -> bool {
+        *self != Self::PartialConnectivity
+    }
+
+    fn stops_before_release(&self) -> bool {
+        *self != Self::ZombieAuthority
+    }
+
+    fn frees_before_ready(&self) -> bool {
+        *self == Self::EarlyGrant
     }
 
     fn stops_before_relay(&self) -> bool {
@@ -244,6 +335,14 @@ impl Rules for Broken {
             Self::TermGe => request.term >= max_term,
             _ => Sound.term_is_fresh(request, max_term, grant),
         }
+    }
+
+    fn renewal_is_fresh(&self, renewed: Term, max_term: Term) -> bool {
+        *self != Self::TermInflation || renewed >= max_term
+    }
+
+    fn max_term_after_refusal(&self, max_term: Term, refused: Term) -> Term {
+        if *self == Self::TermInflation { max_term.max(refused) } else { max_term }
     }
 
     fn ok_waits_for(&self, ceiling: Option<Ticket>) -> Option<Ticket> {
@@ -334,12 +433,44 @@ impl Rules for Broken {
         *self == Self::ActOnAccepted
     }
 
+    fn finishes_changes(&self) -> bool {
+        *self != Self::ChangeAbandoned
+    }
+
     fn young_until(&self, charter: &Charter, now: LocalTime) -> LocalTime {
         if *self == Self::NoYoung { now } else { charter.spacing(now) }
     }
 
     fn refusal_tells_charter(&self) -> bool {
         *self != Self::NackNoRecord
+    }
+
+    fn enforced(&self, floor: Term) -> Term {
+        if *self == Self::EpochTermReset { Term(0) } else { floor }
+    }
+
+    fn may_wedge(&self, grant: &Grant, now: LocalTime) -> bool {
+        *self == Self::WedgeIgnoresGrant || now >= grant.until
+    }
+
+    fn keeps_wedge(&self) -> bool {
+        *self != Self::WedgeVolatile
+    }
+
+    fn stops_before_change(&self) -> bool {
+        *self != Self::ReconfKeepE
+    }
+
+    fn first_term(&self, max_term: Term, floor: Term) -> Term {
+        if *self == Self::EpochTermReset { Term(0) } else { max_term.max(floor) }
+    }
+
+    fn reads_after_amnesia(&self) -> bool {
+        *self != Self::AmnesiaNoRead
+    }
+
+    fn reads_from(&self, started: LocalTime, silent_until: LocalTime) -> LocalTime {
+        if *self == Self::AmnesiaReadEarly { started } else { silent_until }
     }
 
     fn silence_remembered(&self, until: LocalTime) -> LocalTime {
@@ -391,7 +522,7 @@ impl Mutant {
     }
 
     /// The mutant, ready to be run.
-    pub fn subject<const SKEW: bool>(&self) -> Strong<Broken, SKEW> {
+    pub fn subject<const SKEW: bool, const WEDGE: bool>(&self) -> Strong<Broken, SKEW, WEDGE> {
         Strong { rules: self.rules, flaws: self.flaws, order: self.order }
     }
 }
@@ -409,7 +540,17 @@ const fn thread(name: &'static str, order: Order, says: &'static str) -> Mutant 
 }
 
 /// All mutants of strong leadership.
-pub const STRONG: &[Mutant] = &[
+pub fn strong() -> impl Iterator<Item = &'static Mutant> {
+    STRONG.iter().chain(epochs::EPOCHS).chain(field::FIELD)
+}
+
+/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not be tried once more there.
+pub fn wedge() -> impl Iterator<Item = &'static Mutant> {
+    wedge::WEDGE.iter()
+}
+
+/// What breaks a rule of the protocol, or of the specification of its driver.
+const STRONG: &[Mutant] = &[
     rule("swap-rho", Broken::SwapRho, "E counts on 1+rho and F honours 1-rho").only(On::Drift),
     rule("e-from-completion", Broken::EFromCompletion, "E is counted from the completion of the run"),
     rule("no-silence", Broken::NoSilence, "a grantor that lost its memory grants at once"),
@@ -490,61 +631,5 @@ pub const STRONG: &[Mutant] = &[
         "missing-is-fresh",
         Flaws { missing_is_fresh: true, ..Flaws::NONE },
         "a missing store is taken for a founding",
-    ),
-    rule("skip-w1", Broken::SkipW1, "between two epochs only the proposer waits, by when it learnt itself"),
-    rule("w1-one", Broken::W1One, "between two epochs only the proposer waits, by when one member was there"),
-    rule("wait-first", Broken::WaitFirst, "between two epochs members wait before they adopt, not after"),
-    rule("skip-w2", Broken::SkipW, "a proposer that has found a quorum in the epoch does not wait"),
-    rule("skip-w-acc", Broken::SkipW, "a member accepts the next epoch without waiting"),
-    rule("act-unadopted", Broken::ActUnadopted, "a member answers ballots of an epoch it has not adopted"),
-    rule("skip-floors", Broken::SkipFloors, "charters have no floor"),
-    rule("floor-early", Broken::FloorEarly, "the floor is what an earlier ballot had found"),
-    rule("floor-own", Broken::FloorOwn, "the floor is what the proposer itself has granted"),
-    rule("floor-no-chain", Broken::FloorNoChain, "a member does not report the floor that it adopted"),
-    rule("non-adjacent", Broken::NonAdjacent, "any quorums may follow any"),
-    rule(
-        "count-old",
-        Broken::Count(Across::ByOld),
-        "answers of two epochs count together, by the old quorums",
-    ),
-    rule(
-        "count-new",
-        Broken::Count(Across::ByNew),
-        "answers of two epochs count together, by the new quorums",
-    ),
-    rule("count-card", Broken::Count(Across::ByNumber), "answers of two epochs count together, by number"),
-    rule("epoch-volatile", Broken::EpochVolatile, "a restart forgets the epoch"),
-    rule("paxos-volatile", Broken::PaxosVolatile, "a restart forgets promises and accepted charters"),
-    rule("no-value-adopt", Broken::NoValueAdopt, "a proposer ignores what others may have decided"),
-    rule("act-on-accepted", Broken::ActOnAccepted, "what one member has accepted counts as decided"),
-    rule("new-old-f", Broken::NewOldF, "a member that has just joined takes over an F of another clock")
-        .only(On::Drift),
-    rule("new-late-f", Broken::NewLateF, "a member that supports nobody takes over an F of another clock")
-        .only(On::Drift),
-    rule("clear-on-adopt", Broken::ClearOnAdopt, "adopting an epoch forgets the grants"),
-    rule("term-reset-on-adopt", Broken::TermResetOnAdopt, "the floor replaces the largest term"),
-    rule("old-grants", Broken::OldGrants, "a grantor goes on granting in epochs that it has left"),
-    driver(
-        "amnesia-same-id",
-        Flaws { missing_is_fresh: true, ..Flaws::NONE },
-        "a member that lost its disk joins again under its name",
-    ),
-    driver(
-        "amnesia-same-id-silent",
-        Flaws { missing_is_reboot: true, ..Flaws::NONE },
-        "a member that lost its disk joins again under its name, after a silence",
-    ),
-    rule("remember-no-silence", Broken::RememberNoSilence, "a quick restart cuts a running silence short"),
-    thread(
-        "qt0-cur-epoch",
-        Order::CurrentEpoch,
-        "an edict has the stamps of the first run and a later epoch",
-    ),
-    rule("nack-no-record", Broken::NackNoRecord, "who asks in an old epoch is not told of the new one"),
-    rule("no-young", Broken::NoYoung, "a new member grants acquisitions at once"),
-    rule(
-        "epoch-learnt-volatile",
-        Broken::EpochLearntVolatile,
-        "answers of a new epoch leave before its charter is durable",
     ),
 ];

@@ -167,18 +167,28 @@ impl<S: Subject> Shrinker<'_, S> {
         script
     }
 
-    /// Makes clocks constant, or drops changes of rate that come after the end.
+    /// Makes clocks constant, or drops changes of rate that come after the end and after the leases that last beyond it. Clocks
+    /// that keep to the assumption go on keeping to it: what is found must be the protocol's fault.
     fn calm_clocks(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
+        let assumption = self.subject.assumption(&script.constants);
+        let beyond = 2 * script.constants.get("longest-lease");
         for node in 0..script.clocks.len() {
             let (start, stretches) = script.clocks[node].parts();
             let stretches: Vec<Stretch> = stretches.collect();
-            let needed: Vec<Stretch> = stretches.iter().filter(|s| s.from <= script.ends).copied().collect();
+            let needed: Vec<Stretch> =
+                stretches.iter().filter(|s| s.from <= script.ends.after(beyond)).copied().collect();
             let constant = |ppm| vec![Stretch { from: RealTime(0), ppm }];
             let mut choices = vec![constant(0), constant(stretches[0].ppm), needed];
             choices.retain(|choice| *choice != stretches);
             for choice in choices {
                 let mut candidate = script.clone();
                 candidate.clocks[node] = Clock::new(start, &choice);
+                let until = script.ends.after(beyond);
+                if assumption.holds_until(&script.clocks, until)
+                    && !assumption.holds_until(&candidate.clocks, until)
+                {
+                    continue;
+                }
                 if let Some(smaller) = self.keeps(candidate) {
                     script = smaller;
                     break;

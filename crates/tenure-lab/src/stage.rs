@@ -334,7 +334,8 @@ fn until(tenure: Tenure, end: RealTime) -> Tenure {
 fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Option<(NodeId, Outside)> {
     match action {
         Action::Deliver { flight, .. } => Some((world.flight(*flight)?.name.to, Outside::Step)),
-        Action::Wake(node) | Action::Tell(node, _) | Action::Start(node, _) => Some((*node, Outside::Step)),
+        Action::Wake(node) | Action::Tell(node, _) => Some((*node, Outside::Step)),
+        Action::Start(node, _) => Some((*node, Outside::Started)),
         Action::Written { node, .. } => Some((*node, Outside::Step)),
         Action::Crash(node) => Some((*node, Outside::Crashed)),
         Action::Freeze(node, _) | Action::Thaw(node) | Action::Step { node, .. } => {

@@ -44,7 +44,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (9495, 9_897_240_808_041_548_637),
+        (5305, 707_703_532_829_455_264),
         "events and checksum of the trace of seed 7"
     );
 }
@@ -100,6 +100,43 @@ fn a_sweep_with_all_faults_exercises_every_one_of_them() {
     let never: Vec<_> = swept.counts.sorted().into_iter().filter(|(_, count)| *count == 0).collect();
     assert_eq!(never, []);
     assert_eq!(swept.unseen().collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
+fn sweep_wedge(nodes: usize, quorums: &str, seeds: u64) -> Swept {
+    let range = Seeds { first: 0, count: seeds, stop_at_first: false, threads: 2 };
+    let wedge = find("nerio-wedge").expect("it is in the catalogue");
+    wedge.sweep(&trial(nodes, quorums, Faults::all()), range, &|_| ()).expect("the setup is right")
+}
+
+#[test]
+fn ended_epochs_and_lost_disks_break_no_property() {
+    for (nodes, quorums) in [(5, "majority"), (3, "majority"), (5, "weights:3,1,1,1,1"), (4, "grid:2x2")] {
+        assert_eq!(sweep_wedge(nodes, quorums, 400).violations, [], "{nodes} nodes, {quorums}");
+    }
+}
+
+#[test]
+fn ended_epochs_and_lost_disks_are_put_to_the_test() {
+    let swept = sweep_wedge(5, "majority", 400);
+    let never: Vec<_> = swept.counts.sorted().into_iter().filter(|(_, count)| *count == 0).collect();
+    assert_eq!(never, []);
+    assert_eq!(swept.unseen().collect::<Vec<_>>(), Vec::<&str>::new());
+    for (kind, least) in [("epochs-decided", 200), ("wedges", 700), ("recoveries", 300)] {
+        assert!(swept.counts.get(kind) > least, "{kind}: {}", swept.counts.get(kind));
+    }
+}
+
+#[test]
+fn where_members_change_nobody_recovers_and_where_nobody_changes_all_can() {
+    let run = |recovery: &str| {
+        let mut trial = trial(5, "majority", Faults::all());
+        trial.setup.sets = vec![("recovery".to_owned(), recovery.to_owned())];
+        let range = Seeds { first: 0, count: 150, stop_at_first: false, threads: 2 };
+        let counts = find("nerio-wedge").unwrap().sweep(&trial, range, &|_| ()).unwrap().counts;
+        ["mutes", "recoveries", "wedges"].map(|kind| counts.get(kind) > 0)
+    };
+    assert_eq!(run("0"), [true, false, true]);
+    assert_eq!(run("1"), [false, true, false]);
 }
 
 #[test]

@@ -42,7 +42,8 @@ fn every_saved_scenario_comes_out_as_it_says() {
 /// A play, performed with a rule broken on purpose.
 fn perform_broken(name: &str, mutant: &str) -> Option<Violation> {
     let (_, text) = saved().into_iter().find(|(known, _)| known == name).expect("the play is there");
-    let experiment = find("nerio-drift").expect("it is in the catalogue");
+    let (protocol, _) = subject_of(&text).expect("it names its protocol");
+    let experiment = find(&protocol).expect("it is in the catalogue");
     experiment.replay(&text, Some(Some(mutant))).expect("it can be performed").report.violation
 }
 
@@ -55,9 +56,16 @@ fn plays_need_the_rules_that_they_are_about() {
         ("reboot-inside-lease", "no-silence"),
         ("total-restart", "no-silence"),
         ("total-restart", "ceiling-forgotten"),
+        ("wedge-forgotten", "wedge-volatile"),
+        ("two-changers", "reconf-no-adopt"),
+        ("interrupted-change", "epoch-no-wait"),
+        ("amnesia-read-early", "amnesia-read-early"),
+        ("amnesia-read-early", "amnesia-no-read"),
         ("threaded-edict", "edict-non-atomic"),
         ("threaded-edict", "edict-stale-e"),
         ("threaded-edict", "edict-sample-first"),
+        ("bridge", "partial-connectivity"),
+        ("half-dead-switch", "term-inflation"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }
@@ -156,6 +164,6 @@ fn every_mutant_has_a_schedule_that_kills_it() {
 fn a_mutants_schedule_is_short_enough_to_be_read() {
     for (name, text) in saved().iter().filter(|(_, text)| text.contains("\nmutant ")) {
         let lines = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count();
-        assert!(lines <= 40, "{name} has {lines} lines");
+        assert!(lines <= 60, "{name} has {lines} lines");
     }
 }

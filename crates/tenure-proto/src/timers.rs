@@ -25,6 +25,11 @@ impl<const N: usize> Timers<N> {
         self.0[timer.into()] = None;
     }
 
+    /// Whether a timer is set.
+    pub fn is_set(&self, timer: impl Into<usize>) -> bool {
+        self.0[timer.into()].is_some()
+    }
+
     /// When a timer runs out, if it is set.
     pub fn at(&self, timer: impl Into<usize>) -> Option<LocalTime> {
         self.0[timer.into()]

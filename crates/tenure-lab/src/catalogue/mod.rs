@@ -17,7 +17,7 @@ use crate::world::RealTime;
 
 /// All protocols.
 pub fn all() -> &'static [&'static dyn Experiment] {
-    &[&strong::NERIO_DRIFT, &strong::NERIO_SKEW]
+    &[&strong::NERIO_DRIFT, &strong::NERIO_SKEW, &strong::NERIO_WEDGE]
 }
 
 /// The protocol of a name, or the nearest names.

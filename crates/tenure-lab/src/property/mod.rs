@@ -100,6 +100,8 @@ pub struct Tenure {
 pub enum Outside {
     /// Nothing: it took a step.
     Step,
+    /// It started, and goes by what it has kept.
+    Started,
     /// It ended.
     Crashed,
     /// Its clock may have been held up or let go.

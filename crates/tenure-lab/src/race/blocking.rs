@@ -17,7 +17,7 @@
 
 use tenure_proto::detect::weak::Choice;
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::{Command, Config, Event, Failure, Nerio, Settings, Sound};
+use tenure_proto::strong::{Command, Config, Event, Failure, Nerio, Settings, Sound, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
@@ -155,6 +155,7 @@ impl Case {
             window: Span::from_nanos(LEASE),
             retry: Span::from_nanos(10 * LEASE), // Nobody asks twice.
             block: 256,
+            succession: Succession::Fixed,
             weak: Choice::Random,
             adapt: None,
             hold: None,

@@ -92,6 +92,15 @@ impl Plan {
         }
         let links = Links::draw(setup, constants.get("retry"), &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
+        if setup.faults.has(Fault::Amnesia) && subject.forgets_often(&constants) {
+            disasters.extend(draw_losses(
+                setup.nodes,
+                longest,
+                heals,
+                &mut Random::stream(seed, "lost disks"),
+            ));
+            disasters.sort_by_key(|(at, _)| *at);
+        }
         Ok(Self {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             links,
@@ -200,6 +209,23 @@ fn draw_all(
     }
     disasters.sort_by_key(|(at, _)| *at);
     disasters
+}
+
+/// Lost disks, for those who can bear it: over the whole time, or all within a lease or two, so that several recover at once.
+fn draw_losses(
+    members: usize,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+) -> Vec<(RealTime, Disaster)> {
+    let lost = random.pick(&[1, 2, 3, 6]);
+    let within = random.pick(&[heals.0, heals.0, 2 * longest, longest / 2]).clamp(1, heals.0.max(1));
+    let from = random.below(heals.0.saturating_sub(within) + 1);
+    let loss = |_| {
+        let (node, down) = (node_id(random.index(members)), random.below(longest));
+        (RealTime(from + random.below(within)), Disaster::Crash(node, How::DiskLost, down))
+    };
+    (0..lost).map(loss).collect()
 }
 
 fn draw_disasters(

@@ -2,6 +2,7 @@
 
 mod advice;
 pub mod constants;
+mod members;
 pub mod office;
 mod role;
 pub mod strong;
@@ -30,6 +31,8 @@ pub trait Subject {
     const KEYS: &'static [Key];
     /// What must hold.
     const PROPERTIES: &'static [Property];
+    /// Whether members change without their leader noticing, so that a change may come when nothing else goes wrong.
+    const GAPLESS: bool = true;
 
     /// What the protocol assumes of clocks.
     fn assumption(&self, constants: &Constants) -> Assumption;
@@ -71,6 +74,11 @@ pub trait Subject {
         roles: &[Role],
         node: NodeId,
     ) -> <Self::Machine as Protocol>::Command;
+
+    /// Whether disks are lost in most runs with these constants, because much depends on it.
+    fn forgets_often(&self, _constants: &Constants) -> bool {
+        false
+    }
 
     /// What an operator may want of the members, if the protocol can change them.
     fn reform(
@@ -120,6 +128,18 @@ pub enum Assumption {
 }
 
 impl Assumption {
+    /// Whether clocks keep to it up to an instant. Of skew that must be asked: the last rate of a clock goes on for ever.
+    pub fn holds_until(self, clocks: &[Clock], until: RealTime) -> bool {
+        let Self::Skew { nanos } = self else { return self.broken_by(clocks).is_none() };
+        let knots = clocks.iter().flat_map(|clock| clock.parts().1.map(|stretch| stretch.from));
+        let mut times = knots.filter(|at| *at <= until).chain([until]);
+        times.all(|at| {
+            let values = clocks.iter().map(|clock| clock.value(at));
+            let (least, most) = values.fold((u64::MAX, 0), |(least, most), v| (v.min(least), v.max(most)));
+            most.saturating_sub(least) <= nanos
+        })
+    }
+
     /// Which clocks break it, in words.
     pub fn broken_by(self, clocks: &[Clock]) -> Option<String> {
         let (broken, bound): (Vec<String>, String) = match self {

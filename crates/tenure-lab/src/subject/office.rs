@@ -27,6 +27,8 @@ pub enum Order {
     StaleE,
     /// The clock sample is an old one.
     StaleNow,
+    /// Sample and check once a term; from then on take numbers.
+    CheckedOnce,
     /// The sound steps, but an edict is tagged with the epoch of the last renewal and the stamps of the first run.
     CurrentEpoch,
 }
@@ -39,6 +41,9 @@ enum Step {
     SampleOld,
     Load,
     LoadCurrent,
+    /// What the thread found when it first looked, in this term.
+    SampleOnce,
+    LoadOnce,
 }
 
 impl Order {
@@ -47,6 +52,7 @@ impl Order {
             Self::Sound | Self::CurrentEpoch => [Step::Take, Step::Sample, Step::Load],
             Self::NonAtomic => [Step::Take, Step::Sample, Step::LoadCurrent],
             Self::SampleFirst => [Step::Sample, Step::Load, Step::Take],
+            Self::CheckedOnce => [Step::SampleOnce, Step::LoadOnce, Step::Take],
             Self::StaleE => [Step::Load, Step::Take, Step::Sample],
             Self::StaleNow => [Step::Take, Step::SampleOld, Step::Load],
         }
@@ -99,6 +105,8 @@ pub struct Office {
     /// Whether the last record is still in force, as far as the driver has said.
     leads: bool,
     threads: [Thread; THREADS as usize],
+    /// What was found when somebody first looked: in which term, the clock and E.
+    first_look: Option<(usize, LocalTime, LocalTime)>,
     /// The largest reading that the driver or a thread has seen: one below it is of a clock that went back.
     latest: Option<LocalTime>,
     /// The clock as the last thread found it that finished an edict: what a careless one still takes for the time.
@@ -220,8 +228,18 @@ impl Office {
             Step::Sample => registers.reading = self.sample(reading),
             Step::SampleOld => registers.reading = Some(self.last_reading.unwrap_or(reading)),
             Step::Load => registers.until = Some(self.records[record].until),
+            Step::SampleOnce => registers.reading = Some(self.look_once(record, reading).0),
+            Step::LoadOnce => registers.until = Some(self.look_once(record, reading).1),
             Step::LoadCurrent => registers.until = self.records.last().map(|record| record.until),
         }
+    }
+
+    /// The clock and E as they were when a thread first looked at this term.
+    fn look_once(&mut self, record: usize, reading: LocalTime) -> (LocalTime, LocalTime) {
+        let known = self.first_look.filter(|(of, ..)| *of == record);
+        let (_, reading, until) = known.unwrap_or((record, reading, self.records[record].until));
+        self.first_look = Some((record, reading, until));
+        (reading, until)
     }
 
     fn finish(&self, registers: Thread) -> Option<Made> {

@@ -1,27 +1,37 @@
 //! Nerio in the laboratory.
 
+mod find;
+mod text;
+
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Change, Charter, Denial, EpochTalk, Halt};
+use tenure_proto::strong::epoch::{Body, Change, EpochTalk};
+use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
-    Command, Event, Failure, Kind, Loss, Message, Nerio, Refusal, Rules, Settings, Sound, Talk,
+    Command, Event, Failure, Kind, Loss, Message, Nerio, RecoveryTalk, Refusal, Rules, Settings, Sound,
+    Succession, Talk,
 };
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
+use self::text::{failure_text, loss_text, refusal_text, talk_text};
 use super::advice;
 use super::constants::parse_time;
+use super::members::{
+    any_members, change_text, disk_text, epoch_text, members_text, recovery_text, wedge_text,
+};
 use super::role::candidates;
 use super::{Assumption, Constants, Key, Office, Order, Role, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind};
 use crate::property::Property;
-use crate::property::strong::{ALL, StrongJudge};
+use crate::property::strong::{ALL, StrongJudge, WEDGE_ALL};
 use crate::random::Random;
 use crate::world::{Flaws, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 
-/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew.
+/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew; with
+/// members that change gaplessly, or with the paper's own change and recovery from a lost disk.
 #[derive(Clone, Debug)]
-pub struct Strong<R: Rules, const SKEW: bool> {
+pub struct Strong<R: Rules, const SKEW: bool, const WEDGE: bool = false> {
     /// The rules of the machine.
     pub rules: R,
     /// What the driver does wrong.
@@ -30,16 +40,33 @@ pub struct Strong<R: Rules, const SKEW: bool> {
     pub order: Order,
 }
 
-impl<const SKEW: bool> Strong<Sound, SKEW> {
+impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
     /// What a node runs.
     pub const fn sound() -> Self {
         Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
     }
 }
 
+impl<R: Rules, const SKEW: bool, const WEDGE: bool> Strong<R, SKEW, WEDGE> {
+    /// What is assumed of the clocks; nothing that makes sense if drift is a million or more.
+    fn bound(&self, constants: &Constants) -> Option<Bound> {
+        match self.assumption(constants) {
+            Assumption::Skew { nanos } => Some(Bound::Skew(LocalSpan::from_nanos(nanos))),
+            Assumption::Drift { ppm } => u32::try_from(ppm).ok().and_then(Drift::from_ppm).map(Bound::Drift),
+        }
+    }
+}
+
 const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says, otherwise: None }
 }
+
+/// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it takes no part any more.
+const RECOVERY: Key = key("recovery", Unit::Count, "1: members never change, lost disks recover; 0: not so");
+const WEDGE_KEYS: [Key; 15] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = DRIFT_KEYS;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, RECOVERY]
+};
 
 /// A constant that is nought where nothing is said: as it was before there was such a thing.
 const fn extra(name: &'static str, unit: Unit, says: &'static str) -> Key {
@@ -77,12 +104,17 @@ const fn keys(bound: Key) -> [Key; 14] {
     ]
 }
 
-impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
+impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, WEDGE> {
     type Machine = Nerio<R>;
     type Judge = StrongJudge;
 
-    const KEYS: &'static [Key] = if SKEW { &SKEW_KEYS } else { &DRIFT_KEYS };
-    const PROPERTIES: &'static [Property] = &ALL;
+    const KEYS: &'static [Key] = match (SKEW, WEDGE) {
+        (_, true) => &WEDGE_KEYS,
+        (true, _) => &SKEW_KEYS,
+        (false, _) => &DRIFT_KEYS,
+    };
+    const PROPERTIES: &'static [Property] = if WEDGE { &WEDGE_ALL } else { &ALL };
+    const GAPLESS: bool = !WEDGE;
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         if SKEW {
@@ -123,7 +155,15 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             .with("outsiders", outsiders)
             .with("observers", observers)
             .with("witnesses", if members >= 3 { witnesses } else { 0 });
-        advice::draw(random, constants)
+        let constants = advice::draw(random, constants);
+        if WEDGE {
+            return constants.with("groups", 1).with("recovery", random.below(2));
+        }
+        constants
+    }
+
+    fn forgets_often(&self, constants: &Constants) -> bool {
+        WEDGE && constants.get("recovery") > 0
     }
 
     fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
@@ -161,16 +201,13 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         quorums: &Quorums,
         constants: &Constants,
     ) -> Result<<Nerio<R> as Protocol>::Config, String> {
-        let bound = match self.assumption(constants) {
-            Assumption::Skew { nanos } => Bound::Skew(LocalSpan::from_nanos(nanos)),
-            Assumption::Drift { ppm } => {
-                let drift = u32::try_from(ppm).ok().and_then(Drift::from_ppm);
-                Bound::Drift(drift.ok_or("drift must be below 1000000ppm")?)
-            }
-        };
+        let bound = self.bound(constants).ok_or("drift must be below 1000000ppm")?;
         let groups = constants.get("groups");
         if !(1..=10_000).contains(&groups) {
             return Err(format!("groups must be 1 to 10000, not {groups}"));
+        }
+        if WEDGE && groups != 1 {
+            return Err("an epoch is ended for all groups at once: groups must be 1".to_owned());
         }
         let span = |name| Span::from_nanos(constants.get(name));
         let settings = Settings {
@@ -181,6 +218,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             window: span("window"),
             retry: span("retry"),
             block: constants.get("block"),
+            succession: match (WEDGE, self.forgets_often(constants)) {
+                (true, true) => Succession::Fixed,
+                (true, false) => Succession::Wedge,
+                (false, _) => Succession::Adjacent,
+            },
             weak: advice::weak(constants)?,
             adapt: advice::adapt(constants)?,
             hold: advice::hold(constants),
@@ -198,9 +240,17 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> StrongJudge {
-        let longest = Span::from_nanos(constants.get("longest-lease"));
+        let founding = Body {
+            quorums: quorums.clone(),
+            clocks: Clockwork {
+                bound: self.bound(constants).unwrap_or(Bound::Skew(LocalSpan::ZERO)),
+                tick: LocalSpan::from_nanos(constants.get("tick")),
+            },
+            longest_lease: Span::from_nanos(constants.get("longest-lease")),
+        };
         let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
-        StrongJudge::new(quorums.clone(), longest, constants.get("groups"), candidates(&roles))
+        let judge = StrongJudge::new(founding, constants.get("groups"), candidates(&roles));
+        if WEDGE { judge.for_wedge(self.flaws.trusts_lost_stamps) } else { judge }
     }
 
     fn opening(&self, constants: &Constants, role: Role) -> Vec<Command> {
@@ -223,11 +273,13 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         };
         let wanted = Span::from_nanos(lease);
         let asks = roles.get(node.0 as usize).is_none_or(|role| !role.campaigns());
-        match random.below(20) {
+        match random.below(23) {
+            20 | 21 => find::whim(random, group, roles.len(), longest),
             what if asks || (12..=15).contains(&what) => {
                 Command::Verify { group, leader: node_id(random.index(roles.len())), wanted }
             }
             16..=19 => Command::Transfer { group, to: random.pick(&candidates(roles)) },
+            22 => Command::Offer(group),
             0 | 1 => Command::Resign(group),
             2..=4 => Command::Campaign(group),
             _ => Command::Attempt { group, lease: wanted },
@@ -235,6 +287,12 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn reform(&self, random: &mut Random, constants: &Constants, nodes: usize) -> Option<Command> {
+        if self.forgets_often(constants) {
+            return None; // Members are fixed.
+        }
+        if WEDGE && random.percent(40) {
+            return any_members(random, nodes).map(Command::Change);
+        }
         let node = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
         let change = match random.below(10) {
             0..=2 => Change::Add(node(random)),
@@ -257,7 +315,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     fn message_kind(message: &Message) -> &'static str {
         match message {
             Message::Request(_) | Message::Extend { .. } => "request",
-            Message::Here { .. } => "here",
+            Message::Here { .. } => "heartbeat",
             Message::Ok { .. } => "ok",
             Message::Nack { .. } => "nack",
             Message::Release { .. } => "release",
@@ -267,6 +325,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 Talk::Relay { .. } => "relay",
                 Talk::Verify { .. } => "verify",
                 Talk::Certain { .. } => "certain",
+                Talk::Seek { .. } => "seek",
+                Talk::Here { .. } => "here",
+                Talk::There { .. } => "there",
+                Talk::Nowhere { .. } => "nowhere",
+                Talk::Free => "free",
                 Talk::Prefer { .. } => "prefer",
             },
             Message::Epoch(talk) => match talk {
@@ -278,13 +341,25 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                 EpochTalk::Accepted { .. } => "accepted",
                 EpochTalk::Denied { .. } => "denied",
             },
+            Message::Wedge(talk) => match talk {
+                WedgeTalk::Wedge(_) => "wedge",
+                WedgeTalk::Wedged { .. } => "wedged",
+                WedgeTalk::Accept { .. } => "accept",
+                WedgeTalk::Accepted(_) => "accepted",
+                WedgeTalk::NotYet { .. } => "not-yet",
+            },
+            Message::Recovery(RecoveryTalk::Read { .. }) => "read",
+            Message::Recovery(RecoveryTalk::Known { .. }) => "known",
         }
     }
 
     fn message_kinds() -> &'static [&'static str] {
+        if WEDGE {
+            return &super::members::MESSAGES;
+        }
         &[
             "request",
-            "here",
+            "heartbeat",
             "ok",
             "nack",
             "release",
@@ -293,6 +368,11 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "relay",
             "verify",
             "certain",
+            "seek",
+            "here",
+            "there",
+            "nowhere",
+            "free",
             "prefer",
             "decided",
             "unknown-epoch",
@@ -325,6 +405,8 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Message::Release { group, upto } => format!("give back {group} up to run {}", upto.seq),
             Message::Talk { group, talk } => talk_text(*group, talk),
             Message::Epoch(talk) => epoch_text(talk),
+            Message::Wedge(talk) => wedge_text(talk),
+            Message::Recovery(talk) => recovery_text(talk),
         }
     }
 
@@ -332,6 +414,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
+            Command::Offer(group) => format!("offer {group}"),
             Command::Transfer { group, to } => format!("transfer {group} to {to}"),
             Command::Verify { group, leader, wanted } => {
                 format!("verify {group} with {leader} for {}", RealTime(wanted.as_nanos()))
@@ -339,6 +422,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Command::Attempt { group, lease } => {
                 format!("attempt {group} for {}", RealTime(lease.as_nanos()))
             }
+            Command::Find { group, ask, how, hops } => find::command_text(*group, *ask, *how, *hops),
             Command::Rank { group, priority } => format!("rank {group} {priority}"),
             Command::Change(change) => change_text(change),
         }
@@ -351,6 +435,7 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
         match words.as_slice() {
             ["campaign", id] => group(id).map(Command::Campaign),
             ["resign", id] => group(id).map(Command::Resign),
+            ["offer", id] => group(id).map(Command::Offer),
             ["transfer", id, "to", to] => {
                 let to = node(to)?;
                 group(id).map(|group| Command::Transfer { group, to })
@@ -358,6 +443,10 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             ["verify", id, "with", leader, "for", wanted] => {
                 let (leader, wanted) = (node(leader)?, Span::from_nanos(parse_time(wanted)?.0));
                 group(id).map(|group| Command::Verify { group, leader, wanted })
+            }
+            ["find", id, "at", ask, how @ .., "hops", hops] => {
+                let (ask, how, hops) = (node(ask)?, find::parse_how(how)?, hops.parse().ok()?);
+                group(id).map(|group| Command::Find { group, ask, how, hops })
             }
             ["attempt", id, "for", lease] => {
                 let lease = Span::from_nanos(parse_time(lease)?.0);
@@ -425,43 +514,31 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
                     "{node} is certain that {leader} leads {group} in term {term}, until {until} on its clock"
                 )
             }
+            Event::Pledged { group, until, .. } => {
+                format!("{node} gives nothing of {group} back until {until} on its clock")
+            }
+            Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
+                find::event_text(node, event)
+            }
             Event::Failed { group, id, failure } => {
-                let why = match failure {
-                    Failure::TimedOut => "too few answered in time",
-                    Failure::Blocked => "too many refused",
-                    Failure::Aborted => "it begins another",
-                    Failure::TooLate => "the lease was over before",
-                };
+                let why = failure_text(*failure);
                 format!("{node} ends run {} for {group} without success: {why}", id.seq)
             }
             Event::Lost { group, term, loss } => {
-                let why = match loss {
-                    Loss::Lapsed => "its lease is over",
-                    Loss::Resigned => "it resigns",
-                    Loss::HandedOver => "it hands over",
-                    Loss::ClockWentBack => "its clock went back",
-                };
-                format!("{node} leads {group} no more, term {term}: {why}")
+                format!("{node} leads {group} no more, term {term}: {}", loss_text(*loss))
             }
             Event::WeakLeader { .. }
             | Event::Paced { .. }
             | Event::Strained { .. }
             | Event::Yields { .. } => advice::event_text(node, event),
             Event::Silent { until } => format!("{node} keeps silent until {until} on its clock"),
-            Event::Mute => format!("{node} has lost its disk and takes no part"),
-            Event::Adopted { charter, joined } => {
-                let what = if *joined { "joins in" } else { "goes by" };
-                format!("{node} {what} {}", charter_text(charter))
-            }
-            Event::Accepted { charter, .. } => format!("{node} accepts {}", charter_text(charter)),
-            Event::Decided { charter } => format!("{node} sees decided: {}", charter_text(charter)),
-            Event::Changed { epoch } => format!("{node} has the members it wanted, since epoch {epoch}"),
-            Event::ChangeHalted { halt: Halt::Conflict } => {
-                format!("{node} gives up its change: another was decided")
-            }
-            Event::ChangeHalted { halt: Halt::Impossible(why) } => {
-                format!("{node} gives up its change: {why}")
-            }
+            Event::Mute | Event::Recovering | Event::Recovered { .. } => disk_text(node, event),
+            Event::Wedged { .. }
+            | Event::Adopted { .. }
+            | Event::Accepted { .. }
+            | Event::Decided { .. }
+            | Event::Changed { .. }
+            | Event::ChangeHalted { .. } => members_text(node, event),
             Event::ClockWentBack { by } => format!("{node} sees its clock go back by {by}"),
         }
     }
@@ -508,11 +585,18 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Refused { refusal: Refusal::Released, .. } => "refusals-released",
             Event::Refused { refusal: Refusal::FromTheFuture, .. } => "refusals-from-the-future",
             Event::Refused { refusal: Refusal::Young, .. } => "refusals-young",
+            Event::Refused { refusal: Refusal::Wedged, .. } => "refusals-wedged",
+            Event::Refused { refusal: Refusal::Draining, .. } => "refusals-draining",
             Event::GaveBack { .. } => "releases",
             Event::Freed { .. } => "grants-given-back",
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
             Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
+            Event::Lost { loss: Loss::EndedEpoch, .. } => "epochs-ended-by-leader",
             Event::Verified { .. } => "verifications",
+            Event::Pledged { .. } => "pledges",
+            Event::Sought { .. } => "searches",
+            Event::Found { .. } => "leaders-found",
+            Event::NotFound { .. } => "leaders-not-found",
             Event::Leads { kind: Kind::Acquire, .. } => "elections",
             Event::Leads { kind: Kind::Renew, .. } => "renewals",
             Event::Failed { failure: Failure::Aborted, .. } => "runs-aborted",
@@ -526,6 +610,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             Event::Strained { .. } => "lease-alarms",
             Event::Yields { .. } => "preferred-handed-over",
             Event::Mute => "mutes",
+            Event::Recovering => "recoveries-begun",
+            Event::Recovered { .. } => "recoveries",
+            Event::Wedged { .. } => "wedges",
             Event::Adopted { joined: true, .. } => "members-joined",
             Event::Adopted { .. } => "epochs-adopted",
             Event::Accepted { .. } => "charters-accepted",
@@ -537,6 +624,9 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
     }
 
     fn count_kinds() -> &'static [&'static str] {
+        if WEDGE {
+            return &super::members::COUNTS;
+        }
         &[
             "runs",
             "grants",
@@ -549,6 +639,10 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "resignations",
             "transfers",
             "verifications",
+            "pledges",
+            "searches",
+            "leaders-found",
+            "leaders-not-found",
             "edicts",
             "elections",
             "renewals",
@@ -568,77 +662,5 @@ impl<R: Rules, const SKEW: bool> Subject for Strong<R, SKEW> {
             "epochs-decided",
             "changes-done",
         ]
-    }
-}
-
-fn talk_text(group: GroupId, talk: &Talk) -> String {
-    match talk {
-        Talk::TakeOver { term } => format!("take over {group} after term {term}"),
-        Talk::Ready(request) => {
-            format!("ready for {group} with run {} in term {}", request.id.seq, request.term)
-        }
-        Talk::Relay { release, request } => {
-            let (to, run) = (request.id.holder.node, request.id.seq);
-            format!("give back {group} up to run {}, and support {to}'s run {run}", release.seq)
-        }
-        Talk::Prefer { priority, .. } => format!("I would rather lead {group}: my priority is {priority}"),
-        Talk::Verify { wanted, .. } => format!("do you lead {group} for {wanted}?"),
-        Talk::Certain { term, pledge, .. } => format!("I lead {group} in term {term} for {}", pledge.lasts),
-    }
-}
-
-fn refusal_text(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Busy { holder, remaining } => format!("it supports {holder} for another {remaining}"),
-        Refusal::StaleTerm => "the term is too small".to_owned(),
-        Refusal::LeaseTooLong => "the lease is too long".to_owned(),
-        Refusal::Released => "the run was given back".to_owned(),
-        Refusal::FromTheFuture => "it begins later than any legal clock shows".to_owned(),
-        Refusal::Young => "it has just joined".to_owned(),
-    }
-}
-
-fn charter_text(charter: &Charter) -> String {
-    format!("epoch {} of {:?}, terms above {}", charter.epoch, charter.members(), charter.floor)
-}
-
-fn epoch_text(talk: &EpochTalk) -> String {
-    match talk {
-        EpochTalk::Decided(charter) => format!("decided: {}", charter_text(charter)),
-        EpochTalk::Unknown { newest } => format!("I know epochs up to {newest} only"),
-        EpochTalk::Prepare { epoch, ballot } => {
-            format!("prepare ballot {} after epoch {epoch}", ballot.number)
-        }
-        EpochTalk::Promise { ballot, accepted, top, .. } => {
-            let held = accepted.as_ref().map(|(_, charter)| format!(", holding {}", charter_text(charter)));
-            format!("promise to ballot {}, terms up to {top}{}", ballot.number, held.unwrap_or_default())
-        }
-        EpochTalk::Accept { ballot, charter, .. } => {
-            format!("accept in ballot {}: {}", ballot.number, charter_text(charter))
-        }
-        EpochTalk::Accepted { ballot, .. } => format!("accepted in ballot {}", ballot.number),
-        EpochTalk::Denied { ballot, denial, .. } => {
-            let why = match denial {
-                Denial::Outbid(higher) => format!("ballot {} is promised", higher.number),
-                Denial::TooSoon { remaining } => format!("too soon, wait {remaining}"),
-                Denial::NotAdjacent => "its quorums need not meet the present ones".to_owned(),
-            };
-            format!("ballot {} is denied: {why}", ballot.number)
-        }
-    }
-}
-
-fn change_text(change: &Change) -> String {
-    match change {
-        Change::Add(node) => format!("members add {node}"),
-        Change::Remove(node) => format!("members remove {node}"),
-        Change::Replace { old, new } => format!("members replace {old} by {new}"),
-        Change::Quorums(quorums) => {
-            let weights = quorums.weights().unwrap_or_default();
-            let weighed: Vec<String> = weights.iter().map(|(node, w)| format!("{node}={w}")).collect();
-            format!("members weigh {}", weighed.join(" "))
-        }
-        Change::Clocks(clocks) => format!("clocks {clocks:?}"),
-        Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
     }
 }

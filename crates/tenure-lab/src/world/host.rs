@@ -6,6 +6,8 @@ use tenure_proto::boot::{Boot, BootId, Memory, Store, overwrite};
 use tenure_proto::time::{Incarnation, LocalSpan};
 use tenure_proto::{BootKind, LocalTime, NodeId, Protocol, Ticket};
 
+use crate::random::Random;
+
 use super::clock::{Clock, RealTime, floor};
 use super::{Dial, Flaws, Freeze, How};
 
@@ -27,6 +29,8 @@ pub struct Host<P: Protocol> {
     pub(super) waiting: Vec<(Ticket, NodeId, P::Message)>,
     flaws: Flaws,
     boot: BootId,
+    /// The present life, or the last one.
+    life: Incarnation,
     /// What the crystal showed when this boot's clock showed `boot_reading`.
     boot_value: u64,
     boot_reading: u64,
@@ -68,6 +72,7 @@ impl<P: Protocol> Host<P> {
             waiting: Vec::new(),
             flaws,
             boot: BootId { boot: 0, clock_offset: 0 },
+            life: Incarnation(0),
             boot_value,
             boot_reading: boot_value,
             slept: 0,
@@ -84,12 +89,19 @@ impl<P: Protocol> Host<P> {
 
     /// The true clock C, of which the reading is the last tick.
     fn exact(&self, at: RealTime) -> u64 {
-        let at = match self.frozen {
-            Some((Freeze::Suspend, since)) if self.flaws.clock_stops_in_suspend => since,
-            _ => at,
-        };
+        let at = self.stands_since().unwrap_or(at);
         let since_boot = self.clock.value(at) - self.boot_value + self.boot_reading;
         since_boot.saturating_sub(self.slept).saturating_add_signed(self.stepped)
+    }
+
+    /// Since when the clock stands still, if a flaw makes it.
+    fn stands_since(&self) -> Option<RealTime> {
+        let (freeze, since) = self.frozen?;
+        let stands = match freeze {
+            Freeze::Suspend => self.flaws.clock_stops_in_suspend,
+            Freeze::Pause => self.flaws.clock_stops_in_pause,
+        };
+        stands.then_some(since)
     }
 
     /// The first instant at which the true clock of this boot reaches `time`, if nobody sets it: the paper's c_p.
@@ -137,7 +149,7 @@ impl<P: Protocol> Host<P> {
     }
 
     /// Prepares a start: what survives it, judged as a real node would, unless a flaw says otherwise.
-    pub(super) fn prepare_start(&mut self, how: How, at: RealTime) -> Boot<P::Record> {
+    pub(super) fn prepare_start(&mut self, how: How, node: NodeId, at: RealTime) -> Boot<P::Record> {
         match how {
             How::Restart => {}
             How::Elsewhere => self.place = 1 - self.place,
@@ -153,7 +165,10 @@ impl<P: Protocol> Host<P> {
         {
             memory.writer = *former;
         }
-        let boot = Boot::judge(self.disk.store.clone(), memory, self.boot);
+        let mut boot = Boot::judge(self.disk.store.clone(), memory, self.boot);
+        if boot.kind == BootKind::Amnesia {
+            boot.incarnation = drawn(node, at);
+        }
         self.begin_life(&boot);
         Boot {
             incarnation: if self.flaws.same_incarnation { Incarnation(1) } else { boot.incarnation },
@@ -170,6 +185,7 @@ impl<P: Protocol> Host<P> {
             BootKind::SameBoot { remembered } => remembered.clone(),
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => Vec::new(),
         };
+        self.life = boot.incarnation;
         self.memories[self.place] = Some(Memory { boot: self.boot, writer: boot.incarnation, records });
         self.tickets = Ticket(0);
         self.disk.durable = Ticket(0);
@@ -195,8 +211,12 @@ impl<P: Protocol> Host<P> {
             self.stepped = 0;
         }
         self.slept = 0;
-        self.memories = [None, None];
         self.place = 0;
+        if self.flaws.memory_of_any_boot {
+            self.memories.iter_mut().flatten().for_each(|memory| memory.boot = self.boot);
+        } else {
+            self.memories = [None, None];
+        }
     }
 
     pub(super) fn remember(&mut self, record: P::Record) {
@@ -210,8 +230,11 @@ impl<P: Protocol> Host<P> {
         let mut wrote = false;
         while self.disk.queue.front().is_some_and(|(_, _, at)| *at <= given) {
             let Some((ticket, record, _)) = self.disk.queue.pop_front() else { break };
-            if let (Store::Used(_, records), false) = (&mut self.disk.store, self.flaws.disk_forgets) {
-                overwrite(records, record);
+            match (&mut self.disk.store, self.flaws.disk_forgets) {
+                (_, true) => {}
+                (Store::Used(_, records) | Store::Founded(records), _) => overwrite(records, record),
+                // A new disk, in place of the lost one: from now on there is something to be remembered.
+                (store @ Store::Missing, _) => *store = Store::Used(self.life, vec![record]),
             }
             self.disk.durable = ticket;
             wrote = true;
@@ -220,10 +243,16 @@ impl<P: Protocol> Host<P> {
     }
 
     pub(super) fn thaw(&mut self, at: RealTime) {
-        if let Some((Freeze::Suspend, since)) = self.frozen.take()
-            && self.flaws.clock_stops_in_suspend
-        {
+        if let Some(since) = self.stands_since() {
             self.slept += self.clock.value(at) - self.clock.value(since);
         }
+        self.frozen = None;
     }
+}
+
+/// The incarnation of a process that has nothing left to count lives by: in no order to any other, and nobody else's. The
+/// same in a replay.
+fn drawn(node: NodeId, at: RealTime) -> Incarnation {
+    let mut random = Random::stream(at.0, &format!("lost disk of {node}"));
+    Incarnation(u128::from(random.bits()) << 64 | u128::from(random.bits()))
 }

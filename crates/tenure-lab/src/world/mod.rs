@@ -149,6 +149,10 @@ pub struct Flaws {
     pub stale_now: bool,
     /// The clock stops while the machine is suspended.
     pub clock_stops_in_suspend: bool,
+    /// The clock stops while the process is paused: it counts wake-ups.
+    pub clock_stops_in_pause: bool,
+    /// Memory outlives a reboot, and is believed without asking which boot wrote it.
+    pub memory_of_any_boot: bool,
     /// Memory is believed without asking who wrote it.
     pub stale_memory: bool,
     /// A missing store is taken for a founding.
@@ -159,6 +163,8 @@ pub struct Flaws {
     pub same_incarnation: bool,
     /// The disk says that a record is written, and forgets it.
     pub disk_forgets: bool,
+    /// Edicts are ordered by the stamps of grantors that lost their disks, too.
+    pub trusts_lost_stamps: bool,
     /// The time of day is read where a clock is wanted that nobody sets.
     pub reads_time_of_day: bool,
 }
@@ -168,11 +174,14 @@ impl Flaws {
     pub const NONE: Self = Self {
         stale_now: false,
         clock_stops_in_suspend: false,
+        clock_stops_in_pause: false,
+        memory_of_any_boot: false,
         stale_memory: false,
         missing_is_fresh: false,
         missing_is_reboot: false,
         same_incarnation: false,
         disk_forgets: false,
+        trusts_lost_stamps: false,
         reads_time_of_day: false,
     };
 }
@@ -402,7 +411,7 @@ impl<P: Protocol> World<P> {
         if self.hosts[node].process.is_some() {
             return false;
         }
-        let boot = self.hosts[node].prepare_start(how, self.now);
+        let boot = self.hosts[node].prepare_start(how, node_id(node), self.now);
         let host = &mut self.hosts[node];
         let now = host.reading(self.now);
         host.cached = now;

@@ -13,6 +13,7 @@ use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
 use super::epoch::{Charter, Epoch};
+use super::find::Finding;
 use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal, Term};
 use super::pace::Pacing;
@@ -42,10 +43,12 @@ pub(super) enum Timer {
     Release,
     /// Pass on a successor's request again: the first may be lost.
     Relay,
+    /// Somebody asks where the leader is: ask again, give up, or answer without an answer.
+    Find,
 }
 
 impl Timer {
-    const COUNT: usize = Self::Relay as usize + 1;
+    const COUNT: usize = Self::Find as usize + 1;
 }
 
 impl From<Timer> for usize {
@@ -127,6 +130,8 @@ pub(super) struct Lead {
 pub(super) struct Candidate {
     pub(super) campaigns: bool,
     run: Option<Run>,
+    /// The run that completed last, where its stamps are not frozen: nothing, under sound rules.
+    completed: Option<Run>,
     pub(super) lead: Option<Lead>,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
@@ -140,6 +145,7 @@ pub(super) struct Candidate {
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
     pub(super) verifying: Verifying,
+    pub(super) finding: Finding,
 }
 
 /// All that a step of a candidate may touch besides itself.
@@ -177,8 +183,14 @@ impl Candidate {
         self.timers.next()
     }
 
+    /// Whether this process asks for leadership by itself.
+    pub(super) fn campaigns(&self) -> bool {
+        self.campaigns
+    }
+
     pub(super) fn campaign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = true;
+        self.finding.oblige_no_more();
         match (&self.run, self.lead) {
             (None, None) => self.await_turn(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
@@ -189,11 +201,16 @@ impl Candidate {
     /// Steps down: gives up E first, then gives the grants back.
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.campaigns = false;
+        self.finding.oblige_no_more();
         for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start, Timer::Look] {
             self.timers.clear(timer);
         }
         let asked = self.run.take().is_some();
-        if self.stop_leading(Loss::Resigned, around) || asked {
+        let led = match around.process.config.settings().rules.stops_before_release() {
+            true => self.stop_leading(Loss::Resigned, around),
+            false => self.lead.is_some(),
+        };
+        if led || asked {
             self.give_back(around);
         }
     }
@@ -283,6 +300,9 @@ impl Candidate {
         if self.timers.take_expired(Timer::Relay, now) {
             self.relay_again(around);
         }
+        if self.timers.take_expired(Timer::Find, now) {
+            self.on_find_deadline(around);
+        }
     }
 
     /// Whether this process wants to lead, does not, and does not ask at the moment.
@@ -291,9 +311,12 @@ impl Candidate {
     }
 
     /// Starts an acquisition if this node's own grantor is free or supports this node (erratum E1).
-    fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+    pub(super) fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         if !self.is_waiting() {
             return;
+        }
+        if let Some(until) = around.process.awaits_change(around.cx.now()) {
+            return self.await_turn(until, around);
         }
         if around.own.bound_to_another(around.process.holder, around.cx.now()).is_some() {
             return self.await_turn(around.cx.now(), around);
@@ -387,6 +410,9 @@ impl Candidate {
         at: Stamp,
         around: &mut Around<'_, '_, R>,
     ) {
+        if self.completed.as_ref().is_some_and(|run| run.request.id == id) {
+            return self.merge_late(from, at, around);
+        }
         self.measure_answer(from, id, around);
         let Some(run) = &mut self.run else { return };
         let rules = &around.process.config.settings().rules;
@@ -447,7 +473,8 @@ impl Candidate {
             (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
-        let (quorum, stamps) = (run.oks, run.stamps.drain(..).collect());
+        let (quorum, stamps) = (run.oks, run.stamps.iter().copied().collect());
+        self.completed = self.run.take().filter(|_| !settings.rules.freezes_stamps());
         self.end_run();
         self.patience = Patience::default();
         self.lead = Some(Lead { term, until, start });
@@ -458,6 +485,18 @@ impl Candidate {
         }
         self.tell_weak(None, around);
         around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
+    }
+
+    /// What no sound candidate does: an Ok that came too late to count becomes part of the stamps all the same.
+    fn merge_late<R: Rules>(&mut self, from: NodeId, at: Stamp, around: &mut Around<'_, '_, R>) {
+        let (Some(run), Some(lead)) = (&mut self.completed, self.lead) else { return };
+        run.count(from, at);
+        let GrantRequest { group, id, term, lease, .. } = run.request;
+        let (epoch, quorum, stamps) = (run.charter.epoch, run.oks, run.stamps.iter().copied().collect());
+        let (kind, until) = (Kind::Renew, lead.until);
+        if term == lead.term && around.cx.now() < until {
+            around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
+        }
     }
 
     /// Step 9, and what follows: a leader tries again to renew, another candidate waits its turn.
@@ -473,7 +512,8 @@ impl Candidate {
         let Around { group, cx, .. } = around;
         cx.publish(Event::Failed { group: *group, id: run.request.id, failure });
         let rules = &around.process.config.settings().rules;
-        if rules.may_give_back(self.lead.is_some()) {
+        let lets_go = rules.lets_go() || failure == Failure::Blocked;
+        if lets_go && rules.may_give_back(self.lead.is_some()) {
             self.give_back(around);
         }
         if !self.campaigns {
@@ -483,6 +523,9 @@ impl Candidate {
             let soon = around.process.config.settings().retry.nominal();
             let at = around.cx.now().after(around.cx.jitter(soon));
             return self.timers.set(Timer::Renew, at);
+        }
+        if !lets_go {
+            return self.start(around);
         }
         if failure == Failure::Blocked && run.all_stale {
             return self.start(around); // Only the term was too small, and now it is known: no need to wait.
@@ -524,6 +567,17 @@ impl Candidate {
             self.begin_run(Kind::Renew, around);
         } else if self.run.is_some() {
             self.begin_run(Kind::Acquire, around);
+        }
+    }
+
+    /// An epoch has ended, and nobody leads in it any more: candidates ask in the next one.
+    pub(super) fn on_next_epoch<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        self.drop_lead(Loss::NextEpoch, around);
+        if let Some(run) = &self.run {
+            self.hint = self.hint.max(run.request.term);
+            self.begin_run(Kind::Acquire, around);
+        } else if self.campaigns {
+            self.await_turn(around.cx.now(), around);
         }
     }
 

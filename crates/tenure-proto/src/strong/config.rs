@@ -31,6 +31,8 @@ pub struct Settings<R: Rules = Sound> {
     /// How many terms the durable ceiling is raised by. More means fewer writes and larger steps of the term at a
     /// restart.
     pub block: u64,
+    /// How one epoch follows another. Must be the same on every process.
+    pub succession: Succession,
     /// Which weak election advises when to try.
     pub weak: Choice,
     /// How the length of leases follows the network; `None` for leases of one length.
@@ -40,6 +42,18 @@ pub struct Settings<R: Rules = Sound> {
     pub hold: Option<Span>,
     /// The safety rules. Outside the laboratory there is one choice.
     pub rules: R,
+}
+
+/// How members change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Succession {
+    /// Gaplessly, to neighbours whose quorums meet, as many groups as there may be: see [`epoch`](super::epoch).
+    #[default]
+    Adjacent,
+    /// To any members whatever, but every group is without a leader in between: see [`wedge`](super::wedge).
+    Wedge,
+    /// Never. Then, and only then, a grantor that lost its disk can come back under its own name: see `recovery`.
+    Fixed,
 }
 
 /// How the length of leases follows the network: see `pace`.

@@ -2,7 +2,8 @@
 
 use crate::{Context, GroupId, LocalTime};
 
-use super::epoch::Body;
+use super::epoch::{Body, Charter, Epoch};
+use super::free::Refused;
 use super::message::{Cell, Event, GrantRequest, Holder, InstanceId, Kind, Message, Refusal, Term};
 use super::rules::Rules;
 use super::{Nerio, Process};
@@ -12,6 +13,8 @@ use super::{Nerio, Process};
 pub struct Grant {
     /// A: whom it supports. A restarted process is somebody else.
     pub holder: Holder,
+    /// In which epoch it was given or last extended.
+    pub epoch: Epoch,
     /// The newest run of the holder that was granted.
     pub newest: InstanceId,
     /// The term of the newest acquisition that was granted.
@@ -28,6 +31,8 @@ pub(super) struct Grantor {
     pub(super) max_term: Term,
     /// What was given back lately, so that a late request does not grant it again.
     tombs: Vec<Tomb>,
+    /// Who was refused lately, and may be told when that would be otherwise.
+    pub(super) refused: Refused,
 }
 
 /// All runs up to this one were given back. Liveness only, so it may be forgotten when no request is on its way.
@@ -40,7 +45,7 @@ struct Tomb {
 impl Grantor {
     pub(super) fn new(max_term: Term, remembered: Option<Grant>) -> Self {
         let max_term = remembered.map_or(max_term, |grant| max_term.max(grant.term));
-        Self { grant: remembered, max_term, tombs: Vec::new() }
+        Self { grant: remembered, max_term, tombs: Vec::new(), refused: Refused::default() }
     }
 
     /// The grant, if at `now` it binds this grantor to anybody but `holder`.
@@ -73,8 +78,12 @@ impl Grantor {
     ) -> Option<Refusal> {
         let rules = &process.config.settings().rules;
         let Body { clocks, longest_lease, .. } = &process.charter().body;
-        if self.tombs.iter().any(|tomb| tomb.upto.holder == request.id.holder && tomb.upto >= request.id) {
+        let is_for = |tomb: &Tomb| now < tomb.forget && rules.was_given_back(tomb.upto, request.id);
+        if self.tombs.iter().any(is_for) {
             return Some(Refusal::Released);
+        }
+        if let Some(wedged) = process.wedging.refusal() {
+            return Some(wedged);
         }
         if !clocks.may_have_started(request.start, now) {
             return Some(Refusal::FromTheFuture);
@@ -82,19 +91,27 @@ impl Grantor {
         if !rules.accepts_length(request.lease, *longest_lease) {
             return Some(Refusal::LeaseTooLong);
         }
-        if !rules.is_free(self.grant.as_ref(), request.id.holder, now) {
+        if !rules.is_free(self.grant.as_ref(), request, now) {
             let grant = self.grant.as_ref()?;
             return Some(Refusal::Busy { holder: grant.holder.node, remaining: grant.until.remaining(now) });
         }
-        if request.kind == Kind::Renew {
-            return None;
+        if let Some(draining) = process.wedging.draining(now) {
+            return Some(draining);
         }
         let largest = self.largest_term(process);
+        if request.kind == Kind::Renew {
+            return (!rules.renewal_is_fresh(request.term, largest)).then_some(Refusal::StaleTerm);
+        }
         if !rules.term_is_fresh(request, largest, self.grant.as_ref()) {
             return Some(Refusal::StaleTerm);
         }
         let holds = self.grant.as_ref().is_some_and(|g| g.holder == request.id.holder && now < g.until);
         process.is_young(now).filter(|_| !holds)
+    }
+
+    /// When the last of what was given back lately is forgotten.
+    pub(super) fn latest_tomb(&self) -> Option<LocalTime> {
+        self.tombs.iter().map(|tomb| tomb.forget).max()
     }
 
     /// No term up to this is granted: what this grantor granted, and the floor of its epoch.
@@ -109,8 +126,14 @@ impl Grantor {
         self.max_term = rules.max_term_on_adoption(self.max_term, floor);
     }
 
+    /// An epoch begins that was decided when the one before had ended: what was granted there binds nobody.
+    pub(super) fn begin_epoch<R: Rules>(&mut self, charter: &Charter, rules: &R) {
+        self.grant = self.grant.filter(|grant| grant.epoch >= charter.epoch);
+        self.max_term = rules.first_term(self.max_term, charter.floor);
+    }
+
     fn refuse<R: Rules>(
-        &self,
+        &mut self,
         request: GrantRequest,
         refusal: Refusal,
         process: &Process<R>,
@@ -118,6 +141,14 @@ impl Grantor {
     ) {
         let GrantRequest { group, id, .. } = request;
         cx.publish(Event::Refused { request, refusal });
+        if let (Refusal::Busy { .. }, Some(grant)) = (refusal, &mut self.grant) {
+            let rules = &process.config.settings().rules;
+            let clocks = process.charter().body.clocks;
+            let asked = rules.grant_end(clocks, request.start, cx.now(), request.lease);
+            grant.until = rules.end_after_refusal(grant.until, asked);
+            self.max_term = rules.max_term_after_refusal(self.max_term, request.term);
+            self.refused.note(id.holder.node, grant.until, cx.now());
+        }
         let max_term = self.largest_term(process);
         cx.send(id.holder.node, Message::Nack { group, id, refusal, max_term }, None);
     }
@@ -140,7 +171,9 @@ impl Grantor {
         self.max_term = self.max_term.max(term);
         let at = process.config.settings().rules.stamp(process.clock.stamp());
         let grant = self.promise(&request, process, cx.now());
-        cx.remember(Cell::Grant(group, Some(grant)));
+        if process.config.settings().rules.remembers_grants() {
+            cx.remember(Cell::Grant(group, Some(grant)));
+        }
         cx.publish(Event::Granted { request, at, until: grant.until });
         let after = after.max(process.membership.saved());
         cx.send(id.holder.node, Message::Ok { group, epoch, id, at }, after);
@@ -178,7 +211,7 @@ impl Grantor {
 
     /// `A := p; F := max(F, …)`, the maximum only towards the same holder.
     fn promise<R: Rules>(&mut self, request: &GrantRequest, process: &Process<R>, now: LocalTime) -> Grant {
-        let GrantRequest { id, term, start, lease, .. } = *request;
+        let GrantRequest { id, epoch, term, start, lease, .. } = *request;
         let settings = process.config.settings();
         let asked = settings.rules.grant_end(process.charter().body.clocks, start, now, lease);
         let first = self.grant.is_none() && request.kind == Kind::Renew;
@@ -187,11 +220,12 @@ impl Grantor {
         let grant = match self.grant {
             Some(held) if held.holder == id.holder => Grant {
                 holder: id.holder,
+                epoch,
                 newest: settings.rules.newest(held.newest, id),
                 term: held.term.max(term),
-                until: settings.rules.extended(held.until, asked),
+                until: settings.rules.extended(&held, request, asked, now),
             },
-            _ => Grant { holder: id.holder, newest: id, term, until: asked },
+            _ => Grant { holder: id.holder, epoch, newest: id, term, until: asked },
         };
         self.grant = Some(grant);
         grant

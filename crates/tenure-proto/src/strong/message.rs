@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use super::edict::QuorumStamp;
 use super::epoch::{Ballot, Change, Charter, Epoch, EpochTalk, Halt};
+use super::find::{Hint, How, Miss};
+use super::recovery::RecoveryTalk;
+use super::wedge::WedgeTalk;
 use crate::detect::weak::Beat;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Pledge, Span, Stamp};
@@ -124,7 +127,7 @@ pub enum Message {
         /// The newest run that is given back.
         upto: InstanceId,
     },
-    /// Hand-over and verification.
+    /// Hand-over, verification, and where the leader is.
     Talk {
         /// The election.
         group: GroupId,
@@ -133,9 +136,13 @@ pub enum Message {
     },
     /// About the members, of all groups at once. See `epoch`.
     Epoch(EpochTalk),
+    /// About the end of an epoch. See `wedge`.
+    Wedge(WedgeTalk),
+    /// About what a lost disk held. See `recovery`.
+    Recovery(RecoveryTalk),
 }
 
-/// What processes of a group say besides asking, granting and giving back. See `transfer` and `verify`.
+/// What processes of a group say besides asking, granting and giving back. See `transfer`, `verify`, `find` and `free`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {
     /// The leader asks somebody to take over.
@@ -177,6 +184,46 @@ pub enum Talk {
         /// For how long it will not give its grants back.
         pledge: Pledge,
     },
+    /// Where is the leader?
+    Seek {
+        /// Names the question: unique over restarts of the asker.
+        id: InstanceId,
+        /// What to do if you do not lead.
+        how: How,
+        /// How many hints the asker may still follow.
+        hops: u8,
+    },
+    /// I lead.
+    Here {
+        /// The question.
+        id: InstanceId,
+        /// As the question says: tells the answers to one question apart.
+        hops: u8,
+        /// Who leads: this life of it.
+        leader: Holder,
+        /// In which term.
+        term: Term,
+    },
+    /// I do not lead, but I support somebody: a hint.
+    There {
+        /// The question.
+        id: InstanceId,
+        /// As the question says.
+        hops: u8,
+        /// Whom.
+        hint: Hint,
+    },
+    /// I do not lead.
+    Nowhere {
+        /// The question.
+        id: InstanceId,
+        /// As the question says.
+        hops: u8,
+        /// Why there is nothing better to tell.
+        why: Miss,
+    },
+    /// I refused you lately, and am free now: a hint.
+    Free,
 }
 
 /// Why a grantor refuses. Hints for the one refused, never part of an argument.
@@ -199,6 +246,10 @@ pub enum Refusal {
     FromTheFuture,
     /// This grantor has just joined and leaves the first word to a leader of the epoch before.
     Young,
+    /// This grantor grants nothing in this epoch any more: the next one is about to begin.
+    Wedged,
+    /// This grantor lets its grants run out, so that it can be wedged.
+    Draining,
 }
 
 /// What a process's user wants.
@@ -206,7 +257,9 @@ pub enum Refusal {
 pub enum Command {
     /// Lead this group whenever possible.
     Campaign(GroupId),
-    /// Stop asking, and give back what is held: E first, then the grants.
+    /// Lead this group if somebody asks for a leader and there is none: for those who wait, and while it leads.
+    Offer(GroupId),
+    /// Stop asking, and give back what is held: E first, then the grants. An offer is withdrawn.
     Resign(GroupId),
     /// Hand the leadership over to another process, with a gap of one round trip.
     Transfer {
@@ -224,6 +277,17 @@ pub enum Command {
         /// For how long the answer is wanted. The leader will not give its grants back meanwhile.
         wanted: Span,
     },
+    /// Ask a process where the leader is, and follow its hints.
+    Find {
+        /// The election.
+        group: GroupId,
+        /// Who is asked first.
+        ask: NodeId,
+        /// What it shall do if it does not lead.
+        how: How,
+        /// How many hints may be followed.
+        hops: u8,
+    },
     /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition for others. An
     /// unfinished run is aborted.
     Attempt {
@@ -239,7 +303,8 @@ pub enum Command {
         /// How many others are preferred, so to speak.
         priority: u8,
     },
-    /// Change the members, or their bounds: by as many epochs as it takes, and no group stops for it.
+    /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one that begins when this one has
+    /// ended, as [`Succession`](super::Succession) says.
     Change(Change),
 }
 
@@ -263,6 +328,13 @@ pub enum Cell {
         /// What was accepted, and under which ballot.
         accepted: Option<(Ballot, Arc<Charter>)>,
     },
+    /// Durable: this member grants nothing in `epoch` any more.
+    Wedge {
+        /// Which is at its end.
+        epoch: Epoch,
+        /// What was accepted to follow it, and under which ballot.
+        accepted: Option<(Term, Arc<Charter>)>,
+    },
     /// Remembered: since when the newest charter is adopted, and until when this member counts as new.
     Adopted {
         /// Since when.
@@ -285,6 +357,8 @@ pub enum CellKey {
     Charter,
     /// See [`Cell::Ballot`].
     Ballot,
+    /// See [`Cell::Wedge`].
+    Wedge,
     /// See [`Cell::Adopted`].
     Adopted,
 }
@@ -298,6 +372,7 @@ impl Record for Cell {
             Self::Silence(_) => CellKey::Silence,
             Self::Charter(_) => CellKey::Charter,
             Self::Ballot { .. } => CellKey::Ballot,
+            Self::Wedge { .. } => CellKey::Wedge,
             Self::Adopted { .. } => CellKey::Adopted,
         }
     }
@@ -359,6 +434,15 @@ pub enum Event {
         /// The newest run that was granted.
         newest: InstanceId,
     },
+    /// This process has said for how long it is certain to lead, and gives nothing back until then (erratum E4).
+    Pledged {
+        /// The election.
+        group: GroupId,
+        /// Who has said so: this life of it.
+        leader: Holder,
+        /// Until when, on this host's clock.
+        until: LocalTime,
+    },
     /// Another process was asked, and is certain to be supported by a quorum for a while (section 10.5).
     Verified {
         /// The election.
@@ -369,6 +453,41 @@ pub enum Event {
         term: Term,
         /// Until when that is certain, on this host's clock.
         until: LocalTime,
+    },
+    /// This process has begun to look for the leader (section 10.4).
+    Sought {
+        /// The election.
+        group: GroupId,
+        /// Names the question.
+        id: InstanceId,
+        /// Who is asked first.
+        ask: NodeId,
+        /// How many hints may be followed.
+        hops: u8,
+    },
+    /// A leader has answered: it led at some instant since the question.
+    Found {
+        /// The election.
+        group: GroupId,
+        /// The question.
+        id: InstanceId,
+        /// Who leads.
+        leader: Holder,
+        /// In which term.
+        term: Term,
+        /// How many hints were followed.
+        hops: u8,
+    },
+    /// The leader was not found.
+    NotFound {
+        /// The election.
+        group: GroupId,
+        /// The question.
+        id: InstanceId,
+        /// Why not.
+        why: Miss,
+        /// Where it may be, if somebody told and it was not followed.
+        hint: Option<Hint>,
     },
     /// Those that this process hears of are too few to elect a leader, and this one speaks for them, without any authority:
     /// see [`WeakLeader`](super::WeakLeader). `None` when that is over.
@@ -426,6 +545,20 @@ pub enum Event {
     },
     /// The disk was lost: this process takes no part.
     Mute,
+    /// The disk was lost: this grantor keeps silent and then asks the others what it may have granted.
+    Recovering,
+    /// It knows: it grants again.
+    Recovered {
+        /// Terms above this.
+        top: Term,
+    },
+    /// This member grants nothing in its epoch any more.
+    Wedged {
+        /// Which.
+        epoch: Epoch,
+        /// In whose ballot it was asked.
+        ballot: Term,
+    },
     /// This process has learnt of a new epoch and goes by it from now on.
     Adopted {
         /// Its charter.
@@ -484,6 +617,10 @@ pub enum Loss {
     Resigned,
     /// The process handed it over.
     HandedOver,
+    /// The process ended its epoch.
+    EndedEpoch,
+    /// Another ended it.
+    NextEpoch,
     /// The clock can no longer be trusted.
     ClockWentBack,
 }

@@ -44,15 +44,20 @@
 //!   acquisition.
 //! * **Instances.** A run is named by process, incarnation and number, unique for ever; a start time is not.
 //! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over. Within one boot the
-//!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part.
+//!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part, or, where
+//!   members never change, reads from the others what it forgot (`recovery`).
+//! * **Members** change by epochs that follow one another: gaplessly ([`epoch`]), or, as in the paper, by ending one before
+//!   the next begins ([`wedge`]).
 //! * **Release.** A candidate that cannot win gives its grants back at once, and a leader that resigns does so after
 //!   giving up E. A release names the newest run that it covers: a late one cancels no later grant.
 //! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
+//! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
 //! * **Epochs.** The grantors, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch, and no group stops
 //!   for it: a leader renews into the next epoch (`epoch`).
-//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither.
+//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
+//!   that is free sooner says so (`free`).
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
 //!
@@ -85,7 +90,7 @@
 //! ```
 //! use tenure_proto::detect::weak::{Choice, Watch};
 //! use tenure_proto::quorum::Quorums;
-//! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound};
+//! use tenure_proto::strong::{Command, Event, Nerio, Settings, Sound, Succession};
 //! use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 //! use tenure_proto::{boot, Boot, Chooser, Context, Effect, Elects, GroupId, Input, LocalTime, NodeId, Protocol, Ticket};
 //!
@@ -104,6 +109,7 @@
 //!     window: Span::from_millis(10),
 //!     retry: Span::from_millis(5),
 //!     block: 256,
+//!     succession: Succession::Adjacent,
 //!     weak: Choice::Ring(Watch::Heartbeat),
 //!     adapt: None,
 //!     hold: None,
@@ -135,10 +141,13 @@ mod candidate;
 mod config;
 pub mod edict;
 pub mod epoch;
+pub mod find;
+mod free;
 mod grantor;
 mod message;
 mod pace;
 mod prefer;
+mod recovery;
 mod rules;
 mod standing;
 mod term;
@@ -147,17 +156,19 @@ mod tests;
 mod transfer;
 mod turn;
 mod verify;
+pub mod wedge;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-pub use config::{Adapt, Config, ConfigError, Settings};
+pub use config::{Adapt, Config, ConfigError, Settings, Succession};
 pub use edict::{Edict, Token};
+pub use find::{Hint, How, Miss};
 pub use grantor::Grant;
 pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
     Talk, Term,
 };
+pub use recovery::RecoveryTalk;
 pub use rules::{Across, Rules, Sound};
 pub use standing::{Standing, WeakLeader};
 
@@ -167,10 +178,12 @@ use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
-use epoch::{Body, Charter, Epoch, EpochTalk, Membership};
+use epoch::{Body, Charter, Epoch, Halt, Membership};
 use grantor::{Grantor, remembered_grants};
 use pace::Trips;
+use recovery::Recovery;
 use term::Ceiling;
+use wedge::Wedging;
 
 /// A process of a strong cluster: grantor, candidate, or both, for any number of groups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -203,6 +216,10 @@ pub(crate) struct Process<R: Rules> {
     ceiling: Ceiling,
     /// The newest epoch, and what is under way to change it.
     membership: Membership,
+    /// What is under way to end it, where it is wedged before the next begins.
+    wedging: Wedging,
+    /// The disk was lost, and what was on it is being read from the others.
+    recovery: Option<Recovery>,
     /// Who seems to live, and so whose turn it is to try. Advice, no more.
     weak: Advisor,
     /// When this process last spoke to all members, or to its neighbours among them.
@@ -225,7 +242,14 @@ impl Group {
 
 impl<R: Rules> Process<R> {
     fn is_silent(&self, now: LocalTime) -> bool {
-        now < self.silent_until
+        now < self.silent_until || self.recovery.is_some()
+    }
+
+    /// When the process itself wants to be woken.
+    fn next_deadline(&self) -> Option<LocalTime> {
+        let reads = self.recovery.as_ref().map(|recovery| recovery.asks_at);
+        let all = [self.membership.next_deadline(), self.wedging.next_deadline(), reads];
+        all.into_iter().flatten().min()
     }
 
     fn next_instance(&mut self) -> InstanceId {
@@ -261,6 +285,7 @@ impl<R: Rules> Process<R> {
             BootKind::Rebooted => {
                 self.silent_until = self.silence_from(cx.now());
             }
+            BootKind::Amnesia if settings.succession == Succession::Fixed => self.begin_recovery(cx),
             BootKind::Amnesia => {
                 self.mute = true;
                 cx.publish(Event::Mute);
@@ -282,10 +307,33 @@ fn entry<'a, R: Rules>(
     groups.entry(id).or_insert_with(|| Group::new(process.largest_term, None))
 }
 
+/// What is said about where the leader is.
+fn on_search<R: Rules>(c: &mut Candidate, from: NodeId, talk: Talk, around: &mut Around<'_, '_, R>) {
+    match talk {
+        Talk::Seek { id, how, hops } => c.on_seek(from, (id, how, hops), around),
+        Talk::Here { id, hops, leader, term } if leader.node == from => {
+            c.on_here(from, (id, hops), (leader, term), around);
+        }
+        Talk::There { id, hops, hint } => c.on_there(from, (id, hops), hint, around),
+        Talk::Nowhere { id, hops, why } => c.on_nowhere(from, (id, hops), why, around),
+        _ => {}
+    }
+}
+
 impl<R: Rules> Nerio<R> {
     /// The grant that this process has given for a group, whether or not it still binds.
     pub fn grant(&self, group: GroupId) -> Option<&Grant> {
         self.groups.get(&group)?.grantor.grant.as_ref()
+    }
+
+    /// The latest reading at which this grantor may still refuse what was given back, in any group.
+    pub fn latest_tomb(&self) -> Option<LocalTime> {
+        self.groups.values().filter_map(|group| group.grantor.latest_tomb()).max()
+    }
+
+    /// The charter after the present one that this process has accepted, not knowing whether it is decided.
+    pub fn pending_change(&self) -> Option<&Charter> {
+        self.process.membership.pending()
     }
 
     /// The newest epoch that this process knows.
@@ -309,14 +357,15 @@ impl<R: Rules> Nerio<R> {
         let before = group.candidate.next_deadline();
         let mut around = Around { group: id, own: &group.grantor, process: &mut self.process, cx };
         step(&mut group.candidate, &mut around);
+        group.candidate.serve(&mut around);
         self.agenda.update(Some(id), before, group.candidate.next_deadline());
     }
 
     /// Lets `step` work on the process itself, then notes when that wants to be woken.
     fn with_process<T>(&mut self, step: impl FnOnce(&mut Process<R>) -> T) -> T {
-        let before = self.process.membership.next_deadline();
+        let before = self.process.next_deadline();
         let result = step(&mut self.process);
-        self.agenda.update(None, before, self.process.membership.next_deadline());
+        self.agenda.update(None, before, self.process.next_deadline());
         result
     }
 
@@ -324,9 +373,14 @@ impl<R: Rules> Nerio<R> {
         self.process.weak.heard(from, cx.now());
         match message {
             Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
-            Message::Release { group, upto } if upto.holder.node == from => self.on_release(group, upto, cx),
+            Message::Release { group, upto } if upto.holder.node == from => {
+                self.on_release(group, upto, cx);
+                self.tell_refused(group, cx);
+            }
             Message::Talk { group, talk } => self.on_talk(from, group, talk, cx),
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
+            Message::Wedge(talk) => self.on_wedge_talk(from, talk, cx),
+            Message::Recovery(talk) => self.on_recovery_talk(from, talk, cx),
             Message::Extend { request, alive, priority } if request.id.holder.node == from => {
                 self.on_extend(request, (alive, priority), cx);
             }
@@ -342,6 +396,9 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |candidate, around| {
                     candidate.on_nack(from, id, refusal, max_term, around);
                 });
+                if matches!(refusal, Refusal::Wedged | Refusal::Draining) {
+                    self.with_process(|process| process.on_held_up(refusal == Refusal::Wedged, cx));
+                }
             }
         }
     }
@@ -355,6 +412,9 @@ impl<R: Rules> Nerio<R> {
         self.process.weak.passes(request.id.holder.node, false);
         let group = entry(&mut self.groups, &self.process, request.group);
         group.grantor.on_request(request, &mut self.process, cx);
+        if group.candidate.finding.has_waiting() {
+            self.with_group(request.group, cx, |_, _| ()); // Perhaps this process now knows whom to name.
+        }
     }
 
     /// A leader's renewal is a request like any other; besides, it tells who lives, and how gladly the leader would hand over.
@@ -385,12 +445,21 @@ impl<R: Rules> Nerio<R> {
         self.with_group(group, cx, |candidate, around| candidate.on_given_back(by, freed, around));
     }
 
+    /// If nobody has what was given back, those who were refused for its sake may know.
+    fn tell_refused(&mut self, group: GroupId, cx: &mut Context<'_, Self>) {
+        let entry = entry(&mut self.groups, &self.process, group);
+        if entry.grantor.grant.is_none() {
+            entry.grantor.refused.tell(group, &self.process, cx);
+        }
+    }
+
     fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {
         match talk {
             // A relay is two messages in one step: the release is the sender's own, the request another's.
             Talk::Relay { release, request } if release.holder.node == from => {
                 self.on_release(group, release, cx);
                 self.on_request(request, cx);
+                self.tell_refused(group, cx);
             }
             Talk::Relay { .. } => {}
             Talk::TakeOver { term } => {
@@ -408,63 +477,11 @@ impl<R: Rules> Nerio<R> {
                     c.on_certain(from, (id, leader, term, pledge), around);
                 });
             }
-        }
-    }
-
-    fn on_epoch_talk(&mut self, from: NodeId, talk: EpochTalk, cx: &mut Context<'_, Self>) {
-        match talk {
-            EpochTalk::Decided(charter) => self.adopt(&charter, cx),
-            EpochTalk::Unknown { newest } => self.process.on_unknown(from, newest, cx),
-            EpochTalk::Prepare { epoch, ballot } => {
-                let top = self.top();
-                self.with_process(|process| process.on_prepare(from, (epoch, ballot), top, cx));
-            }
-            EpochTalk::Promise { epoch, ballot, accepted, top } => {
-                let own = self.top();
-                let told = (accepted, top);
-                self.with_process(|process| process.on_promise(from, (epoch, ballot), told, own, cx));
-            }
-            EpochTalk::Accept { epoch, ballot, charter } => {
-                let act = self.with_process(|process| process.on_accept(from, (epoch, ballot, &charter), cx));
-                if act {
-                    self.adopt(&charter, cx);
-                }
-            }
-            EpochTalk::Accepted { epoch, ballot } => {
-                if let Some(charter) =
-                    self.with_process(|process| process.on_accepted(from, (epoch, ballot), cx))
-                {
-                    self.adopt(&charter, cx);
-                }
-            }
-            EpochTalk::Denied { epoch, ballot, denial } => {
-                self.with_process(|process| process.on_denied(from, (epoch, ballot, denial), cx));
+            Talk::Free => self.with_group(group, cx, |candidate, around| candidate.on_free(around)),
+            Talk::Seek { .. } | Talk::Here { .. } | Talk::There { .. } | Talk::Nowhere { .. } => {
+                self.with_group(group, cx, |candidate, around| on_search(candidate, from, talk, around));
             }
         }
-    }
-
-    /// A charter is decided: the process goes by it, its grants stay (KEEP), and its candidates go on in the new epoch.
-    fn adopt(&mut self, charter: &Arc<Charter>, cx: &mut Context<'_, Self>) {
-        if !self.with_process(|process| process.adopt(charter, cx)) {
-            return;
-        }
-        self.process.weak.members(charter.members(), cx.now());
-        self.process.trips.keep(charter.members());
-        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
-        for id in groups {
-            if let Some(group) = self.groups.get_mut(&id) {
-                group.grantor.on_adopted(charter.floor, &self.process.config.settings().rules);
-            }
-            self.with_group(id, cx, |candidate, around| candidate.on_new_epoch(around));
-        }
-        self.with_process(|process| process.on_adopted(cx));
-    }
-
-    /// The largest term that this member may have granted, in any group: what a floor must cover.
-    fn top(&self) -> Term {
-        let granted = self.groups.values().map(|group| group.grantor.max_term).max();
-        let granted = granted.unwrap_or_default().max(self.process.largest_term);
-        self.process.config.settings().rules.top(self.process.charter().floor, granted)
     }
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
@@ -472,8 +489,14 @@ impl<R: Rules> Nerio<R> {
             Command::Campaign(group) => {
                 self.with_group(group, cx, |candidate, around| candidate.campaign(around));
             }
+            Command::Offer(group) => {
+                self.with_group(group, cx, |candidate, _| candidate.finding.offer(true));
+            }
             Command::Resign(group) => {
-                self.with_group(group, cx, |candidate, around| candidate.resign(around));
+                self.with_group(group, cx, |candidate, around| {
+                    candidate.finding.offer(false);
+                    candidate.resign(around);
+                });
             }
             Command::Transfer { group, to } => {
                 self.with_group(group, cx, |candidate, around| candidate.transfer(to, around));
@@ -481,13 +504,20 @@ impl<R: Rules> Nerio<R> {
             Command::Verify { group, leader, wanted } => {
                 self.with_group(group, cx, |candidate, around| candidate.verify(leader, wanted, around));
             }
+            Command::Find { group, ask, how, hops } => {
+                self.with_group(group, cx, |candidate, around| candidate.find(ask, how, hops, around));
+            }
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
             }
             Command::Rank { group, priority } => {
                 self.with_group(group, cx, |candidate, _| candidate.preference.own = priority);
             }
-            Command::Change(change) => self.with_process(|process| process.change(&change, cx)),
+            Command::Change(change) => match self.process.config.settings().succession {
+                Succession::Adjacent => self.with_process(|process| process.change(&change, cx)),
+                Succession::Wedge => self.change_by_wedge(&change, cx),
+                Succession::Fixed => cx.publish(Event::ChangeHalted { halt: Halt::Fixed }),
+            },
         }
     }
 
@@ -496,9 +526,15 @@ impl<R: Rules> Nerio<R> {
         while let Some(owner) = self.agenda.due(now) {
             match owner {
                 Some(group) => self.with_group(group, cx, |candidate, around| candidate.on_deadline(around)),
-                None => self.with_process(|process| process.on_epoch_deadline(now, cx)),
+                None => self.on_process_deadline(now, cx),
             }
         }
+    }
+
+    fn on_process_deadline(&mut self, now: LocalTime, cx: &mut Context<'_, Self>) {
+        self.with_process(|process| process.on_epoch_deadline(now, cx));
+        self.on_wedge_deadline(now, cx);
+        self.on_recovery_deadline(now, cx);
     }
 
     /// A clock that went back breaks (15): what it measured cannot be trusted. Nobody leads by it, nothing is granted
@@ -531,7 +567,13 @@ impl<R: Rules> Protocol for Nerio<R> {
         let durable = ceilings.max().unwrap_or_default();
         let founding = Charter::founding(settings.founding());
         let membership = Membership::start(founding, &boot.durable, &boot.kind, &settings.rules, cx.now());
-        let mut process = Process {
+        let wedging = Wedging::start(membership.epoch(), &boot.durable, &settings.rules);
+        // Who has lost its disk writes nothing before it knows what to write: an empty store is no store.
+        let ceiling = match boot.kind {
+            BootKind::Amnesia => Ceiling::unwritten(settings.block),
+            _ => Ceiling::start(durable, settings.block, cx),
+        };
+        let process = Process {
             config: config.clone(),
             holder: Holder { node: me, incarnation: boot.incarnation },
             position: membership.charter.body.quorums.position(me),
@@ -541,7 +583,7 @@ impl<R: Rules> Protocol for Nerio<R> {
             silent_until: LocalTime::ZERO,
             mute: false,
             largest_term: settings.rules.largest_term_known(durable),
-            ceiling: Ceiling::start(durable, settings.block, cx),
+            ceiling,
             weak: Advisor::new(
                 settings.weak,
                 (me, boot.incarnation),
@@ -552,17 +594,27 @@ impl<R: Rules> Protocol for Nerio<R> {
             spoke: None,
             trips: Trips::default(),
             membership,
+            wedging,
+            recovery: None,
         };
-        process.recall(&boot.kind, cx);
         let remembered = match &boot.kind {
             BootKind::SameBoot { remembered } => remembered.as_slice(),
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => &[],
         };
+        // Where epochs are ended, a grant of an older one binds nobody. One of a newer epoch may be found if its charter was not
+        // on disk yet.
+        let newest = process.membership.epoch();
+        let binds = |grant: &Grant| settings.succession != Succession::Wedge || grant.epoch >= newest;
         let groups = remembered_grants(remembered)
+            .filter(|(_, grant)| binds(grant))
             .map(|(group, grant)| (group, Group::new(process.largest_term, Some(grant))))
             .collect();
         let mut machine = Self { process, groups, agenda: Agenda::default() };
-        machine.with_process(|process| process.resume_change(cx));
+        machine.with_process(|process| {
+            process.recall(&boot.kind, cx);
+            process.resume_change(cx);
+            process.resume_wedge(cx);
+        });
         machine
     }
 

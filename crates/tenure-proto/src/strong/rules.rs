@@ -9,7 +9,7 @@ use crate::time::{Clockwork, Pledge, Span, Stamp};
 use crate::{Data, LocalTime, Ticket};
 
 use super::epoch::{Charter, Epoch};
-use super::{Grant, GrantRequest, Holder, InstanceId, Term};
+use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
 pub trait Rules: Data {
@@ -31,8 +31,25 @@ pub trait Rules: Data {
     }
 
     /// `F := max(F, …)` (16): a shorter request of the same holder must not shorten what it was promised.
-    fn extended(&self, promised: LocalTime, asked: LocalTime) -> LocalTime {
-        promised.max(asked)
+    fn extended(
+        &self,
+        held: &Grant,
+        _request: &GrantRequest,
+        asked: LocalTime,
+        _now: LocalTime,
+    ) -> LocalTime {
+        held.until.max(asked)
+    }
+
+    /// F is the holder's: a refusal of somebody else leaves it as it is, or those who ask would keep a dead holder's grant alive
+    /// (availability).
+    fn end_after_refusal(&self, held: LocalTime, _asked: LocalTime) -> LocalTime {
+        held
+    }
+
+    /// A grant is remembered before its Ok leaves: a restart within the boot keeps no silence, so it must not forget.
+    fn remembers_grants(&self) -> bool {
+        true
     }
 
     /// T_q as it is told: with the incarnation, which orders it after all stamps of earlier lives, and the count, which
@@ -42,8 +59,14 @@ pub trait Rules: Data {
     }
 
     /// Step 5: a grant to somebody else stands until its F.
-    fn is_free(&self, grant: Option<&Grant>, asking: Holder, now: LocalTime) -> bool {
-        grant.is_none_or(|grant| grant.holder == asking || now >= grant.until)
+    fn is_free(&self, grant: Option<&Grant>, request: &GrantRequest, now: LocalTime) -> bool {
+        grant.is_none_or(|grant| grant.holder == request.id.holder || now >= grant.until)
+    }
+
+    /// Whether a request was given back before it came. Later runs of the same process are not touched (availability): who led
+    /// before may lead again.
+    fn was_given_back(&self, upto: InstanceId, asked: InstanceId) -> bool {
+        upto.holder == asked.holder && upto >= asked
     }
 
     /// Whom a candidate counts before anybody answered. Nobody, itself included: its own grantor answers under the
@@ -56,6 +79,11 @@ pub trait Rules: Data {
     /// before this run's start (19, erratum E23).
     fn answers(&self, current: InstanceId, answered: InstanceId) -> bool {
         current == answered
+    }
+
+    /// QT is what stood behind the run when it completed: an Ok that comes later is no part of it (erratum E14).
+    fn freezes_stamps(&self) -> bool {
+        true
     }
 
     /// Step 8: a run completes only while its lease is not yet over.
@@ -72,6 +100,23 @@ pub trait Rules: Data {
     /// renewed are the ones it leads by (erratum E9).
     fn may_give_back(&self, leads: bool) -> bool {
         !leads
+    }
+
+    /// Whether a candidate that reached too few lets go of those it reached, and asks again later (availability). One that held
+    /// on would keep them from everybody else for ever.
+    fn lets_go(&self) -> bool {
+        true
+    }
+
+    /// Whether a leader that resigns stops leading before it gives its grants back. It must (erratum E9).
+    fn stops_before_release(&self) -> bool {
+        true
+    }
+
+    /// Whether grants are given back as soon as a hand-over is asked for. They must not: the leader leads on until its
+    /// successor is ready.
+    fn frees_before_ready(&self) -> bool {
+        false
     }
 
     /// Whether a leader that hands over stops leading before it passes its successor's request on. It must: the grantors
@@ -125,6 +170,16 @@ pub trait Rules: Data {
     fn term_is_fresh(&self, request: &GrantRequest, max_term: Term, grant: Option<&Grant>) -> bool {
         let again = grant.is_some_and(|grant| grant.newest == request.id && grant.term == request.term);
         request.term > max_term || again
+    }
+
+    /// Renewals are not tested (erratum E25, availability).
+    fn renewal_is_fresh(&self, _renewed: Term, _max_term: Term) -> bool {
+        true
+    }
+
+    /// The largest term is one that was granted: who was refused has not raised it (erratum E25, availability).
+    fn max_term_after_refusal(&self, max_term: Term, _refused: Term) -> Term {
+        max_term
     }
 
     /// No Ok to an acquisition leaves before a ceiling that covers its term is durable.
@@ -250,6 +305,11 @@ pub trait Rules: Data {
         false
     }
 
+    /// Availability only (L3): a member that has accepted a charter and hears no more of it finishes it itself.
+    fn finishes_changes(&self) -> bool {
+        true
+    }
+
     /// Y (availability only): a member that has just joined refuses acquisitions for a longest lease, so that a leader of the
     /// epoch before can renew with it first.
     fn young_until(&self, charter: &Charter, now: LocalTime) -> LocalTime {
@@ -259,6 +319,42 @@ pub trait Rules: Data {
     /// Availability only: who asks in an old epoch is refused with the charter of the new one, and can renew there in time.
     fn refusal_tells_charter(&self) -> bool {
         true
+    }
+
+    // The end of an epoch: see `wedge`.
+
+    /// (14): a member is wedged only when the grant that it gave is over, or was given back. Nobody leads in an epoch of which a
+    /// quorum is wedged; so nobody may be counting on one of them.
+    fn may_wedge(&self, grant: &Grant, now: LocalTime) -> bool {
+        now >= grant.until
+    }
+
+    /// Wedged is for ever, and what was accepted survives a restart (erratum E21).
+    fn keeps_wedge(&self) -> bool {
+        true
+    }
+
+    /// A leader that ends its epoch gives up E before it says so (erratum E9): those who accept are free of it.
+    fn stops_before_change(&self) -> bool {
+        true
+    }
+
+    /// In a new epoch a grantor begins free, and with the floor: all terms of the epoch before are at most that.
+    fn first_term(&self, max_term: Term, floor: Term) -> Term {
+        max_term.max(floor)
+    }
+
+    // A lost disk: see `recovery`.
+
+    /// The largest term is read from a quorum of the others.
+    fn reads_after_amnesia(&self) -> bool {
+        true
+    }
+
+    /// It is read when the silence is over: until then runs may complete that count on a forgotten grant, and whoever is asked
+    /// may not have granted them yet.
+    fn reads_from(&self, _started: LocalTime, silent_until: LocalTime) -> LocalTime {
+        silent_until
     }
 
     /// A silence that was running goes on after a quick restart within the boot: what was forgotten is still forgotten.

@@ -22,6 +22,12 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
+    /// For who has lost its disk and grants nothing: not a word is written.
+    pub(super) fn unwritten(size: u64) -> Self {
+        let none = Block { upto: Term(0), ticket: None };
+        Self { size, older: none, newer: none }
+    }
+
     /// Begins at what the disk says, and asks at once for the first block of this life.
     pub(super) fn start<P: Protocol<Record = Cell>>(
         durable: Term,

@@ -1,5 +1,7 @@
 //! The machine by itself: what it answers to one input. What many of them do together is the laboratory's business.
 
+mod wedge;
+
 use super::epoch::Epoch;
 use super::*;
 use crate::boot::{BootId, Memory, Store};
@@ -9,6 +11,8 @@ use crate::time::{Bound, Clockwork, Drift, Incarnation, Span};
 use crate::{Chooser, Effect, Ticket};
 
 mod advice;
+mod find;
+mod free;
 
 pub(super) const GROUP: GroupId = GroupId(0);
 pub(super) const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
@@ -41,6 +45,7 @@ fn settings() -> Settings {
         window: Span::from_nanos(100),
         retry: Span::from_nanos(50),
         block: 4,
+        succession: Succession::Adjacent,
         weak: Choice::Ring(Watch::Heartbeat),
         adapt: None,
         hold: None,
@@ -146,13 +151,22 @@ pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Opti
                 Message::Nack { refusal: Refusal::Released, .. } => "released",
                 Message::Nack { refusal: Refusal::FromTheFuture, .. } => "future",
                 Message::Nack { refusal: Refusal::Young, .. } => "young",
+                Message::Nack { refusal: Refusal::Wedged, .. } => "wedged",
+                Message::Nack { refusal: Refusal::Draining, .. } => "draining",
                 Message::Epoch(_) => "epoch",
+                Message::Wedge(_) => "wedge",
+                Message::Recovery(_) => "recovery",
                 Message::Release { .. } => "release",
                 Message::Talk { talk: Talk::TakeOver { .. }, .. } => "take over",
                 Message::Talk { talk: Talk::Ready(_), .. } => "ready",
                 Message::Talk { talk: Talk::Relay { .. }, .. } => "relay",
                 Message::Talk { talk: Talk::Verify { .. }, .. } => "verify",
                 Message::Talk { talk: Talk::Certain { .. }, .. } => "certain",
+                Message::Talk { talk: Talk::Seek { .. }, .. } => "seek",
+                Message::Talk { talk: Talk::Here { .. }, .. } => "here",
+                Message::Talk { talk: Talk::There { .. }, .. } => "there",
+                Message::Talk { talk: Talk::Nowhere { .. }, .. } => "nowhere",
+                Message::Talk { talk: Talk::Free, .. } => "free",
                 Message::Talk { talk: Talk::Prefer { .. }, .. } => "prefer",
             };
             Some((to.0, kind, after.map(|ticket| ticket.0)))
@@ -202,6 +216,18 @@ fn a_term_is_granted_once_and_its_very_request_again() {
     bench.hear(1, Message::Request(request(1, 1, 1)));
     assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 1, 1)))), [(1, "ok", Some(1))]);
     assert_eq!(answers(&bench.hear(1, Message::Request(request(1, 2, 1)))), [(1, "stale", None)]);
+}
+
+#[test]
+fn what_was_given_back_is_refused_for_two_longest_leases_and_then_forgotten() {
+    let mut bench = Bench::founded();
+    bench.hear(1, Message::Release { group: GROUP, upto: request(1, 5, 1).id });
+    assert_eq!(bench.node.latest_tomb(), Some(LocalTime::from_nanos(14_000)));
+    assert_eq!(
+        answers(&bench.at(13_999).hear(1, Message::Request(request(1, 5, 1)))),
+        [(1, "released", None)]
+    );
+    assert_eq!(answers(&bench.at(14_000).hear(1, Message::Request(request(1, 5, 1)))), [(1, "ok", Some(1))]);
 }
 
 #[test]
@@ -259,6 +285,7 @@ fn a_grantor_without_its_memory_is_silent_for_the_longest_lease() {
 fn within_one_boot_grants_and_a_running_silence_are_remembered() {
     let held = Grant {
         holder: request(1, 1, 1).id.holder,
+        epoch: Epoch(0),
         newest: request(1, 1, 1).id,
         term: Term(1),
         until: LocalTime::from_nanos(10_500),

@@ -38,6 +38,9 @@ impl Candidate {
         }
         let Some(lead) = self.lead else { return };
         self.handover.to = Some(to);
+        if around.process.config.settings().rules.frees_before_ready() {
+            self.send_release(around.process.newest_instance(), around);
+        }
         around.say(to, Talk::TakeOver { term: lead.term });
     }
 

@@ -64,7 +64,8 @@ impl Candidate {
         };
         let until = settings.rules.pledged_until(pledge);
         self.verifying.pledged = self.verifying.pledged.max(Some(until));
-        let leader = around.process.holder;
+        let (group, leader) = (around.group, around.process.holder);
+        around.cx.publish(Event::Pledged { group, leader, until: pledge.until });
         around.say(from, Talk::Certain { id, leader, term: lead.term, pledge });
     }
 

@@ -6,21 +6,23 @@ use std::sync::Arc;
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::Term;
-use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
-use tenure_proto::{GroupId, NodeId};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
+use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::{Belief, CARRIED, EPOCH_DECIDED, EPOCHS_FOLLOW, FLOORS, ONE_CHARTER, Run, StrongJudge};
 use crate::world::RealTime;
 
 /// What the judge knows of epochs.
 pub(super) struct Epochs {
-    founding: Quorums,
+    founding: Body,
     /// The quorum system of each later epoch that anybody goes by, or that is decided.
     known: BTreeMap<Epoch, Quorums>,
     /// The charter of each epoch, but for the first, which was founded.
     charters: BTreeMap<Epoch, Arc<Charter>>,
     /// Who has accepted what.
     accepted: BTreeMap<(Epoch, Ballot), Vec<NodeId>>,
+    /// What was proposed, where that is seen.
+    proposed: BTreeMap<(Epoch, Ballot), Arc<Charter>>,
     decided: Epoch,
     /// The largest term of an acquisition that completed in each epoch.
     terms: BTreeMap<Epoch, Term>,
@@ -29,12 +31,13 @@ pub(super) struct Epochs {
 }
 
 impl Epochs {
-    pub(super) fn new(founding: Quorums) -> Self {
+    pub(super) fn new(founding: Body) -> Self {
         Self {
             founding,
             known: BTreeMap::new(),
             charters: BTreeMap::new(),
             accepted: BTreeMap::new(),
+            proposed: BTreeMap::new(),
             decided: Epoch(0),
             terms: BTreeMap::new(),
             last: BTreeMap::new(),
@@ -48,18 +51,62 @@ impl Epochs {
 
     /// The quorum system of an epoch; of one that nobody decided, the newest before it.
     pub(super) fn quorums(&self, epoch: Epoch) -> &Quorums {
-        self.known.range(..=epoch).next_back().map_or(&self.founding, |(_, quorums)| quorums)
+        self.known.range(..=epoch).next_back().map_or(&self.founding.quorums, |(_, quorums)| quorums)
     }
 
-    /// Somebody goes by a charter, or holds it for decided: whether it is the only one of its epoch (T6).
-    pub(super) fn is_only(&mut self, charter: &Arc<Charter>) -> bool {
+    /// The bounds of an epoch; of one that nobody goes by, those of the newest before it.
+    pub(super) fn body(&self, epoch: Epoch) -> &Body {
+        self.charters.range(..=epoch).next_back().map_or(&self.founding, |(_, charter)| &charter.body)
+    }
+
+    /// The latest F that any grantor may have at a reading of its clock.
+    pub(super) fn latest_grant(&self, now: LocalTime) -> LocalTime {
+        let bodies = self.charters.values().map(|charter| &charter.body).chain([&self.founding]);
+        let ends = bodies.map(|body| body.clocks.silence_end(now, body.longest_lease));
+        ends.max().unwrap_or(now)
+    }
+
+    /// The latest reading at which anything is refused because it was given back: twice the longest lease from now.
+    pub(super) fn latest_tomb(&self, now: LocalTime) -> LocalTime {
+        let bodies = self.charters.values().map(|charter| &charter.body).chain([&self.founding]);
+        let ends = bodies.map(|body| now.after(body.longest_lease.nominal().times(2)));
+        ends.max().unwrap_or(now)
+    }
+
+    /// Somebody goes by a charter, or holds it for decided: whether it is the only one of its epoch (T6). Its floor is part of
+    /// it or, where ballots are terms, not.
+    pub(super) fn is_only(&mut self, charter: &Arc<Charter>, floors: bool) -> bool {
         self.known.entry(charter.epoch).or_insert_with(|| charter.body.quorums.clone());
-        self.charters.entry(charter.epoch).or_insert_with(|| charter.clone()) == charter
+        let known = self.charters.entry(charter.epoch).or_insert_with(|| charter.clone());
+        if floors {
+            known == charter
+        } else {
+            (&known.body, &known.before) == (&charter.body, &charter.before)
+        }
     }
 
     /// A member has accepted a charter. Not on disk yet: a crash may still undo it.
     pub(super) fn accepts(&mut self, node: NodeId, ballot: Ballot, charter: &Arc<Charter>) {
         self.accepted.entry((charter.epoch, ballot)).or_default().push(node);
+    }
+
+    /// A charter is proposed under a ballot.
+    pub(super) fn proposes(&mut self, ballot: Ballot, charter: &Arc<Charter>) {
+        self.proposed.insert((charter.epoch, ballot), charter.clone());
+    }
+
+    /// A member has said that it accepted what was proposed for `epoch` under a ballot. Says what that decided, if anything.
+    pub(super) fn says_accepted(
+        &mut self,
+        node: NodeId,
+        epoch: Epoch,
+        ballot: Ballot,
+    ) -> Option<Arc<Charter>> {
+        let charter = self.proposed.get(&(epoch, ballot))?.clone();
+        self.accepted.entry((epoch, ballot)).or_default().push(node);
+        let quorums = self.quorums(Epoch(epoch.0.checked_sub(1)?));
+        let by = self.accepted.get(&(epoch, ballot))?.iter().filter_map(|node| quorums.position(*node));
+        quorums.is_quorum(by.collect()).then_some(charter)
     }
 
     /// Somebody holds a charter for decided: whether a quorum of the epoch before has accepted under one ballot.
@@ -75,9 +122,9 @@ impl Epochs {
         decided
     }
 
-    /// FLOOR (T4): the largest term that completed two epochs before a charter or earlier, if the floor is below it.
-    pub(super) fn above_floor(&self, charter: &Charter) -> Option<Term> {
-        let upto = Epoch(charter.epoch.0.checked_sub(2)?);
+    /// FLOOR (T4): the largest term that completed `distance` epochs before a charter or earlier, if the floor is below it.
+    pub(super) fn above_floor(&self, charter: &Charter, distance: u64) -> Option<Term> {
+        let upto = Epoch(charter.epoch.0.checked_sub(distance)?);
         let completed = self.terms.range(..=upto).map(|(_, term)| *term).max()?;
         (completed > charter.floor).then_some(completed)
     }
@@ -115,7 +162,8 @@ impl StrongJudge {
 
     /// T6, and that what is decided covers all terms before it (T4).
     pub(super) fn judge_charter(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
-        if !self.epochs.is_only(charter) {
+        let floors = self.wedges.is_none();
+        if !self.epochs.is_only(charter, floors) {
             self.break_at(ONE_CHARTER, now, || {
                 let (epoch, members) = (charter.epoch, charter.members());
                 format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
@@ -133,7 +181,8 @@ impl StrongJudge {
             self.see(EPOCH_DECIDED);
         }
         self.judge_charter(now, node, charter);
-        if let Some(term) = self.epochs.above_floor(charter) {
+        let distance = if self.wedges.is_some() { 1 } else { 2 };
+        if let Some(term) = self.epochs.above_floor(charter, distance) {
             self.break_at(FLOORS, now, || {
                 format!(
                     "epoch {} has floor {}, but term {term} was completed before",

@@ -73,6 +73,31 @@ pub const CERTAIN: Property = property(
     "as long as somebody is certain that p leads, a quorum supports p (12, section 10.5)",
 );
 
+/// I10.
+pub const COUNTED: Property = property(
+    "lease-from-a-run",
+    Kind::Always,
+    "E is at most Start + (1-rho) delta (skew: Start + delta) of some completed run of the term (step 8)",
+);
+/// I10.
+pub const PLEDGED: Property = property(
+    "pledge-kept",
+    Kind::Always,
+    "whoever has said for how long it is certain to lead gives nothing back before then (10.5)",
+);
+/// L4.
+pub const ENDS: Property = property(
+    "grants-end",
+    Kind::Always,
+    "a grant, new or remembered, ends at most (1+rho) delta_max and a tick from now (skew: Start + delta_max + Delta), and what was given back is forgotten in twice delta_max",
+);
+/// I6.
+pub const GIVEN_TERMS: Property = property(
+    "granted-terms-rise",
+    Kind::Always,
+    "the terms of the acquisitions to which a grantor's Ok has left rise, over restarts too",
+);
+
 /// T6, I8.
 pub const ONE_CHARTER: Property = property(
     "one-charter-an-epoch",
@@ -98,6 +123,21 @@ pub const FLOORS: Property = property(
     "a charter's floor is at least every term completed two epochs before it or earlier (T4)",
 );
 
+/// Section 10.4.
+pub const FOUND: Property = property(
+    "found-leader-led",
+    Kind::Always,
+    "whoever is found to lead, by its own word, led at some instant since the question (10.4)",
+);
+/// Section 10.4.
+pub const HOPS: Property =
+    property("hops-bounded", Kind::Always, "no search follows more hints than it was allowed (10.4)");
+
+pub(super) const FINDS: Property = property(
+    "leader-found-by-hints",
+    Kind::Sometimes,
+    "a search that followed a hint finds a leader (beside found-leader-led and hops-bounded)",
+);
 pub(super) const EPOCH_DECIDED: Property = property(
     "epoch-decided",
     Kind::Sometimes,
@@ -107,6 +147,28 @@ pub(super) const CARRIED: Property = property(
     "renewed-into-epoch",
     Kind::Sometimes,
     "a leader renews in an epoch after the founding one (beside epochs-follow)",
+);
+pub(super) const LEASE_KEPT: Property = property(
+    "longer-lease-kept",
+    Kind::Sometimes,
+    "a shorter renewal leaves E as it is (beside lease-from-a-run)",
+);
+pub(super) const PLEDGE_OVER: Property = property(
+    "given-back-after-pledge",
+    Kind::Sometimes,
+    "one whose pledge is over gives its grants back (beside pledge-kept)",
+);
+pub(super) const LONGEST: Property =
+    property("longest-grant", Kind::Sometimes, "a grant lasts for as long as any may (beside grants-end)");
+pub(super) const GIVEN_AGAIN: Property = property(
+    "grantor-reborn",
+    Kind::Sometimes,
+    "a restarted grantor gives a larger term away than before (beside granted-terms-rise)",
+);
+pub(super) const INTERRUPTED: Property = property(
+    "change-interrupted",
+    Kind::Sometimes,
+    "when the faults have healed a member holds a charter of which nobody knows whether it is decided (beside change-ends)",
 );
 pub(super) const MOVES: Property = property(
     "leadership-moves",
@@ -174,8 +236,56 @@ pub const STABLE: Property = property(
     "from then on it is the same process in the same term, without a gap (4)",
 );
 
-/// All properties of strong leadership.
-pub const ALL: [Property; 31] = [
+/// L3.
+pub const CHANGE_ENDS: Property = property(
+    "change-ends",
+    Kind::Eventually,
+    "no member holds an accepted charter for more than five longest leases without learning what was decided",
+);
+
+/// I8, where epochs are ended.
+pub const ENDED: Property = property(
+    "one-running-epoch",
+    Kind::Always,
+    "whoever leads does so in the newest epoch that is decided (section 10.6)",
+);
+/// I8.
+pub const WEDGED: Property = property(
+    "wedged-for-ever",
+    Kind::Always,
+    "a grantor that has said that it is wedged grants nothing in that epoch again, over restarts too (section 10.6)",
+);
+/// I7, over epochs that are ended.
+const ENDED_FLOORS: Property = property(
+    FLOORS.name,
+    Kind::Always,
+    "a charter's floor is at least every term completed in the epochs before it",
+);
+pub(super) const WEDGES: Property = property(
+    "member-wedged",
+    Kind::Sometimes,
+    "a member is wedged (beside wedged-for-ever and one-running-epoch)",
+);
+pub(super) const RECOVERED: Property = property(
+    "disk-recovered",
+    Kind::Sometimes,
+    "a grantor that lost its disk grants again (beside terms-rise and edicts-ordered)",
+);
+/// L3, where epochs are ended.
+const WEDGE_ENDS: Property = property(
+    CHANGE_ENDS.name,
+    Kind::Eventually,
+    "ten longest leases after the healing no member of the newest epoch is wedged",
+);
+
+const WEDGE_INTERRUPTED: Property = property(
+    INTERRUPTED.name,
+    Kind::Sometimes,
+    "when the faults have healed a member is wedged and does not know the next epoch (beside change-ends)",
+);
+
+/// All properties where epochs are ended before the next begins, and where lost disks recover.
+pub const WEDGE_ALL: [Property; 47] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -185,6 +295,65 @@ pub const ALL: [Property; 31] = [
     IN_TIME,
     INSTANCES,
     STAMPS,
+    COUNTED,
+    LEASE_KEPT,
+    PLEDGED,
+    PLEDGE_OVER,
+    ENDS,
+    LONGEST,
+    GIVEN_TERMS,
+    GIVEN_AGAIN,
+    VALID,
+    ORDERED,
+    EDICTS,
+    CERTAIN,
+    VERIFIES,
+    ONE_CHARTER,
+    ENDED,
+    WEDGED,
+    EPOCHS_FOLLOW,
+    ENDED_FLOORS,
+    FOUND,
+    HOPS,
+    FINDS,
+    EPOCH_DECIDED,
+    WEDGES,
+    OUTSIDE,
+    RECOVERED,
+    CARRIED,
+    MOVES,
+    LAPSES,
+    RENEWS,
+    REFUSES,
+    PASSES,
+    FREED,
+    SECOND_TERM,
+    SECOND_LIFE,
+    ELECTED,
+    STABLE,
+    WEDGE_INTERRUPTED,
+    WEDGE_ENDS,
+];
+
+/// All properties of strong leadership.
+pub const ALL: [Property; 44] = [
+    UNIQUENESS,
+    SUPPORT,
+    INSIDE,
+    KEPT,
+    TERMS,
+    UNBROKEN,
+    IN_TIME,
+    INSTANCES,
+    STAMPS,
+    COUNTED,
+    LEASE_KEPT,
+    PLEDGED,
+    PLEDGE_OVER,
+    ENDS,
+    LONGEST,
+    GIVEN_TERMS,
+    GIVEN_AGAIN,
     VALID,
     ORDERED,
     EDICTS,
@@ -194,6 +363,9 @@ pub const ALL: [Property; 31] = [
     SPACED,
     EPOCHS_FOLLOW,
     FLOORS,
+    FOUND,
+    HOPS,
+    FINDS,
     EPOCH_DECIDED,
     CARRIED,
     MOVES,
@@ -207,4 +379,6 @@ pub const ALL: [Property; 31] = [
     SECOND_LIFE,
     ELECTED,
     STABLE,
+    INTERRUPTED,
+    CHANGE_ENDS,
 ];

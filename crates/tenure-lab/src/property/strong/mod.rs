@@ -3,26 +3,32 @@
 //! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
 //! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
 
+mod bounds;
 mod epochs;
+mod finding;
 mod list;
 mod stability;
+mod wedge;
 
 pub use list::*;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::Epoch;
-use tenure_proto::strong::{Event, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
+use tenure_proto::quorum::NodeSet;
+use tenure_proto::strong::epoch::{Body, Epoch};
+use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use super::{Judge, Kind, Outside, Property, Status, Tenure, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
+use bounds::Bounds;
 use epochs::Epochs;
+use finding::Searches;
 use stability::Stability;
+use wedge::Wedges;
 
 /// What a grantor has promised, as the world remembers it.
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +67,16 @@ struct Claim {
 pub struct StrongJudge {
     epochs: Epochs,
     longest_lease: Span,
-    ghosts: BTreeMap<(NodeId, GroupId), Ghost>,
+    /// By grantor and group, and by epoch where each begins anew.
+    ghosts: BTreeMap<(NodeId, GroupId, Epoch), Ghost>,
     beliefs: Vec<Belief>,
     /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
     doubts: Vec<(Belief, RealTime)>,
     claims: Vec<Claim>,
+    searches: Searches,
+    bounds: Bounds,
     last_term: BTreeMap<GroupId, (Term, Holder)>,
-    last_instance: BTreeMap<NodeId, InstanceId>,
+    last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// What each process gave back.
     given_back: BTreeMap<(GroupId, Holder), InstanceId>,
@@ -77,33 +86,41 @@ pub struct StrongJudge {
     /// The first violation of each property.
     violations: Vec<Violation>,
     stability: Stability,
+    /// From when on changes of members must end.
+    owed: Option<RealTime>,
     groups: u64,
     /// Those that campaign: without one of them nobody is owed.
     candidates: Vec<NodeId>,
-    liveness: [Status; 2],
+    liveness: [Status; 3],
+    /// What is judged besides, where epochs are ended and disks recover.
+    wedges: Option<Wedges>,
 }
 
 impl StrongJudge {
     /// A judge for `groups` groups, numbered from zero, which `candidates` want to lead.
-    pub fn new(quorums: Quorums, longest_lease: Span, groups: u64, candidates: Vec<NodeId>) -> Self {
+    pub fn new(founding: Body, groups: u64, candidates: Vec<NodeId>) -> Self {
         Self {
-            epochs: Epochs::new(quorums),
-            longest_lease,
+            longest_lease: founding.longest_lease,
+            epochs: Epochs::new(founding),
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
             doubts: Vec::new(),
             claims: Vec::new(),
+            searches: Searches::default(),
+            bounds: Bounds::default(),
             last_term: BTreeMap::new(),
-            last_instance: BTreeMap::new(),
+            last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             given_back: BTreeMap::new(),
             edicts: Vec::new(),
             seen: Vec::new(),
             violations: Vec::new(),
             stability: Stability::default(),
+            owed: None,
             groups,
             candidates,
-            liveness: [Status::Exempt; 2],
+            liveness: [Status::Exempt; 3],
+            wedges: None,
         }
     }
 
@@ -120,9 +137,10 @@ impl StrongJudge {
     }
 
     /// Who of an epoch's members supports a process at an instant, by what was promised.
-    fn supporters(&self, quorums: &Quorums, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+    fn supporters(&self, epoch: Epoch, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+        let quorums = self.epochs.quorums(epoch);
         let supports = |position: &usize| {
-            let ghost = self.ghosts.get(&(quorums.members()[*position], group));
+            let ghost = self.ghosts.get(&(quorums.members()[*position], group, self.age(epoch)));
             ghost.is_some_and(|ghost| ghost.holder == holder && at < ghost.until)
         };
         (0..quorums.members().len()).filter(supports).collect()
@@ -132,7 +150,7 @@ impl StrongJudge {
     fn judge_support(&mut self, belief: Belief, at: RealTime) {
         let Belief { holder, term, group, epoch, .. } = belief;
         let quorums = self.epochs.quorums(epoch);
-        let behind = self.supporters(quorums, group, holder, at);
+        let behind = self.supporters(epoch, group, holder, at);
         if !quorums.is_quorum(behind) {
             let names = quorums.names(behind);
             self.break_at(SUPPORT, at, || {
@@ -143,7 +161,9 @@ impl StrongJudge {
             });
         }
         let decided = self.epochs.decided();
-        if decided.0 > epoch.0 + 1 {
+        if self.wedges.is_some() {
+            self.judge_ended(belief, at);
+        } else if decided.0 > epoch.0 + 1 {
             self.break_at(SPACED, at, || {
                 format!("{} leads {group} by a lease of epoch {epoch} when {decided} is decided", holder.node)
             });
@@ -157,7 +177,7 @@ impl StrongJudge {
         let epochs = [newest, Epoch(newest.0.saturating_sub(1))];
         let supported = epochs.iter().any(|epoch| {
             let quorums = self.epochs.quorums(*epoch);
-            quorums.is_quorum(self.supporters(quorums, group, leader, at))
+            quorums.is_quorum(self.supporters(*epoch, group, leader, at))
         });
         if !supported {
             self.break_at(CERTAIN, at, || {
@@ -183,12 +203,17 @@ impl StrongJudge {
         &mut self,
         world: &World<Nerio<R>>,
         grantor: NodeId,
-        group: GroupId,
-        (holder, at, until): (Holder, Stamp, LocalTime),
+        request: &GrantRequest,
+        (at, until): (Stamp, LocalTime),
     ) {
+        let GrantRequest { group, epoch, id: InstanceId { holder, .. }, .. } = *request;
+        self.judge_wedged(world.now, grantor, epoch);
         self.judge_all_support(group, world.now);
+        self.judge_end(world, grantor, request, (at, until));
+        self.bounds.grants(grantor, request, at.incarnation);
         let until = world.host(grantor).instant(until);
-        if let Some(ghost) = self.ghosts.insert((grantor, group), Ghost { holder, until }) {
+        let key = (grantor, group, self.age(epoch));
+        if let Some(ghost) = self.ghosts.insert(key, Ghost { holder, until }) {
             self.judge_kept(grantor, ghost, Ghost { holder, until }, world.now);
         }
         self.judge_all_support(group, world.now);
@@ -196,7 +221,7 @@ impl StrongJudge {
             if last.incarnation < at.incarnation {
                 self.see(SECOND_LIFE);
             }
-            if last >= at {
+            if last >= at && !self.has_forgotten(grantor) {
                 self.break_at(STAMPS, world.now, || format!("{grantor} stamped {at:?} after {last:?}"));
             }
         }
@@ -232,8 +257,10 @@ impl StrongJudge {
                 format!("{grantor} drops its support of {} for a run never given back", newest.holder.node)
             });
         }
-        if self.ghosts.get(&(grantor, group)).is_some_and(|ghost| ghost.holder == newest.holder) {
-            self.ghosts.remove(&(grantor, group));
+        let before = self.ghosts.len();
+        let freed = |key: &(NodeId, GroupId, Epoch)| (key.0, key.1) == (grantor, group);
+        self.ghosts.retain(|key, ghost| !(freed(key) && ghost.holder == newest.holder));
+        if self.ghosts.len() < before {
             self.see(FREED);
         }
         self.judge_all_support(group, now);
@@ -245,7 +272,10 @@ impl StrongJudge {
             |old: &&Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
         match self.beliefs.iter().find(longer) {
             // E was kept from a run before that asked for longer: its quorum is behind it.
-            Some(old) => belief.epoch = old.epoch,
+            Some(old) => {
+                belief.epoch = old.epoch;
+                self.see(LEASE_KEPT);
+            }
             None => {
                 for grantor in self.epochs.quorums(belief.epoch).names(quorum) {
                     self.judge_inside(grantor, belief, now);
@@ -264,6 +294,7 @@ impl StrongJudge {
         let extended = self.beliefs.iter().any(extends);
         self.beliefs.retain(|b| b.group != belief.group || b.holder.node != node);
         self.beliefs.push(belief);
+        self.searches.leads(belief.group, belief.holder, belief.term);
         self.judge_support(belief, now);
         match run {
             Run::Acquire => self.judge_term(now, belief),
@@ -317,7 +348,7 @@ impl StrongJudge {
     }
 
     fn judge_inside(&mut self, grantor: NodeId, belief: Belief, now: RealTime) {
-        let ghost = self.ghosts.get(&(grantor, belief.group)).copied();
+        let ghost = self.ghosts.get(&(grantor, belief.group, self.age(belief.epoch))).copied();
         let name = belief.holder.node;
         match ghost {
             Some(ghost) if ghost.holder == belief.holder && belief.until <= ghost.until => {}
@@ -353,7 +384,8 @@ impl StrongJudge {
         let wrong = self.edicts[around].iter().find_map(|(other, earlier)| {
             let (first, second) =
                 if earlier.created <= edict.created { (earlier, &edict) } else { (&edict, earlier) };
-            misordered(first, second).map(|form| (*other, first.by_term, second.by_term, form))
+            let by_quorums = self.stamps_compare(first, second);
+            misordered(first, second, by_quorums).map(|form| (*other, first.by_term, second.by_term, form))
         });
         if let Some((other, first, second, form)) = wrong {
             self.break_at(ORDERED, now, || {
@@ -389,17 +421,20 @@ impl StrongJudge {
     fn on_event<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId, now: LocalTime, event: &Event) {
         match event {
             Event::Asked(request) => {
-                let last = self.last_instance.insert(node, request.id);
-                if let Some(last) = last.filter(|last| *last >= request.id) {
+                self.bounds.asks(node, *request);
+                let last = self.last_run.insert(request.id.holder, request.id.seq);
+                if let Some(last) = last.filter(|last| *last >= request.id.seq) {
                     self.break_at(INSTANCES, world.now, || {
-                        format!("{node} began {:?} after {last:?}", request.id)
+                        format!("{node} began {:?} after run {last} of the same name", request.id)
                     });
                 }
             }
             Event::Granted { request, at, until } => {
-                self.on_granted(world, node, request.group, (request.id.holder, *at, *until));
+                self.on_granted(world, node, request, (*at, *until));
             }
+            Event::Pledged { group, leader, until } => self.bounds.pledges(*group, *leader, *until),
             Event::GaveBack { group, upto } => {
+                self.judge_pledge(world.now, (*group, *upto), now);
                 let newest = self.given_back.entry((*group, upto.holder)).or_insert(*upto);
                 *newest = (*newest).max(*upto);
             }
@@ -408,6 +443,9 @@ impl StrongJudge {
                 let claim = Claim { group: *group, leader: *leader, by: node, lease, until };
                 self.judge_claim(claim, world.now);
                 self.claims.push(claim);
+            }
+            Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
+                self.on_search(world.now, node, event);
             }
             Event::Freed { group, newest } => self.on_freed(world.now, node, *group, *newest),
             Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
@@ -420,18 +458,27 @@ impl StrongJudge {
                     });
                 };
                 let until = host.reading_reaches(lease);
+                self.judge_counted(world.now, node, (*group, *id, *term), (*epoch, lease));
                 let belief =
                     Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
                 self.on_leads(world.now, node, belief, *kind, *quorum);
             }
-            Event::Accepted { ballot, charter } => self.epochs.accepts(node, *ballot, charter),
+            Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
+            Event::Accepted { ballot, charter } => {
+                self.bounds.accepts(node, world.now);
+                self.epochs.accepts(node, *ballot, charter);
+            }
             Event::Decided { charter } => {
                 self.on_decided(world.now, node, charter);
-                if !self.can_elect(world) {
-                    self.stability.forgive(); // The cluster is left to members that are gone.
-                }
+                self.forgive_if_gone(world);
             }
-            Event::Adopted { charter, .. } => self.judge_charter(world.now, node, charter),
+            Event::Wedged { epoch, .. } => self.on_wedged(world.now, node, *epoch),
+            Event::Recovering => self.on_forgotten(node),
+            Event::Recovered { .. } => self.see(RECOVERED),
+            Event::Adopted { charter, .. } => {
+                self.bounds.settles(node);
+                self.judge_charter(world.now, node, charter);
+            }
             Event::Yields { group, .. } => self.stability.gives(*group, node),
             Event::Lost { group, .. } => {
                 self.leave_all(world.now, |b| b.group == *group && b.holder.node == node);
@@ -452,17 +499,30 @@ impl StrongJudge {
     /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed. Nor if
     /// no candidate that is left knows the newest epoch, and too few are left of the one before to tell or decide it again.
     fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
-        let up = |node: NodeId| world.host(node).process.as_ref().filter(|process| !process.is_mute());
-        let quorum_is_up = |epoch: Epoch| {
-            let quorums = self.epochs.quorums(epoch);
-            let members = quorums.members();
-            let is_up = |position: &usize| up(members[*position]).is_some();
-            quorums.is_quorum((0..members.len()).filter(is_up).collect())
-        };
         let newest = self.epochs.decided();
-        let knows = |node: &NodeId| up(*node).is_some_and(|process| process.epoch() >= newest);
-        let known = self.candidates.iter().any(knows) || quorum_is_up(Epoch(newest.0.saturating_sub(1)));
-        known && quorum_is_up(newest) && self.candidates.iter().any(|node| up(*node).is_some())
+        let up = |node: &NodeId| is_up(world, *node);
+        let epoch_at = |node: &NodeId| world.host(*node).process.as_ref().map(Nerio::epoch);
+        let knows = |node: &NodeId| up(node) && epoch_at(node).is_some_and(|epoch| epoch >= newest);
+        let learnt = match self.wedges {
+            Some(_) => self.can_be_learnt(world),
+            None => self.candidates.iter().any(knows) || self.runs(world, Epoch(newest.0.saturating_sub(1))),
+        };
+        learnt && self.runs(world, newest) && self.candidates.iter().any(up)
+    }
+
+    /// Whether a quorum of an epoch can grant.
+    fn runs<R: Rules>(&self, world: &World<Nerio<R>>, epoch: Epoch) -> bool {
+        let quorums = self.epochs.quorums(epoch);
+        let up = |position: &usize| is_up(world, quorums.members()[*position]);
+        quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
+    }
+
+    /// A cluster may be left to members that are gone: then nothing is owed any more.
+    fn forgive_if_gone<R: Rules>(&mut self, world: &World<Nerio<R>>) {
+        if !self.can_elect(world) {
+            self.stability.forgive();
+            self.owed = None;
+        }
     }
 
     /// (4): a leader has left, though from some instant on it must stay.
@@ -484,7 +544,8 @@ impl StrongJudge {
         let Some(led) = self.stability.led() else { return };
         let elected = u64::try_from(led).unwrap_or(u64::MAX) >= self.groups;
         let same = self.stability.changes() == 0;
-        self.liveness = [elected, same].map(|holds| if holds { Status::Holds } else { Status::Broken });
+        let status = |holds| if holds { Status::Holds } else { Status::Broken };
+        (self.liveness[0], self.liveness[1]) = (status(elected), status(same));
         if !elected {
             let groups = self.groups;
             self.break_at(ELECTED, at, || format!("of {groups} groups only {led} have a leader"));
@@ -515,7 +576,9 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn observe(&mut self, world: &World<Nerio<R>>, node: NodeId, outside: Outside) {
         match outside {
             Outside::Step => {}
+            Outside::Started => self.judge_start(world, node),
             Outside::Crashed => {
+                self.bounds.crashes(node);
                 self.leave_all(world.now, |belief| belief.holder.node == node);
                 self.claims.retain(|claim| claim.by != node);
             }
@@ -524,6 +587,10 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
         for (node, now, event) in &world.published {
             self.on_event(world, *node, *now, event);
         }
+        self.judge_passed(world);
+        if self.wedges.is_some() {
+            self.observe_sent(world);
+        }
     }
 
     fn edict(&mut self, world: &World<Nerio<R>>, node: NodeId, edict: Made) {
@@ -531,13 +598,26 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn healed(&mut self, world: &World<Nerio<R>>) {
+        let pending = |node: NodeId| {
+            let process = world.host(node).process.as_ref();
+            process.is_some_and(|process| process.pending_change().is_some() || process.is_wedged())
+        };
+        if world.nodes().any(pending) {
+            self.see(INTERRUPTED);
+        }
         if self.can_elect(world) {
+            self.owed = Some(world.now);
             self.stability.owed_from(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
         }
     }
 
     fn end(&mut self, world: &World<Nerio<R>>) {
+        for node in world.nodes() {
+            self.judge_kept_ends(world, node);
+        }
+        self.judge_change_ended(world);
         self.judge_liveness(world.now);
+        self.judge_changes(world);
     }
 
     fn violations(&self) -> &[Violation] {
@@ -570,10 +650,17 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             Kind::Always => Status::Holds,
             Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
             Kind::Sometimes => Status::Unseen,
+            Kind::Eventually if property.name == CHANGE_ENDS.name => self.liveness[2],
             Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
         };
-        ALL.iter().map(|property| (*property, status(property))).collect()
+        self.properties().iter().map(|property| (*property, status(property))).collect()
     }
+}
+
+/// Whether a process runs and can grant. A member may be a name that no host of this world has.
+fn is_up<R: Rules>(world: &World<Nerio<R>>, node: NodeId) -> bool {
+    let process = world.hosts.get(node.0 as usize).and_then(|host| host.process.as_ref());
+    process.is_some_and(|process| !process.is_mute() && !process.is_recovering())
 }
 
 fn two_leaders(belief: Belief, rival: Belief) -> String {
@@ -587,12 +674,15 @@ fn two_leaders(belief: Belief, rival: Belief) -> String {
 const COMPARED: usize = 12;
 
 /// The form of timestamp that does not put two edicts in the order in which they were created.
-fn misordered(first: &Made, second: &Made) -> Option<&'static str> {
+fn misordered(first: &Made, second: &Made, by_quorums: bool) -> Option<&'static str> {
     if first.created >= second.created {
         return None; // Of two threads at one instant either may be first.
     }
     if first.by_term.order(&second.by_term) != Ok(Ordering::Less) {
         return Some("(term, counter)");
+    }
+    if !by_quorums {
+        return None;
     }
     if first.by_first.order(&second.by_first) != Ok(Ordering::Less) {
         return Some("(epoch, QT0, counter)");

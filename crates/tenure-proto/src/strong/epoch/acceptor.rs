@@ -22,6 +22,13 @@ pub struct Ballot {
     pub incarnation: Incarnation,
 }
 
+impl From<Term> for Ballot {
+    /// Where ballots are terms.
+    fn from(term: Term) -> Self {
+        Self { number: term.0, ..Self::default() }
+    }
+}
+
 /// What a member has promised and accepted for the next charter. Durable, both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::strong) struct Acceptor {
@@ -130,6 +137,9 @@ impl<R: Rules> Process<R> {
 
     /// If the proposer stops here, somebody else must bring the charter to an end.
     fn watch_for_decision(&mut self, cx: &mut Context<'_, Nerio<R>>) {
+        if !self.config.settings().rules.finishes_changes() {
+            return;
+        }
         let retry = self.config.settings().retry.nominal();
         let patience = retry.times(8).plus(cx.jitter(retry.times(16)));
         self.membership.timers.set(Timer::Finish, cx.now().after(patience));

@@ -6,6 +6,7 @@ use super::acceptor::Acceptor;
 use super::proposer::{Proposer, Timer};
 use super::{Charter, Epoch, EpochTalk};
 use crate::quorum::NodeSet;
+use crate::strong::config::Succession;
 use crate::strong::message::{Cell, Event, Message, Refusal};
 use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
@@ -72,6 +73,11 @@ impl Membership {
         self.charter.epoch
     }
 
+    /// What was accepted here for the next epoch, and may or may not be decided.
+    pub(in crate::strong) fn pending(&self) -> Option<&Charter> {
+        self.acceptor.accepted.as_ref().map(|(_, charter)| &**charter)
+    }
+
     /// The write that an answer of this epoch must wait for.
     pub(in crate::strong) fn saved(&self) -> Option<Ticket> {
         self.saved
@@ -103,7 +109,7 @@ impl<R: Rules> Process<R> {
         let joined = charter.has(me) && !self.membership.charter.has(me);
         let rules = &self.config.settings().rules;
         let member = &mut self.membership;
-        if joined {
+        if joined && self.config.settings().succession == Succession::Adjacent {
             member.young_until = rules.young_until(charter, now);
         }
         let previous = std::mem::replace(&mut member.adopted_at, now);
@@ -158,7 +164,7 @@ impl<R: Rules> Process<R> {
         cx.send(member, request, None);
     }
 
-    fn tell_once(&mut self, member: NodeId, cx: &mut Context<'_, Nerio<R>>) {
+    pub(in crate::strong) fn tell_once(&mut self, member: NodeId, cx: &mut Context<'_, Nerio<R>>) {
         let charter = &self.membership.charter;
         let Some(position) = charter.body.quorums.position(member) else { return };
         let known = charter.epoch == Epoch(0) || member == self.holder.node;

@@ -36,6 +36,7 @@ mod acceptor;
 mod change;
 mod member;
 mod proposer;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -111,7 +112,7 @@ impl Charter {
     }
 
     /// The charter that follows this one.
-    fn next(&self, body: Body, floor: Term) -> Arc<Self> {
+    pub(super) fn next(&self, body: Body, floor: Term) -> Arc<Self> {
         Arc::new(Self { epoch: self.epoch.next(), body, before: Some(self.body.clone()), floor })
     }
 

@@ -41,6 +41,8 @@ pub enum Halt {
     Conflict,
     /// It cannot be reached, in words.
     Impossible(String),
+    /// The members never change.
+    Fixed,
 }
 
 /// What this process wants changed, and the ballot under way.

@@ -1,0 +1,83 @@
+//! Who says what about epochs, and what a decided charter does to the whole process.
+
+use std::sync::Arc;
+
+use super::{Charter, EpochTalk};
+use crate::detect::weak::Weak;
+use crate::strong::message::Term;
+use crate::strong::rules::Rules;
+use crate::strong::{Nerio, Succession};
+use crate::{Context, GroupId, NodeId};
+
+impl<R: Rules> Nerio<R> {
+    pub(in crate::strong) fn on_epoch_talk(
+        &mut self,
+        from: NodeId,
+        talk: EpochTalk,
+        cx: &mut Context<'_, Self>,
+    ) {
+        match talk {
+            EpochTalk::Decided(charter) => self.adopt(&charter, cx),
+            EpochTalk::Unknown { newest } => self.process.on_unknown(from, newest, cx),
+            EpochTalk::Prepare { epoch, ballot } => {
+                let top = self.top();
+                self.with_process(|process| process.on_prepare(from, (epoch, ballot), top, cx));
+            }
+            EpochTalk::Promise { epoch, ballot, accepted, top } => {
+                let own = self.top();
+                let told = (accepted, top);
+                self.with_process(|process| process.on_promise(from, (epoch, ballot), told, own, cx));
+            }
+            EpochTalk::Accept { epoch, ballot, charter } => {
+                let act = self.with_process(|process| process.on_accept(from, (epoch, ballot, &charter), cx));
+                if act {
+                    self.adopt(&charter, cx);
+                }
+            }
+            EpochTalk::Accepted { epoch, ballot } => {
+                if let Some(charter) =
+                    self.with_process(|process| process.on_accepted(from, (epoch, ballot), cx))
+                {
+                    self.adopt(&charter, cx);
+                }
+            }
+            EpochTalk::Denied { epoch, ballot, denial } => {
+                self.with_process(|process| process.on_denied(from, (epoch, ballot, denial), cx));
+            }
+        }
+    }
+
+    /// A charter is decided: the process goes by it, its grants stay (KEEP), and its candidates go on in the new epoch.
+    pub(in crate::strong) fn adopt(&mut self, charter: &Arc<Charter>, cx: &mut Context<'_, Self>) {
+        if !self.with_process(|process| process.adopt(charter, cx)) {
+            return;
+        }
+        self.process.weak.members(charter.members(), cx.now());
+        self.process.trips.keep(charter.members());
+        let wedged = self.process.config.settings().succession == Succession::Wedge;
+        if wedged {
+            self.on_wedge_over(cx);
+        }
+        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in groups {
+            let rules = &self.process.config.settings().rules;
+            match self.groups.get_mut(&id) {
+                Some(group) if wedged => group.grantor.begin_epoch(charter, rules),
+                Some(group) => group.grantor.on_adopted(charter.floor, rules),
+                None => {}
+            }
+            self.with_group(id, cx, |candidate, around| match wedged {
+                true => candidate.on_next_epoch(around),
+                false => candidate.on_new_epoch(around),
+            });
+        }
+        self.with_process(|process| process.on_adopted(cx));
+    }
+
+    /// The largest term that this member may have granted, in any group: what a floor must cover.
+    pub(in crate::strong) fn top(&self) -> Term {
+        let granted = self.groups.values().map(|group| group.grantor.max_term).max();
+        let granted = granted.unwrap_or_default().max(self.process.largest_term);
+        self.process.config.settings().rules.top(self.process.charter().floor, granted)
+    }
+}
