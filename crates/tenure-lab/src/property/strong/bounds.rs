@@ -9,7 +9,8 @@ use tenure_proto::time::{Clockwork, Incarnation, Stamp};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::{
-    CHANGE_ENDS, COUNTED, ENDS, GIVEN_AGAIN, GIVEN_TERMS, LONGEST, PLEDGE_OVER, PLEDGED, Status, StrongJudge,
+    CHANGE_ENDS, COUNTED, ENDS, GIVEN_AGAIN, GIVEN_TERMS, INSTANCES, LONGEST, PLEDGE_OVER, PLEDGED, Status,
+    StrongJudge,
 };
 use crate::world::{RealTime, World};
 
@@ -107,6 +108,17 @@ impl Bounds {
 }
 
 impl StrongJudge {
+    /// I10: a run is named as none was before it.
+    pub(super) fn on_asked(&mut self, now: RealTime, node: NodeId, request: GrantRequest) {
+        self.bounds.asks(node, request);
+        let last = self.last_run.insert(request.id.holder, request.id.seq);
+        if let Some(last) = last.filter(|last| *last >= request.id.seq) {
+            self.break_at(INSTANCES, now, || {
+                format!("{node} began {:?} after run {last} of the same name", request.id)
+            });
+        }
+    }
+
     /// I10: E is counted from the start of a run of this term.
     pub(super) fn judge_counted(
         &mut self,

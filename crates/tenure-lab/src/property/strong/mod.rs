@@ -420,15 +420,7 @@ impl StrongJudge {
 
     fn on_event<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId, now: LocalTime, event: &Event) {
         match event {
-            Event::Asked(request) => {
-                self.bounds.asks(node, *request);
-                let last = self.last_run.insert(request.id.holder, request.id.seq);
-                if let Some(last) = last.filter(|last| *last >= request.id.seq) {
-                    self.break_at(INSTANCES, world.now, || {
-                        format!("{node} began {:?} after run {last} of the same name", request.id)
-                    });
-                }
-            }
+            Event::Asked(request) => self.on_asked(world.now, node, *request),
             Event::Granted { request, at, until } => {
                 self.on_granted(world, node, request, (*at, *until));
             }
