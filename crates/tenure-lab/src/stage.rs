@@ -264,8 +264,10 @@ impl<'s, S: Subject> Stage<'s, S> {
     }
 
     /// The faults have healed.
-    pub fn healed(&mut self) {
+    pub fn healed(&mut self, at: RealTime) {
         if let Some(judge) = &mut self.judge {
+            judge.pass(&self.world, at);
+            self.world.now = at.max(self.world.now);
             judge.healed(&self.world);
         }
     }

@@ -29,8 +29,8 @@ pub fn replay<S: Subject>(
     let mut used = script.lines.len();
     let mut heals = script.heals;
     for (i, line) in script.lines.iter().enumerate() {
-        if heals.take_if(|heals| *heals <= line.at).is_some() {
-            stage.healed();
+        if let Some(heals) = heals.take_if(|heals| *heals <= line.at) {
+            stage.healed(heals);
         }
         let action = line.action.rename(|name| stage.world.find(*name));
         let done = action.is_some_and(|action| stage.act(line.at, &action, &mut Scripted::new(&line.draws)));

@@ -274,7 +274,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Pending::Disaster(i) => self.strike(at, i),
             Pending::Cue(i) => self.cue(at, i),
             Pending::Heal => self.heal(at),
-            Pending::Owe => self.stage.healed(),
+            Pending::Owe => self.stage.healed(at),
         }
     }
 
