@@ -44,7 +44,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (5305, 707_703_532_829_455_264),
+        (8793, 1_723_182_558_597_026_056),
         "events and checksum of the trace of seed 7"
     );
 }
