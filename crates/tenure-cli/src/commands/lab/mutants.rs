@@ -28,7 +28,7 @@ pub(super) struct Mutants {
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// How many seeds to try for each
-    #[arg(long, value_name = "K", default_value = "20000", value_parser = options::at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", default_value = "3000", value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: u64,
     /// The folder of scenarios
     #[arg(long, value_name = "DIR", default_value = "scenarios")]
