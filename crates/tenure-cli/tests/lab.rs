@@ -511,8 +511,8 @@ fn every_study_runs_and_its_json_is_the_same_every_time() {
     for (words, rows, keys) in [
         (
             "election --nodes 2,3 --nodes 5 --seeds 20",
-            6,
-            &["nodes", "mean_v", "p99_v", "bound_v", "messages"][..],
+            9,
+            &["nodes", "turns", "mean_v", "p99_v", "bound_v", "messages"][..],
         ),
         (
             "detectors --seeds 2",
