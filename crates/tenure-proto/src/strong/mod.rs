@@ -46,16 +46,14 @@
 //! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over. Within one boot the
 //!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part, or, where
 //!   members never change, reads from the others what it forgot (`recovery`).
-//! * **Members** change by epochs that follow one another: gaplessly ([`epoch`]), or, as in the paper, by ending one before
-//!   the next begins ([`wedge`]).
+//! * **Members**, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch: gaplessly, a leader renewing into
+//!   the next epoch ([`epoch`]), or, as in the paper, by ending one before the next begins ([`wedge`]).
 //! * **Release.** A candidate that cannot win gives its grants back at once, and a leader that resigns does so after
 //!   giving up E. A release names the newest run that it covers: a late one cancels no later grant.
 //! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
 //! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
-//! * **Epochs.** The grantors, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch, and no group stops
-//!   for it: a leader renews into the next epoch (`epoch`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
 //!   that is free sooner says so (`free`).
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
