@@ -146,7 +146,7 @@ impl<'s, S: Subject> Stage<'s, S> {
         let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
         let (mut counts, mut messages) = (Counts::default(), Counts::default());
         counts.expect(S::count_kinds());
-        messages.expect(S::message_kinds());
+        messages.expect(&S::message_kinds());
         let offices = vec![Office::new(subject.order()); world.hosts.len()];
         Ok(Self {
             subject,

@@ -130,28 +130,6 @@ pub(super) fn recovery_text(talk: &RecoveryTalk) -> String {
     }
 }
 
-/// The kinds of messages of this protocol.
-pub(super) const MESSAGES: [&str; 18] = [
-    "request",
-    "ok",
-    "nack",
-    "release",
-    "take-over",
-    "ready",
-    "relay",
-    "verify",
-    "certain",
-    "decided",
-    "unknown-epoch",
-    "wedge",
-    "wedged",
-    "accept",
-    "accepted",
-    "not-yet",
-    "read",
-    "known",
-];
-
 /// What happens in this protocol.
 pub(super) const COUNTS: [&str; 32] = [
     "runs",

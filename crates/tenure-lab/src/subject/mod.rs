@@ -93,8 +93,8 @@ pub trait Subject {
     /// The kind of a message, in one word.
     fn message_kind(message: &<Self::Machine as Protocol>::Message) -> &'static str;
     /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are counted too.
-    fn message_kinds() -> &'static [&'static str] {
-        &[]
+    fn message_kinds() -> Vec<&'static str> {
+        Vec::new()
     }
     /// All that a message says.
     fn message_text(message: &<Self::Machine as Protocol>::Message) -> String;

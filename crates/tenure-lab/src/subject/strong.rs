@@ -353,35 +353,16 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         }
     }
 
-    fn message_kinds() -> &'static [&'static str] {
-        if WEDGE {
-            return &super::members::MESSAGES;
-        }
-        &[
-            "request",
-            "heartbeat",
-            "ok",
-            "nack",
-            "release",
-            "take-over",
-            "ready",
-            "relay",
-            "verify",
-            "certain",
-            "seek",
-            "here",
-            "there",
-            "nowhere",
-            "free",
-            "prefer",
-            "decided",
-            "unknown-epoch",
-            "prepare",
-            "promise",
-            "accept",
-            "accepted",
-            "denied",
-        ]
+    fn message_kinds() -> Vec<&'static str> {
+        let asking = ["request", "ok", "nack", "release", "free", "heartbeat"];
+        let talking = ["take-over", "ready", "relay", "prefer", "verify", "certain"];
+        let finding = ["seek", "here", "there", "nowhere"];
+        let changing = ["decided", "unknown-epoch", "accept", "accepted"];
+        let own: &[&str] = match WEDGE {
+            true => &["wedge", "wedged", "not-yet", "read", "known"],
+            false => &["prepare", "promise", "denied"],
+        };
+        [&asking[..], &talking, &finding, &changing, own].concat()
     }
 
     fn message_text(message: &Message) -> String {

@@ -284,8 +284,8 @@ const WEDGE_INTERRUPTED: Property = property(
     "when the faults have healed a member is wedged and does not know the next epoch (beside change-ends)",
 );
 
-/// All properties where epochs are ended before the next begins, and where lost disks recover.
-pub const WEDGE_ALL: [Property; 47] = [
+/// What holds however epochs follow one another.
+const COMMON: [Property; 40] = [
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -309,19 +309,14 @@ pub const WEDGE_ALL: [Property; 47] = [
     CERTAIN,
     VERIFIES,
     ONE_CHARTER,
-    ENDED,
-    WEDGED,
     EPOCHS_FOLLOW,
-    ENDED_FLOORS,
     FOUND,
     HOPS,
     FINDS,
     EPOCH_DECIDED,
-    WEDGES,
-    OUTSIDE,
-    RECOVERED,
     CARRIED,
     MOVES,
+    OUTSIDE,
     LAPSES,
     RENEWS,
     REFUSES,
@@ -331,54 +326,23 @@ pub const WEDGE_ALL: [Property; 47] = [
     SECOND_LIFE,
     ELECTED,
     STABLE,
-    WEDGE_INTERRUPTED,
-    WEDGE_ENDS,
 ];
 
+/// The common properties and some more.
+const fn with<const OWN: usize, const ALL: usize>(own: [Property; OWN]) -> [Property; ALL] {
+    assert!(COMMON.len() + OWN == ALL, "the length is that of both");
+    let mut all = [UNIQUENESS; ALL];
+    let mut i = 0;
+    while i < ALL {
+        all[i] = if i < COMMON.len() { COMMON[i] } else { own[i - COMMON.len()] };
+        i += 1;
+    }
+    all
+}
+
 /// All properties of strong leadership.
-pub const ALL: [Property; 44] = [
-    UNIQUENESS,
-    SUPPORT,
-    INSIDE,
-    KEPT,
-    TERMS,
-    UNBROKEN,
-    IN_TIME,
-    INSTANCES,
-    STAMPS,
-    COUNTED,
-    LEASE_KEPT,
-    PLEDGED,
-    PLEDGE_OVER,
-    ENDS,
-    LONGEST,
-    GIVEN_TERMS,
-    GIVEN_AGAIN,
-    VALID,
-    ORDERED,
-    EDICTS,
-    CERTAIN,
-    VERIFIES,
-    ONE_CHARTER,
-    SPACED,
-    EPOCHS_FOLLOW,
-    FLOORS,
-    FOUND,
-    HOPS,
-    FINDS,
-    EPOCH_DECIDED,
-    CARRIED,
-    MOVES,
-    OUTSIDE,
-    LAPSES,
-    RENEWS,
-    REFUSES,
-    PASSES,
-    FREED,
-    SECOND_TERM,
-    SECOND_LIFE,
-    ELECTED,
-    STABLE,
-    INTERRUPTED,
-    CHANGE_ENDS,
-];
+pub const ALL: [Property; 44] = with([SPACED, FLOORS, INTERRUPTED, CHANGE_ENDS]);
+
+/// All properties where epochs are ended before the next begins, and where lost disks recover.
+pub const WEDGE_ALL: [Property; 47] =
+    with([ENDED, WEDGED, ENDED_FLOORS, WEDGES, RECOVERED, WEDGE_INTERRUPTED, WEDGE_ENDS]);
