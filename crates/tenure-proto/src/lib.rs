@@ -49,7 +49,7 @@ impl<T: Clone + Debug + Eq + Hash> Data for T {}
 
 /// The name of a process: grantor, candidate or observer. Addresses belong to the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
+pub struct NodeId(pub u64);
 
 impl Debug for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -336,7 +336,7 @@ fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Act
 
 /// `n0`
 pub(crate) fn node(name: &str, nodes: usize) -> Result<NodeId, String> {
-    let number: Option<u32> = name.strip_prefix('n').and_then(|digits| digits.parse().ok());
+    let number: Option<u64> = name.strip_prefix('n').and_then(|digits| digits.parse().ok());
     let number = number.ok_or_else(|| format!("'{name}' is no node: nodes are written n0, n1, ..."))?;
     if number as usize >= nodes {
         return Err(format!("there is no node {name}: this scenario has n0 to n{}", nodes.saturating_sub(1)));

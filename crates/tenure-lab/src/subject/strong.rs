@@ -293,7 +293,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         if WEDGE && random.percent(40) {
             return any_members(random, nodes).map(Command::Change);
         }
-        let node = |random: &mut Random| NodeId(u32::try_from(random.below(nodes as u64)).unwrap_or(0));
+        let node = |random: &mut Random| NodeId(random.below(nodes as u64));
         let change = match random.below(10) {
             0..=2 => Change::Add(node(random)),
             3..=5 => Change::Remove(node(random)),

@@ -444,5 +444,5 @@ fn index(node: NodeId) -> usize {
 
 /// The node at a position.
 pub fn node_id(index: usize) -> NodeId {
-    NodeId(u32::try_from(index).unwrap_or(u32::MAX))
+    NodeId(index as u64)
 }

@@ -144,7 +144,7 @@ mod tests {
 
     /// The rings of `count` members, each seen by one of them.
     fn rings(count: u32) -> Vec<Ring> {
-        let members: Vec<_> = (0..count).map(NodeId).collect();
+        let members: Vec<_> = (0..u64::from(count)).map(NodeId).collect();
         members.iter().map(|me| Ring::new(members.clone(), *me).unwrap()).collect()
     }
 
@@ -200,7 +200,7 @@ mod tests {
                     let next = rings[here].successor(set(crashed));
                     assert_eq!(
                         rings[next.0 as usize].predecessor(set(crashed)),
-                        NodeId(u32::try_from(here).unwrap())
+                        NodeId(u64::try_from(here).unwrap())
                     );
                     here = next.0 as usize;
                 }

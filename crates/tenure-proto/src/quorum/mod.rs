@@ -163,7 +163,7 @@ impl Quorums {
                 Self::grid(members, number(rows)?, number(columns)?)
             }
             "list" => {
-                let digit = |c: char| c.to_digit(36).map(NodeId).ok_or_else(malformed);
+                let digit = |c: char| c.to_digit(36).map(|id| NodeId(u64::from(id))).ok_or_else(malformed);
                 let sets = value.split(',').map(|set| set.trim().chars().map(digit).collect());
                 Self::list(members, sets.collect::<Result<_, _>>()?)
             }
@@ -339,16 +339,16 @@ impl std::error::Error for QuorumError {}
 mod tests {
     use super::*;
 
-    fn nodes(count: u32) -> Vec<NodeId> {
+    fn nodes(count: u64) -> Vec<NodeId> {
         (0..count).map(NodeId).collect()
     }
 
-    fn parse(text: &str, count: u32) -> Result<Quorums, QuorumError> {
+    fn parse(text: &str, count: u64) -> Result<Quorums, QuorumError> {
         Quorums::parse(text, nodes(count))
     }
 
     /// Every subset of `count` members.
-    fn subsets(count: u32) -> impl Iterator<Item = NodeSet> {
+    fn subsets(count: u64) -> impl Iterator<Item = NodeSet> {
         (0..1u64 << count).map(NodeSet)
     }
 

@@ -133,7 +133,7 @@ fn outweighs(one: &BTreeMap<NodeId, u64>, other: &BTreeMap<NodeId, u64>) -> bool
 mod tests {
     use super::*;
 
-    fn majority(nodes: &[u32]) -> Quorums {
+    fn majority(nodes: &[u64]) -> Quorums {
         Quorums::majority(nodes.iter().map(|node| NodeId(*node)).collect()).unwrap()
     }
 
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn one_member_more_or_less_is_a_neighbour_for_every_size() {
-        for count in 1..12u32 {
-            let (few, many): (Vec<u32>, Vec<u32>) = ((0..count).collect(), (0..=count).collect());
+        for count in 1..12u64 {
+            let (few, many): (Vec<u64>, Vec<u64>) = ((0..count).collect(), (0..=count).collect());
             assert!(majority(&few).adjacent(&majority(&many)) && majority(&many).adjacent(&majority(&few)));
         }
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_grid_is_its_own_neighbour_and_a_disjoint_one_is_none() {
-        let grid = |from: u32| Quorums::grid((from..from + 4).map(NodeId).collect(), 2, 2).unwrap();
+        let grid = |from: u64| Quorums::grid((from..from + 4).map(NodeId).collect(), 2, 2).unwrap();
         assert!(grid(0).adjacent(&grid(0)));
         assert!(!grid(0).adjacent(&grid(4)));
     }

@@ -151,7 +151,7 @@ mod tests {
     const HOLD: LocalSpan = LocalSpan::from_nanos(1000);
     const BREAK: LocalSpan = LocalSpan::from_nanos(200);
 
-    fn holder(node: u32, life: u128) -> Holder {
+    fn holder(node: u64, life: u128) -> Holder {
         Holder { node: NodeId(node), incarnation: Incarnation(life) }
     }
 

@@ -59,7 +59,7 @@ impl Bench {
         Self::of(0, settings(), store, memory)
     }
 
-    fn of(node: u32, settings: Settings, store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
+    fn of(node: u64, settings: Settings, store: Store<Cell>, memory: Option<Memory<Cell>>) -> Self {
         let config = settings.validate().unwrap();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
         let boot = Boot::judge(store, memory, HERE);
@@ -87,7 +87,7 @@ impl Bench {
         std::mem::take(&mut self.effects)
     }
 
-    pub(super) fn hear(&mut self, from: u32, message: Message) -> Vec<Effect<Nerio>> {
+    pub(super) fn hear(&mut self, from: u64, message: Message) -> Vec<Effect<Nerio>> {
         let received = LocalTime::from_nanos(self.now);
         self.handle(Input::Message { from: NodeId(from), received, message })
     }
@@ -109,7 +109,7 @@ impl Bench {
     }
 
     /// An Ok of `from` for a run.
-    pub(super) fn ok(&mut self, from: u32, request: GrantRequest) -> Vec<Effect<Nerio>> {
+    pub(super) fn ok(&mut self, from: u64, request: GrantRequest) -> Vec<Effect<Nerio>> {
         let at = crate::time::Stamp { incarnation: Incarnation(1), at: LocalTime::ZERO, count: 0 };
         self.hear(from, Message::Ok { group: GROUP, epoch: request.epoch, id: request.id, at })
     }
@@ -118,12 +118,12 @@ impl Bench {
         self.node.leadership(GROUP, LocalTime::from_nanos(self.now)).map(LocalTime::as_nanos)
     }
 
-    pub(super) fn grant(&self) -> Option<(u32, u64)> {
+    pub(super) fn grant(&self) -> Option<(u64, u64)> {
         self.node.grant(GROUP).map(|grant| (grant.holder.node.0, grant.until.as_nanos()))
     }
 }
 
-pub(super) fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
+pub(super) fn request(node: u64, seq: u64, term: u64) -> GrantRequest {
     let holder = Holder { node: NodeId(node), incarnation: Incarnation(1) };
     let id = InstanceId { holder, seq };
     let start = LocalTime::ZERO;
@@ -138,7 +138,7 @@ pub(super) fn request(node: u32, seq: u64, term: u64) -> GrantRequest {
     }
 }
 
-pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u32, &'static str, Option<u64>)> {
+pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u64, &'static str, Option<u64>)> {
     let answer = |effect: &Effect<Nerio>| match effect {
         Effect::Send { to, message, after } => {
             let kind = match message {

@@ -107,7 +107,7 @@ mod tests {
 
     const GROUP: GroupId = GroupId(0);
 
-    fn holder(node: u32) -> Holder {
+    fn holder(node: u64) -> Holder {
         Holder { node: NodeId(node), incarnation: Incarnation(1) }
     }
 

@@ -155,7 +155,7 @@ mod tests {
     use tenure_proto::strong::epoch::Epoch;
     use tenure_proto::{Incarnation, LocalTime};
 
-    fn belief(node: u32, term: u64, until: u64) -> Belief {
+    fn belief(node: u64, term: u64, until: u64) -> Belief {
         Belief {
             group: GroupId(0),
             holder: Holder { node: NodeId(node), incarnation: Incarnation(1) },

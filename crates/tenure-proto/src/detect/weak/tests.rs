@@ -5,13 +5,13 @@ const RENEWAL: u64 = 1000;
 const INTERVAL: u64 = 100;
 
 /// The weak election of `me` among `count` members, begun at reading 0.
-fn ring_of(me: u32, count: u32) -> Advisor {
+fn ring_of(me: u64, count: u64) -> Advisor {
     let members: Vec<_> = (0..count).map(NodeId).collect();
     let timing = Timing { renewal: span(RENEWAL), interval: span(INTERVAL) };
     Advisor::new(Choice::Ring(Watch::Heartbeat), (NodeId(me), Incarnation(1)), timing, &members, at(0))
 }
 
-fn ranks(of: impl Fn(u32) -> Advisor, group: u64, now: u64) -> Vec<Turn> {
+fn ranks(of: impl Fn(u64) -> Advisor, group: u64, now: u64) -> Vec<Turn> {
     (0..5).map(|me| of(me).turn(GroupId(group), at(now))).collect()
 }
 
@@ -109,7 +109,7 @@ fn signs_of_life_reach_every_member_along_the_ring() {
         for me in 0..count as usize {
             let beats = all[me].beats();
             for to in all[me].neighbours(now) {
-                all[to.0 as usize].heard(NodeId(u32::try_from(me).unwrap()), now);
+                all[to.0 as usize].heard(NodeId(u64::try_from(me).unwrap()), now);
                 all[to.0 as usize].passed_on(&beats, now);
             }
         }

@@ -86,7 +86,7 @@ struct History {
     random: Random,
     epoch: Epoch,
     grantors: BTreeMap<NodeId, Grantor>,
-    joined: u32,
+    joined: u64,
     candidates: [Candidate; CANDIDATES],
     runs: u64,
     issued: Vec<Issued>,
@@ -95,7 +95,7 @@ struct History {
 impl History {
     fn of_seed(seed: u64) -> Self {
         let mut random = Random(seed);
-        let joined = 3 + u32::try_from(random.below(4)).unwrap();
+        let joined = 3 + u64::try_from(random.below(4)).unwrap();
         let grantors = (0..joined).map(|node| (NodeId(node), Grantor::new(Term(0)))).collect();
         let candidates = Default::default();
         let mut history =

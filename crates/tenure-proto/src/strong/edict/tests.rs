@@ -182,7 +182,7 @@ fn stamp(life: u128, nanos: u64, count: u32) -> Stamp {
     Stamp { incarnation: Incarnation(life), at: LocalTime::from_nanos(nanos), count }
 }
 
-fn quorum(stamps: &[(u32, u64)]) -> QuorumStamp {
+fn quorum(stamps: &[(u64, u64)]) -> QuorumStamp {
     stamps.iter().map(|(node, nanos)| (NodeId(*node), stamp(1, *nanos, 0))).collect()
 }
 

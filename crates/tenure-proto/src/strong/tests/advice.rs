@@ -3,7 +3,7 @@
 use super::*;
 
 /// Node `node` of `count`, campaigning since reading 10,000.
-fn campaigning(node: u32, count: u32, settings: Settings) -> Bench {
+fn campaigning(node: u64, count: u64, settings: Settings) -> Bench {
     let quorums = Quorums::majority((0..count).map(NodeId).collect()).unwrap();
     let mut bench = Bench::of(node, Settings { quorums, ..settings }, Store::Founded(vec![]), None);
     bench.handle(Input::Command(Command::Campaign(GROUP)));
@@ -35,7 +35,7 @@ fn asked_at(effects: &[(u64, Effect<Nerio>)]) -> Option<(u64, GrantRequest)> {
     })
 }
 
-fn here(effects: &[(u64, Effect<Nerio>)]) -> Vec<(u64, u32)> {
+fn here(effects: &[(u64, Effect<Nerio>)]) -> Vec<(u64, u64)> {
     let here = effects.iter().filter_map(|(at, effect)| match effect {
         Effect::Send { to, message: Message::Here { .. }, .. } => Some((*at, to.0)),
         _ => None,
@@ -257,7 +257,7 @@ fn a_leader_hands_over_to_a_steady_process_of_better_priority_and_to_no_other() 
     bench.ok(1, asked);
     bench.ok(2, asked);
     bench.handle(Input::Command(Command::Rank { group: GROUP, priority: 1 }));
-    let mut prefer = |from: u32, priority, now| {
+    let mut prefer = |from: u64, priority, now| {
         let talk = Talk::Prefer { holder: request(from, 1, 1).id.holder, priority };
         answers(&bench.at(now).hear(from, Message::Talk { group: GROUP, talk }))
     };

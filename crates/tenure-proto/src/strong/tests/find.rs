@@ -3,16 +3,16 @@
 use super::super::find::{MOST_ASKED, MOST_WAITING};
 use super::*;
 
-fn question(node: u32, seq: u64) -> InstanceId {
+fn question(node: u64, seq: u64) -> InstanceId {
     InstanceId { holder: Holder { node: NodeId(node), incarnation: Incarnation(1) }, seq }
 }
 
-fn seek(node: u32, seq: u64, how: How) -> Message {
+fn seek(node: u64, seq: u64, how: How) -> Message {
     Message::Talk { group: GROUP, talk: Talk::Seek { id: question(node, seq), how, hops: 3 } }
 }
 
 /// What was said, with the talk itself.
-fn said(effects: &[Effect<Nerio>]) -> Vec<(u32, Talk)> {
+fn said(effects: &[Effect<Nerio>]) -> Vec<(u64, Talk)> {
     let said = effects.iter().filter_map(|effect| match effect {
         Effect::Send { to, message: Message::Talk { talk, .. }, .. } => Some((to.0, *talk)),
         _ => None,
@@ -29,7 +29,7 @@ fn misses(effects: &[Effect<Nerio>]) -> Vec<Miss> {
 }
 
 impl Bench {
-    fn find(&mut self, ask: u32, how: How, hops: u8) -> (InstanceId, Vec<Effect<Nerio>>) {
+    fn find(&mut self, ask: u64, how: How, hops: u8) -> (InstanceId, Vec<Effect<Nerio>>) {
         let command = Command::Find { group: GROUP, ask: NodeId(ask), how, hops };
         let effects = self.handle(Input::Command(command));
         let id = effects.iter().find_map(|effect| match effect {
@@ -39,12 +39,12 @@ impl Bench {
         (id.expect("it says that it seeks"), effects)
     }
 
-    fn told(&mut self, from: u32, talk: Talk) -> Vec<Effect<Nerio>> {
+    fn told(&mut self, from: u64, talk: Talk) -> Vec<Effect<Nerio>> {
         self.hear(from, Message::Talk { group: GROUP, talk })
     }
 }
 
-fn hint(holder: u32, term: u64) -> Hint {
+fn hint(holder: u64, term: u64) -> Hint {
     Hint { holder: NodeId(holder), term: Term(term), remaining: LocalSpan::from_nanos(500) }
 }
 

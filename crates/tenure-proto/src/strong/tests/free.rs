@@ -4,11 +4,11 @@ use super::super::free::MOST_REFUSED;
 use super::*;
 
 /// To whom a hint was sent.
-fn hinted(effects: &[Effect<Nerio>]) -> Vec<u32> {
+fn hinted(effects: &[Effect<Nerio>]) -> Vec<u64> {
     answers(effects).into_iter().filter(|(_, kind, _)| *kind == "free").map(|(to, ..)| to).collect()
 }
 
-fn release(node: u32, seq: u64) -> Message {
+fn release(node: u64, seq: u64) -> Message {
     Message::Release { group: GROUP, upto: request(node, seq, 0).id }
 }
 
@@ -40,7 +40,7 @@ fn a_grantor_remembers_the_last_few_whom_it_refused() {
         bench.hear(node, Message::Request(request(node, 1, 2)));
     }
     let told = hinted(&bench.hear(1, release(1, 1)));
-    assert_eq!(told, (11..).take(MOST_REFUSED).collect::<Vec<u32>>());
+    assert_eq!(told, (11..).take(MOST_REFUSED).collect::<Vec<u64>>());
 }
 
 #[test]

@@ -17,11 +17,11 @@ fn founded() -> Bench {
     bench
 }
 
-fn bid(node: u32, ballot: u64) -> Bid {
+fn bid(node: u64, ballot: u64) -> Bid {
     Bid { epoch: Epoch(0), ballot: Term(ballot), id: request(node, ballot, 1).id }
 }
 
-fn wedge(node: u32, ballot: u64) -> Message {
+fn wedge(node: u64, ballot: u64) -> Message {
     Message::Wedge(WedgeTalk::Wedge(bid(node, ballot)))
 }
 
@@ -33,12 +33,12 @@ fn next(floor: u64) -> Arc<Charter> {
     Charter::founding(wedging().founding()).next(body, Term(floor))
 }
 
-fn accept(node: u32, ballot: u64, release: Option<(GroupId, InstanceId)>) -> Message {
+fn accept(node: u64, ballot: u64, release: Option<(GroupId, InstanceId)>) -> Message {
     Message::Wedge(WedgeTalk::Accept { bid: bid(node, ballot), charter: next(ballot), release })
 }
 
 /// What was said about the end of an epoch, and to whom.
-fn said(effects: &[Effect<Nerio>]) -> Vec<(u32, WedgeTalk)> {
+fn said(effects: &[Effect<Nerio>]) -> Vec<(u64, WedgeTalk)> {
     let talk = |effect: &Effect<Nerio>| match effect {
         Effect::Send { to, message: Message::Wedge(talk), .. } => Some((to.0, talk.clone())),
         _ => None,
@@ -237,7 +237,7 @@ fn forgetful() -> Bench {
     Bench::of(0, fixed, Store::Missing, None)
 }
 
-fn reads(effects: &[Effect<Nerio>]) -> Vec<(u32, InstanceId)> {
+fn reads(effects: &[Effect<Nerio>]) -> Vec<(u64, InstanceId)> {
     let read = |effect: &Effect<Nerio>| match effect {
         Effect::Send { to, message: Message::Recovery(RecoveryTalk::Read { id }), .. } => Some((to.0, *id)),
         _ => None,
@@ -252,7 +252,7 @@ fn a_grantor_that_lost_its_disk_writes_and_reads_nothing_before_its_silence_is_o
     bench.effects.clear();
     assert_eq!(bench.node.next_deadline(), Some(LocalTime::from_nanos(12_201)));
     assert_eq!(reads(&bench.at(12_200).handle(Input::Deadline)), []);
-    let asked: Vec<u32> =
+    let asked: Vec<u64> =
         reads(&bench.at(12_201).handle(Input::Deadline)).iter().map(|read| read.0).collect();
     assert_eq!(asked, [1, 2, 3, 4]);
 }
