@@ -4,10 +4,49 @@
 //! for the laboratory judges the very same type: [`Machine`], the strong machine under its sound rules. The
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
+mod chance;
+mod clock;
 mod codec;
+mod config;
+mod contact;
+mod driver;
+mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+mod guard;
+mod members;
+mod memory;
 mod name;
+mod node;
+mod observe;
+mod seal;
+mod socket;
+mod store;
+mod sys;
+mod tally;
+mod trace;
+mod wire;
 
+pub use clock::{Clock, Hand};
+pub use config::{
+    AdaptiveLease, ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection, peers,
+};
+pub use contact::{Contact, MAX_ADDRESS};
+pub use driver::Traffic;
+pub use error::{
+    CampaignError, MembersError, ProclaimError, StartError, Stopped, TransferError, VerifyError,
+};
+pub use guard::{Loss, MAX_PROCLAIM, Tenure};
+pub use members::{Changing, MemberChange, Progress};
+pub use memory::MemoryError;
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
+pub use node::{Campaign, Certain, Node, Status};
+pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
+pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};
+pub use store::{StoreError, StoreId};
+pub use tally::Tally;
+pub use tenure_proto::strong::edict::{NotLeader, PackedToken};
+pub use tenure_proto::strong::{Edict, Term, Token};
 
 /// The strong machine of every node.
 ///

@@ -280,7 +280,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             }
             16..=19 => Command::Transfer { group, to: random.pick(&candidates(roles)) },
             22 => Command::Offer(group),
-            0 | 1 => Command::Resign(group),
+            0 => Command::Resign(group),
+            1 => Command::StandDown(group),
             2..=4 => Command::Campaign(group),
             _ => Command::Attempt { group, lease: wanted },
         }
@@ -395,6 +396,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
+            Command::StandDown(group) => format!("stand-down {group}"),
             Command::Offer(group) => format!("offer {group}"),
             Command::Transfer { group, to } => format!("transfer {group} to {to}"),
             Command::Verify { group, leader, wanted } => {
@@ -416,6 +418,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         match words.as_slice() {
             ["campaign", id] => group(id).map(Command::Campaign),
             ["resign", id] => group(id).map(Command::Resign),
+            ["stand-down", id] => group(id).map(Command::StandDown),
             ["offer", id] => group(id).map(Command::Offer),
             ["transfer", id, "to", to] => {
                 let to = node(to)?;

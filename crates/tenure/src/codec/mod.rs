@@ -8,6 +8,7 @@
 //! The reader is total: any bytes give a value or a [`DecodeError`], it takes no more memory than the bytes it was given
 //! account for, and it never reads twice.
 
+mod cell;
 mod parts;
 
 use thiserror::Error;
