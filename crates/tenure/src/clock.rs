@@ -52,6 +52,15 @@ impl Clock {
         })
     }
 
+    /// How much of what this clock has shown since the boot the machine was suspended for.
+    pub(crate) fn suspended(&self) -> u64 {
+        let system = read(Which::Boot).saturating_sub(read(Which::Monotonic));
+        match &self.0 {
+            Source::Boot | Source::Real => system,
+            Source::Hand(hand) => system + hand.0.lock().unwrap_or_else(PoisonError::into_inner).suspended,
+        }
+    }
+
     /// How far ahead a timer may be trusted. A clock that is turned by hand may jump at any time.
     pub(crate) fn longest_nap(&self) -> Duration {
         match self.0 {
@@ -71,11 +80,12 @@ struct Dial {
     since: u64,
     shown: u64,
     millionths: u32,
+    suspended: u64,
 }
 
 impl Default for Dial {
     fn default() -> Self {
-        Self { since: 0, shown: 0, millionths: 1_000_000 }
+        Self { since: 0, shown: 0, millionths: 1_000_000, suspended: 0 }
     }
 }
 
@@ -94,11 +104,19 @@ impl Hand {
     fn turn(&self, change: impl FnOnce(&mut Dial)) {
         let mut dial = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let boot = read(Which::Boot);
-        *dial = Dial { since: boot, shown: dial.at(boot), millionths: dial.millionths };
+        *dial = Dial { since: boot, shown: dial.at(boot), ..*dial };
         change(&mut dial);
     }
 
-    /// Steps forward: what a suspend looks like to a process.
+    /// Steps forward as the boot clock does when the machine was suspended, and says so.
+    pub fn suspend(&self, by: Duration) {
+        self.turn(|dial| {
+            dial.shown = dial.shown.saturating_add(nanos(by));
+            dial.suspended += nanos(by);
+        });
+    }
+
+    /// Steps forward, which no clock may do unless the machine was suspended.
     pub fn forward(&self, by: Duration) {
         self.turn(|dial| dial.shown = dial.shown.saturating_add(nanos(by)));
     }

@@ -50,7 +50,9 @@ pub enum Stopped {
     #[error("the node was shut down")]
     ShutDown,
     /// The store failed: what it promised may not be on the disk.
-    #[error("the store failed ({reason}): the node has stopped, for it may no longer promise anything; mend the disk and restart")]
+    #[error(
+        "the store failed ({reason}): the node has stopped, for it may no longer promise anything; mend the disk and restart"
+    )]
     Store {
         /// What happened.
         reason: String,
@@ -68,7 +70,9 @@ pub enum Stopped {
         reason: String,
     },
     /// A process that is no member has a member's name, or a new store has that of an old one.
-    #[error("the cluster has a member called '{name}' already: choose another name; one that lost its disk comes back under a new name, by `members replace`")]
+    #[error(
+        "the cluster has a member called '{name}' already: choose another name; one that lost its disk comes back under a new name, by `members replace`"
+    )]
     NameTaken {
         /// Which.
         name: NodeName,
@@ -95,7 +99,9 @@ pub enum CampaignError {
         role: &'static str,
     },
     /// The list of groups is closed and this one is not on it, or this node's key does not allow it.
-    #[error("the group '{group}' is not among those that this node may lead: add it to `groups`, or ask for a key whose scope has it")]
+    #[error(
+        "the group '{group}' is not among those that this node may lead: add it to `groups`, or ask for a key whose scope has it"
+    )]
     OutOfScope {
         /// Which.
         group: GroupName,

@@ -46,7 +46,9 @@ fn heap(item: &Item) -> usize {
         Item::Watch { group } => group.as_str().len(),
         Item::Proclaim(proclaim) => proclaim.body.as_ref().map_or(0, Vec::capacity),
         Item::Charter(charter) => heap_of_charter(charter),
-        Item::AskCharter | Item::Unwatch { .. } | Item::Report(_) | Item::Ping { .. } | Item::Pong { .. } => 0,
+        Item::AskCharter | Item::Unwatch { .. } | Item::Report(_) | Item::Ping { .. } | Item::Pong { .. } => {
+            0
+        }
     }
 }
 

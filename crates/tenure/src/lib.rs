@@ -25,6 +25,7 @@ mod store;
 mod sys;
 mod tally;
 mod trace;
+mod watchdog;
 mod wire;
 
 pub use clock::{Clock, Hand};

@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 
 use crate::clock::nanos;
 use crate::config::{ClockBound, Peer};
+use crate::contact::Contact;
 use crate::error::MembersError;
 use crate::name::NodeName;
-use crate::contact::Contact;
 
 /// What is to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,9 @@ fn clocks(bound: ClockBound) -> Result<Clockwork, MembersError> {
     let bound = match bound {
         ClockBound::Drift { ppm } => {
             let drift = Drift::from_ppm(ppm);
-            Bound::Drift(drift.ok_or_else(|| halted(&"a drift of a million or more parts per million is no clock"))?)
+            Bound::Drift(
+                drift.ok_or_else(|| halted(&"a drift of a million or more parts per million is no clock"))?,
+            )
         }
         ClockBound::Skew { bound } => Bound::Skew(LocalSpan::from_nanos(nanos(bound))),
     };

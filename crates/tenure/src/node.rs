@@ -14,14 +14,14 @@ use tenure_proto::time::Span;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::{Clock, nanos};
-use crate::config::{Checked, Config, ConfigError};
+use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request, Traffic};
 use crate::error::{CampaignError, MembersError, StartError, Stopped, VerifyError};
 use crate::guard::{Loss, Tenure};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
-use crate::seal::Counters;
+use crate::seal::{ClusterKey, Counters};
 use crate::store::{Founding, Store};
 use crate::tally::Tally;
 
@@ -238,6 +238,13 @@ impl Node {
         let (progress, changing) = mpsc::unbounded_channel();
         self.0.launched.mailbox.send(Request::Change(driver::ChangeOrder { change, contacts, progress }));
         Ok(Changing(changing))
+    }
+
+    /// Speaks with another key from now on, and accepts `old` ones beside it. To change the cluster's key without anybody
+    /// noticing: give every process the new one as an old one, then speak it everywhere, then leave the old one out.
+    pub fn set_keys(&self, key: &Key, old: &[ClusterKey]) {
+        let credentials = Box::new(driver::credentials(key, old));
+        self.0.launched.mailbox.send(Request::Keys(credentials));
     }
 
     /// How it is.

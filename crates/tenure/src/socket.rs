@@ -38,7 +38,10 @@ pub(crate) type Bulk = mpsc::Receiver<(Vec<u8>, SocketAddr)>;
 
 impl Sockets {
     /// Opens them. To be called within the driver's runtime.
-    pub(crate) fn open(listen: &[SocketAddr], streams: bool) -> Result<(Self, Bulk), (SocketAddr, io::Error)> {
+    pub(crate) fn open(
+        listen: &[SocketAddr],
+        streams: bool,
+    ) -> Result<(Self, Bulk), (SocketAddr, io::Error)> {
         let (sender, bulk) = mpsc::channel(STREAMS);
         let mut datagrams = Vec::new();
         for address in listen {
@@ -82,9 +85,8 @@ impl Sockets {
 
     /// Sends one datagram. What the kernel has no room for is lost, like any datagram may be. Says whether it left.
     pub(crate) fn send(&self, packet: &[u8], to: SocketAddr) -> bool {
-        let fits = |socket: &&UdpSocket| {
-            socket.local_addr().is_ok_and(|local| local.is_ipv6() || to.is_ipv4())
-        };
+        let fits =
+            |socket: &&UdpSocket| socket.local_addr().is_ok_and(|local| local.is_ipv6() || to.is_ipv4());
         let exact = |socket: &&UdpSocket| socket.local_addr().is_ok_and(|at| at.is_ipv4() == to.is_ipv4());
         let socket = self.datagrams.iter().find(exact).or_else(|| self.datagrams.iter().find(fits));
         // Past the runtime, which would first want to be told by the system that there is room.

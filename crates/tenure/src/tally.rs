@@ -20,8 +20,10 @@ pub struct Tally {
     pub refused: u64,
     /// Epochs that it has gone by.
     pub epochs: u64,
-    /// How often its clock went back.
+    /// How often its clock went back, or was found beyond the bound.
     pub clock_faults: u64,
+    /// How often the clock of a peer was found beyond the bound.
+    pub peer_clock_faults: u64,
     /// Messages that their sender was not entitled to.
     pub out_of_scope: u64,
 }

@@ -134,7 +134,9 @@ async fn an_observer_sees_leaders_and_what_they_proclaim() {
     };
     assert_eq!(seen, (Some(NodeName::new("a").unwrap()), tenure.term()));
     let edict = tenure.proclaim(b"hear ye").expect("it leads");
-    let Some(Sight::Edict(heard)) = within("the word", SOON, watch.next()).await else { panic!("not an edict") };
+    let Some(Sight::Edict(heard)) = within("the word", SOON, watch.next()).await else {
+        panic!("not an edict")
+    };
     assert_eq!((heard.token, heard.body.as_slice()), (edict.token(), b"hear ye".as_slice()));
     drop(tenure);
     let over = within("the end", SOON, watch.next()).await;
@@ -168,5 +170,7 @@ async fn work_that_hangs_loses_its_tenure() {
     assert!(tenure.is_leader(), "it gave signs of life");
     assert_eq!(within("the loss", SOON, tenure.lost()).await, Loss::Unhealthy);
     assert!(!tenure.is_leader());
-    assert!(within("the next", SOON, nodes[1].campaign("jobs")).await.expect("the lease ran out").is_leader());
+    assert!(
+        within("the next", SOON, nodes[1].campaign("jobs")).await.expect("the lease ran out").is_leader()
+    );
 }

@@ -16,9 +16,9 @@ use tenure_proto::{GroupId, NodeId};
 use super::{ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection};
 use crate::MachineConfig;
 use crate::clock::{Clock, nanos};
-use crate::name::{ClusterId, GroupName, NodeName};
-use crate::seal::ClusterKey;
 use crate::contact::Contact;
+use crate::name::{ClusterId, GroupName, NodeName};
+use crate::seal::{ClusterKey, KeyKind};
 
 /// How many terms the durable ceiling is raised by at a time.
 const BLOCK: u64 = 256;
@@ -128,7 +128,9 @@ fn weak(config: &Config) -> Result<Choice, ConfigError> {
                 acceptable_pause: retry,
             };
             let checked = settings.validate();
-            Watch::Phi(checked.map_err(|error| ConfigError::Invalid { key: "detector", why: error.to_string() })?)
+            Watch::Phi(
+                checked.map_err(|error| ConfigError::Invalid { key: "detector", why: error.to_string() })?,
+            )
         }
     };
     Ok(Choice::Ring(watch))
@@ -159,15 +161,32 @@ fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<
     let role = config.role;
     let listed = contacts.iter().any(|contact| contact.name == *name);
     if role.grants() && config.store.is_none() {
-        let why = "a member keeps what it promised on a disk; write the folder, and found it with `tenure init`";
+        let why =
+            "a member keeps what it promised on a disk; write the folder, and found it with `tenure init`";
         return Err(ConfigError::Missing { key: "store", why });
     }
     if role.grants() && config.listen.is_empty() {
-        return Err(ConfigError::Missing { key: "listen", why: "others must reach a member; write an address" });
+        return Err(ConfigError::Missing {
+            key: "listen",
+            why: "others must reach a member; write an address",
+        });
     }
     if role.grants() && matches!(config.key, Key::Scoped(_)) {
         let why = "a member needs the cluster's key; this is a candidate's".to_owned();
         return Err(ConfigError::Invalid { key: "key", why });
+    }
+    if let Key::Scoped(key) = &config.key {
+        if key.name() != name {
+            let why = format!(
+                "the key is '{}''s and works under no other name; use that, or ask for a key",
+                key.name()
+            );
+            return Err(ConfigError::Invalid { key: "name", why });
+        }
+        if role.leads() && key.kind() != KeyKind::Candidate {
+            let why = format!("this is no candidate's key, but the role is {}; ask for one", role.name());
+            return Err(ConfigError::Invalid { key: "key", why });
+        }
     }
     if !role.grants() && contacts.is_empty() {
         let why = "somebody must be asked first; write the members with their addresses";
@@ -221,7 +240,8 @@ fn check_address(key: &'static str, address: &str) -> Result<(), ConfigError> {
         port.parse::<u16>().ok().filter(|port| whole && *port != 0)
     });
     if port.is_none() || address.len() > 255 || !address.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let why = format!("'{address}' is no address: write host:port, as in 10.0.0.1:7400 or [2001:db8::1]:7400");
+        let why =
+            format!("'{address}' is no address: write host:port, as in 10.0.0.1:7400 or [2001:db8::1]:7400");
         return Err(ConfigError::Invalid { key, why });
     }
     Ok(())
@@ -233,7 +253,11 @@ fn node_name(key: &'static str, text: &str) -> Result<NodeName, ConfigError> {
 
 fn group_ids(groups: &[String]) -> Result<BTreeSet<GroupId>, ConfigError> {
     let id = |text: &String| GroupName::new(text).map(|name| name.id());
-    groups.iter().map(id).collect::<Result<_, _>>().map_err(|error| ConfigError::Name { key: "groups", error })
+    groups
+        .iter()
+        .map(id)
+        .collect::<Result<_, _>>()
+        .map_err(|error| ConfigError::Name { key: "groups", error })
 }
 
 fn span(length: Duration) -> Span {

@@ -12,6 +12,8 @@
 //! and does not, is how two halves of a cluster come to count different quorums.
 
 mod check;
+#[cfg(feature = "config")]
+mod file;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +24,7 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 use crate::name::{ClusterId, NameError};
-use crate::seal::{CandidateKey, ClusterKey};
+use crate::seal::{CandidateKey, ClusterKey, KeyError};
 
 pub(crate) use check::Checked;
 
@@ -136,6 +138,20 @@ pub enum Key {
     Cluster(ClusterKey),
     /// A candidate's or an observer's, for some groups only.
     Scoped(CandidateKey),
+}
+
+impl std::str::FromStr for Key {
+    type Err = KeyError;
+    /// Whichever it is: the text says.
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        match text.parse() {
+            Ok(key) => Ok(Self::Cluster(key)),
+            Err(of_cluster) => text.parse().map(Self::Scoped).map_err(|own| match own {
+                KeyError::NotACandidateKey => of_cluster,
+                own => own,
+            }),
+        }
+    }
 }
 
 /// The settings of a node, not yet checked: [`Node::start`](crate::Node::start) does that, and says what to change.
@@ -277,7 +293,9 @@ pub enum ConfigError {
         why: String,
     },
     /// The file is not what the cluster was founded with, or has become since.
-    #[error("{key} is {here} in the configuration but {there} in the cluster (epoch {epoch}): the cluster rules; put {there} into the file, or change the cluster with `tenure members set`")]
+    #[error(
+        "{key} is {here} in the configuration but {there} in the cluster (epoch {epoch}): the cluster rules; put {there} into the file, or change the cluster with `tenure members set`"
+    )]
     Differs {
         /// Which setting.
         key: &'static str,

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 
 use tenure_proto::{LocalTime, NodeId};
 
-use crate::name::NodeName;
 use crate::contact::Contact;
+use crate::name::NodeName;
 
 /// The most that is known at once: members, candidates, observers.
 const MOST_KNOWN: usize = 100_000;
@@ -57,7 +57,8 @@ impl Book {
 
     /// What can be told to others of these.
     pub(crate) fn contacts(&self, nodes: impl Iterator<Item = NodeId>) -> Vec<Contact> {
-        let told = |node| self.0.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() });
+        let told =
+            |node| self.0.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() });
         nodes.filter_map(told).collect()
     }
 

@@ -83,7 +83,13 @@ impl Gallery {
     }
 
     /// Somebody wants to be told, and is told at once.
-    pub(crate) fn on_watch(&mut self, from: NodeId, group: GroupId, machine: &Machine, now: LocalTime) -> Post {
+    pub(crate) fn on_watch(
+        &mut self,
+        from: NodeId,
+        group: GroupId,
+        machine: &Machine,
+        now: LocalTime,
+    ) -> Post {
         let room = self.told.len() < MOST || self.told.contains_key(&group);
         if !room {
             return Vec::new();
@@ -161,7 +167,12 @@ impl Gallery {
     }
 
     /// Shows the handles here what is new.
-    pub(crate) fn show(&mut self, quorums: &Quorums, now: LocalTime, name: impl Fn(NodeId) -> Option<NodeName>) {
+    pub(crate) fn show(
+        &mut self,
+        quorums: &Quorums,
+        now: LocalTime,
+        name: impl Fn(NodeId) -> Option<NodeName>,
+    ) {
         for shown in self.shown.values_mut() {
             let scene = shown.view.scene(quorums, now, &name);
             shown.scene.send_if_modified(|known| {

@@ -8,7 +8,7 @@
 
 use tenure_proto::strong::epoch::EpochTalk;
 use tenure_proto::strong::{Message, Talk};
-use tenure_proto::{GroupId, Input, LocalTime};
+use tenure_proto::{GroupId, Input, LocalTime, NodeId};
 
 use super::Driver;
 use super::step::group_of;
@@ -54,8 +54,15 @@ impl Driver {
             Item::AskCharter => self.tell_charter(peer.id),
             Item::Charter(charter) if peer.rights.is_cluster() => self.on_charter(peer.id, &charter),
             Item::Ping { at } => self.net.send(peer.id, &Item::Pong { echo: at, at: now }),
+            Item::Pong { echo, at } if echo <= received => {
+                self.watchdog.on_pong(peer.id, echo, at, received);
+            }
             Item::Pong { .. } => {}
-            Item::Contacts(_) | Item::Watch { .. } | Item::Report(_) | Item::Proclaim(_) | Item::Charter(_) => {
+            Item::Contacts(_)
+            | Item::Watch { .. }
+            | Item::Report(_)
+            | Item::Proclaim(_)
+            | Item::Charter(_) => {
                 self.tally.out_of_scope += 1;
             }
         }
@@ -82,7 +89,7 @@ impl Driver {
 
     fn on_message(&mut self, peer: &Peer, name: Option<GroupName>, message: Message, received: LocalTime) {
         let group = group_of(&message);
-        if !self.may_say(peer, group, name.as_ref(), &message) || !self.is_wanted(group, &message) {
+        if !self.may_say(peer, group, name.as_ref(), &message) || !self.is_wanted(peer.id, group, &message) {
             self.tally.out_of_scope += 1;
             return;
         }
@@ -94,7 +101,13 @@ impl Driver {
     }
 
     /// Whether a sender is entitled to a message.
-    fn may_say(&self, peer: &Peer, group: Option<GroupId>, name: Option<&GroupName>, message: &Message) -> bool {
+    fn may_say(
+        &self,
+        peer: &Peer,
+        group: Option<GroupId>,
+        name: Option<&GroupName>,
+        message: &Message,
+    ) -> bool {
         if peer.rights.is_cluster() {
             return true;
         }
@@ -114,8 +127,11 @@ impl Driver {
 
     /// Whether this node has anything to do with it: a closed list of groups is closed for everybody, and nobody is made to
     /// take over who does not campaign.
-    fn is_wanted(&self, group: Option<GroupId>, message: &Message) -> bool {
+    fn is_wanted(&self, peer: NodeId, group: Option<GroupId>, message: &Message) -> bool {
         let Some(group) = group else { return true };
+        if matches!(message, Message::Ok { .. }) && !self.watchdog.trusts(peer) {
+            return false; // Its clock may free it of a grant before this one ends.
+        }
         let open = self.config.groups.as_ref().is_none_or(|groups| groups.contains(&group));
         let unasked = matches!(message, Message::Talk { talk: Talk::TakeOver { .. }, .. })
             && !self.office.campaigns_for(group);
@@ -142,8 +158,12 @@ impl Driver {
 
     /// Keeps the name of a group. One whose number is taken by another name is not believed.
     pub(super) fn learn_group(&mut self, name: GroupName) {
-        if self.names.len() < MOST_GROUPS {
-            self.names.entry(name.id()).or_insert(name);
+        if self.names.len() >= MOST_GROUPS || self.names.contains_key(&name.id()) {
+            return;
         }
+        if let Some(trace) = &self.trace {
+            trace.group(self.now(), &name);
+        }
+        self.names.insert(name.id(), name);
     }
 }

@@ -6,9 +6,9 @@ use tenure_proto::{NodeId, Ticket};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Notice;
+use crate::contact::Contact;
 use crate::memory::Memory;
 use crate::store::{Store, StoreError, Writer};
-use crate::contact::Contact;
 
 /// Store and memory of a node. Who grants nothing has neither, and promises nothing that would need them.
 #[derive(Default)]
@@ -73,9 +73,11 @@ impl Keep {
         }
     }
 
-    /// Lets go of the store.
+    /// Lets go of store and memory: when this returns another process can have them.
     pub(crate) fn close(&mut self) {
-        self.writer = None;
+        if let Some(writer) = self.writer.take() {
+            writer.finish();
+        }
         self.memory = None;
     }
 }

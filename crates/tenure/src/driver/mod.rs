@@ -41,6 +41,7 @@ use tenure_proto::strong::{Command, Message, Term, Token};
 use tenure_proto::{Effect, GroupId, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::Machine;
 use crate::clock::{Clock, nanos};
 use crate::config::Checked;
 use crate::error::{CampaignError, Stopped, TransferError};
@@ -48,20 +49,21 @@ use crate::guard::Loss;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::node::Status;
 use crate::observe::Scene;
+use crate::seal::Credentials;
 use crate::socket::Bulk;
 use crate::store::Durable;
 use crate::tally::Tally;
 use crate::trace::Trace;
-use crate::Machine;
+use crate::watchdog::Watchdog;
 use gallery::Gallery;
 use keep::Keep;
 pub use net::Traffic;
 use net::{Net, Opened};
-use office::Office;
 pub(crate) use office::Entry;
-pub(crate) use questions::{ChangeOrder, VerifyOrder};
+use office::Office;
 use questions::Questions;
-pub(crate) use setup::launch;
+pub(crate) use questions::{ChangeOrder, VerifyOrder};
+pub(crate) use setup::{credentials, launch};
 
 /// How many datagrams are taken before deadlines and users are looked at again.
 const BATCH: usize = 64;
@@ -93,6 +95,8 @@ pub(crate) enum Request {
     Change(ChangeOrder),
     /// How is this node?
     Status(oneshot::Sender<Status>),
+    /// Speak and accept other keys.
+    Keys(Box<Credentials>),
     /// Give everything back and end.
     Shutdown(oneshot::Sender<()>),
 }
@@ -140,6 +144,7 @@ pub(crate) struct Driver {
     questions: Questions,
     trace: Option<Trace>,
     tally: Tally,
+    watchdog: Watchdog,
     /// What the next start of a machine needs, until it has started.
     setup: Option<setup::Pending>,
     ready: watch::Sender<bool>,
@@ -199,6 +204,7 @@ impl Driver {
         let now = self.clock.read();
         let deadlines = [
             self.machine.as_ref().and_then(Protocol::next_deadline),
+            self.machine.as_ref().map(|_| self.watchdog.next_wake()),
             self.office.next_check(),
             self.gallery.next_wake(),
             self.questions.next_wake(),
@@ -234,7 +240,9 @@ impl Driver {
                     self.send(to, message);
                 }
             }
-            Notice::Durable(Durable::Failed(error)) => self.stop(Stopped::Store { reason: error.to_string() }),
+            Notice::Durable(Durable::Failed(error)) => {
+                self.stop(Stopped::Store { reason: error.to_string() })
+            }
             Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
         }
     }
@@ -258,7 +266,7 @@ impl Driver {
             Request::Proclaim { group, token, body } => self.proclaim(group, token, Some(body)),
             Request::Observe { group, reply } => {
                 let now = self.clock.read();
-                self.names.insert(group.id(), group.clone());
+                self.learn_group(group.clone());
                 let _ = reply.send(self.gallery.observe(group, now));
             }
             Request::Unobserve { group } => {
@@ -271,6 +279,7 @@ impl Driver {
             Request::Status(reply) => {
                 let _ = reply.send(self.status());
             }
+            Request::Keys(credentials) => self.net.sessions.set_keyring(*credentials),
             Request::Shutdown(reply) => self.farewell = Some(reply),
         }
         self.settle();
@@ -289,7 +298,7 @@ impl Driver {
             let _ = entry.prize.send(Err(error));
             return;
         }
-        self.names.insert(id, group);
+        self.learn_group(group);
         if let Some(priority) = priority {
             self.orders.push_back(Command::Rank { group: id, priority });
         }

@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use super::Notice;
 use super::book::Book;
 use super::outbox::{Encoded, Outbox, Parcel, SLOT};
+use crate::contact::Contact;
 use crate::name::NodeName;
 use crate::seal::{Expect, Peer, Received, Sessions};
 use crate::socket::Sockets;
-use crate::contact::Contact;
 use crate::wire::{self, Item};
 
 /// How long an address that was looked up is good for at least.

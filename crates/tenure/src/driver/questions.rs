@@ -11,11 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Driver;
 use crate::clock::nanos;
+use crate::contact::Contact;
 use crate::error::{MembersError, TransferError, VerifyError};
 use crate::members::Progress;
 use crate::name::{GroupName, NodeName};
 use crate::node::Certain;
-use crate::contact::Contact;
 use crate::wire::Item;
 
 /// How long a verification may take: several round trips, also where members are gone.
@@ -65,7 +65,8 @@ pub(crate) struct Questions {
 
 impl Questions {
     pub(crate) fn next_wake(&self) -> Option<LocalTime> {
-        let verifications = self.verifications.values().flatten().map(|asked| asked.again.min(asked.deadline));
+        let verifications =
+            self.verifications.values().flatten().map(|asked| asked.again.min(asked.deadline));
         let handovers = self.handovers.values().map(|handover| handover.again.min(handover.deadline));
         verifications.chain(handovers).min()
     }
@@ -79,7 +80,7 @@ impl Driver {
     pub(super) fn on_verify_order(&mut self, order: VerifyOrder) {
         let now = self.now();
         let group = order.group.id();
-        self.names.insert(group, order.group.clone());
+        self.learn_group(order.group.clone());
         let deadline = later(now, VERIFY_WITHIN);
         let asked = Verification { order, deadline, again: now, asked: 0 };
         self.questions.verifications.entry(group).or_default().push(asked);
@@ -115,7 +116,8 @@ impl Driver {
         // Everybody must be able to greet the newcomers before they are told to.
         if !order.contacts.is_empty() {
             let item = Item::Contacts(order.contacts);
-            let post = self.members().into_iter().filter(|to| *to != self.me).map(|to| (to, item.clone())).collect();
+            let post =
+                self.members().into_iter().filter(|to| *to != self.me).map(|to| (to, item.clone())).collect();
             self.post(post);
         }
         self.questions.change = Some(order.progress);
@@ -172,7 +174,9 @@ impl Driver {
     pub(super) fn on_answer(&mut self, event: &Event, now: LocalTime) {
         match event {
             Event::Found { group, leader, .. } => self.on_found(*group, *leader),
-            Event::Verified { group, leader, term, until } => self.on_verified(*group, *leader, *term, *until),
+            Event::Verified { group, leader, term, until } => {
+                self.on_verified(*group, *leader, *term, *until)
+            }
             Event::NotFound { group, .. } => {
                 for asked in self.questions.verifications.get_mut(group).into_iter().flatten() {
                     asked.again = asked.again.min(later(now, self.config.retry() / 4));
@@ -184,7 +188,8 @@ impl Driver {
             Event::ChangeHalted { halt } => {
                 let reason = match halt {
                     Halt::Conflict => {
-                        "another change was decided in its place: look at the members, and ask again".to_owned()
+                        "another change was decided in its place: look at the members, and ask again"
+                            .to_owned()
                     }
                     Halt::Impossible(why) => why.clone(),
                     Halt::Fixed => "the members of this cluster never change".to_owned(),
@@ -196,7 +201,11 @@ impl Driver {
     }
 
     fn on_found(&mut self, group: GroupId, leader: Holder) {
-        let wanted = self.questions.verifications.get(&group).and_then(|list| list.iter().map(|a| a.order.wanted).max());
+        let wanted = self
+            .questions
+            .verifications
+            .get(&group)
+            .and_then(|list| list.iter().map(|a| a.order.wanted).max());
         if let Some(wanted) = wanted {
             self.order(Command::Verify { group, leader: leader.node, wanted });
         }

@@ -26,11 +26,12 @@ use crate::error::{StartError, Stopped};
 use crate::memory::{self, Memory};
 use crate::name::ClusterId;
 use crate::node::Launched;
-use crate::seal::{Credentials, Identity, Keyring, Limits, Sessions, Versions};
+use crate::seal::{ClusterKey, Credentials, Identity, Keyring, Limits, Sessions, Versions};
 use crate::socket::{ANY, ANY_V4, Bulk, Sockets};
 use crate::store::{Opened, Store};
 use crate::tally::Tally;
 use crate::trace::Trace;
+use crate::watchdog::Watchdog;
 use crate::wire::Item;
 use crate::{Machine, MachineConfig, chance};
 
@@ -93,10 +94,13 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
     let me = config.name.id();
     let mut book = Book::default();
     past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));
+    if config.advertise.is_some() {
+        book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
+    }
     let identity = Identity {
         name: config.name.clone(),
         cluster: past.cluster,
-        credentials: credentials(&config),
+        credentials: credentials(&config.key, &config.old_keys),
         boot: past.boot.incarnation.0,
         versions: VERSIONS,
     };
@@ -125,6 +129,7 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
         questions: Questions::default(),
         trace,
         tally: Tally::default(),
+        watchdog: Watchdog::default(),
         setup: Some(Pending { boot: past.boot, ask_at: config.time.read() }),
         ready,
         stopped,
@@ -177,11 +182,10 @@ fn remember(config: &Checked, opened: &Opened) -> Result<(Memory, Boot<Cell>), S
     }
 }
 
-fn credentials(config: &Checked) -> Credentials {
-    match &config.key {
-        Key::Cluster(key) => {
-            Credentials::Member(Keyring { speak: key.clone(), accept: config.old_keys.clone() })
-        }
+/// What a node proves itself with, by its keys.
+pub(crate) fn credentials(key: &Key, old: &[ClusterKey]) -> Credentials {
+    match key {
+        Key::Cluster(key) => Credentials::Member(Keyring { speak: key.clone(), accept: old.to_vec() }),
         Key::Scoped(key) => Credentials::Outsider(key.clone()),
     }
 }
@@ -205,8 +209,12 @@ impl Driver {
     /// Says good day to everybody who may have to do with this node.
     pub(super) fn begin(&mut self) {
         let now = self.now();
-        for member in self.members() {
+        let me = self.net.book.contacts(std::iter::once(self.me));
+        for member in self.members().into_iter().filter(|member| *member != self.me) {
             self.net.greet(member, now);
+            if self.config.advertise.is_some() {
+                self.net.send(member, &Item::Contacts(me.clone()));
+            }
         }
         self.settle();
     }

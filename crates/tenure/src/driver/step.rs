@@ -6,6 +6,8 @@ use tenure_proto::{Chooser, Context, Effect, GroupId, Input, LocalTime, NodeId, 
 
 use super::Driver;
 use super::gallery::Post;
+use crate::error::Stopped;
+use crate::watchdog::{self, Finding, Readings};
 use crate::wire::{GroupState, Item, Proclaim, Report};
 use crate::{Machine, chance};
 
@@ -74,10 +76,48 @@ impl Driver {
         if self.machine.as_ref().is_some_and(|machine| machine.next_deadline().is_some_and(|at| at <= now)) {
             self.step(Input::Deadline);
         }
+        self.watch_clocks(now);
         self.on_question_time(now);
         if let Some(machine) = &self.machine {
             let post = self.gallery.on_time(machine, now);
             self.post(post);
+        }
+    }
+
+    /// Looks whether the clocks keep to their bound. If this one does not, the node has nothing more to say.
+    fn watch_clocks(&mut self, now: LocalTime) {
+        let Some(machine) = &self.machine else { return };
+        let body = &machine.charter().body;
+        if now >= self.watchdog.next_wake() {
+            let readings = Readings::take(&self.clock);
+            let found =
+                self.watchdog.look(readings, body.clocks, (&body.quorums, self.me), watchdog::calendar);
+            found.into_iter().for_each(|finding| self.on_finding(finding));
+        }
+        if self.watchdog.asks(now) {
+            for member in self.members().into_iter().filter(|member| *member != self.me) {
+                if self.net.sessions.has_session(member) {
+                    let at = self.now();
+                    self.net.send(member, &Item::Ping { at });
+                }
+            }
+        }
+    }
+
+    fn on_finding(&mut self, finding: Finding) {
+        match finding {
+            Finding::Broken(reason) => {
+                self.tally.clock_faults += 1;
+                self.stop(Stopped::Clock { reason });
+            }
+            Finding::Peer(peer) => {
+                self.tally.peer_clock_faults += 1;
+                let peer = self.net.name(peer).map_or_else(|| peer.to_string(), |name| name.to_string());
+                tracing::error!(name: "tenure.peer_clock", node = %self.name, peer, "the clock of a peer is beyond the bound: its grants do not count");
+            }
+            Finding::Jumped(by) => {
+                tracing::warn!(name: "tenure.calendar", node = %self.name, by_ms = by / 1_000_000, "the calendar jumped: if this machine was paused with all its clocks, only fences have protected meanwhile");
+            }
         }
     }
 
@@ -166,7 +206,8 @@ impl Driver {
     pub(super) fn proclaim(&mut self, group: GroupId, token: Token, body: Option<Vec<u8>>) {
         let Some(machine) = &self.machine else { return };
         let word = Proclaim { group, epoch: machine.epoch(), leader: self.me, token, body };
-        let mut post: Post = self.members().into_iter().map(|to| (to, Item::Proclaim(word.clone()))).collect();
+        let mut post: Post =
+            self.members().into_iter().map(|to| (to, Item::Proclaim(word.clone()))).collect();
         if !post.iter().any(|(to, _)| *to == self.me) {
             post.push((self.me, Item::Proclaim(word)));
         }
@@ -175,7 +216,8 @@ impl Driver {
 
     /// The few events that an operator wants in a log, under names that stay.
     fn log(&self, event: &Event) {
-        let name = |group: &GroupId| self.names.get(group).map_or_else(|| group.to_string(), ToString::to_string);
+        let name =
+            |group: &GroupId| self.names.get(group).map_or_else(|| group.to_string(), ToString::to_string);
         match event {
             Event::Leads { group, kind: Kind::Acquire, term, epoch, .. } => {
                 tracing::info!(name: "tenure.elected", node = %self.name, group = name(group), term = term.0, epoch = epoch.0, "leads");

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tenure_proto::Incarnation;
 use tenure_proto::boot::{self, overwrite};
 use tenure_proto::strong::Cell;
 use tenure_proto::strong::epoch::Charter;
-use tenure_proto::Incarnation;
 
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 use crate::contact::Contact;

@@ -67,7 +67,8 @@ impl Cluster {
     fn config(&self, name: &str) -> Config {
         let mut config = Config::new(name, Key::Cluster(self.key.clone()));
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        config.members = peers(self.names.iter().map(String::as_str).zip(addresses.iter().map(String::as_str)));
+        config.members =
+            peers(self.names.iter().map(String::as_str).zip(addresses.iter().map(String::as_str)));
         config.lease = self.lease;
         config.longest_lease = self.lease * 2;
         config.retry = Duration::from_millis(20);
