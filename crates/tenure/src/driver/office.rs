@@ -124,9 +124,9 @@ impl Office {
     /// What the machine tells of who leads. Says what to tell it in return.
     pub(crate) fn on_event(&mut self, event: &Event) -> Option<Command> {
         match event {
-            Event::Leads { group, kind: Kind::Renew, until, .. } => {
-                if let Some(led) = self.led.get(group) {
-                    led.term.extend(*until);
+            Event::Leads { group, kind: Kind::Renew, term, until, .. } => {
+                if let Some(led) = self.led.get(group).filter(|led| led.term.number == *term) {
+                    led.term.record.extend(*until);
                 }
                 None
             }
@@ -160,7 +160,7 @@ impl Office {
         });
         let guard = Tenure::new(term.clone(), self.mailbox.clone());
         guard.heartbeat();
-        term.extend(until);
+        term.record.extend(until);
         if let Some(health) = entry.health {
             self.watched.insert(group, health);
         }
@@ -186,13 +186,13 @@ impl Office {
     }
 
     fn is_overdue(&self, led: &Led) -> bool {
-        led.health.is_some_and(|health| self.clock.read() >= overdue_at(led.term.last_beat(), health))
+        led.health.is_some_and(|health| self.clock.read() >= overdue_at(led.term.record.last_beat(), health))
     }
 
     /// When the work of some group must have given a sign of life.
     pub(crate) fn next_check(&self) -> Option<LocalTime> {
         let due = |(group, health): (&GroupId, &Duration)| {
-            self.led.get(group).map(|led| overdue_at(led.term.last_beat(), *health))
+            self.led.get(group).map(|led| overdue_at(led.term.record.last_beat(), *health))
         };
         self.watched.iter().filter_map(due).min()
     }
