@@ -99,6 +99,8 @@ pub(crate) enum Request {
     Keys(Box<Credentials>),
     /// Give everything back and end.
     Shutdown(oneshot::Sender<()>),
+    /// The last handle of the node is gone: end.
+    Dropped,
 }
 
 /// The way to the driver, from any thread and any executor. Never waits.
@@ -149,7 +151,15 @@ pub(crate) struct Driver {
     setup: Option<setup::Pending>,
     ready: watch::Sender<bool>,
     stopped: watch::Sender<Option<Stopped>>,
-    farewell: Option<oneshot::Sender<()>>,
+    farewell: Option<Farewell>,
+}
+
+/// Why a node ends that could go on.
+enum Farewell {
+    /// Somebody asked for it, and waits.
+    Asked(oneshot::Sender<()>),
+    /// Nobody has a handle of it any more.
+    Dropped,
 }
 
 impl Driver {
@@ -280,7 +290,8 @@ impl Driver {
                 let _ = reply.send(self.status());
             }
             Request::Keys(credentials) => self.net.sessions.set_keyring(*credentials),
-            Request::Shutdown(reply) => self.farewell = Some(reply),
+            Request::Shutdown(reply) => self.farewell = Some(Farewell::Asked(reply)),
+            Request::Dropped => self.farewell = Some(Farewell::Dropped),
         }
         self.settle();
     }
@@ -299,6 +310,9 @@ impl Driver {
             return;
         }
         self.learn_group(group);
+        // Whoever saw by the clock that its lease is over may campaign again at once, before any timer has told us.
+        let now = self.now();
+        self.on_time(now);
         if let Some(priority) = priority {
             self.orders.push_back(Command::Rank { group: id, priority });
         }
@@ -321,12 +335,11 @@ impl Driver {
         self.stopped.send_replace(Some(why));
     }
 
-    /// Gives back what is led here, if the node may still speak.
+    /// Gives up what is led here, and gives it back if the node may still speak.
     async fn end(&mut self) {
         if self.stopped.borrow().is_none() {
-            for group in self.office.groups() {
-                self.orders.push_back(Command::Resign(group));
-            }
+            let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
+            self.orders.extend(self.office.leave(asked));
             self.settle();
             self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
             let slots = FAREWELL.as_millis();
@@ -344,7 +357,7 @@ impl Driver {
             trace.stop(self.clock.read());
         }
         self.keep.close();
-        if let Some(reply) = self.farewell.take() {
+        if let Some(Farewell::Asked(reply)) = self.farewell.take() {
             let _ = reply.send(());
         }
     }
