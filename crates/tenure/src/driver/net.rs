@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tenure_proto::strong::Message;
+use tenure_proto::time::LocalSpan;
 use tenure_proto::{LocalTime, NodeId};
 use tokio::sync::mpsc;
 
@@ -54,6 +55,9 @@ pub(crate) struct Net {
     pub(crate) sockets: Sockets,
     notices: mpsc::UnboundedSender<Notice>,
     pub(crate) traffic: Traffic,
+    retry: LocalSpan,
+    /// When to look for peers that have fallen silent.
+    check_at: LocalTime,
     /// Since when something waits for a peer without a session.
     waits: BTreeMap<NodeId, LocalTime>,
 }
@@ -73,6 +77,7 @@ impl Net {
         sessions: Sessions,
         sockets: Sockets,
         notices: mpsc::UnboundedSender<Notice>,
+        retry: LocalSpan,
     ) -> Self {
         Self {
             me,
@@ -82,6 +87,8 @@ impl Net {
             sockets,
             notices,
             traffic: Traffic::default(),
+            retry,
+            check_at: LocalTime::ZERO,
             waits: BTreeMap::new(),
         }
     }
@@ -147,9 +154,10 @@ impl Net {
                 self.dispatch(peer, &parcel, now);
             }
         }
-        let silent: Vec<NodeId> = self.sessions.unanswered(now).collect();
-        for peer in silent {
-            self.greet(peer, now);
+        if self.check_at <= now {
+            self.check_at = now.after(self.retry.fraction(1, 4));
+            let silent: Vec<NodeId> = self.sessions.unanswered(now).collect();
+            silent.into_iter().for_each(|peer| self.greet(peer, now));
         }
     }
 
@@ -195,12 +203,12 @@ impl Net {
     }
 
     /// When something that waits may leave: in the next slot, or when a greeting is to be repeated.
-    pub(crate) fn next_wake(&self, now: LocalTime, retry: u64) -> Option<LocalTime> {
+    pub(crate) fn next_wake(&self, now: LocalTime) -> Option<LocalTime> {
         if self.outbox.is_empty() {
             return None;
         }
-        let slot = if self.waits.is_empty() { SLOT } else { retry };
-        Some(LocalTime::from_nanos(now.as_nanos() + slot))
+        let slot = if self.waits.is_empty() { LocalSpan::from_nanos(SLOT) } else { self.retry };
+        Some(now.after(slot))
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
