@@ -6,8 +6,11 @@
 
 mod codec;
 mod name;
+#[allow(dead_code, unused_imports, reason = "the driver uses it")]
+mod seal;
 
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
+pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};
 
 /// The strong machine of every node.
 ///
