@@ -51,7 +51,7 @@ pub(crate) enum Refusal {
     Forged,
     #[error("a name that belongs to this node, to a member, or to another name of the same number")]
     NameTaken,
-    #[error("more greetings than are answered")]
+    #[error("more greetings, or more beginnings of sessions, than are served")]
     Limited,
     #[error("a welcome that nobody is waiting for")]
     Unsolicited,

@@ -13,7 +13,7 @@ use tenure_proto::{LocalTime, NodeId};
 use super::identity::{Credentials, Identity, Me};
 use super::keys::Pair;
 use super::known::{Known, Peer, Place};
-use super::limit::Limiter;
+use super::limit::{Limiter, Rate};
 use super::link::{End, Link, Terms};
 use super::packet::{self, Answer, DATA_HEAD, Greeting, Hello, Introduction, Kind, Welcome};
 use super::refusal::{Counters, Refusal};
@@ -24,15 +24,15 @@ use crate::name::NodeName;
 /// What sessions may cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Peers with sessions. When there are more, the one not heard for the longest time begins anew; about 3 KiB each.
+    /// Peers with sessions, of about 2 KiB each. When there are more, the one that was silent for longest begins anew.
     pub(crate) peers: usize,
     /// How long to wait for an answer: the interval of retransmission. Shorter than a round trip, it only costs greetings.
     pub(crate) retry: LocalSpan,
     /// How long a Welcome can be used.
     pub(crate) welcome_valid: LocalSpan,
-    /// Greetings answered each second, from all peers. Each costs about as much as ten packets.
+    /// Greetings answered each second, and sessions begun by them. Each costs as much as ten packets or so.
     pub(crate) welcomes: u32,
-    /// Greetings answered each second, from one part of the network.
+    /// The same, from one part of the network.
     pub(crate) welcomes_from_one_source: u32,
 }
 
@@ -55,8 +55,8 @@ pub(crate) enum Received<'p> {
     Dropped(Refusal),
     /// A greeting: send this answer to where it came from.
     Reply(Vec<u8>),
-    /// There is a session with this peer, and nothing was said on it yet: send the reply, if any, to where the packet came
-    /// from; then whatever waits for the peer can go.
+    /// There is a session with this peer, and nothing was said on it yet: send the reply, if any, to where the packet
+    /// came from; then whatever waits for the peer can go.
     Ready { peer: Arc<Peer>, reply: Option<Vec<u8>> },
     /// Something from this peer. There is a session: what waits for the peer can go, too.
     Data { peer: Arc<Peer>, plaintext: &'p [u8] },
@@ -82,6 +82,8 @@ struct Asked {
     born: u64,
     since: LocalTime,
     pair: Pair,
+    /// Opens the answer.
+    welcome: LessSafeKey,
 }
 
 pub(crate) struct Sessions {
@@ -91,7 +93,9 @@ pub(crate) struct Sessions {
     drawn: u64,
     /// Known to this life of this process alone: it makes the stamps of Welcomes.
     stamps: hmac::Key,
-    limiter: Limiter,
+    hellos: Limiter,
+    /// Somebody who sees packets can put other data behind an introduction: that is tried often, but not without end.
+    firsts: Limiter,
     /// The last instant given out; see [`Self::instant`].
     last: u64,
     /// No session may begin whose Welcome is not newer than this.
@@ -107,11 +111,15 @@ impl Sessions {
     /// accepted again.
     pub(crate) fn new(me: Identity, limits: Limits, seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
-        let place = u64::from_be_bytes(seed.derive(&[b"tenure places\0"]));
+        let limiter = |challenge: Rate, what: &[u8]| {
+            let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what]));
+            Limiter::new(limits.welcomes, limits.welcomes_from_one_source, challenge, places)
+        };
         Self {
             me: Me::new(me),
             stamps: seed.derive_mac(&[b"tenure stamps\0"]),
-            limiter: Limiter::new(limits.welcomes, limits.welcomes_from_one_source, limits.retry, place),
+            hellos: limiter(Rate::every(limits.retry.fraction(1, 2), 4), b"hello"),
+            firsts: limiter(Rate::per_second(1000, 100), b"first"),
             limits,
             seed,
             drawn: 0,
@@ -124,8 +132,8 @@ impl Sessions {
         }
     }
 
-    /// Handles one packet. Bytes from somebody without a key cost no memory and get no answer; a greeting, even one that is
-    /// repeated by somebody else, gets at most one, which is shorter.
+    /// Handles one packet. Bytes from somebody without a key cost no memory and get no answer; a greeting, even one that
+    /// is repeated by somebody else, gets at most one, which is shorter.
     pub(crate) fn receive<'p>(
         &mut self,
         packet: &'p mut [u8],
@@ -145,8 +153,8 @@ impl Sessions {
         })
     }
 
-    /// A greeting for a member, unless one was sent within `retry`. From the first greeting on, the name is the member's: no
-    /// candidate's key opens a session under it.
+    /// A greeting for a member, unless one was sent within `retry`. From the first greeting on, the name is the member's:
+    /// no candidate's key opens a session under it.
     pub(crate) fn greet(&mut self, peer: &NodeName, now: LocalTime) -> Option<Vec<u8>> {
         let id = peer.id();
         let greeted = self.greeted.get(&id);
@@ -243,7 +251,7 @@ impl Sessions {
         if !hello.knocks(knock) {
             return Err(Refusal::Forged);
         }
-        if !self.limiter.allows(from.ip(), &hello.challenge, now) {
+        if !self.hellos.allows(from.ip(), &hello.challenge, now) {
             return Err(Refusal::Limited);
         }
         let challenge = hello.challenge;
@@ -278,9 +286,8 @@ impl Sessions {
         };
         let greeted = self.greeted.values_mut().find(is_meant).ok_or(Refusal::Unsolicited)?;
         let asked = greeted.asked.as_ref().ok_or(Refusal::Unsolicited)?;
-        let key = welcome_key(&asked.pair, greeted.name.as_str());
         let (challenge, issued, stamp) = (welcome.challenge, welcome.issued, welcome.stamp);
-        let (version, theirs, boot) = welcome.open(&key).ok_or(Refusal::Forged)?;
+        let (version, theirs, boot) = welcome.open(&asked.welcome).ok_or(Refusal::Forged)?;
         let name = greeted.name.clone();
         let asked = greeted.asked.take().ok_or(Refusal::Unsolicited)?;
         let Some(version) = version else {
@@ -320,8 +327,12 @@ impl Sessions {
             return self.on_data(head, packet, from, now);
         }
         self.check_stamp(&introduction, from, now)?;
-        let (peer, mut link) = self.rebuild(&introduction, from)?;
-        self.admit(&peer, Place::Theirs, link.born)?;
+        let peer = introduced(&introduction)?;
+        self.admit(&peer, Place::Theirs, introduction.issued)?;
+        if !self.firsts.allows(from.ip(), &introduction.challenge, now) {
+            return Err(Refusal::Limited);
+        }
+        let mut link = self.rebuild(&introduction, from)?;
         if link.id != session {
             return Err(Refusal::Forged);
         }
@@ -373,16 +384,10 @@ impl Sessions {
         if genuine && introduction.version != 0 && now <= until { Ok(()) } else { Err(Refusal::Stale) }
     }
 
-    /// The peer and the session of an introduction that this process has stamped, and so knows to be true.
-    fn rebuild(
-        &self,
-        introduction: &Introduction<'_>,
-        from: SocketAddr,
-    ) -> Result<(Arc<Peer>, Link), Refusal> {
+    /// The session of an introduction that this process has stamped.
+    fn rebuild(&self, introduction: &Introduction<'_>, from: SocketAddr) -> Result<Link, Refusal> {
         let sender = &introduction.sender;
         let (root, _) = self.me.root(sender.key).ok_or(Refusal::UnknownKey)?;
-        let name = NodeName::new(sender.name).map_err(|_| Refusal::Malformed)?;
-        let rights = sender.rights().ok_or(Refusal::Malformed)?;
         let terms = Terms {
             pair: &self.me.pair_of(root, sender),
             key: sender.key,
@@ -390,9 +395,7 @@ impl Sessions {
             responder_boot: self.me.boot,
             born: introduction.issued,
         };
-        let (boot, version) = (introduction.boot, introduction.version);
-        let peer = Arc::new(Peer { id: name.id(), name, rights, boot, version });
-        Ok((peer, Link::new(End::Responder, &terms, from)))
+        Ok(Link::new(End::Responder, &terms, from))
     }
 
     /// Whether a session with this peer may begin now. This is where everything old is refused.
@@ -473,7 +476,9 @@ impl Sessions {
     fn ask(&mut self, peer: &NodeName, now: LocalTime) -> Asked {
         self.drawn += 1;
         let challenge = self.seed.derive(&[b"tenure challenge\0", &self.drawn.to_be_bytes()]);
-        Asked { challenge, born: self.instant(now), since: now, pair: self.me.pair_with(peer) }
+        let pair = self.me.pair_with(peer);
+        let welcome = welcome_key(&pair, peer.as_str());
+        Asked { challenge, born: self.instant(now), since: now, pair, welcome }
     }
 
     /// The time, but never the same twice and never going back: it names Welcomes and puts sessions in order.
@@ -481,6 +486,14 @@ impl Sessions {
         self.last = now.as_nanos().max(self.last + 1);
         self.last
     }
+}
+
+/// The peer of an introduction that this process has stamped, and so knows to be true.
+fn introduced(introduction: &Introduction<'_>) -> Result<Arc<Peer>, Refusal> {
+    let name = NodeName::new(introduction.sender.name).map_err(|_| Refusal::Malformed)?;
+    let rights = introduction.sender.rights().ok_or(Refusal::Malformed)?;
+    let (boot, version) = (introduction.boot, introduction.version);
+    Ok(Arc::new(Peer { id: name.id(), name, rights, boot, version }))
 }
 
 /// Seals greetings from this sender to the other of the pair.

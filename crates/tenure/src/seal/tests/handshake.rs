@@ -178,6 +178,35 @@ fn answers_on_their_way_are_taken_while_a_new_session_begins() {
 }
 
 #[test]
+fn a_session_that_never_came_to_be_is_given_up_when_the_peer_goes_on_with_the_old_one() {
+    let (mut a, mut b) = pair();
+    shake(&mut b, &mut a, at(0));
+    let hello = a.hello(&b, at(500));
+    let welcome = b.get(&hello, a.address, at(500)).reply();
+    a.get(&welcome, b.address, at(500)).reply();
+    let long = "x".repeat(MAX_PACKET - OVERHEAD);
+    reaches(&mut b, &mut a, "on the old session", at(550));
+    let packet = a.say(&b, &long, at(551));
+    assert_eq!(
+        b.get(&packet, a.address, at(552)).refusal(),
+        Refusal::UnknownSession,
+        "the first packet was lost"
+    );
+    reaches(&mut b, &mut a, "on the old session", at(500 + RETRY));
+    reaches(&mut a, &mut b, &long, at(501 + RETRY));
+}
+
+#[test]
+fn a_greeting_that_was_lost_does_not_stand_in_the_way_of_a_restarted_peer() {
+    let (mut a, mut b) = pair();
+    let _lost = a.hello(&b, at(0));
+    shake(&mut b, &mut a, at(10));
+    b.restart();
+    shake(&mut a, &mut b, at(1000));
+    reaches(&mut a, &mut b, "renew", at(1001));
+}
+
+#[test]
 fn greetings_that_cross_end_in_one_talk_and_no_further_greetings() {
     let (mut a, mut b) = pair();
     let (hello_a, hello_b) = (a.hello(&b, at(0)), b.hello(&a, at(0)));
