@@ -10,6 +10,7 @@ mod name;
 mod seal;
 
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
+pub use seal::Counters as SessionCounters;
 pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};
 
 /// The strong machine of every node.

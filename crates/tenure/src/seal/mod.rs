@@ -74,11 +74,12 @@ mod window;
 mod tests;
 
 pub use keys::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring};
+pub use refusal::Counters;
 pub use scope::{MAX_SCOPE, Scope, ScopeError};
 
 pub(crate) use identity::{Credentials, Identity};
 pub(crate) use known::Peer;
-pub(crate) use refusal::{Counters, Refusal, Versions};
+pub(crate) use refusal::{Refusal, Versions};
 pub(crate) use scope::Rights;
 pub(crate) use sessions::{Expect, Limits, Received, Sessions};
 

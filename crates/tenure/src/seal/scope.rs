@@ -123,6 +123,11 @@ pub(crate) enum Rights {
 }
 
 impl Rights {
+    /// Whether the peer holds the cluster's own key.
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self, Self::Member)
+    }
+
     pub(crate) fn may_campaign(&self, group: &GroupName) -> bool {
         match self {
             Self::Member => true,

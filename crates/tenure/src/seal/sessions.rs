@@ -69,9 +69,11 @@ pub(crate) enum Expect {
     Nothing,
 }
 
-/// A peer that this process greets: a member.
+/// A peer that this process greets.
 struct Greeted {
     name: NodeName,
+    /// It has shown the cluster's key.
+    is_member: bool,
     sent: Option<LocalTime>,
     asked: Option<Asked>,
 }
@@ -141,20 +143,34 @@ impl Sessions {
         now: LocalTime,
     ) -> Received<'p> {
         let received = match Kind::of(packet) {
-            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, from, now),
+            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, Some(from), now),
             Some(Kind::First) => self.on_first(packet, from, now),
             Some(Kind::Hello) => self.on_hello(packet, from, now),
             Some(Kind::Welcome) => self.on_welcome(packet, from, now),
             None => Err(Refusal::Foreign),
         };
+        self.counted(received)
+    }
+
+    /// Handles a packet that came by a stream: data of a session that there is. A stream has a port of its own, so this says
+    /// nothing of where the peer is.
+    pub(crate) fn receive_by_stream<'p>(&mut self, packet: &'p mut [u8], now: LocalTime) -> Received<'p> {
+        let received = match Kind::of(packet) {
+            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, None, now),
+            _ => Err(Refusal::Foreign),
+        };
+        self.counted(received)
+    }
+
+    fn counted<'p>(&mut self, received: Result<Received<'p>, Refusal>) -> Received<'p> {
         received.unwrap_or_else(|refusal| {
             self.counters.refuse(&refusal);
             Received::Dropped(refusal)
         })
     }
 
-    /// A greeting for a member, unless one was sent within `retry`. From the first greeting on, the name is the member's:
-    /// no candidate's key opens a session under it.
+    /// A greeting for a member, unless one was sent within `retry`. Once a greeted peer has shown the cluster's key, the
+    /// name is the member's: no candidate's key opens a session under it.
     pub(crate) fn greet(&mut self, peer: &NodeName, now: LocalTime) -> Option<Vec<u8>> {
         let id = peer.id();
         let greeted = self.greeted.get(&id);
@@ -164,7 +180,10 @@ impl Sessions {
         {
             return None;
         }
-        let asked = match self.greeted.remove(&id).and_then(|greeted| greeted.asked) {
+        let former = self.greeted.remove(&id);
+        let is_member = former.as_ref().is_some_and(|former| former.is_member)
+            || self.known.get(&id).is_some_and(|known| known.peer.rights.is_cluster());
+        let asked = match former.and_then(|former| former.asked) {
             Some(asked) if now < asked.since.after(self.limits.welcome_valid.fraction(1, 2)) => asked,
             _ => self.ask(peer, now),
         };
@@ -177,12 +196,14 @@ impl Sessions {
             boot: self.me.boot,
         };
         let packet = greeting.seal(&hello_key(&asked.pair, self.me.name.as_str()), &self.me.knock);
-        self.greeted.insert(id, Greeted { name: peer.clone(), sent: Some(now), asked: Some(asked) });
+        self.greeted
+            .insert(id, Greeted { name: peer.clone(), sent: Some(now), asked: Some(asked), is_member });
         self.counters.hellos += 1;
         Some(packet)
     }
 
-    /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no session, greet first.
+    /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no session, greet first. What
+    /// is longer than a datagram together with the overhead is for a stream.
     pub(crate) fn seal(
         &mut self,
         peer: NodeId,
@@ -207,7 +228,7 @@ impl Sessions {
     pub(crate) fn unanswered(&self, now: LocalTime) -> impl Iterator<Item = NodeId> + '_ {
         let wanted =
             move |known: &Known| known.is_silent(now, self.limits.retry) || self.is_outdated(known, now);
-        let members = self.known.iter().filter(|(_, known)| known.peer.rights == Rights::Member);
+        let members = self.known.iter().filter(|(_, known)| known.peer.rights.is_cluster());
         members.filter(move |(_, known)| wanted(known)).map(|(id, _)| *id)
     }
 
@@ -324,7 +345,7 @@ impl Sessions {
         let introduction = Introduction::read(packet).ok_or(Refusal::Malformed)?;
         let head = DATA_HEAD + introduction.bytes.len();
         if self.by_session.contains_key(&session) {
-            return self.on_data(head, packet, from, now);
+            return self.on_data(head, packet, Some(from), now);
         }
         self.check_stamp(&introduction, from, now)?;
         let peer = introduced(&introduction)?;
@@ -336,7 +357,7 @@ impl Sessions {
         if link.id != session {
             return Err(Refusal::Forged);
         }
-        let (plaintext, _) = link.open(counter, head, packet, from)?;
+        let (plaintext, _) = link.open(counter, head, packet, Some(from))?;
         let acknowledgement = if plaintext.is_empty() { link.seal(&[]) } else { None };
         self.begin(&peer, Place::Theirs, link, now)?;
         self.counters.accepted += 1;
@@ -350,7 +371,7 @@ impl Sessions {
         &mut self,
         head: usize,
         packet: &'p mut [u8],
-        from: SocketAddr,
+        from: Option<SocketAddr>,
         now: LocalTime,
     ) -> Result<Received<'p>, Refusal> {
         let (session, counter) = packet::session_of(packet).ok_or(Refusal::Malformed)?;
@@ -404,7 +425,9 @@ impl Sessions {
             return Err(Refusal::Superseded);
         }
         let greeted = self.greeted.get(&peer.id);
-        if greeted.is_some_and(|greeted| greeted.name != peer.name || peer.rights != Rights::Member) {
+        let is_taken =
+            |greeted: &Greeted| greeted.name != peer.name || (greeted.is_member && !peer.rights.is_cluster());
+        if greeted.is_some_and(is_taken) {
             return Err(Refusal::NameTaken);
         }
         match self.known.get(&peer.id) {
@@ -423,7 +446,7 @@ impl Sessions {
             self.end(peer.id, |_, _| true);
         }
         if !self.known.contains_key(&peer.id) && self.known.len() >= self.limits.peers.max(1) {
-            self.evict(peer.rights == Rights::Member)?;
+            self.evict(peer.rights.is_cluster())?;
         }
         self.by_session.insert(link.id, peer.id);
         let known = self.known.entry(peer.id).or_insert_with(|| Known::new(Arc::clone(peer), now));
@@ -433,6 +456,7 @@ impl Sessions {
         }
         if let Some(greeted) = self.greeted.get_mut(&peer.id) {
             greeted.asked = None;
+            greeted.is_member |= peer.rights.is_cluster();
         }
         self.counters.begun += 1;
         Ok(())
@@ -440,10 +464,8 @@ impl Sessions {
 
     /// Makes room for one more peer. Looks at all of them: this happens once a handshake, not once a packet.
     fn evict(&mut self, for_member: bool) -> Result<(), Refusal> {
-        let candidates =
-            self.known.iter().filter(|(_, known)| for_member || known.peer.rights != Rights::Member);
-        let oldest =
-            candidates.min_by_key(|(_, known)| (known.peer.rights == Rights::Member, known.heard_at));
+        let candidates = self.known.iter().filter(|(_, known)| for_member || !known.peer.rights.is_cluster());
+        let oldest = candidates.min_by_key(|(_, known)| (known.peer.rights.is_cluster(), known.heard_at));
         let id = *oldest.ok_or(Refusal::Full)?.0;
         self.end(id, |_, _| true);
         self.counters.evicted += 1;
