@@ -116,6 +116,7 @@ pub use memory::MemoryError;
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 pub use node::{Campaign, Certain, Node, Status};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
+pub use seal::Counters as SessionCounters;
 pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;

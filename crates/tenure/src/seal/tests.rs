@@ -4,7 +4,6 @@ mod attacks;
 mod floods;
 mod handshake;
 mod keys;
-mod measure;
 mod moving;
 mod random;
 mod rotation;
