@@ -5,7 +5,11 @@
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
 mod codec;
+#[doc(hidden)]
+pub mod fuzzing;
 mod name;
+#[allow(dead_code, reason = "the driver uses them")]
+mod wire;
 
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 
