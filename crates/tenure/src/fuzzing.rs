@@ -1,11 +1,10 @@
 //! What fuzzers call. No part of the library's interface: it may change or go at any time.
 
-use tenure_proto::strong::Message;
-use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
-
 use tenure_proto::NodeId;
 use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{NodeSet, Rule};
+use tenure_proto::strong::Message;
+use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
 
 use crate::wire::{self, Contact, Item};
 
@@ -45,7 +44,10 @@ fn heap(item: &Item) -> usize {
         }
         Item::Watch { group } => group.as_str().len(),
         Item::Proclaim(proclaim) => proclaim.body.as_ref().map_or(0, Vec::capacity),
-        Item::Unwatch { .. } | Item::Report(_) | Item::Ping { .. } | Item::Pong { .. } => 0,
+        Item::Charter(charter) => heap_of_charter(charter),
+        Item::AskCharter | Item::Unwatch { .. } | Item::Report(_) | Item::Ping { .. } | Item::Pong { .. } => {
+            0
+        }
     }
 }
 

@@ -4,13 +4,16 @@
 //! for the laboratory judges the very same type: [`Machine`], the strong machine under its sound rules. The
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
+#[allow(dead_code, unreachable_pub, reason = "the driver and the store use the rest")]
 mod codec;
+mod contact;
 #[doc(hidden)]
 pub mod fuzzing;
 mod name;
 #[allow(dead_code, reason = "the driver uses them")]
 mod wire;
 
+pub use contact::{Contact, MAX_ADDRESS};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 
 /// The strong machine of every node.

@@ -27,14 +27,18 @@ mod talk;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use tenure_proto::quorum::MAX_MEMBERS;
-use tenure_proto::strong::epoch::Epoch;
+use tenure_proto::strong::epoch::{Charter, Epoch};
 use tenure_proto::strong::{Message, Term, Token};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 use thiserror::Error;
 
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
-use crate::name::{GroupName, NodeName};
+pub(crate) use crate::contact::Contact;
+use crate::contact::{MAX_ADDRESS, is_address};
+use crate::name::GroupName;
 
 /// The most bytes of one datagram, the seal among them: no network on the way takes it apart.
 pub(crate) const MAX_DATAGRAM: usize = 1200;
@@ -44,9 +48,6 @@ pub(crate) const MAX_PROCLAIM: usize = 512;
 
 /// The most contacts of one item: as many as there can be members.
 pub(crate) const MAX_CONTACTS: usize = MAX_MEMBERS;
-
-/// The longest address, in bytes: room for the name of a host, 249 bytes, and a port.
-pub(crate) const MAX_ADDRESS: usize = 255;
 
 /// One thing that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +76,10 @@ pub(crate) enum Item {
     Report(Report),
     /// A leader's newest word, passed on by members: nothing older may replace it.
     Proclaim(Proclaim),
+    /// Which charter does the cluster go by? From those who have no store to tell them.
+    AskCharter,
+    /// This one: it is decided, or it founded the cluster.
+    Charter(Arc<Charter>),
     /// For the measurement of clock rates.
     Ping {
         /// The sender's clock.
@@ -87,15 +92,6 @@ pub(crate) enum Item {
         /// The answering process's clock.
         at: LocalTime,
     },
-}
-
-/// The name of a node, and where it is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Contact {
-    /// What it is called.
-    pub name: NodeName,
-    /// `host:port`, if known: visible ASCII, at most [`MAX_ADDRESS`] bytes. Whoever uses it finds out whether it is one.
-    pub address: Option<String>,
 }
 
 /// What a member knows of a group.
@@ -182,6 +178,8 @@ mod tag {
     pub(super) const PROCLAIM: u64 = 20;
     pub(super) const PING: u64 = 21;
     pub(super) const PONG: u64 = 22;
+    pub(super) const ASK_CHARTER: u64 = 23;
+    pub(super) const CHARTER: u64 = 24;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -232,10 +230,10 @@ impl Iterator for Items<'_> {
 /// Writes the fields and says what they are.
 fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
     match item {
-        Item::Machine { group, message } => return machine::write(group.as_ref(), message, to),
+        Item::Machine { group, message } => machine::write(group.as_ref(), message, to),
         Item::Contacts(contacts) => {
             limit(contacts.len(), MAX_CONTACTS)?;
-            contacts.iter().try_for_each(Contact::check)?;
+            contacts.iter().try_for_each(check_contact)?;
             write_list(to, contacts);
             Ok(tag::CONTACTS)
         }
@@ -255,6 +253,11 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             limit(proclaim.body.as_ref().map_or(0, Vec::len), MAX_PROCLAIM)?;
             proclaim.write(to);
             Ok(tag::PROCLAIM)
+        }
+        Item::AskCharter => Ok(tag::ASK_CHARTER),
+        Item::Charter(charter) => {
+            charter.write(to);
+            Ok(tag::CHARTER)
         }
         Item::Ping { at } => {
             at.write(to);
@@ -276,6 +279,8 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::UNWATCH => Item::Unwatch { group: GroupId::read(from)? },
         tag::REPORT => Item::Report(Report::read(from)?),
         tag::PROCLAIM => Item::Proclaim(Proclaim::read(from)?),
+        tag::ASK_CHARTER => Item::AskCharter,
+        tag::CHARTER => Item::Charter(Arc::read(from)?),
         tag::PING => Item::Ping { at: LocalTime::read(from)? },
         tag::PONG => Item::Pong { echo: LocalTime::read(from)?, at: LocalTime::read(from)? },
         other => return machine::read(other, from),
@@ -287,41 +292,14 @@ fn limit(count: usize, most: usize) -> Result<(), EncodeError> {
     if count > most { Err(EncodeError::TooLong) } else { Ok(()) }
 }
 
+fn check_contact(contact: &Contact) -> Result<(), EncodeError> {
+    let Some(address) = &contact.address else { return Ok(()) };
+    limit(address.len(), MAX_ADDRESS)?;
+    if is_address(address) { Ok(()) } else { Err(EncodeError::Address) }
+}
+
 fn unknown<T>(kind: u8) -> Result<T, DecodeError> {
     Err(DecodeError::Kind(u64::from(kind)))
-}
-
-impl Contact {
-    fn check(&self) -> Result<(), EncodeError> {
-        let Some(address) = &self.address else { return Ok(()) };
-        limit(address.len(), MAX_ADDRESS)?;
-        if is_address(address) { Ok(()) } else { Err(EncodeError::Address) }
-    }
-}
-
-/// Addresses are shown to people and given to resolvers: nothing that a terminal or a log would act on.
-fn is_address(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-impl Wire for Contact {
-    /// A box within the list: a later version may say more of each.
-    fn write(&self, to: &mut Writer) {
-        to.boxed(|to| {
-            self.name.write(to);
-            to.option(self.address.as_ref(), |to, address| to.text(address));
-        });
-    }
-    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        from.boxed(|from| {
-            let name = NodeName::read(from)?;
-            let address = from.option(|from| match from.text(MAX_ADDRESS)? {
-                text if is_address(text) => Ok(text.to_owned()),
-                _ => Err(DecodeError::Invalid),
-            })?;
-            Ok(Self { name, address })
-        })
-    }
 }
 
 impl Wire for Report {
