@@ -4,6 +4,8 @@
 //! for the laboratory judges the very same type: [`Machine`], the strong machine under its sound rules. The
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
+pub mod fence;
+
 /// The strong machine of every node.
 ///
 /// ```
