@@ -4,7 +4,11 @@
 //! for the laboratory judges the very same type: [`Machine`], the strong machine under its sound rules. The
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
+mod codec;
 pub mod fence;
+mod name;
+
+pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 
 /// The strong machine of every node.
 ///

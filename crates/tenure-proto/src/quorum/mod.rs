@@ -72,6 +72,16 @@ impl NodeSet {
         other.0 & !self.0 == 0
     }
 
+    /// One bit for each position.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The positions whose bits are set.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// The positions, rising.
     pub fn positions(self) -> impl Iterator<Item = usize> {
         (0..MAX_MEMBERS).filter(move |position| self.contains(*position))
@@ -97,12 +107,21 @@ impl fmt::Debug for NodeSet {
     }
 }
 
-/// The rule by which sets are quorums. Private: a rule that was not checked cannot be used.
+/// The rule by which sets are quorums. To be used it must be checked against the members: [`Quorums::new`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Rule {
+pub enum Rule {
+    /// More than half of the members.
     Majority,
+    /// More than half of the weight, which is given for each member.
     Weighted(Vec<u64>),
-    Grid { rows: usize, columns: usize },
+    /// A full row and a full column of the members laid out row by row.
+    Grid {
+        /// How many rows.
+        rows: usize,
+        /// How many columns.
+        columns: usize,
+    },
+    /// Any superset of one of these.
     List(Vec<NodeSet>),
 }
 
@@ -116,23 +135,17 @@ pub struct Quorums {
 impl Quorums {
     /// More than half of the members.
     pub fn majority(members: Vec<NodeId>) -> Result<Self, QuorumError> {
-        Self::checked(members, Rule::Majority)
+        Self::new(members, Rule::Majority)
     }
 
     /// More than half of the weight; a member of weight zero may grant but never decides.
     pub fn weighted(members: Vec<NodeId>, weights: Vec<u64>) -> Result<Self, QuorumError> {
-        if weights.len() != members.len() {
-            return Err(QuorumError::Weights { members: members.len(), weights: weights.len() });
-        }
-        Self::checked(members, Rule::Weighted(weights))
+        Self::new(members, Rule::Weighted(weights))
     }
 
     /// A full row and a full column of the members laid out row by row.
     pub fn grid(members: Vec<NodeId>, rows: usize, columns: usize) -> Result<Self, QuorumError> {
-        if rows.checked_mul(columns) != Some(members.len()) {
-            return Err(QuorumError::Grid { members: members.len(), rows, columns });
-        }
-        Self::checked(members, Rule::Grid { rows, columns })
+        Self::new(members, Rule::Grid { rows, columns })
     }
 
     /// Any superset of a listed set.
@@ -144,7 +157,7 @@ impl Quorums {
             .into_iter()
             .map(|set| set.into_iter().map(position).collect::<Result<NodeSet, _>>())
             .collect::<Result<Vec<_>, _>>()?;
-        Self::checked(members, Rule::List(sets))
+        Self::new(members, Rule::List(sets))
     }
 
     /// Reads `majority`, `weights:3,1,1`, `grid:2x3` or `list:01,12,02` (each digit a member's position).
@@ -163,20 +176,35 @@ impl Quorums {
                 Self::grid(members, number(rows)?, number(columns)?)
             }
             "list" => {
-                let digit = |c: char| c.to_digit(36).map(|id| NodeId(u64::from(id))).ok_or_else(malformed);
+                let position = |c: char| c.to_digit(36).and_then(|at| members.get(at as usize));
+                let digit = |c: char| position(c).copied().ok_or_else(malformed);
                 let sets = value.split(',').map(|set| set.trim().chars().map(digit).collect());
-                Self::list(members, sets.collect::<Result<_, _>>()?)
+                let sets = sets.collect::<Result<_, _>>()?;
+                Self::list(members, sets)
             }
             _ => Err(malformed()),
         }
     }
 
-    fn checked(members: Vec<NodeId>, rule: Rule) -> Result<Self, QuorumError> {
+    /// Checks that the rule fits the members and that any two of its quorums meet.
+    pub fn new(members: Vec<NodeId>, rule: Rule) -> Result<Self, QuorumError> {
         if members.is_empty() || members.len() > MAX_MEMBERS {
             return Err(QuorumError::MemberCount { members: members.len() });
         }
         if let Some(twice) = members.iter().enumerate().find(|(i, member)| members[..*i].contains(member)) {
             return Err(QuorumError::Twice { node: *twice.1 });
+        }
+        match &rule {
+            Rule::Weighted(weights) if weights.len() != members.len() => {
+                return Err(QuorumError::Weights { members: members.len(), weights: weights.len() });
+            }
+            Rule::Grid { rows, columns } if rows.checked_mul(*columns) != Some(members.len()) => {
+                return Err(QuorumError::Grid { members: members.len(), rows: *rows, columns: *columns });
+            }
+            Rule::List(sets) if sets.iter().any(|set| !NodeSet::first(members.len()).is_superset(*set)) => {
+                return Err(QuorumError::NoSuchPosition { members: members.len() });
+            }
+            _ => {}
         }
         let quorums = Self { members, rule };
         if !quorums.is_quorum(quorums.everyone()) {
@@ -195,6 +223,11 @@ impl Quorums {
         let Rule::List(sets) = &self.rule else { return None };
         let pairs = sets.iter().flat_map(|one| sets.iter().map(move |other| (*one, *other)));
         pairs.into_iter().find(|(one, other)| one.intersection(*other).is_empty())
+    }
+
+    /// The rule by which sets of members are quorums.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
     }
 
     /// The members, in the order of their positions.
@@ -275,6 +308,11 @@ pub enum QuorumError {
         /// Who.
         node: NodeId,
     },
+    /// A listed set has a position beyond the last member's.
+    NoSuchPosition {
+        /// How many members there are.
+        members: usize,
+    },
     /// As many weights as members are needed.
     Weights {
         /// Members given.
@@ -308,6 +346,9 @@ impl fmt::Display for QuorumError {
                 "the quorums {one:?} and {other:?} share no member, so each could elect a leader of its own: \
                  add a common member to one of them"
             ),
+            Self::NoSuchPosition { members } => {
+                write!(f, "a listed set names a position beyond the last of {members} members")
+            }
             Self::Impossible => {
                 f.write_str("no set of members is a quorum: give at least one member a weight, or list a set")
             }

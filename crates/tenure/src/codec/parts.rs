@@ -1,0 +1,324 @@
+//! The parts of which messages and records are made: one way to write each, for the wire and the disk alike.
+
+use std::sync::Arc;
+
+use tenure_proto::quorum::{MAX_MEMBERS, NodeSet, Quorums, Rule};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
+use tenure_proto::strong::{Grant, Holder, InstanceId, Term};
+use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
+use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId};
+
+use super::{DecodeError, Reader, Writer};
+use crate::name::{GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NodeName};
+
+/// A value with one form in bytes.
+pub(crate) trait Wire: Sized {
+    fn write(&self, to: &mut Writer);
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError>;
+}
+
+/// A list of at most `most`, in practice a few.
+pub(crate) fn read_list<T: Wire>(from: &mut Reader<'_>, most: usize) -> Result<Vec<T>, DecodeError> {
+    let count = from.small::<usize>()?;
+    if count > most {
+        return Err(DecodeError::TooLong);
+    }
+    (0..count).map(|_| T::read(from)).collect()
+}
+
+pub(crate) fn write_list<T: Wire>(to: &mut Writer, list: &[T]) {
+    to.number(list.len() as u64);
+    list.iter().for_each(|value| value.write(to));
+}
+
+impl Wire for u64 {
+    fn write(&self, to: &mut Writer) {
+        to.number(*self);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number()
+    }
+}
+
+impl Wire for NodeId {
+    fn write(&self, to: &mut Writer) {
+        to.raw(&self.0.to_be_bytes());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        read_hash(from).map(Self)
+    }
+}
+
+impl Wire for GroupId {
+    fn write(&self, to: &mut Writer) {
+        to.raw(&self.0.to_be_bytes());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        read_hash(from).map(Self)
+    }
+}
+
+/// 64 bits of a hash: as a number of seven bits a byte they would only be longer.
+fn read_hash(from: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    let bytes = from.raw(8)?;
+    Ok(bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+}
+
+impl Wire for NodeName {
+    fn write(&self, to: &mut Writer) {
+        to.text(self.as_str());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Self::new(from.text(MAX_NODE_NAME)?).map_err(|_| DecodeError::Invalid)
+    }
+}
+
+impl Wire for GroupName {
+    fn write(&self, to: &mut Writer) {
+        to.text(self.as_str());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Self::new(from.text(MAX_GROUP_NAME)?).map_err(|_| DecodeError::Invalid)
+    }
+}
+
+impl Wire for LocalTime {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.as_nanos());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number().map(Self::from_nanos)
+    }
+}
+
+impl Wire for LocalSpan {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.as_nanos());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number().map(Self::from_nanos)
+    }
+}
+
+impl Wire for Span {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.as_nanos());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number().map(Self::from_nanos)
+    }
+}
+
+impl Wire for Term {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.0);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number().map(Self)
+    }
+}
+
+impl Wire for Epoch {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.0);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number().map(Self)
+    }
+}
+
+impl Wire for NodeSet {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.bits());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number().map(Self::from_bits)
+    }
+}
+
+impl Wire for Incarnation {
+    /// Members count their lives; candidates draw a number of 128 bits.
+    fn write(&self, to: &mut Writer) {
+        match u64::try_from(self.0) {
+            Ok(small) => {
+                to.byte(0);
+                to.number(small);
+            }
+            Err(_) => {
+                to.byte(1);
+                to.wide(self.0);
+            }
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match from.byte()? {
+            0 => from.number().map(|small| Self(u128::from(small))),
+            1 => from.wide().map(Self),
+            other => Err(DecodeError::Kind(u64::from(other))),
+        }
+    }
+}
+
+impl Wire for Holder {
+    fn write(&self, to: &mut Writer) {
+        self.node.write(to);
+        self.incarnation.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { node: NodeId::read(from)?, incarnation: Incarnation::read(from)? })
+    }
+}
+
+impl Wire for InstanceId {
+    fn write(&self, to: &mut Writer) {
+        self.holder.write(to);
+        to.number(self.seq);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { holder: Holder::read(from)?, seq: from.number()? })
+    }
+}
+
+impl Wire for Stamp {
+    fn write(&self, to: &mut Writer) {
+        self.incarnation.write(to);
+        self.at.write(to);
+        to.number(u64::from(self.count));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { incarnation: Incarnation::read(from)?, at: LocalTime::read(from)?, count: from.small()? })
+    }
+}
+
+impl Wire for Grant {
+    fn write(&self, to: &mut Writer) {
+        self.holder.write(to);
+        self.epoch.write(to);
+        self.newest.write(to);
+        self.term.write(to);
+        self.until.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            holder: Holder::read(from)?,
+            epoch: Epoch::read(from)?,
+            newest: InstanceId::read(from)?,
+            term: Term::read(from)?,
+            until: LocalTime::read(from)?,
+        })
+    }
+}
+
+impl Wire for Ballot {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.number);
+        to.option(self.node.as_ref(), |to, node| node.write(to));
+        self.incarnation.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            number: from.number()?,
+            node: from.option(NodeId::read)?,
+            incarnation: Incarnation::read(from)?,
+        })
+    }
+}
+
+impl Wire for Clockwork {
+    fn write(&self, to: &mut Writer) {
+        match self.bound {
+            Bound::Drift(drift) => {
+                to.byte(0);
+                to.number(u64::from(drift.as_ppm()));
+            }
+            Bound::Skew(skew) => {
+                to.byte(1);
+                skew.write(to);
+            }
+        }
+        self.tick.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let bound = match from.byte()? {
+            0 => Bound::Drift(Drift::from_ppm(from.small()?).ok_or(DecodeError::Invalid)?),
+            1 => Bound::Skew(LocalSpan::read(from)?),
+            other => return Err(DecodeError::Kind(u64::from(other))),
+        };
+        Ok(Self { bound, tick: LocalSpan::read(from)? })
+    }
+}
+
+impl Wire for Quorums {
+    fn write(&self, to: &mut Writer) {
+        write_list(to, self.members());
+        match self.rule() {
+            Rule::Majority => to.byte(0),
+            Rule::Weighted(weights) => {
+                to.byte(1);
+                write_list(to, weights);
+            }
+            Rule::Grid { rows, columns } => {
+                to.byte(2);
+                to.number(*rows as u64);
+                to.number(*columns as u64);
+            }
+            Rule::List(sets) => {
+                to.byte(3);
+                write_list(to, sets);
+            }
+        }
+    }
+    /// Whatever comes in is checked like what an operator types: quorums that need not meet are refused.
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        const MOST_SETS: usize = 4096;
+        let members = read_list(from, MAX_MEMBERS)?;
+        let rule = match from.byte()? {
+            0 => Rule::Majority,
+            1 => Rule::Weighted(read_list(from, MAX_MEMBERS)?),
+            2 => Rule::Grid { rows: from.small()?, columns: from.small()? },
+            3 => Rule::List(read_list(from, MOST_SETS)?),
+            other => return Err(DecodeError::Kind(u64::from(other))),
+        };
+        Self::new(members, rule).map_err(|_| DecodeError::Invalid)
+    }
+}
+
+impl Wire for Body {
+    fn write(&self, to: &mut Writer) {
+        to.boxed(|to| {
+            self.quorums.write(to);
+            self.clocks.write(to);
+            self.longest_lease.write(to);
+        });
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.boxed(|from| {
+            Ok(Self {
+                quorums: Quorums::read(from)?,
+                clocks: Clockwork::read(from)?,
+                longest_lease: Span::read(from)?,
+            })
+        })
+    }
+}
+
+impl Wire for Arc<Charter> {
+    fn write(&self, to: &mut Writer) {
+        to.boxed(|to| {
+            self.epoch.write(to);
+            self.body.write(to);
+            to.option(self.before.as_ref(), |to, before| before.write(to));
+            self.floor.write(to);
+        });
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.boxed(|from| {
+            Ok(Self::new(Charter {
+                epoch: Epoch::read(from)?,
+                body: Body::read(from)?,
+                before: from.option(Body::read)?,
+                floor: Term::read(from)?,
+            }))
+        })
+    }
+}
