@@ -18,7 +18,7 @@ pub(crate) use parts::{Wire, read_list, write_list};
 /// Why bytes were not understood. Nothing has changed when it is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum DecodeError {
+pub(crate) enum DecodeError {
     /// They end before what they say is complete.
     #[error("ends too soon")]
     Truncated,
@@ -47,10 +47,6 @@ impl Writer {
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
     }
 
     pub(crate) fn byte(&mut self, value: u8) {

@@ -173,7 +173,7 @@ impl Driver {
                     None => break,
                 },
                 () = self.net.sockets.readable() => self.receive(&mut buffer),
-                Some((mut packet, from)) = bulk.recv() => self.on_packet(&mut packet, from),
+                Some(packet) = bulk.recv() => self.on_bulk(packet),
                 () = tokio::time::sleep(nap) => {}
             }
             while let Ok(request) = requests.try_recv() {
@@ -227,6 +227,13 @@ impl Driver {
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
         let received = self.clock.read();
         if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
+            self.on_items(&peer, &bytes, received);
+        }
+    }
+
+    fn on_bulk(&mut self, mut packet: Vec<u8>) {
+        let received = self.clock.read();
+        if let Opened::Items(peer, bytes) = self.net.open_bulk(&mut packet, received) {
             self.on_items(&peer, &bytes, received);
         }
     }
@@ -376,6 +383,7 @@ impl Driver {
             tally: self.tally,
             traffic: self.net.traffic(),
             sessions: self.net.sessions.counters(),
+            peers: self.net.sessions.peers(),
             persisted: self.keep.persisted,
         }
     }
