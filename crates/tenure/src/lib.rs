@@ -4,9 +4,12 @@
 //! for the laboratory judges the very same type: [`Machine`], the strong machine under its sound rules. The
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
+#[allow(dead_code, unreachable_pub, reason = "the wire uses the rest")]
 mod codec;
+mod contact;
 mod name;
 
+pub use contact::{Contact, MAX_ADDRESS};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 
 /// The strong machine of every node.

@@ -8,6 +8,7 @@
 //! The reader is total: any bytes give a value or a [`DecodeError`], it takes no more memory than the bytes it was given
 //! account for, and it never reads twice.
 
+mod cell;
 mod parts;
 
 use thiserror::Error;
@@ -42,6 +43,12 @@ pub(crate) struct Writer(Vec<u8>);
 impl Writer {
     pub(crate) fn new() -> Self {
         Self::default()
+    }
+
+    /// Builds in the room of bytes that are not needed any more.
+    pub(crate) fn reusing(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self(bytes)
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
