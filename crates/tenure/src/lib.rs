@@ -7,10 +7,14 @@
 #[allow(dead_code, unreachable_pub, reason = "the wire uses the rest")]
 mod codec;
 mod contact;
+mod lock;
 mod name;
+#[allow(dead_code, unused_imports, reason = "the driver uses it")]
+mod store;
 
 pub use contact::{Contact, MAX_ADDRESS};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
+pub use store::{Founding, Opened, Store, StoreError, StoreId};
 
 /// The strong machine of every node.
 ///
