@@ -8,11 +8,15 @@
 mod codec;
 mod contact;
 mod lock;
+#[allow(dead_code, unused_imports, reason = "the driver uses it")]
+mod memory;
 mod name;
 #[allow(dead_code, unused_imports, reason = "the driver uses it")]
 mod store;
+mod sys;
 
 pub use contact::{Contact, MAX_ADDRESS};
+pub use memory::MemoryError;
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 pub use store::{Founding, Opened, Store, StoreError, StoreId};
 
