@@ -3,6 +3,7 @@
 
 pub(crate) mod child;
 mod faults;
+mod kill;
 mod power;
 
 use std::fs;
