@@ -45,6 +45,12 @@ impl Writer {
         Self::default()
     }
 
+    /// Builds in the room of bytes that are not needed any more.
+    pub(crate) fn reusing(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self(bytes)
+    }
+
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -99,7 +99,9 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
     }
     let boot = past.boot.incarnation.0;
     let identity = match credentials(&config.key, &config.old_keys) {
-        Credentials::Member(keys) => Identity::member(config.name.clone(), past.cluster, keys, boot, VERSIONS),
+        Credentials::Member(keys) => {
+            Identity::member(config.name.clone(), past.cluster, keys, boot, VERSIONS)
+        }
         Credentials::Outsider(key) => Identity::outsider(key, boot, VERSIONS),
     };
     let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
