@@ -82,8 +82,7 @@ impl Office {
     /// A handle that waited is gone. It may have lost its place to another before it went.
     pub(crate) fn withdraw(&mut self, group: GroupId, number: u64) -> Option<Command> {
         self.waiting.get(&group).filter(|entry| entry.number == number)?;
-        self.waiting.remove(&group);
-        Some(Command::Resign(group))
+        self.waiting.remove(&group).map(|_| Command::Resign(group))
     }
 
     /// A handle has resigned: authority is over, the grants stay until the last handle is gone.

@@ -169,18 +169,13 @@ impl Driver {
         }
     }
 
-    /// What the machine shows: first to those for whom it is authority, then to those who only want to know. A trace says that
-    /// somebody leads before anybody can act on it, and that nobody does when nobody can any more.
+    /// What the machine shows: first on paper, then to those for whom it is authority, then to those who only want to know.
     fn publish(&mut self, event: &Event, now: LocalTime) {
-        let begins = matches!(event, Event::Leads { .. });
-        if let Some(trace) = self.trace.as_ref().filter(|_| begins) {
+        if let Some(trace) = &self.trace {
             trace.event(now, event);
         }
         let order = self.office.on_event(event);
         self.orders.extend(order);
-        if let Some(trace) = self.trace.as_ref().filter(|_| !begins) {
-            trace.event(now, event);
-        }
         self.tally.count(event);
         self.log(event);
         self.on_answer(event, now);
