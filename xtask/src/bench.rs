@@ -14,12 +14,20 @@ struct Benchmark {
     command: &'static [&'static str],
 }
 
-const BENCHMARKS: &[Benchmark] = &[Benchmark {
-    name: "lab",
-    measures: "simulated events a second, properties off and on",
-    baseline: "a bare queue loop",
-    command: &["run", "--release", "--package", "tenure-cli", "--", "lab", "bench"],
-}];
+const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "lab",
+        measures: "simulated events a second, properties off and on",
+        baseline: "a bare queue loop",
+        command: &["run", "--release", "--package", "tenure-cli", "--", "lab", "bench"],
+    },
+    Benchmark {
+        name: "guard",
+        measures: "is_leader(), edict(), campaign(), and an idle group",
+        baseline: "a bare clock reading and a bare quorum round",
+        command: &["bench", "--package", "tenure", "--bench", "guard", "--"],
+    },
+];
 
 /// Runs the benchmark that the first argument names and passes the others on; without arguments, lists them.
 pub(crate) fn run(

@@ -30,19 +30,29 @@ use tenure_proto::strong::{Edict, Term};
 use crate::atomics::{AtomicBool, AtomicU64};
 
 /// All zero means: over. So a forked child, which finds zeros, leads nothing.
+///
+/// What is seldom written and what is written often lie on cache lines of their own: a thread that only asks whether it
+/// leads is not slowed down by those who make edicts.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// E, in nanoseconds.
     until: AtomicU64,
-    /// The number of the last edict.
-    counter: AtomicU64,
-    /// The last sign of life of the guarded work.
-    beat: AtomicU64,
     /// A holder has resigned.
     closed: AtomicBool,
     /// This is the process that it was lent to, not a fork of it.
     lent: AtomicBool,
+    often: Often,
+}
+
+/// What handles write again and again.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct Often {
+    /// The number of the last edict.
+    counter: AtomicU64,
+    /// The last sign of life of the guarded work.
+    beat: AtomicU64,
 }
 
 impl Record {
@@ -82,7 +92,7 @@ impl Record {
     /// Creates an edict: the number, the clock, E, in this order and no other.
     #[inline]
     pub(crate) fn edict(&self, term: Term, clock: impl FnOnce() -> LocalTime) -> Result<Edict, NotLeader> {
-        let number = self.counter.fetch_add(1, AcqRel) + 1;
+        let number = self.often.counter.fetch_add(1, AcqRel) + 1;
         let reading = clock();
         edict::create(term, number, reading, self.load())
     }
@@ -99,16 +109,16 @@ impl Record {
     /// How many numbers were taken, as a step between two of them. For tests: numbers tell the time.
     #[cfg(test)]
     pub(crate) fn look(&self) -> u64 {
-        self.counter.fetch_add(0, AcqRel)
+        self.often.counter.fetch_add(0, AcqRel)
     }
 
     /// A sign of life of the guarded work. One that comes late does not undo a later one.
     pub(crate) fn beat(&self, now: LocalTime) {
-        self.beat.fetch_max(now.as_nanos(), AcqRel);
+        self.often.beat.fetch_max(now.as_nanos(), AcqRel);
     }
 
     /// The last sign of life.
     pub(crate) fn last_beat(&self) -> LocalTime {
-        LocalTime::from_nanos(self.beat.load(Acquire))
+        LocalTime::from_nanos(self.often.beat.load(Acquire))
     }
 }

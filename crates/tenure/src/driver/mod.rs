@@ -318,8 +318,10 @@ impl Driver {
         }
         self.learn_group(group);
         // Whoever saw by the clock that its lease is over may campaign again at once, before any timer has told us.
-        let now = self.now();
-        self.on_time(now);
+        if self.office.is_led(id) {
+            let now = self.now();
+            self.on_time(now);
+        }
         if let Some(priority) = priority {
             self.orders.push_back(Command::Rank { group: id, priority });
         }

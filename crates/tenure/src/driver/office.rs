@@ -107,6 +107,11 @@ impl Office {
         self.led.get(&group).is_some_and(|led| led.term.number == term)
     }
 
+    /// Whether a group is led here, as far as was told.
+    pub(crate) fn is_led(&self, group: GroupId) -> bool {
+        self.led.contains_key(&group)
+    }
+
     /// Whether somebody here waits to lead a group.
     pub(crate) fn campaigns_for(&self, group: GroupId) -> bool {
         self.waiting.contains_key(&group)

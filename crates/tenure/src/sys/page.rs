@@ -4,8 +4,8 @@
 //! two would give out equal tokens. So both live in pages that the kernel empties in the child (MADV_WIPEONFORK): there
 //! E is zero, and what is zero is over.
 //!
-//! A page holds as many records as fit, one a cache line. A record is lent out to one guard at a time and comes back
-//! when its last clone is gone.
+//! A page holds as many records as fit. A record is lent out to one guard at a time and comes back when its last clone is
+//! gone.
 
 #![allow(unsafe_code, reason = "mmap, and references into what it gave")]
 
