@@ -55,7 +55,7 @@ impl Driver {
             Item::Charter(charter) if peer.rights.is_cluster() => self.on_charter(peer.id, &charter),
             Item::Ping { at } => self.net.send(peer.id, &Item::Pong { echo: at, at: now }),
             Item::Pong { echo, at } if echo <= received => {
-                self.watchdog.on_pong(peer.id, echo, at, received);
+                self.watchdog.on_pong(peer.id, peer.boot, [echo, at, received]);
             }
             Item::Pong { .. } => {}
             Item::Contacts(_)

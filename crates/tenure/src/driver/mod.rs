@@ -32,6 +32,8 @@ mod outbox;
 mod questions;
 mod setup;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -127,6 +129,8 @@ pub(crate) struct Driver {
     cluster: ClusterId,
     config: Checked,
     clock: Clock,
+    /// The reading of the last turn.
+    turned: LocalTime,
     machine: Option<Machine>,
     tickets: Ticket,
     effects: Vec<Effect<Machine>>,
@@ -153,13 +157,13 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Runs until the node is shut down or must stop.
+    /// Runs until the node is shut down or must stop. Says whom to tell when everything is given back.
     pub(crate) async fn run(
         mut self,
         mut requests: mpsc::UnboundedReceiver<Request>,
         mut notices: mpsc::UnboundedReceiver<Notice>,
         mut bulk: Bulk,
-    ) {
+    ) -> Option<oneshot::Sender<()>> {
         let mut buffer = vec![0; 1 << 16];
         self.begin();
         while self.farewell.is_none() && self.stopped.borrow().is_none() {
@@ -173,14 +177,19 @@ impl Driver {
                     None => break,
                 },
                 () = self.net.sockets.readable() => self.receive(&mut buffer),
-                Some((mut packet, from)) = bulk.recv() => self.on_packet(&mut packet, from),
+                Some((packet, _)) = bulk.recv() => self.on_bulk(packet),
                 () = tokio::time::sleep(nap) => {}
+            }
+            // A flood of datagrams, which come first, does not keep the others waiting.
+            if let Ok((packet, _)) = bulk.try_recv() {
+                self.on_bulk(packet);
             }
             while let Ok(request) = requests.try_recv() {
                 self.on_request(request);
             }
         }
         self.end().await;
+        self.farewell.take()
     }
 
     /// Everything that time brings, then all that may leave, leaves.
@@ -188,6 +197,9 @@ impl Driver {
         let now = self.clock.read();
         self.on_time(now);
         self.settle();
+        if self.stopped.borrow().is_some() {
+            return; // What it would say now, it must not.
+        }
         let now = self.clock.read();
         if let Some(machine) = &self.machine {
             if self.gallery.is_open() {
@@ -226,7 +238,15 @@ impl Driver {
 
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
         let received = self.clock.read();
-        if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
+        if let Opened::Items(peer, bytes) = self.net.open(packet, Some(from), received) {
+            self.on_items(&peer, &bytes, received);
+        }
+    }
+
+    /// A packet that came by a stream. Where that began says nothing of where the peer listens.
+    fn on_bulk(&mut self, mut packet: Vec<u8>) {
+        let received = self.clock.read();
+        if let Opened::Items(peer, bytes) = self.net.open(&mut packet, None, received) {
             self.on_items(&peer, &bytes, received);
         }
     }
@@ -327,7 +347,8 @@ impl Driver {
     /// The node can promise nothing more: nobody leads by it from here on, and it says why.
     fn stop(&mut self, why: Stopped) {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
-        self.office.close(Loss::Stopped, &CampaignError::Stopped(why.clone()));
+        let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
+        self.office.close(loss, &CampaignError::Stopped(why.clone()));
         self.stopped.send_replace(Some(why));
     }
 
@@ -354,9 +375,6 @@ impl Driver {
             trace.stop(self.clock.read());
         }
         self.keep.close();
-        if let Some(reply) = self.farewell.take() {
-            let _ = reply.send(());
-        }
     }
 
     /// How this node is.

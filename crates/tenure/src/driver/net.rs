@@ -14,12 +14,15 @@ use super::book::Book;
 use super::outbox::{Encoded, Outbox, Parcel, SLOT};
 use crate::contact::Contact;
 use crate::name::NodeName;
-use crate::seal::{Expect, Peer, Received, Sessions};
+use crate::seal::{Expect, Peer, Received, Refusal, Sessions, Versions};
 use crate::socket::Sockets;
 use crate::wire::{self, Item};
 
 /// How long an address that was looked up is good for at least.
 const LOOK_UP_PAUSE: u64 = 5_000_000_000;
+
+/// How long nothing more is said of a peer of other versions.
+const TELL_PAUSE: u64 = 60_000_000_000;
 
 /// How long items wait for a session before they are worth nothing.
 const PATIENCE: u64 = 2_000_000_000;
@@ -60,6 +63,8 @@ pub(crate) struct Net {
     check_at: LocalTime,
     /// Since when something waits for a peer without a session.
     waits: BTreeMap<NodeId, LocalTime>,
+    /// Peers of other versions, and when that was said. Only who has shown a key comes in here.
+    strangers: BTreeMap<NodeId, LocalTime>,
 }
 
 /// A packet, opened.
@@ -90,22 +95,33 @@ impl Net {
             retry,
             check_at: LocalTime::ZERO,
             waits: BTreeMap::new(),
+            strangers: BTreeMap::new(),
         }
     }
 
-    /// Opens a packet. What is forged, broken or old ends here.
-    pub(crate) fn open(&mut self, packet: &mut [u8], from: SocketAddr, now: LocalTime) -> Opened {
-        self.traffic.datagrams_received += 1;
-        self.traffic.bytes_received += packet.len() as u64;
-        match self.sessions.receive(packet, from, now) {
+    /// Opens a packet that came as a datagram, or by a stream. What is forged, broken or old ends here.
+    pub(crate) fn open(&mut self, packet: &mut [u8], from: Option<SocketAddr>, now: LocalTime) -> Opened {
+        let received = match from {
+            Some(from) => {
+                self.traffic.datagrams_received += 1;
+                self.traffic.bytes_received += packet.len() as u64;
+                self.sessions.receive(packet, from, now)
+            }
+            None => self.sessions.receive_by_stream(packet, now),
+        };
+        match received {
+            Received::Dropped(Refusal::Versions { peer, theirs, ours }) => {
+                self.tell_versions(&peer, theirs, ours, now);
+                Opened::Nothing
+            }
             Received::Dropped(_) => Opened::Nothing,
             Received::Reply(reply) => {
-                self.transmit(&reply, from);
+                self.answer(&reply, from);
                 Opened::Nothing
             }
             Received::Ready { peer, reply } => {
                 if let Some(reply) = reply {
-                    self.transmit(&reply, from);
+                    self.answer(&reply, from);
                 }
                 self.waits.remove(&peer.id);
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
@@ -190,6 +206,23 @@ impl Net {
         } else {
             self.traffic.datagrams_unsent += 1;
         }
+    }
+
+    fn answer(&mut self, reply: &[u8], to: Option<SocketAddr>) {
+        if let Some(to) = to {
+            self.transmit(reply, to);
+        }
+    }
+
+    /// A peer speaks no version that this node does. It has proved who it is, so it is worth a line; one a minute, for it is
+    /// greeted again and again.
+    fn tell_versions(&mut self, peer: &NodeName, theirs: Versions, ours: Versions, now: LocalTime) {
+        let told = self.strangers.get(&peer.id());
+        if told.is_some_and(|told| now.remaining(*told).as_nanos() < TELL_PAUSE) {
+            return;
+        }
+        self.strangers.insert(peer.id(), now);
+        tracing::error!(name: "tenure.versions", peer = %peer, theirs = %theirs, ours = %ours, "a peer speaks other versions of the protocol: update the older one");
     }
 
     /// Looks a name up again, in the background, if that was not done lately.

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Driver;
 use crate::clock::nanos;
+use crate::config::UNSUITED;
 use crate::contact::Contact;
 use crate::error::{MembersError, TransferError, VerifyError};
 use crate::members::Progress;
@@ -109,6 +110,13 @@ impl Driver {
         if !member {
             let _ = order.progress.send(Progress::Failed(MembersError::NotAMember));
             return;
+        }
+        if let Change::Clocks(clocks) = &order.change {
+            if !self.clock.suits(clocks.bound) {
+                let reason = format!("{UNSUITED}, and no node changes its clock while it runs");
+                let _ = order.progress.send(Progress::Failed(MembersError::Halted { reason }));
+                return;
+            }
         }
         for contact in &order.contacts {
             self.net.book.learn(contact);
