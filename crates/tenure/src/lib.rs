@@ -88,6 +88,7 @@ pub mod fence;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;
+mod lock;
 mod members;
 mod memory;
 mod name;

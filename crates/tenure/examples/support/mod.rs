@@ -7,17 +7,17 @@ use std::time::Duration;
 use tenure::{ClusterId, ClusterKey, Config, Key, Node, Term, peers};
 
 /// Three members, and what others need to talk to them.
-pub struct Members {
-    pub nodes: Vec<Node>,
-    pub cluster: ClusterId,
-    pub key: ClusterKey,
-    pub addresses: Vec<(String, String)>,
+pub(crate) struct Members {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) cluster: ClusterId,
+    pub(crate) key: ClusterKey,
+    pub(crate) addresses: Vec<(String, String)>,
     folder: PathBuf,
 }
 
 impl Members {
     /// Founds them in a folder of their own and starts them.
-    pub async fn start() -> Result<Self, Box<dyn Error>> {
+    pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
         let (cluster, key) = (ClusterId::draw(), ClusterKey::generate());
         let folder = std::env::temp_dir().join(format!("tenure-example-{cluster}"));
         let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
@@ -35,7 +35,7 @@ impl Members {
     }
 
     /// The configuration of anybody who knows where the members are.
-    pub fn outsider(&self, name: &str, key: Key) -> Config {
+    pub(crate) fn outsider(&self, name: &str, key: Key) -> Config {
         let mut config = Config::new(name, key);
         config.members =
             peers(self.addresses.iter().map(|(name, address)| (name.as_str(), address.as_str())));

@@ -177,11 +177,11 @@ impl Driver {
                     None => break,
                 },
                 () = self.net.sockets.readable() => self.receive(&mut buffer),
-                Some((packet, _)) = bulk.recv() => self.on_bulk(packet),
+                Some(packet) = bulk.recv() => self.on_bulk(packet),
                 () = tokio::time::sleep(nap) => {}
             }
             // A flood of datagrams, which come first, does not keep the others waiting.
-            if let Ok((packet, _)) = bulk.try_recv() {
+            if let Ok(packet) = bulk.try_recv() {
                 self.on_bulk(packet);
             }
             while let Ok(request) = requests.try_recv() {
@@ -238,16 +238,15 @@ impl Driver {
 
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
         let received = self.clock.read();
-        if let Opened::Items(peer, bytes) = self.net.open(packet, Some(from), received) {
-            self.on_items(&peer, &bytes, received);
+        if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
+            self.on_items(&peer, bytes, received);
         }
     }
 
-    /// A packet that came by a stream. Where that began says nothing of where the peer listens.
     fn on_bulk(&mut self, mut packet: Vec<u8>) {
         let received = self.clock.read();
-        if let Opened::Items(peer, bytes) = self.net.open(&mut packet, None, received) {
-            self.on_items(&peer, &bytes, received);
+        if let Opened::Items(peer, bytes) = self.net.open_bulk(&mut packet, received) {
+            self.on_items(&peer, bytes, received);
         }
     }
 
@@ -394,6 +393,7 @@ impl Driver {
             tally: self.tally,
             traffic: self.net.traffic(),
             sessions: self.net.sessions.counters(),
+            peers: self.net.sessions.peers(),
             persisted: self.keep.persisted,
         }
     }

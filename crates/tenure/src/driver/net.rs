@@ -1,6 +1,6 @@
 //! The way out and in: book, sessions, outbox and sockets, put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use super::book::Book;
 use super::outbox::{Encoded, Outbox, Parcel, SLOT};
 use crate::contact::Contact;
 use crate::name::NodeName;
-use crate::seal::{Expect, Peer, Received, Refusal, Sessions, Versions};
+use crate::seal::{Expect, Peer, Received, Refusal, Sessions};
 use crate::socket::Sockets;
 use crate::wire::{self, Item};
 
 /// How long an address that was looked up is good for at least.
 const LOOK_UP_PAUSE: u64 = 5_000_000_000;
 
-/// How long nothing more is said of a peer of other versions.
-const TELL_PAUSE: u64 = 60_000_000_000;
-
 /// How long items wait for a session before they are worth nothing.
 const PATIENCE: u64 = 2_000_000_000;
+
+/// How many peers of other versions are told of.
+const MOST_STRANGERS: usize = 1000;
 
 /// Plain counts of what went over the network, rising for as long as the node runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,21 +58,21 @@ pub(crate) struct Net {
     pub(crate) sockets: Sockets,
     notices: mpsc::UnboundedSender<Notice>,
     pub(crate) traffic: Traffic,
+    /// Peers that speak no version of ours, as was told.
+    strangers: BTreeSet<NodeId>,
     retry: LocalSpan,
     /// When to look for peers that have fallen silent.
     check_at: LocalTime,
     /// Since when something waits for a peer without a session.
     waits: BTreeMap<NodeId, LocalTime>,
-    /// Peers of other versions, and when that was said. Only who has shown a key comes in here.
-    strangers: BTreeMap<NodeId, LocalTime>,
 }
 
 /// A packet, opened.
-pub(crate) enum Opened {
+pub(crate) enum Opened<'p> {
     /// Nothing for us to do.
     Nothing,
     /// Authentic bytes of a peer.
-    Items(Arc<Peer>, Vec<u8>),
+    Items(Arc<Peer>, &'p [u8]),
 }
 
 impl Net {
@@ -92,46 +92,54 @@ impl Net {
             sockets,
             notices,
             traffic: Traffic::default(),
+            strangers: BTreeSet::new(),
             retry,
             check_at: LocalTime::ZERO,
             waits: BTreeMap::new(),
-            strangers: BTreeMap::new(),
         }
     }
 
-    /// Opens a packet that came as a datagram, or by a stream. What is forged, broken or old ends here.
-    pub(crate) fn open(&mut self, packet: &mut [u8], from: Option<SocketAddr>, now: LocalTime) -> Opened {
-        let received = match from {
-            Some(from) => {
-                self.traffic.datagrams_received += 1;
-                self.traffic.bytes_received += packet.len() as u64;
-                self.sessions.receive(packet, from, now)
-            }
-            None => self.sessions.receive_by_stream(packet, now),
-        };
-        match received {
-            Received::Dropped(Refusal::Versions { peer, theirs, ours }) => {
-                self.tell_versions(&peer, theirs, ours, now);
+    /// Opens a packet that came by a stream.
+    pub(crate) fn open_bulk<'p>(&mut self, packet: &'p mut [u8], now: LocalTime) -> Opened<'p> {
+        match self.sessions.receive_by_stream(packet, now) {
+            Received::Data { peer, plaintext } => Opened::Items(peer, plaintext),
+            _ => Opened::Nothing,
+        }
+    }
+
+    /// Opens a datagram. What is forged, broken or old ends here.
+    pub(crate) fn open<'p>(&mut self, packet: &'p mut [u8], from: SocketAddr, now: LocalTime) -> Opened<'p> {
+        self.traffic.datagrams_received += 1;
+        self.traffic.bytes_received += packet.len() as u64;
+        match self.sessions.receive(packet, from, now) {
+            Received::Dropped(refusal) => {
+                self.report(&refusal);
                 Opened::Nothing
             }
-            Received::Dropped(_) => Opened::Nothing,
             Received::Reply(reply) => {
-                self.answer(&reply, from);
+                self.transmit(&reply, from);
                 Opened::Nothing
             }
             Received::Ready { peer, reply } => {
                 if let Some(reply) = reply {
-                    self.answer(&reply, from);
+                    self.transmit(&reply, from);
                 }
                 self.waits.remove(&peer.id);
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Nothing
             }
             Received::Data { peer, plaintext } => {
-                let plaintext = plaintext.to_vec();
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Items(peer, plaintext)
             }
+        }
+    }
+
+    /// What an operator must know of, told once for each peer: all else is only counted.
+    fn report(&mut self, refusal: &Refusal) {
+        let Refusal::Versions { peer, theirs, ours } = refusal else { return };
+        if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(peer.id()) {
+            tracing::warn!(name: "tenure.version", peer = %peer, theirs = %theirs, ours = %ours, "no version in common: upgrade one of the two");
         }
     }
 
@@ -160,7 +168,7 @@ impl Net {
 
     /// Sends what may be sent now.
     pub(crate) fn flush(&mut self, now: LocalTime) {
-        for peer in self.outbox.peers() {
+        for peer in self.outbox.peers(now) {
             if !self.sessions.has_session(peer) {
                 self.await_session(peer, now);
                 continue;
@@ -206,23 +214,6 @@ impl Net {
         } else {
             self.traffic.datagrams_unsent += 1;
         }
-    }
-
-    fn answer(&mut self, reply: &[u8], to: Option<SocketAddr>) {
-        if let Some(to) = to {
-            self.transmit(reply, to);
-        }
-    }
-
-    /// A peer speaks no version that this node does. It has proved who it is, so it is worth a line; one a minute, for it is
-    /// greeted again and again.
-    fn tell_versions(&mut self, peer: &NodeName, theirs: Versions, ours: Versions, now: LocalTime) {
-        let told = self.strangers.get(&peer.id());
-        if told.is_some_and(|told| now.remaining(*told).as_nanos() < TELL_PAUSE) {
-            return;
-        }
-        self.strangers.insert(peer.id(), now);
-        tracing::error!(name: "tenure.versions", peer = %peer, theirs = %theirs, ours = %ours, "a peer speaks other versions of the protocol: update the older one");
     }
 
     /// Looks a name up again, in the background, if that was not done lately.

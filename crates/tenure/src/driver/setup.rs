@@ -100,12 +100,12 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     if config.advertise.is_some() {
         book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
     }
-    let identity = Identity {
-        name: config.name.clone(),
-        cluster: past.cluster,
-        credentials: credentials(&config.key, &config.old_keys),
-        boot: past.boot.incarnation.0,
-        versions: config.versions,
+    let boot = past.boot.incarnation.0;
+    let identity = match credentials(&config.key, &config.old_keys) {
+        Credentials::Member(keys) => {
+            Identity::member(config.name.clone(), past.cluster, keys, boot, config.versions)
+        }
+        Credentials::Outsider(key) => Identity::outsider(key, boot, config.versions),
     };
     let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
     let trace = open_trace(&config, past.boot.incarnation)?;

@@ -130,7 +130,7 @@ struct Lines;
 
 impl tracing::Subscriber for Lines {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.name() == "tenure.versions"
+        metadata.name() == "tenure.version"
     }
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
         tracing::span::Id::from_u64(1)

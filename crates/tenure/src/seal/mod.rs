@@ -80,7 +80,6 @@ pub use scope::{MAX_SCOPE, Scope, ScopeError};
 pub(crate) use identity::{Credentials, Identity};
 pub(crate) use known::Peer;
 pub(crate) use refusal::{Refusal, Versions};
-pub(crate) use scope::Rights;
 pub(crate) use sessions::{Expect, Limits, Received, Sessions};
 
 /// The longest packet: it passes every network that is in use without being cut into pieces.

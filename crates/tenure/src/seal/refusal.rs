@@ -112,11 +112,6 @@ impl Refusal {
             Self::Versions { .. } => 14,
         }
     }
-
-    /// For metrics.
-    pub(crate) fn name(&self) -> &'static str {
-        Self::NAMES[self.index()]
-    }
 }
 
 /// What happened to packets and sessions since the node was started.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tenure_proto::LocalTime;
 use tenure_proto::time::LocalSpan;
 
+use super::scope::Rights;
 use super::*;
 use crate::name::{ClusterId, GroupName, NodeName};
 
