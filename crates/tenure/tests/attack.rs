@@ -134,7 +134,7 @@ async fn a_repeated_greeting_or_welcome_begins_nothing_and_is_answered_shortly()
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
     let (asked, answers) = forged.tally();
-    println!("{} bytes asked from 50 addresses, {answers:?} answered", asked);
+    println!("{asked} bytes asked from 50 addresses, {answers:?} answered");
     assert!(answers.count > 0, "a repeated greeting is answered");
     assert!(answers.longest <= greetings.iter().map(|packet| packet.bytes.len()).min().expect("some"));
     for (before, now) in before.into_iter().zip(arena.sessions().await) {
@@ -324,7 +324,7 @@ async fn a_grantor_that_is_restarted_is_back_within_two_round_trips() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     let _alone = alone().await;
-    let arena = Arena::new().await;
+    let arena = Arena::with_lease(Duration::from_secs(1)).await;
     let (tenure, vigil) = arena.led().await;
     tokio::time::sleep(arena.cluster.lease * 2).await;
     let to_leader = arena.sent_to(0);
@@ -336,7 +336,7 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     let mut dice = Dice::seeded();
     let target = arena.real[0];
     let start = to_leader.len();
-    let before = (arena.status(0).await, resident_kib(), arena::events());
+    let before = (arena.status(0).await, resident_kib(), arena::events(), arena::busy("tenure-a"));
     let flood = arena::Flood::start(arena::Forged::open(16), move |number| {
         // By turns: noise, noise with a right beginning, and real packets of which the last bytes are wrong.
         let mut bytes = match number % 8 {
@@ -353,7 +353,7 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let sent = flood.sent();
     let (asked, answers) = flood.stop();
-    let after = (arena.status(0).await, resident_kib(), arena::events());
+    let after = (arena.status(0).await, resident_kib(), arena::events(), arena::busy("tenure-a"));
     let taken = after.0.traffic.datagrams_received - before.0.traffic.datagrams_received;
     let renewals = after.0.tally.renewals - before.0.tally.renewals;
     let grown = after.1.saturating_sub(before.1);
@@ -364,6 +364,8 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
         after.0.sessions.refusals() - before.0.sessions.refusals(),
         after.2 - before.2,
     );
+    let each = (after.3 - before.3) / u32::try_from(taken.max(1)).expect("not that many");
+    println!("{each:?} of the leader's processor time for each datagram");
     assert_eq!(answers.count, 0, "nobody without a key is answered");
     // Where genuine packets are lost in the flood, members greet each other anew: by packets that came by here.
     let genuine = arena.sent_to(0).split_off(start);

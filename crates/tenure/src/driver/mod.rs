@@ -201,11 +201,9 @@ impl Driver {
             return; // What it would say now, it must not.
         }
         let now = self.clock.read();
-        if let Some(machine) = &self.machine {
-            if self.gallery.is_open() {
-                let net = &self.net;
-                self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
-            }
+        if let Some(machine) = self.machine.as_ref().filter(|_| self.gallery.is_open()) {
+            let net = &self.net;
+            self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
         }
         self.net.flush(now);
         self.tell_ready(now);
@@ -260,7 +258,7 @@ impl Driver {
                 }
             }
             Notice::Durable(Durable::Failed(error)) => {
-                self.stop(Stopped::Store { reason: error.to_string() })
+                self.stop(Stopped::Store { reason: error.to_string() });
             }
             Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
         }

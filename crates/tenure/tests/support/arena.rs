@@ -63,6 +63,18 @@ pub(crate) fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
+/// The processor time that a thread of this process has used, by its name.
+pub(crate) fn busy(thread: &str) -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+    let stat = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("stat")).ok()
+    };
+    let text = tasks.filter_map(stat).find(|text| text.contains(&format!("({thread})"))).expect("it runs");
+    let fields: Vec<&str> = text.rsplit(") ").next().expect("fields").split(' ').collect();
+    let ticks: u64 = fields[11..13].iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
 /// The session of a packet that has one.
 pub(crate) fn said(packet: &Packet) -> [u8; 8] {
     packet.bytes[2..10].try_into().expect("eight bytes")
@@ -84,7 +96,11 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) async fn new() -> Self {
-        let cluster = Cluster::found(3, LEASE);
+        Self::with_lease(LEASE).await
+    }
+
+    pub(crate) async fn with_lease(lease: Duration) -> Self {
+        let cluster = Cluster::found(3, lease);
         let real = free_addresses(3);
         let proxy = Proxy::start(&cluster.addresses, &real).await.expect("it listens");
         let mut arena = Self { cluster, real, proxy, nodes: Vec::new() };
@@ -171,7 +187,7 @@ impl Arena {
 
 /// Somebody who asks the leader all the time whether it leads.
 pub(crate) struct Vigil {
-    thread: JoinHandle<u64>,
+    thread: JoinHandle<(u64, Duration)>,
     over: Arc<AtomicBool>,
 }
 
@@ -180,12 +196,14 @@ impl Vigil {
         let over = Arc::new(AtomicBool::new(false));
         let end = over.clone();
         let thread = thread::spawn(move || {
-            let mut denied = 0;
+            let (mut denied, mut hole, mut last) = (0, Duration::ZERO, now());
             while !end.load(Relaxed) {
                 denied += u64::from(!tenure.is_leader());
                 thread::sleep(Duration::from_micros(500));
+                hole = hole.max(now() - last);
+                last = now();
             }
-            denied
+            (denied, hole)
         });
         Self { thread, over }
     }
@@ -193,9 +211,10 @@ impl Vigil {
     /// The leader has led all the time, and goes on renewing.
     pub(crate) async fn kept(self, arena: &Arena, tenure: &Tenure) {
         let before = arena.status(0).await.tally.renewals;
-        tokio::time::sleep(LEASE * 2).await;
+        tokio::time::sleep(arena.cluster.lease * 2).await;
         self.over.store(true, Relaxed);
-        let denied = self.thread.join().expect("it does not panic");
+        let (denied, hole) = self.thread.join().expect("it does not panic");
+        println!("the longest time in which a thread that wanted to was not run: {hole:?}");
         let tally = arena.status(0).await.tally;
         assert_eq!(denied, 0, "it did not lead when it was asked; lost {} times", tally.terms_lost);
         assert!(tenure.is_leader());
