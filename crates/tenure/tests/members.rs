@@ -63,11 +63,17 @@ async fn members_come_and_go_and_the_leader_stays() {
 async fn a_change_tells_its_progress_and_what_is_wrong_with_it() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;
-    let mut changing = nodes[0].change_members(&MemberChange::LongestLease(LEASE * 3)).expect("it can be asked for");
-    assert!(matches!(within("a step", SOON, changing.next()).await, Some(Progress::Epoch(epoch)) if epoch.0 == 1));
-    assert!(matches!(within("the end", SOON, changing.next()).await, Some(Progress::Done(epoch)) if epoch.0 == 1));
+    let mut changing =
+        nodes[0].change_members(&MemberChange::LongestLease(LEASE * 3)).expect("it can be asked for");
+    assert!(
+        matches!(within("a step", SOON, changing.next()).await, Some(Progress::Epoch(epoch)) if epoch.0 == 1)
+    );
+    assert!(
+        matches!(within("the end", SOON, changing.next()).await, Some(Progress::Done(epoch)) if epoch.0 == 1)
+    );
 
-    let twice = nodes[0].change_members(&MemberChange::Add(Peer { name: "b".into(), address: "127.0.0.1:1".into() }));
+    let twice =
+        nodes[0].change_members(&MemberChange::Add(Peer { name: "b".into(), address: "127.0.0.1:1".into() }));
     let refused = within("an answer", SOON, twice.expect("it can be asked for").done()).await;
     assert!(matches!(refused, Err(MembersError::Halted { .. })), "{refused:?}");
 
@@ -80,7 +86,8 @@ async fn who_is_no_member_cannot_change_them() {
     let cluster = Cluster::found(3, LEASE);
     let _nodes = cluster.start().await;
     let app = Node::start(cluster.outsider("app", Role::Candidate)).await.expect("it starts");
-    let refused = app.change_members(&MemberChange::Remove("a".into())).expect("it can be asked for").done().await;
+    let refused =
+        app.change_members(&MemberChange::Remove("a".into())).expect("it can be asked for").done().await;
     assert_eq!(refused, Err(MembersError::NotAMember));
 }
 

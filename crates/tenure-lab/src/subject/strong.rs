@@ -532,12 +532,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Event::Granted { request, until, .. } if request.group == GroupId(0) => {
                 let holder = request.id.holder.node;
                 let label = format!("{node} supports {holder}");
-                Shape::Until {
-                    kind: BarKind::Grant { to: holder.index() },
-                    until: *until,
-                    label,
-                    mark: None,
-                }
+                Shape::Until { kind: BarKind::Grant { to: holder.index() }, until: *until, label, mark: None }
             }
             Event::Leads { group: GroupId(0), kind, until, term, .. } => {
                 let mark = (*kind == Kind::Acquire).then_some(MarkKind::Elected);
