@@ -32,6 +32,7 @@
 //! # Ok::<(), tenure_lab::catalogue::Error>(())
 //! ```
 
+pub mod audit;
 pub mod catalogue;
 pub mod count;
 pub mod draw;

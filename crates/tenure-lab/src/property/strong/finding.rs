@@ -64,7 +64,8 @@ impl StrongJudge {
     pub(super) fn on_search<S: Sight>(&mut self, sight: &S, node: NodeId, event: &Event) {
         match event {
             Event::Sought { group, id, hops, .. } => {
-                let leading = self.beliefs.iter().filter(|belief| belief.group == *group);
+                self.lately.retain(|belief| belief.gone >= sight.now());
+                let leading = self.beliefs.iter().chain(&self.lately).filter(|belief| belief.group == *group);
                 let leading = leading.map(|belief| (belief.holder, belief.term));
                 self.searches.asked(*id, *group, *hops, leading);
             }

@@ -19,15 +19,16 @@ pub use list::*;
 pub use sight::{Moment, Sight};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::edict::QuorumStamp;
-use tenure_proto::strong::epoch::{Body, Epoch};
+use tenure_proto::strong::epoch::{Body, Charter, Epoch};
 use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
-use super::{Judge, Mark, Property, Status, Violation};
+use super::{Judge, Kind, Mark, Property, Status, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
 use bounds::Bounds;
@@ -57,6 +58,8 @@ struct Belief {
     lease: LocalTime,
     /// The first instant at which it no longer believes: c_p(E_p).
     until: RealTime,
+    /// The same at the latest, where it is not known exactly.
+    gone: RealTime,
     mark: Option<Mark>,
 }
 
@@ -81,6 +84,8 @@ pub struct StrongJudge {
     beliefs: Vec<Belief>,
     /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
     doubts: Vec<(Belief, RealTime)>,
+    /// Those that may believe a little longer than is certain.
+    lately: Vec<Belief>,
     claims: Vec<Claim>,
     searches: Searches,
     bounds: Bounds,
@@ -116,6 +121,7 @@ impl StrongJudge {
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
             doubts: Vec::new(),
+            lately: Vec::new(),
             claims: Vec::new(),
             searches: Searches::default(),
             bounds: Bounds::default(),
@@ -325,7 +331,8 @@ impl StrongJudge {
                     if stamps.get(grantor).is_some_and(|stamp| !sight.has_stamped(grantor, stamp)) {
                         self.trusted.insert((belief.group, belief.holder, grantor));
                     } else {
-                        self.judge_inside(grantor, belief, now);
+                        let end = sight.stops(node, belief.lease);
+                        self.judge_inside(grantor, Belief { until: end, ..belief }, now);
                     }
                 }
             }
@@ -430,8 +437,9 @@ impl StrongJudge {
                     });
                 };
                 self.judge_counted(now, node, (group, *id, term), (epoch, lease));
-                let (holder, until) = (id.holder, sight.stops(node, lease));
-                let belief = Belief { group, holder, term, epoch, lease, until, mark };
+                let (holder, until) = (id.holder, sight.stops(node, lease).min(sight.heard_until(node)));
+                let gone = sight.ends(node, lease).latest.max(until);
+                let belief = Belief { group, holder, term, epoch, lease, until, gone, mark };
                 self.on_leads(sight, node, belief, *kind, (*quorum, stamps));
             }
             Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
@@ -445,6 +453,9 @@ impl StrongJudge {
             Event::Recovered { .. } => self.see(RECOVERED),
             Event::Adopted { charter, .. } => {
                 self.bounds.settles(node);
+                if !sight.sees_all() {
+                    self.epochs.decides(charter, |member| sight.knows(member, now)); // Nobody need have said so.
+                }
                 self.judge_charter((now, sight.mark()), node, charter);
             }
             Event::Yields { group, .. } => self.stability.gives(*group, node),
@@ -471,6 +482,7 @@ impl StrongJudge {
             self.see(LAPSES);
             self.judge_support(sight, belief, RealTime(belief.until.0.saturating_sub(1)).max(sight.now()));
             self.leave(belief, belief.until);
+            self.lately.extend(Some(belief).filter(|belief| belief.gone > belief.until));
         }
         while let Some(over) = self.claims.iter().position(|claim| claim.until <= to) {
             let claim = self.claims.swap_remove(over);
@@ -479,11 +491,44 @@ impl StrongJudge {
         }
     }
 
+    /// A life begins, and goes by this charter. What the one before had granted may never have left it.
+    pub(crate) fn on_started(
+        &mut self,
+        now: RealTime,
+        node: NodeId,
+        charter: &Arc<Charter>,
+        mark: Option<Mark>,
+    ) {
+        self.on_ended(now, node);
+        self.bounds.forgets(node);
+        self.epochs.begins_with(charter, mark);
+    }
+
     /// A process has ended.
     pub(crate) fn on_ended(&mut self, now: RealTime, node: NodeId) {
         self.bounds.crashes(node);
         self.leave_all(now, |belief| belief.holder.node == node);
         self.claims.retain(|claim| claim.by != node);
+    }
+
+    /// The properties that were broken, each with the first time, in order.
+    pub(crate) fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Every property with what became of it.
+    pub(crate) fn report(&self) -> Vec<(Property, Status)> {
+        let broken =
+            |property: &Property| self.violations.iter().any(|known| known.property == property.name);
+        let status = |property: &Property| match property.kind {
+            _ if broken(property) => Status::Broken,
+            Kind::Always => Status::Holds,
+            Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
+            Kind::Sometimes => Status::Unseen,
+            Kind::Eventually if property.name == CHANGE_ENDS.name => self.liveness[2],
+            Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
+        };
+        self.properties().iter().map(|property| (*property, status(property))).collect()
     }
 
     /// (4): a leader has left, though from some instant on it must stay.

@@ -2,7 +2,7 @@
 //! have healed.
 
 use super::*;
-use crate::property::{Kind, Outside, Tenure};
+use crate::property::{Outside, Tenure};
 use crate::subject::Made;
 
 impl StrongJudge {
@@ -21,6 +21,7 @@ impl StrongJudge {
         };
         for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
             belief.until = host.reading_reaches(belief.lease);
+            belief.gone = belief.until;
             self.stability.leads(*belief, world.now);
         }
         let again = host.reading_reaches(host.last_seen());
@@ -164,17 +165,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     }
 
     fn report(&self) -> Vec<(Property, Status)> {
-        let broken =
-            |property: &Property| self.violations.iter().any(|known| known.property == property.name);
-        let status = |property: &Property| match property.kind {
-            _ if broken(property) => Status::Broken,
-            Kind::Always => Status::Holds,
-            Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
-            Kind::Sometimes => Status::Unseen,
-            Kind::Eventually if property.name == CHANGE_ENDS.name => self.liveness[2],
-            Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
-        };
-        self.properties().iter().map(|property| (*property, status(property))).collect()
+        Self::report(self)
     }
 }
 

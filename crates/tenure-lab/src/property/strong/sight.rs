@@ -38,8 +38,10 @@ pub trait Sight {
     fn now(&self) -> RealTime;
     /// The present, at the latest.
     fn latest(&self) -> RealTime;
-    /// The first instant at which a process's *reading* is no longer below `until`, at the earliest: until then it believes.
+    /// The first instant at which a process's *reading* is no longer below `until`, at the earliest.
     fn stops(&self, node: NodeId, until: LocalTime) -> RealTime;
+    /// Until when the judge would know of it, if this process had stopped to lead: who has said nothing since may have.
+    fn heard_until(&self, node: NodeId) -> RealTime;
     /// The first instant at which a process's clock reaches `until`: the paper's c_q.
     fn ends(&self, node: NodeId, until: LocalTime) -> Moment;
     /// Until when a process may lead a group by a reading of its clock, if at all; it has just said `until`.
@@ -50,6 +52,8 @@ pub trait Sight {
         reading: LocalTime,
         until: LocalTime,
     ) -> Option<LocalTime>;
+    /// Whether nothing is hidden: every process is seen, and all that it does.
+    fn sees_all(&self) -> bool;
     /// Whether the judge knows all that a node has done up to an instant.
     fn knows(&self, node: NodeId, at: RealTime) -> bool;
     /// Whether the judge knows all that this life of a node has done up to now.
@@ -73,6 +77,10 @@ impl<R: Rules> Sight for World<Nerio<R>> {
         self.host(node).reading_reaches(until)
     }
 
+    fn heard_until(&self, _node: NodeId) -> RealTime {
+        RealTime(u64::MAX)
+    }
+
     fn ends(&self, node: NodeId, until: LocalTime) -> Moment {
         Moment::exact(self.host(node).instant(until))
     }
@@ -86,6 +94,10 @@ impl<R: Rules> Sight for World<Nerio<R>> {
         _until: LocalTime,
     ) -> Option<LocalTime> {
         self.host(node).process.as_ref()?.leadership(group, reading)
+    }
+
+    fn sees_all(&self) -> bool {
+        true
     }
 
     fn knows(&self, _node: NodeId, _at: RealTime) -> bool {
