@@ -22,6 +22,13 @@ pub const MAX_GROUP_NAME: usize = 100;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(pub u128);
 
+impl ClusterId {
+    /// A new one, for a cluster that is to be founded.
+    pub fn draw() -> Self {
+        Self(crate::chance::wide())
+    }
+}
+
 impl fmt::Display for ClusterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

@@ -272,7 +272,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             _ => random.between(longest / 8, longest),
         };
         let wanted = Span::from_nanos(lease);
-        let asks = roles.get(node.0 as usize).is_none_or(|role| !role.campaigns());
+        let asks = roles.get(node.index()).is_none_or(|role| !role.campaigns());
         match random.below(23) {
             20 | 21 => find::whim(random, group, roles.len(), longest),
             what if asks || (12..=15).contains(&what) => {
@@ -280,7 +280,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             }
             16..=19 => Command::Transfer { group, to: random.pick(&candidates(roles)) },
             22 => Command::Offer(group),
-            0 | 1 => Command::Resign(group),
+            0 => Command::Resign(group),
+            1 => Command::StandDown(group),
             2..=4 => Command::Campaign(group),
             _ => Command::Attempt { group, lease: wanted },
         }
@@ -395,6 +396,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         match command {
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
+            Command::StandDown(group) => format!("stand-down {group}"),
             Command::Offer(group) => format!("offer {group}"),
             Command::Transfer { group, to } => format!("transfer {group} to {to}"),
             Command::Verify { group, leader, wanted } => {
@@ -416,6 +418,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         match words.as_slice() {
             ["campaign", id] => group(id).map(Command::Campaign),
             ["resign", id] => group(id).map(Command::Resign),
+            ["stand-down", id] => group(id).map(Command::StandDown),
             ["offer", id] => group(id).map(Command::Offer),
             ["transfer", id, "to", to] => {
                 let to = node(to)?;
@@ -530,7 +533,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 let holder = request.id.holder.node;
                 let label = format!("{node} supports {holder}");
                 Shape::Until {
-                    kind: BarKind::Grant { to: holder.0 as usize },
+                    kind: BarKind::Grant { to: holder.index() },
                     until: *until,
                     label,
                     mark: None,
@@ -545,7 +548,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 Shape::Ends { kind: BarKind::Lease, mark: Some(MarkKind::Lost) }
             }
             Event::Freed { group: GroupId(0), newest } => {
-                let to = newest.holder.node.0 as usize;
+                let to = newest.holder.node.index();
                 Shape::Ends { kind: BarKind::Grant { to }, mark: None }
             }
             Event::Silent { until } => {

@@ -133,6 +133,8 @@ pub(super) struct Candidate {
     /// The run that completed last, where its stamps are not frozen: nothing, under sound rules.
     completed: Option<Run>,
     pub(super) lead: Option<Lead>,
+    /// It has stopped leading or asking, and has given nothing back.
+    stood_down: bool,
     /// The largest term that a refusal told of.
     pub(super) hint: Term,
     pub(super) patience: Patience,
@@ -200,19 +202,31 @@ impl Candidate {
 
     /// Steps down: gives up E first, then gives the grants back.
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        let asked = self.withdraw();
+        let led = match around.process.config.settings().rules.stops_before_release() {
+            true => self.stop_leading(Loss::Resigned, around),
+            false => self.lead.is_some(),
+        };
+        if led || asked || self.stood_down {
+            self.give_back(around);
+        }
+    }
+
+    /// Gives up E, and asks for nothing more, but gives nothing back yet: work that was begun under this leadership may still
+    /// be going on, and until it has ended nobody else shall lead, if the grants last that long.
+    pub(super) fn stand_down<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        let asked = self.withdraw();
+        self.stood_down |= self.stop_leading(Loss::Resigned, around) || asked;
+    }
+
+    /// Wants to lead no more. Says whether a run was under way.
+    fn withdraw(&mut self) -> bool {
         self.campaigns = false;
         self.finding.oblige_no_more();
         for timer in [Timer::Expire, Timer::Fail, Timer::Retry, Timer::Renew, Timer::Start, Timer::Look] {
             self.timers.clear(timer);
         }
-        let asked = self.run.take().is_some();
-        let led = match around.process.config.settings().rules.stops_before_release() {
-            true => self.stop_leading(Loss::Resigned, around),
-            false => self.lead.is_some(),
-        };
-        if led || asked {
-            self.give_back(around);
-        }
+        self.run.take().is_some()
     }
 
     /// Gives the leadership up, and with it a renewal under way. Says whether there was one.
@@ -239,6 +253,7 @@ impl Candidate {
     /// Tells all grantors that no run so far counts any more. E is gone already: whoever still led on a grant would
     /// lead without a quorum as soon as it is given back (errata E8, E9). A pledge delays the message, not the end of E.
     fn give_back<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        self.stood_down = false;
         let upto = around.process.newest_instance();
         match self.verifying.pledged_at(around.cx.now()) {
             Some(until) => self.owe_release(upto, until),

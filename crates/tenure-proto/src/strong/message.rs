@@ -261,6 +261,9 @@ pub enum Command {
     Offer(GroupId),
     /// Stop asking, and give back what is held: E first, then the grants. An offer is withdrawn.
     Resign(GroupId),
+    /// Stop leading and asking at once, but give nothing back before [`Resign`](Self::Resign): what was begun may still be
+    /// going on. Grants that are not given back run out.
+    StandDown(GroupId),
     /// Hand the leadership over to another process, with a gap of one round trip.
     Transfer {
         /// The election.

@@ -158,6 +158,7 @@ mod verify;
 pub mod wedge;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use config::{Adapt, Config, ConfigError, Settings, Succession};
 pub use edict::{Edict, Token};
@@ -340,6 +341,16 @@ impl<R: Rules> Nerio<R> {
         self.process.membership.epoch()
     }
 
+    /// The charter of that epoch.
+    pub fn charter(&self) -> &Arc<Charter> {
+        &self.process.membership.charter
+    }
+
+    /// Until when this grantor waits out what it may have forgotten; in the past if it does not.
+    pub fn silent_until(&self) -> LocalTime {
+        self.process.silent_until
+    }
+
     /// Whether the disk was lost, so that this process takes no part.
     pub fn is_mute(&self) -> bool {
         self.process.mute
@@ -495,6 +506,12 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |candidate, around| {
                     candidate.finding.offer(false);
                     candidate.resign(around);
+                });
+            }
+            Command::StandDown(group) => {
+                self.with_group(group, cx, |candidate, around| {
+                    candidate.finding.offer(false);
+                    candidate.stand_down(around);
                 });
             }
             Command::Transfer { group, to } => {

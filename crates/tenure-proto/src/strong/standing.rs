@@ -70,6 +70,17 @@ impl<R: Rules> Process<R> {
 }
 
 impl<R: Rules> Nerio<R> {
+    /// The last process that extended a grant of this node's for `group`: it led then.
+    pub fn renewed_by(&self, group: GroupId) -> Option<Holder> {
+        self.groups.get(&group)?.candidate.renewed_by
+    }
+
+    /// No term up to this can be granted here any more.
+    pub fn largest_term(&self, group: GroupId) -> Term {
+        let known = self.groups.get(&group).map(|group| group.grantor.largest_term(&self.process));
+        known.unwrap_or(self.process.largest_term)
+    }
+
     /// Where this process stands in `group` at `now`.
     pub fn standing(&self, group: GroupId, now: LocalTime) -> Standing {
         let known = self.groups.get(&group);

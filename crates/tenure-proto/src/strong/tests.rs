@@ -419,6 +419,21 @@ fn a_leader_that_resigns_stops_leading_before_a_release_leaves() {
 }
 
 #[test]
+fn a_leader_that_stands_down_leads_no_more_and_gives_back_only_when_it_resigns() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    bench.ok(0, asked);
+    bench.ok(1, asked);
+    let effects = bench.handle(Input::Command(Command::StandDown(GROUP)));
+    assert!(matches!(effects[..], [Effect::Publish(Event::Lost { .. })]), "{effects:?}");
+    assert_eq!(bench.leads(), None);
+    assert_eq!(bench.node.next_deadline(), None, "it asks for nothing more");
+    let effects = bench.handle(Input::Command(Command::Resign(GROUP)));
+    assert_eq!(answers(&effects), [(0, "release", None), (1, "release", None), (2, "release", None)]);
+    assert!(bench.handle(Input::Command(Command::Resign(GROUP))).is_empty(), "once is enough");
+}
+
+#[test]
 fn a_release_frees_a_grantor_and_a_late_one_does_not() {
     let mut bench = Bench::founded();
     bench.hear(1, Message::Request(request(1, 2, 1)));

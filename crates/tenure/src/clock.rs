@@ -1,0 +1,157 @@
+//! The clock by which leases are judged.
+//!
+//! It is CLOCK_BOOTTIME: it runs on while the machine is suspended, and nobody sets it. What the standard library and
+//! async runtimes call the time stands still in a suspend; a leader that woke up would believe in a lease that ended
+//! hours ago. Their timers serve here only as a hint to look at this clock.
+//!
+//! With `clock = "skew"` it is CLOCK_REALTIME, whose error bound is watched: see `watchdog`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_proto::LocalTime;
+
+use crate::sys::clock::{Which, read};
+
+/// Reads the clock of this host. Cheap to copy.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug, Default)]
+enum Source {
+    #[default]
+    Boot,
+    Real,
+    Hand(Hand),
+}
+
+impl Clock {
+    /// The boot clock: what leases are judged by, unless a test says otherwise.
+    pub const fn boot() -> Self {
+        Self(Source::Boot)
+    }
+
+    /// The synchronised clock, for a cluster whose bound is on skew.
+    pub const fn real() -> Self {
+        Self(Source::Real)
+    }
+
+    /// A clock for tests, which a hand can turn. Until it does, it follows the boot clock.
+    pub fn by_hand() -> (Self, Hand) {
+        let hand = Hand::default();
+        (Self(Source::Hand(hand.clone())), hand)
+    }
+
+    /// A reading.
+    #[inline]
+    pub fn read(&self) -> LocalTime {
+        LocalTime::from_nanos(match &self.0 {
+            Source::Boot => read(Which::Boot),
+            Source::Real => read(Which::Real),
+            Source::Hand(hand) => hand.read(read(Which::Boot)),
+        })
+    }
+
+    /// How much of what this clock has shown since the boot the machine was suspended for.
+    pub(crate) fn suspended(&self) -> u64 {
+        let system = read(Which::Boot).saturating_sub(read(Which::Monotonic));
+        match &self.0 {
+            Source::Boot | Source::Real => system,
+            Source::Hand(hand) => system + hand.0.lock().unwrap_or_else(PoisonError::into_inner).suspended,
+        }
+    }
+
+    /// How far ahead a timer may be trusted. A clock that is turned by hand may jump at any time.
+    pub(crate) fn longest_nap(&self) -> Duration {
+        match self.0 {
+            Source::Boot | Source::Real => Duration::from_secs(1),
+            Source::Hand(_) => Duration::from_millis(2),
+        }
+    }
+}
+
+/// Turns a [`Clock`] for tests: faster, slower, forward, back.
+#[derive(Clone, Debug, Default)]
+pub struct Hand(Arc<Mutex<Dial>>);
+
+/// From `since` of the boot clock, when it showed `shown`, the dial runs at `millionths` of the boot clock's rate.
+#[derive(Debug)]
+struct Dial {
+    since: u64,
+    shown: u64,
+    millionths: u32,
+    suspended: u64,
+}
+
+impl Default for Dial {
+    fn default() -> Self {
+        Self { since: 0, shown: 0, millionths: 1_000_000, suspended: 0 }
+    }
+}
+
+impl Dial {
+    fn at(&self, boot: u64) -> u64 {
+        let passed = u128::from(boot.saturating_sub(self.since)) * u128::from(self.millionths) / 1_000_000;
+        self.shown.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))
+    }
+}
+
+impl Hand {
+    fn read(&self, boot: u64) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).at(boot)
+    }
+
+    fn turn(&self, change: impl FnOnce(&mut Dial)) {
+        let mut dial = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let boot = read(Which::Boot);
+        *dial = Dial { since: boot, shown: dial.at(boot), ..*dial };
+        change(&mut dial);
+    }
+
+    /// Steps forward as the boot clock does when the machine was suspended, and says so.
+    pub fn suspend(&self, by: Duration) {
+        self.turn(|dial| {
+            dial.shown = dial.shown.saturating_add(nanos(by));
+            dial.suspended += nanos(by);
+        });
+    }
+
+    /// Steps forward, which no clock may do unless the machine was suspended.
+    pub fn forward(&self, by: Duration) {
+        self.turn(|dial| dial.shown = dial.shown.saturating_add(nanos(by)));
+    }
+
+    /// Steps back: what no clock may do.
+    pub fn back(&self, by: Duration) {
+        self.turn(|dial| dial.shown = dial.shown.saturating_sub(nanos(by)));
+    }
+
+    /// From now on the clock runs at this many millionths of its right rate; at nought it stands.
+    pub fn rate(&self, millionths: u32) {
+        self.turn(|dial| dial.millionths = millionths);
+    }
+}
+
+/// A length as nanoseconds, as many as fit.
+pub(crate) fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_turned_by_hand_steps_and_changes_its_rate_without_a_jump() {
+        let (clock, hand) = Clock::by_hand();
+        let before = clock.read();
+        hand.rate(0);
+        let standing = clock.read();
+        assert!(standing >= before);
+        assert_eq!(clock.read(), standing);
+        hand.forward(Duration::from_secs(5));
+        assert_eq!(clock.read().as_nanos(), standing.as_nanos() + 5_000_000_000);
+        hand.back(Duration::from_secs(6));
+        assert_eq!(clock.read().as_nanos(), standing.as_nanos() - 1_000_000_000);
+    }
+}

@@ -1,0 +1,265 @@
+//! The one check of a configuration, and what comes out of it.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenure_proto::detect::phi::{self, Phi};
+use tenure_proto::detect::weak::{Choice, Watch};
+use tenure_proto::quorum::Quorums;
+use tenure_proto::strong::epoch::{Body, Charter};
+use tenure_proto::strong::{Adapt, Settings, Sound, Succession};
+use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
+use tenure_proto::{GroupId, NodeId};
+
+use super::{ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection};
+use crate::MachineConfig;
+use crate::clock::{Clock, nanos};
+use crate::contact::Contact;
+use crate::name::{ClusterId, GroupName, NodeName};
+use crate::seal::{ClusterKey, KeyKind};
+
+/// How many terms the durable ceiling is raised by at a time.
+const BLOCK: u64 = 256;
+
+/// Settings that hold together.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    pub(crate) name: NodeName,
+    pub(crate) role: Role,
+    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) advertise: Option<String>,
+    pub(crate) contacts: Vec<Contact>,
+    pub(crate) groups: Option<BTreeSet<GroupId>>,
+    pub(crate) key: Key,
+    pub(crate) old_keys: Vec<ClusterKey>,
+    pub(crate) cluster: Option<ClusterId>,
+    pub(crate) store: Option<PathBuf>,
+    pub(crate) memory: Option<PathBuf>,
+    pub(crate) trace: Option<PathBuf>,
+    pub(crate) longest_pledge: Span,
+    pub(crate) time: Clock,
+    /// What the file says of the cluster, if it says anything.
+    body: Option<Body>,
+    machine: Box<Config>,
+}
+
+impl Checked {
+    /// Checks everything that can be checked without the store.
+    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
+        let name = node_name("name", &config.name)?;
+        let contacts = contacts(&config.members)?;
+        check_role(config, &name, &contacts)?;
+        if let Some(address) = &config.advertise {
+            check_address("advertise", address)?;
+        }
+        let groups = config.groups.as_ref().map(|groups| group_ids(groups)).transpose()?;
+        let body = if config.role.grants() && !contacts.is_empty() { Some(body(config)?) } else { None };
+        Ok(Self {
+            name,
+            role: config.role,
+            listen: config.listen.clone(),
+            advertise: config.advertise.clone(),
+            contacts,
+            groups,
+            key: config.key.clone(),
+            old_keys: config.old_keys.clone(),
+            cluster: config.cluster,
+            store: config.store.clone(),
+            memory: config.memory.clone(),
+            trace: config.trace.clone(),
+            longest_pledge: span(config.longest_pledge),
+            time: config.time.clone(),
+            body,
+            machine: Box::new(config.clone()),
+        })
+    }
+
+    /// What the machine is told, in a cluster that goes by `charter`. A member's file must agree with it.
+    pub(crate) fn machine(&self, charter: &Charter) -> Result<MachineConfig, ConfigError> {
+        if let Some(body) = &self.body {
+            agree(body, charter)?;
+        }
+        let config = &self.machine;
+        let settings = Settings {
+            quorums: charter.body.quorums.clone(),
+            clocks: charter.body.clocks,
+            lease: span(config.lease),
+            longest_lease: charter.body.longest_lease,
+            window: span(config.window),
+            retry: span(config.retry),
+            block: BLOCK,
+            succession: Succession::Adjacent,
+            weak: weak(config)?,
+            adapt: config.adapt.map(|adapt| Adapt {
+                shortest: span(adapt.shortest),
+                interval: span(adapt.interval),
+                retries: adapt.retries,
+            }),
+            hold: config.hold.map(span),
+            rules: Sound,
+        };
+        settings.validate().map_err(|error| ConfigError::Invalid { key: "lease", why: error.to_string() })
+    }
+
+    /// δ, in real time.
+    pub(crate) fn lease(&self) -> Duration {
+        self.machine.lease
+    }
+
+    /// How long to wait for an answer.
+    pub(crate) fn retry(&self) -> Duration {
+        self.machine.retry
+    }
+}
+
+fn weak(config: &Config) -> Result<Choice, ConfigError> {
+    let retry = LocalSpan::from_nanos(nanos(config.retry));
+    let watch = match config.weak {
+        WeakElection::Random => return Ok(Choice::Random),
+        WeakElection::Ring(Watching::Heartbeat) => Watch::Heartbeat,
+        WeakElection::Ring(Watching::Phi { threshold }) => {
+            let settings = phi::Settings {
+                threshold: Phi::from_thousandths(threshold.saturating_mul(1000)),
+                window: 64,
+                first_estimate: LocalSpan::from_nanos(nanos(config.lease)),
+                least_deviation: retry,
+                acceptable_pause: retry,
+            };
+            let checked = settings.validate();
+            Watch::Phi(
+                checked.map_err(|error| ConfigError::Invalid { key: "detector", why: error.to_string() })?,
+            )
+        }
+    };
+    Ok(Choice::Ring(watch))
+}
+
+/// What a configuration would found.
+pub(super) fn body(config: &Config) -> Result<Body, ConfigError> {
+    let contacts = contacts(&config.members)?;
+    let ids: Vec<NodeId> = contacts.iter().map(|contact| contact.name.id()).collect();
+    let quorums = Quorums::parse(&config.quorums, ids)
+        .map_err(|error| ConfigError::Invalid { key: "quorums", why: error.to_string() })?;
+    let bound = match config.bound {
+        ClockBound::Drift { ppm } => Bound::Drift(Drift::from_ppm(ppm).ok_or_else(|| ConfigError::Invalid {
+            key: "drift",
+            why: "a clock that is off by a million parts per million may stand still: 100000 is a safe guess".into(),
+        })?),
+        ClockBound::Skew { bound } => Bound::Skew(LocalSpan::from_nanos(nanos(bound))),
+    };
+    let clocks = Clockwork { bound, tick: LocalSpan::from_nanos(1) };
+    let body = Body { quorums, clocks, longest_lease: span(config.longest_lease) };
+    if body.longest_lease.as_nanos() == 0 {
+        return Err(ConfigError::Invalid { key: "longest_lease", why: "it must be more than zero".into() });
+    }
+    Ok(body)
+}
+
+fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<(), ConfigError> {
+    let role = config.role;
+    let listed = contacts.iter().any(|contact| contact.name == *name);
+    if role.grants() && config.store.is_none() {
+        let why =
+            "a member keeps what it promised on a disk; write the folder, and found it with `tenure init`";
+        return Err(ConfigError::Missing { key: "store", why });
+    }
+    if role.grants() && config.listen.is_empty() {
+        return Err(ConfigError::Missing {
+            key: "listen",
+            why: "others must reach a member; write an address",
+        });
+    }
+    if role.grants() && matches!(config.key, Key::Scoped(_)) {
+        let why = "a member needs the cluster's key; this is a candidate's".to_owned();
+        return Err(ConfigError::Invalid { key: "key", why });
+    }
+    if let Key::Scoped(key) = &config.key {
+        if key.name() != name {
+            let why = format!(
+                "the key is '{}''s and works under no other name; use that, or ask for a key",
+                key.name()
+            );
+            return Err(ConfigError::Invalid { key: "name", why });
+        }
+        if role.leads() && key.kind() != KeyKind::Candidate {
+            let why = format!("this is no candidate's key, but the role is {}; ask for one", role.name());
+            return Err(ConfigError::Invalid { key: "key", why });
+        }
+    }
+    if !role.grants() && contacts.is_empty() {
+        let why = "somebody must be asked first; write the members with their addresses";
+        return Err(ConfigError::Missing { key: "members", why });
+    }
+    if !role.grants() && listed {
+        let why = format!("'{name}' is a member's name, but the role is {}; choose another", role.name());
+        return Err(ConfigError::Invalid { key: "name", why });
+    }
+    if !role.grants() && matches!(config.key, Key::Cluster(_)) && config.cluster.is_none() {
+        let why = "a key of the cluster does not say which cluster; write the id that `tenure init` printed";
+        return Err(ConfigError::Missing { key: "cluster", why });
+    }
+    Ok(())
+}
+
+/// A file must say what the epoch says, or nothing.
+fn agree(here: &Body, charter: &Charter) -> Result<(), ConfigError> {
+    let there = &charter.body;
+    let differs = |key, here: String, there: String| {
+        Err(ConfigError::Differs { key, here, there, epoch: charter.epoch.0 })
+    };
+    if here.longest_lease != there.longest_lease {
+        let (here, there) = (here.longest_lease, there.longest_lease);
+        return differs("longest_lease", here.to_string(), there.to_string());
+    }
+    if here.clocks.bound != there.clocks.bound {
+        let (here, there) = (here.clocks.bound, there.clocks.bound);
+        return differs("clock bound", format!("{here:?}"), format!("{there:?}"));
+    }
+    // The members of the file are only addresses once the members have changed.
+    if charter.before.is_none() && here.quorums != there.quorums {
+        let (here, there) = (&here.quorums, &there.quorums);
+        return differs("members or quorums", format!("{here:?}"), format!("{there:?}"));
+    }
+    Ok(())
+}
+
+pub(super) fn contacts(members: &[Peer]) -> Result<Vec<Contact>, ConfigError> {
+    let contact = |peer: &Peer| {
+        check_address("members", &peer.address)?;
+        Ok(Contact { name: node_name("members", &peer.name)?, address: Some(peer.address.clone()) })
+    };
+    members.iter().map(contact).collect()
+}
+
+/// `host:port`, whatever the host is.
+fn check_address(key: &'static str, address: &str) -> Result<(), ConfigError> {
+    let port = address.rsplit_once(':').and_then(|(host, port)| {
+        let whole = !host.is_empty() && (!host.contains(':') || host.starts_with('['));
+        port.parse::<u16>().ok().filter(|port| whole && *port != 0)
+    });
+    if port.is_none() || address.len() > 255 || !address.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let why =
+            format!("'{address}' is no address: write host:port, as in 10.0.0.1:7400 or [2001:db8::1]:7400");
+        return Err(ConfigError::Invalid { key, why });
+    }
+    Ok(())
+}
+
+fn node_name(key: &'static str, text: &str) -> Result<NodeName, ConfigError> {
+    NodeName::new(text).map_err(|error| ConfigError::Name { key, error })
+}
+
+fn group_ids(groups: &[String]) -> Result<BTreeSet<GroupId>, ConfigError> {
+    let id = |text: &String| GroupName::new(text).map(|name| name.id());
+    groups
+        .iter()
+        .map(id)
+        .collect::<Result<_, _>>()
+        .map_err(|error| ConfigError::Name { key: "groups", error })
+}
+
+fn span(length: Duration) -> Span {
+    Span::from_nanos(nanos(length))
+}

@@ -1,0 +1,437 @@
+//! The configuration as a TOML file. Unknown keys are errors: a misspelt one would otherwise silently mean the default.
+//!
+//! ```toml
+//! name = "a"
+//! listen = ["10.0.0.1:7400"]
+//! store = "/var/lib/tenure"
+//! key_file = "/etc/tenure/key"
+//!
+//! [cluster]                  # founds the cluster; afterwards the epoch in the store rules
+//! drift_ppm = 1000           # every host: chrony with maxslewrate 500
+//! [[cluster.members]]
+//! name = "a"
+//! address = "10.0.0.1:7400"
+//!
+//! [lease]
+//! length = "1s"
+//! ```
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+
+use super::{AdaptiveLease, ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    #[serde(default)]
+    role: RoleName,
+    #[serde(default, deserialize_with = "one_or_many")]
+    listen: Vec<SocketAddr>,
+    advertise: Option<String>,
+    store: Option<PathBuf>,
+    memory: Option<PathBuf>,
+    key: Option<String>,
+    key_file: Option<PathBuf>,
+    #[serde(default)]
+    old_key_files: Vec<PathBuf>,
+    cluster_id: Option<String>,
+    groups: Option<Vec<String>>,
+    trace: Option<PathBuf>,
+    #[serde(default)]
+    cluster: ClusterTable,
+    #[serde(default)]
+    lease: LeaseTable,
+    #[serde(default)]
+    election: ElectionTable,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RoleName {
+    #[default]
+    Member,
+    Witness,
+    Candidate,
+    Observer,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ClusterTable {
+    members: Vec<PeerTable>,
+    quorums: Option<String>,
+    clock: ClockName,
+    drift_ppm: Option<u32>,
+    skew: Option<Length>,
+    longest_lease: Option<Length>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PeerTable {
+    name: String,
+    address: String,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ClockName {
+    #[default]
+    Drift,
+    Skew,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LeaseTable {
+    length: Option<Length>,
+    retry: Option<Length>,
+    window: Option<Length>,
+    hold: Option<Length>,
+    longest_pledge: Option<Length>,
+    adapt: Option<AdaptTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AdaptTable {
+    shortest: Length,
+    interval: Length,
+    #[serde(default = "two")]
+    retries: u32,
+}
+
+fn two() -> u32 {
+    2
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ElectionTable {
+    weak: WeakName,
+    detector: DetectorName,
+    phi: Option<u32>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WeakName {
+    #[default]
+    Ring,
+    Random,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DetectorName {
+    #[default]
+    Heartbeat,
+    Phi,
+}
+
+/// A length of time, as people write it.
+#[derive(Clone, Copy)]
+struct Length(Duration);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_length(&text).map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "'{text}' is no length of time: write a number and ns, us, ms, s or m, as in \"250ms\""
+            ))
+        })
+    }
+}
+
+/// `250ms`, `1.5s`, `2m`.
+fn parse_length(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(digits);
+    let nanos: u64 = match unit.trim() {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        _ => return None,
+    };
+    let (whole, rest) = number.split_once('.').unwrap_or((number, ""));
+    let mut total = whole.parse::<u64>().ok()?.checked_mul(nanos)?;
+    if !rest.is_empty() {
+        let scale = 10u64.checked_pow(u32::try_from(rest.len()).ok()?)?;
+        let part = u128::from(rest.parse::<u64>().ok()?) * u128::from(nanos) / u128::from(scale);
+        total = total.checked_add(u64::try_from(part).ok()?)?;
+    }
+    Some(Duration::from_nanos(total))
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    let texts = match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(text) => vec![text],
+        OneOrMany::Many(texts) => texts,
+    };
+    let address = |text: &String| {
+        text.parse().map_err(|_| {
+            D::Error::custom(format!("'{text}' is no address to listen on: write digits and a port, as in 0.0.0.0:7400 or [::]:7400"))
+        })
+    };
+    texts.iter().map(address).collect()
+}
+
+impl Config {
+    /// Reads a file. Relative paths in it are relative to it.
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| problem(path, &error))?;
+        Self::from_toml(&text, path)
+    }
+
+    /// Reads a text; `path` is what to call it, and what relative paths start from.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let file: File = toml::from_str(text).map_err(|error| problem(path, &error))?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let key = read_key(&file, folder)?;
+        let mut config = Self::new(&file.name, key);
+        config.old_keys = file
+            .old_key_files
+            .iter()
+            .map(|path| cluster_key(&folder.join(path)))
+            .collect::<Result<_, _>>()?;
+        config.role = match file.role {
+            RoleName::Member => Role::Member,
+            RoleName::Witness => Role::Witness,
+            RoleName::Candidate => Role::Candidate,
+            RoleName::Observer => Role::Observer,
+        };
+        config.cluster = match &file.cluster_id {
+            Some(text) => Some(text.parse().map_err(|error| ConfigError::Name { key: "cluster_id", error })?),
+            None => None,
+        };
+        config.listen = file.listen;
+        config.advertise = file.advertise;
+        config.groups = file.groups;
+        [config.store, config.memory, config.trace] =
+            [file.store, file.memory, file.trace].map(|path| path.map(|path| folder.join(path)));
+        file.cluster.apply(&mut config)?;
+        file.lease.apply(&mut config);
+        file.election.apply(&mut config)?;
+        Ok(config)
+    }
+}
+
+impl ClusterTable {
+    fn apply(self, config: &mut Config) -> Result<(), ConfigError> {
+        let peer = |PeerTable { name, address }| Peer { name, address };
+        config.members = self.members.into_iter().map(peer).collect();
+        if let Some(quorums) = self.quorums {
+            config.quorums = quorums;
+        }
+        if let Some(Length(longest)) = self.longest_lease {
+            config.longest_lease = longest;
+        }
+        config.bound = match (self.clock, self.drift_ppm, self.skew) {
+            (ClockName::Drift, ppm, None) => ClockBound::Drift { ppm: ppm.unwrap_or(100_000) },
+            (ClockName::Skew, None, Some(Length(bound))) => ClockBound::Skew { bound },
+            (ClockName::Skew, None, None) => {
+                let why =
+                    "clock = \"skew\" needs the bound; write skew = \"10ms\", or what your clocks keep to";
+                return Err(ConfigError::Missing { key: "cluster.skew", why });
+            }
+            (ClockName::Skew, Some(_), _) => {
+                let why = "with clock = \"skew\" there is no bound on drift; leave it out".to_owned();
+                return Err(ConfigError::Invalid { key: "cluster.drift_ppm", why });
+            }
+            (ClockName::Drift, _, Some(_)) => {
+                let why = "it means something with clock = \"skew\" only; write that too, or leave it out"
+                    .to_owned();
+                return Err(ConfigError::Invalid { key: "cluster.skew", why });
+            }
+        };
+        if self.clock == ClockName::Skew {
+            config.time = crate::Clock::real();
+        }
+        Ok(())
+    }
+}
+
+impl LeaseTable {
+    fn apply(self, config: &mut Config) {
+        let settings = [
+            (&mut config.lease, self.length),
+            (&mut config.retry, self.retry),
+            (&mut config.window, self.window),
+            (&mut config.longest_pledge, self.longest_pledge),
+        ];
+        for (setting, written) in settings {
+            if let Some(Length(length)) = written {
+                *setting = length;
+            }
+        }
+        config.hold = self.hold.map(|Length(length)| length);
+        config.adapt = self.adapt.map(|adapt| AdaptiveLease {
+            shortest: adapt.shortest.0,
+            interval: adapt.interval.0,
+            retries: adapt.retries,
+        });
+    }
+}
+
+impl ElectionTable {
+    fn apply(self, config: &mut Config) -> Result<(), ConfigError> {
+        let watching = match (self.detector, self.phi) {
+            (DetectorName::Heartbeat, None) => Watching::Heartbeat,
+            (DetectorName::Phi, threshold) => Watching::Phi { threshold: threshold.unwrap_or(8) },
+            (DetectorName::Heartbeat, Some(_)) => {
+                let why = "it means something with detector = \"phi\" only; write that too, or leave it out"
+                    .to_owned();
+                return Err(ConfigError::Invalid { key: "election.phi", why });
+            }
+        };
+        config.weak = match self.weak {
+            WeakName::Ring => WeakElection::Ring(watching),
+            WeakName::Random => WeakElection::Random,
+        };
+        Ok(())
+    }
+}
+
+fn read_key(file: &File, folder: &Path) -> Result<Key, ConfigError> {
+    let (text, from) = match (&file.key, &file.key_file) {
+        (Some(_), Some(_)) => {
+            let why = "key and key_file are both given; leave one of them out".to_owned();
+            return Err(ConfigError::Invalid { key: "key", why });
+        }
+        (Some(text), None) => (text.clone(), "key"),
+        (None, Some(path)) => (read(&folder.join(path))?, "key_file"),
+        (None, None) => {
+            let why = "every process proves who it is; write key_file, and make a key with `tenure key`";
+            return Err(ConfigError::Missing { key: "key_file", why });
+        }
+    };
+    text.trim()
+        .parse()
+        .map_err(|error: crate::KeyError| ConfigError::Invalid { key: from, why: error.to_string() })
+}
+
+fn cluster_key(path: &Path) -> Result<crate::ClusterKey, ConfigError> {
+    let text = read(path)?;
+    let invalid =
+        |error: crate::KeyError| ConfigError::Invalid { key: "old_key_files", why: error.to_string() };
+    text.trim().parse().map_err(invalid)
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|error| problem(path, &error))
+}
+
+fn problem(path: &Path, why: &dyn ToString) -> ConfigError {
+    ConfigError::File { path: path.display().to_string(), why: why.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "key = \"KEY\"\n";
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        let key = crate::ClusterKey::from_bytes([7; 32]).reveal();
+        Config::from_toml(
+            &format!("{}{text}", KEY.replace("KEY", &key)),
+            Path::new("/etc/tenure/tenure.toml"),
+        )
+    }
+
+    #[test]
+    fn a_file_says_everything_that_a_program_can() {
+        let config = parse(
+            r#"
+            name = "a"
+            role = "witness"
+            listen = ["127.0.0.1:7", "[::1]:7"]
+            advertise = "a.example:7"
+            store = "data"
+            groups = ["jobs"]
+            cluster_id = "000102030405060708090a0b0c0d0e0f"
+            [cluster]
+            quorums = "weights:1,1"
+            drift_ppm = 500
+            longest_lease = "3s"
+            members = [{ name = "a", address = "10.0.0.1:7" }, { name = "b", address = "b.example:7" }]
+            [lease]
+            length = "1.5s"
+            retry = "20ms"
+            hold = "1m"
+            adapt = { shortest = "500ms", interval = "250ms" }
+            [election]
+            detector = "phi"
+            phi = 10
+            "#,
+        )
+        .expect("it is whole");
+        assert_eq!((config.role, config.listen.len(), config.members.len()), (Role::Witness, 2, 2));
+        assert_eq!(config.store.as_deref(), Some(Path::new("/etc/tenure/data")), "relative to the file");
+        assert_eq!((config.lease, config.hold), (Duration::from_millis(1500), Some(Duration::from_secs(60))));
+        assert_eq!(config.bound, ClockBound::Drift { ppm: 500 });
+        assert_eq!(config.weak, WeakElection::Ring(Watching::Phi { threshold: 10 }));
+        assert_eq!(config.adapt.map(|adapt| adapt.retries), Some(2));
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named_with_its_line() {
+        let error =
+            parse("name = \"a\"\n[lease]\nlenght = \"1s\"\n").expect_err("it is misspelt").to_string();
+        assert!(
+            error.contains("lenght") && error.contains("line 4") && error.contains("tenure.toml"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn settings_that_contradict_each_other_are_refused() {
+        for (text, named) in [
+            ("name = \"a\"\n[cluster]\nclock = \"skew\"\n", "cluster.skew"),
+            (
+                "name = \"a\"\n[cluster]\nclock = \"skew\"\nskew = \"1ms\"\ndrift_ppm = 5\n",
+                "cluster.drift_ppm",
+            ),
+            ("name = \"a\"\n[cluster]\nskew = \"1ms\"\n", "cluster.skew"),
+            ("name = \"a\"\n[election]\nphi = 8\n", "election.phi"),
+            ("name = \"a\"\nkey_file = \"k\"\n", "key"),
+            ("name = \"a\"\nlisten = \"localhost:7\"\n", "localhost:7"),
+            ("name = \"a\"\n[lease]\nlength = \"2 hours\"\n", "2 hours"),
+        ] {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_key_says_how_to_make_one() {
+        let error = Config::from_toml("name = \"a\"\n", Path::new("x.toml")).expect_err("no key").to_string();
+        assert!(error.contains("key_file") && error.contains("tenure key"), "{error}");
+    }
+
+    #[test]
+    fn lengths_of_time_are_read_exactly() {
+        assert_eq!(parse_length("1.5s"), Some(Duration::from_millis(1500)));
+        assert_eq!(parse_length("250ms"), Some(Duration::from_millis(250)));
+        assert_eq!(parse_length("7ns"), Some(Duration::from_nanos(7)));
+        for text in ["", "5", "s", "1h", "-1s", "1.2.3s", "99999999999999999999s"] {
+            assert_eq!(parse_length(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Who is who, and where: names, numbers and addresses.
+//!
+//! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and from what members tell
+//! each other. A name is looked up again when its bearer falls silent, for it may have moved. Who answers from an authentic
+//! session is answered there, wherever that is; this book is only for those who must be greeted first.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use tenure_proto::{LocalTime, NodeId};
+
+use crate::contact::Contact;
+use crate::name::NodeName;
+
+/// The most that is known at once: members, candidates, observers.
+const MOST_KNOWN: usize = 100_000;
+
+/// What is known of one process.
+#[derive(Clone, Debug)]
+struct Known {
+    name: NodeName,
+    /// `host:port`, as somebody wrote it.
+    address: Option<String>,
+    /// What that means, as far as is known.
+    resolved: Vec<SocketAddr>,
+    /// When it was last looked up.
+    looked_up: Option<LocalTime>,
+}
+
+/// All that are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Book(BTreeMap<NodeId, Known>);
+
+impl Book {
+    /// Somebody tells of a process. A new address replaces an older one; no address leaves it as it is.
+    pub(crate) fn learn(&mut self, contact: &Contact) {
+        let id = contact.name.id();
+        if let Some(known) = self.0.get_mut(&id) {
+            if contact.address.is_some() && known.address != contact.address && known.name == contact.name {
+                known.address.clone_from(&contact.address);
+                (known.resolved, known.looked_up) = literal(contact.address.as_deref());
+            }
+        } else if self.0.len() < MOST_KNOWN {
+            let (resolved, looked_up) = literal(contact.address.as_deref());
+            let address = contact.address.clone();
+            self.0.insert(id, Known { name: contact.name.clone(), address, resolved, looked_up });
+        }
+    }
+
+    pub(crate) fn name(&self, node: NodeId) -> Option<&NodeName> {
+        self.0.get(&node).map(|known| &known.name)
+    }
+
+    pub(crate) fn addresses(&self, node: NodeId) -> &[SocketAddr] {
+        self.0.get(&node).map_or(&[], |known| &known.resolved)
+    }
+
+    /// What can be told to others of these.
+    pub(crate) fn contacts(&self, nodes: impl Iterator<Item = NodeId>) -> Vec<Contact> {
+        let told =
+            |node| self.0.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() });
+        nodes.filter_map(told).collect()
+    }
+
+    /// An address that must be looked up, if it was not lately.
+    pub(crate) fn look_up(&mut self, node: NodeId, now: LocalTime, pause: u64) -> Option<String> {
+        let known = self.0.get_mut(&node)?;
+        let address = known.address.as_ref().filter(|address| address.parse::<SocketAddr>().is_err())?;
+        if known.looked_up.is_some_and(|at| now.remaining(at).as_nanos() < pause) {
+            return None;
+        }
+        known.looked_up = Some(now);
+        Some(address.clone())
+    }
+
+    /// The answer to a look-up. An empty one changes nothing: better an old address than none.
+    pub(crate) fn resolved(&mut self, node: NodeId, addresses: Vec<SocketAddr>) {
+        if let Some(known) = self.0.get_mut(&node).filter(|_| !addresses.is_empty()) {
+            known.resolved = addresses;
+        }
+    }
+}
+
+/// An address of digits needs no look-up.
+fn literal(address: Option<&str>) -> (Vec<SocketAddr>, Option<LocalTime>) {
+    let address = address.and_then(|text| text.parse().ok());
+    (address.into_iter().collect(), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contact(name: &str, address: Option<&str>) -> Contact {
+        Contact { name: NodeName::new(name).unwrap(), address: address.map(str::to_owned) }
+    }
+
+    #[test]
+    fn an_address_of_digits_is_known_at_once_and_a_name_is_looked_up_now_and_then() {
+        let mut book = Book::default();
+        book.learn(&contact("a", Some("127.0.0.1:7")));
+        book.learn(&contact("b", Some("b.example:7")));
+        let (a, b) = (NodeName::new("a").unwrap().id(), NodeName::new("b").unwrap().id());
+        assert_eq!(book.addresses(a), ["127.0.0.1:7".parse().unwrap()]);
+        let at = |nanos| LocalTime::from_nanos(nanos);
+        assert_eq!(book.look_up(a, at(100), 50), None);
+        assert_eq!(book.look_up(b, at(100), 50).as_deref(), Some("b.example:7"));
+        assert_eq!(book.look_up(b, at(149), 50), None, "it was looked up just now");
+        book.resolved(b, vec!["127.0.0.1:8".parse().unwrap()]);
+        book.resolved(b, Vec::new());
+        assert_eq!(book.addresses(b), ["127.0.0.1:8".parse().unwrap()]);
+        assert!(book.look_up(b, at(150), 50).is_some(), "it may have moved");
+    }
+
+    #[test]
+    fn who_has_moved_is_found_where_it_was_said_to_be_last() {
+        let mut book = Book::default();
+        book.learn(&contact("a", Some("127.0.0.1:7")));
+        book.learn(&contact("a", None));
+        book.learn(&contact("a", Some("[::1]:9")));
+        assert_eq!(book.addresses(NodeName::new("a").unwrap().id()), ["[::1]:9".parse().unwrap()]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Observers: those here, who are shown what all members report, and those elsewhere, whom this member tells.
+//!
+//! An observer asks every member once a second to be told of a group; a member forgets who has not asked for a while. What
+//! changes is told at once.
+
+use std::collections::BTreeMap;
+
+use tenure_proto::quorum::Quorums;
+use tenure_proto::strong::Standing;
+use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
+use tokio::sync::watch;
+
+use crate::Machine;
+use crate::name::{GroupName, NodeName};
+use crate::observe::{Scene, View};
+use crate::wire::{GroupState, Item, Proclaim, Report};
+
+/// How often an observer asks again, in nanoseconds.
+const ASK: u64 = 1_000_000_000;
+
+/// For how long a member tells somebody who has asked.
+const TELL: u64 = 5 * ASK;
+
+/// How often a member looks whether a grant has run out for whom somebody watches.
+const LOOK: u64 = 20_000_000;
+
+/// The most observers of one group, and groups observed, that a member serves.
+const MOST: usize = 10_000;
+
+/// A group that is observed here.
+struct Shown {
+    name: GroupName,
+    view: View,
+    scene: watch::Sender<Scene>,
+    /// How many handles there are.
+    handles: usize,
+    ask_at: LocalTime,
+}
+
+/// A group that others observe.
+#[derive(Default)]
+struct Told {
+    observers: BTreeMap<NodeId, LocalTime>,
+    last: Option<GroupState>,
+}
+
+/// All observers, and the newest word of each group's leader.
+#[derive(Default)]
+pub(crate) struct Gallery {
+    shown: BTreeMap<GroupId, Shown>,
+    told: BTreeMap<GroupId, Told>,
+    words: BTreeMap<GroupId, Proclaim>,
+    look_at: Option<LocalTime>,
+}
+
+/// What is to be sent, and to whom.
+pub(crate) type Post = Vec<(NodeId, Item)>;
+
+impl Gallery {
+    /// A handle wants to see a group.
+    pub(crate) fn observe(&mut self, name: GroupName, now: LocalTime) -> watch::Receiver<Scene> {
+        let group = name.id();
+        let shown = self.shown.entry(group).or_insert_with(|| Shown {
+            name,
+            view: View::default(),
+            scene: watch::Sender::default(),
+            handles: 0,
+            ask_at: now,
+        });
+        shown.handles += 1;
+        shown.scene.subscribe()
+    }
+
+    /// A handle is gone.
+    pub(crate) fn unobserve(&mut self, group: GroupId, members: &[NodeId]) -> Post {
+        let Some(shown) = self.shown.get_mut(&group) else { return Vec::new() };
+        shown.handles -= 1;
+        if shown.handles > 0 {
+            return Vec::new();
+        }
+        self.shown.remove(&group);
+        members.iter().map(|member| (*member, Item::Unwatch { group })).collect()
+    }
+
+    /// Somebody wants to be told, and is told at once.
+    pub(crate) fn on_watch(
+        &mut self,
+        from: NodeId,
+        group: GroupId,
+        machine: &Machine,
+        now: LocalTime,
+    ) -> Post {
+        let room = self.told.len() < MOST || self.told.contains_key(&group);
+        if !room {
+            return Vec::new();
+        }
+        let told = self.told.entry(group).or_default();
+        if told.observers.len() < MOST || told.observers.contains_key(&from) {
+            told.observers.insert(from, LocalTime::from_nanos(now.as_nanos() + TELL));
+        }
+        self.look_at.get_or_insert(now);
+        let state = state_of(machine, group, self.words.get(&group), now);
+        let report = Item::Report(Report { group, epoch: machine.epoch(), state });
+        let word = self.words.get(&group).map(|word| (from, Item::Proclaim(word.clone())));
+        std::iter::once((from, report)).chain(word).collect()
+    }
+
+    pub(crate) fn on_unwatch(&mut self, from: NodeId, group: GroupId) {
+        if let Some(told) = self.told.get_mut(&group) {
+            told.observers.remove(&from);
+        }
+    }
+
+    /// A leader speaks, itself or through a member. Older words than the newest are dropped.
+    pub(crate) fn on_proclaim(&mut self, word: &Proclaim, keep: bool) -> Post {
+        if let Some(shown) = self.shown.get_mut(&word.group) {
+            shown.view.on_proclaim(word);
+        }
+        let newest = self.words.get(&word.group);
+        if !keep || newest.is_some_and(|newest| newest.token >= word.token) {
+            return Vec::new();
+        }
+        // A leader that says nothing new does not silence the last word of the one before; its own replaces it.
+        self.words.insert(word.group, word.clone());
+        let observers = self.told.get(&word.group).into_iter().flat_map(|told| told.observers.keys());
+        observers.map(|observer| (*observer, Item::Proclaim(word.clone()))).collect()
+    }
+
+    /// A member reports.
+    pub(crate) fn on_report(&mut self, from: NodeId, report: &Report, now: LocalTime) {
+        if let Some(shown) = self.shown.get_mut(&report.group) {
+            shown.view.on_report(from, report.state, now);
+        }
+    }
+
+    /// Tells those who watch a group what has changed about it.
+    pub(crate) fn tell(&mut self, group: GroupId, machine: &Machine, now: LocalTime) -> Post {
+        let word = self.words.get(&group);
+        let Some(told) = self.told.get_mut(&group) else { return Vec::new() };
+        told.observers.retain(|_, until| now < *until);
+        let state = state_of(machine, group, word, now);
+        if told.last.replace(state) == Some(state) {
+            return Vec::new();
+        }
+        let report = Report { group, epoch: machine.epoch(), state };
+        told.observers.keys().map(|observer| (*observer, Item::Report(report))).collect()
+    }
+
+    /// Asks members again, and looks whether grants have run out.
+    pub(crate) fn on_time(&mut self, machine: &Machine, now: LocalTime) -> Post {
+        let mut post = Vec::new();
+        for shown in self.shown.values_mut().filter(|shown| shown.ask_at <= now) {
+            shown.ask_at = LocalTime::from_nanos(now.as_nanos() + ASK);
+            let ask = |member: &NodeId| (*member, Item::Watch { group: shown.name.clone() });
+            post.extend(machine.charter().members().iter().map(ask));
+        }
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.told.retain(|_, told| !told.observers.is_empty());
+            let groups: Vec<GroupId> = self.told.keys().copied().collect();
+            for group in groups {
+                post.extend(self.tell(group, machine, now));
+            }
+            let again = LocalTime::from_nanos(now.as_nanos() + LOOK);
+            self.look_at = (!self.told.is_empty()).then_some(again);
+        }
+        post
+    }
+
+    /// Shows the handles here what is new.
+    pub(crate) fn show(
+        &mut self,
+        quorums: &Quorums,
+        now: LocalTime,
+        name: impl Fn(NodeId) -> Option<NodeName>,
+    ) {
+        for shown in self.shown.values_mut() {
+            let scene = shown.view.scene(quorums, now, &name);
+            shown.scene.send_if_modified(|known| {
+                let news = *known != scene;
+                if news {
+                    *known = scene;
+                }
+                news
+            });
+        }
+    }
+
+    pub(crate) fn next_wake(&self) -> Option<LocalTime> {
+        self.shown.values().map(|shown| shown.ask_at).chain(self.look_at).min()
+    }
+
+    /// Whether anybody here observes anything.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.shown.is_empty()
+    }
+}
+
+/// What this member can say of a group.
+fn state_of(machine: &Machine, group: GroupId, word: Option<&Proclaim>, now: LocalTime) -> GroupState {
+    if let Standing::Weak(weak) = machine.standing(group, now) {
+        return GroupState::Weak { leader: weak.node() };
+    }
+    let live = machine.grant(group).filter(|grant| now < grant.until);
+    match live {
+        Some(grant) => {
+            let renews = machine.renewed_by(group) == Some(grant.holder);
+            let said = word.is_some_and(|word| word.token.term() == grant.term);
+            let own = machine.leadership(group, now).is_some();
+            GroupState::Bound { holder: grant.holder.node, term: grant.term, leads: renews || said || own }
+        }
+        None => GroupState::Free { after: machine.largest_term(group) },
+    }
+}

@@ -1,0 +1,169 @@
+//! Who may say what. Everything here is authentic; the question is whether its sender is entitled to it.
+//!
+//! | sender | may |
+//! |---|---|
+//! | holder of the cluster's key | everything; the machine itself judges whether it is a member |
+//! | candidate | ask, release and talk about groups in its scope, watch them, and ask for the charter |
+//! | observer | watch groups in its scope, ask for and verify their leaders, and ask for the charter |
+
+use tenure_proto::strong::epoch::EpochTalk;
+use tenure_proto::strong::{Message, Talk};
+use tenure_proto::{GroupId, Input, LocalTime, NodeId};
+
+use super::Driver;
+use super::step::group_of;
+use crate::name::GroupName;
+use crate::seal::Peer;
+use crate::wire::{self, Item};
+
+/// The most groups that are known by name. Whoever names more is not heard.
+const MOST_GROUPS: usize = 1_000_000;
+
+impl Driver {
+    /// The items of one authentic packet.
+    pub(super) fn on_items(&mut self, peer: &Peer, bytes: &[u8], received: LocalTime) {
+        for item in wire::decode(bytes) {
+            match item {
+                Ok(item) => self.on_item(peer, item, received),
+                Err(_) => self.net.traffic.items_unreadable += 1,
+            }
+        }
+        self.settle();
+    }
+
+    fn on_item(&mut self, peer: &Peer, item: Item, received: LocalTime) {
+        let now = self.now();
+        match item {
+            Item::Machine { group, message } => self.on_message(peer, group, message, received),
+            Item::Contacts(contacts) if peer.rights.is_cluster() => {
+                contacts.iter().for_each(|contact| self.net.book.learn(contact));
+            }
+            Item::Watch { group } if peer.rights.may_watch(&group) && self.config.role.grants() => {
+                let id = group.id();
+                self.learn_group(group);
+                let Some(machine) = &self.machine else { return };
+                let post = self.gallery.on_watch(peer.id, id, machine, now);
+                self.post(post);
+            }
+            Item::Unwatch { group } => self.gallery.on_unwatch(peer.id, group),
+            Item::Report(report) if peer.rights.is_cluster() => self.gallery.on_report(peer.id, &report, now),
+            Item::Proclaim(word) if self.may_proclaim(peer, &word) => {
+                let post = self.gallery.on_proclaim(&word, self.config.role.grants());
+                self.post(post);
+            }
+            Item::AskCharter => self.tell_charter(peer.id),
+            Item::Charter(charter) if peer.rights.is_cluster() => self.on_charter(peer.id, &charter),
+            Item::Ping { at } => self.net.send(peer.id, &Item::Pong { echo: at, at: now }),
+            Item::Pong { echo, at } if echo <= received => {
+                self.watchdog.on_pong(peer.id, echo, at, received);
+            }
+            Item::Pong { .. } => {}
+            Item::Contacts(_)
+            | Item::Watch { .. }
+            | Item::Report(_)
+            | Item::Proclaim(_)
+            | Item::Charter(_) => {
+                self.tally.out_of_scope += 1;
+            }
+        }
+    }
+
+    /// Observers here: the same, said by this very process.
+    pub(super) fn on_own_item(&mut self, item: &Item) {
+        let now = self.now();
+        match item {
+            Item::Watch { group } if self.config.role.grants() => {
+                let Some(machine) = &self.machine else { return };
+                let post = self.gallery.on_watch(self.me, group.id(), machine, now);
+                self.post(post);
+            }
+            Item::Unwatch { group } => self.gallery.on_unwatch(self.me, *group),
+            Item::Report(report) => self.gallery.on_report(self.me, report, now),
+            Item::Proclaim(word) => {
+                let post = self.gallery.on_proclaim(word, self.config.role.grants());
+                self.post(post.into_iter().filter(|(to, _)| *to != self.me).collect());
+            }
+            _ => {}
+        }
+    }
+
+    fn on_message(&mut self, peer: &Peer, name: Option<GroupName>, message: Message, received: LocalTime) {
+        let group = group_of(&message);
+        if !self.may_say(peer, group, name.as_ref(), &message) || !self.is_wanted(peer.id, group, &message) {
+            self.tally.out_of_scope += 1;
+            return;
+        }
+        if let Some(name) = name {
+            self.learn_group(name);
+        }
+        let message = self.bounded(message);
+        self.step(Input::Message { from: peer.id, received, message });
+    }
+
+    /// Whether a sender is entitled to a message.
+    fn may_say(
+        &self,
+        peer: &Peer,
+        group: Option<GroupId>,
+        name: Option<&GroupName>,
+        message: &Message,
+    ) -> bool {
+        if peer.rights.is_cluster() {
+            return true;
+        }
+        let named = name.filter(|name| Some(name.id()) == group);
+        match message {
+            Message::Request(_) | Message::Extend { .. } | Message::Release { .. } => {
+                named.is_some_and(|name| peer.rights.may_campaign(name))
+            }
+            Message::Talk { talk: Talk::Seek { .. } | Talk::Verify { .. }, .. } => {
+                named.is_some_and(|name| peer.rights.may_watch(name))
+            }
+            Message::Talk { .. } => named.is_some_and(|name| peer.rights.may_campaign(name)),
+            Message::Epoch(EpochTalk::Unknown { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether this node has anything to do with it: a closed list of groups is closed for everybody, and nobody is made to
+    /// take over who does not campaign.
+    fn is_wanted(&self, peer: NodeId, group: Option<GroupId>, message: &Message) -> bool {
+        let Some(group) = group else { return true };
+        if matches!(message, Message::Ok { .. }) && !self.watchdog.trusts(peer) {
+            return false; // Its clock may free it of a grant before this one ends.
+        }
+        let open = self.config.groups.as_ref().is_none_or(|groups| groups.contains(&group));
+        let unasked = matches!(message, Message::Talk { talk: Talk::TakeOver { .. }, .. })
+            && !self.office.campaigns_for(group);
+        open && !unasked
+    }
+
+    /// A question binds a leader for no longer than its own configuration allows.
+    fn bounded(&self, message: Message) -> Message {
+        match message {
+            Message::Talk { group, talk: Talk::Verify { id, wanted } } => {
+                let wanted = wanted.min(self.config.longest_pledge);
+                Message::Talk { group, talk: Talk::Verify { id, wanted } }
+            }
+            other => other,
+        }
+    }
+
+    /// A leader may be an outsider; then its key must allow the group. Members pass on the words of others.
+    fn may_proclaim(&self, peer: &Peer, word: &wire::Proclaim) -> bool {
+        let own = word.leader == peer.id;
+        let name = self.names.get(&word.group);
+        peer.rights.is_cluster() || own && name.is_some_and(|name| peer.rights.may_campaign(name))
+    }
+
+    /// Keeps the name of a group. One whose number is taken by another name is not believed.
+    pub(super) fn learn_group(&mut self, name: GroupName) {
+        if self.names.len() >= MOST_GROUPS || self.names.contains_key(&name.id()) {
+            return;
+        }
+        if let Some(trace) = &self.trace {
+            trace.group(self.now(), &name);
+        }
+        self.names.insert(name.id(), name);
+    }
+}

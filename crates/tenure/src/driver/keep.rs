@@ -1,0 +1,83 @@
+//! What is kept: on the disk by a thread of its own, and in memory that survives the process.
+
+use tenure_proto::strong::Cell;
+use tenure_proto::{NodeId, Ticket};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::Notice;
+use crate::contact::Contact;
+use crate::memory::Memory;
+use crate::store::{Store, StoreError, Writer};
+
+/// Store and memory of a node. Who grants nothing has neither, and promises nothing that would need them.
+#[derive(Default)]
+pub(crate) struct Keep {
+    writer: Option<Writer>,
+    memory: Option<Memory>,
+    /// Up to here everything is on the disk.
+    pub(crate) durable: Option<Ticket>,
+    /// How many records were handed to the disk.
+    pub(crate) persisted: u64,
+}
+
+impl Keep {
+    pub(crate) fn new(
+        store: Store,
+        memory: Memory,
+        notices: UnboundedSender<Notice>,
+    ) -> Result<Self, StoreError> {
+        let done = move |durable| drop(notices.send(Notice::Durable(durable)));
+        let writer = Some(Writer::start(store, done)?);
+        Ok(Self { writer, memory: Some(memory), durable: None, persisted: 0 })
+    }
+
+    /// The machine has started and its first effects are carried out: from here on the memory speaks for this life.
+    pub(crate) fn claim(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.claim();
+        }
+    }
+
+    /// Why a restart of this node will be silent, if it will.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.memory.as_ref().and_then(Memory::trouble).map(ToString::to_string)
+    }
+
+    /// Whether the record of a ticket is on the disk, or need not be.
+    pub(crate) fn is_durable(&self, ticket: Ticket) -> bool {
+        self.writer.is_none() || self.durable.is_some_and(|durable| ticket <= durable)
+    }
+
+    /// Hands a record to the writer's thread. A charter goes with the names of its members: without them its keys are not
+    /// known.
+    pub(crate) fn persist(
+        &mut self,
+        ticket: Ticket,
+        cell: Cell,
+        contacts: impl FnOnce(Vec<NodeId>) -> Vec<Contact>,
+    ) {
+        let Some(writer) = &self.writer else { return };
+        self.persisted += 1;
+        let named = match &cell {
+            Cell::Charter(charter) => Some(contacts(charter.members_and_former().collect())),
+            _ => None,
+        };
+        writer.persist(ticket, cell, named);
+    }
+
+    /// Written before any later effect, without a system call.
+    pub(crate) fn remember(&mut self, cell: &Cell) {
+        if let Some(memory) = &mut self.memory {
+            memory.remember(cell);
+        }
+    }
+
+    /// Lets go of store and memory: when this returns another process can have them.
+    pub(crate) fn close(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.finish();
+        }
+        self.memory = None;
+    }
+}

@@ -1,0 +1,408 @@
+//! The driver: one thread that connects the machine to sockets, clock, disk and users. It decides nothing.
+//!
+//! ```text
+//!   wait for  a datagram · a request of a handle · a deadline · a durable record
+//!   read the clock       after the input was taken from its queue: a cached reading would date a promise too early
+//!   one step             the machine answers with effects, in order
+//!   carry them out       persist: to the writer's thread   remember: to the mapped page   publish: E, handles, trace
+//!                        send: to the outbox, or wait for the record it rests on
+//!   flush                what may leave, leaves
+//! ```
+//!
+//! It is a thread of the operating system with a runtime of its own: a blocking call in a user's task cannot starve renewals.
+//! Nothing here waits for a disk, a name server or a user.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `step` | the machine, its effects, and what is published |
+//! | `inbound` | who may say what |
+//! | `office` | campaigns and the terms that are led here |
+//! | `gallery` | observers |
+//! | `questions` | verifications, hand-overs and changes of members under way |
+//! | `net`, `book`, `outbox` | sessions, addresses, pacing |
+//! | `keep` | store and memory |
+
+mod book;
+mod gallery;
+mod inbound;
+mod keep;
+mod net;
+mod office;
+mod outbox;
+mod questions;
+mod setup;
+mod step;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tenure_proto::strong::{Command, Message, Term, Token};
+use tenure_proto::{Effect, GroupId, LocalTime, NodeId, Protocol, Ticket};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::Machine;
+use crate::clock::Clock;
+use crate::config::{Checked, Key};
+use crate::error::{CampaignError, Stopped, TransferError};
+use crate::guard::Loss;
+use crate::name::{ClusterId, GroupName, NodeName};
+use crate::node::Status;
+use crate::observe::Scene;
+use crate::seal::Credentials;
+use crate::socket::Bulk;
+use crate::store::Durable;
+use crate::tally::Tally;
+use crate::trace::Trace;
+use crate::watchdog::Watchdog;
+use gallery::Gallery;
+use keep::Keep;
+pub use net::Traffic;
+use net::{Net, Opened};
+pub(crate) use office::Entry;
+use office::Office;
+use questions::Questions;
+pub(crate) use questions::{ChangeOrder, VerifyOrder};
+pub(crate) use setup::{credentials, launch};
+
+/// How many datagrams are taken before deadlines and users are looked at again.
+const BATCH: usize = 64;
+
+/// How long a node that shuts down tries to get its releases out.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What handles ask of the driver.
+pub(crate) enum Request {
+    /// Lead this group.
+    Campaign(Entry, Option<u8>),
+    /// A campaign's future was dropped.
+    Withdraw { group: GroupId, number: u64 },
+    /// A guard has resigned; other clones may be left.
+    StandDown { group: GroupId, term: Term },
+    /// The last clone of a guard is gone.
+    Gone { group: GroupId, term: Term },
+    /// Hand over.
+    Transfer { group: GroupId, term: Term, to: NodeName, reply: oneshot::Sender<Result<(), TransferError>> },
+    /// Tell observers.
+    Proclaim { group: GroupId, token: Token, body: Vec<u8> },
+    /// Watch a group.
+    Observe { group: GroupName, reply: oneshot::Sender<watch::Receiver<Scene>> },
+    /// ... and no more.
+    Unobserve { group: GroupId },
+    /// Ask the leader.
+    Verify(VerifyOrder),
+    /// Change the members.
+    Change(ChangeOrder),
+    /// How is this node?
+    Status(oneshot::Sender<Status>),
+    /// Speak and accept other keys.
+    Keys(Box<Credentials>),
+    /// Give everything back and end.
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// The way to the driver, from any thread and any executor. Never waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Mailbox(mpsc::UnboundedSender<Request>);
+
+impl Mailbox {
+    /// If the driver has ended nobody will answer: whoever waits for an answer finds out.
+    pub(crate) fn send(&self, request: Request) {
+        let _ = self.0.send(request);
+    }
+}
+
+/// What comes from helpers of the driver.
+pub(crate) enum Notice {
+    /// The writer's thread has written, or has failed.
+    Durable(Durable),
+    /// A name was looked up.
+    Resolved(NodeId, Vec<SocketAddr>),
+}
+
+/// The running node.
+pub(crate) struct Driver {
+    me: NodeId,
+    name: NodeName,
+    cluster: ClusterId,
+    config: Checked,
+    clock: Clock,
+    machine: Option<Machine>,
+    tickets: Ticket,
+    effects: Vec<Effect<Machine>>,
+    /// What this process says to itself.
+    loopback: VecDeque<Message>,
+    /// What follows from what was published.
+    orders: VecDeque<Command>,
+    /// Sends that wait for a record.
+    waiting: BTreeMap<Ticket, Vec<(NodeId, Message)>>,
+    names: BTreeMap<GroupId, GroupName>,
+    net: Net,
+    keep: Keep,
+    office: Office,
+    gallery: Gallery,
+    questions: Questions,
+    trace: Option<Trace>,
+    tally: Tally,
+    watchdog: Watchdog,
+    /// What the next start of a machine needs, until it has started.
+    setup: Option<setup::Pending>,
+    ready: watch::Sender<bool>,
+    stopped: watch::Sender<Option<Stopped>>,
+    farewell: Option<oneshot::Sender<()>>,
+}
+
+impl Driver {
+    /// Runs until the node is shut down or must stop.
+    pub(crate) async fn run(
+        mut self,
+        mut requests: mpsc::UnboundedReceiver<Request>,
+        mut notices: mpsc::UnboundedReceiver<Notice>,
+        mut bulk: Bulk,
+    ) {
+        let mut buffer = vec![0; 1 << 16];
+        self.begin();
+        while self.farewell.is_none() && self.stopped.borrow().is_none() {
+            self.turn();
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                Some(notice) = notices.recv() => self.on_notice(notice),
+                request = requests.recv() => match request {
+                    Some(request) => self.on_request(request),
+                    None => break,
+                },
+                () = self.net.sockets.readable() => self.receive(&mut buffer),
+                Some(packet) = bulk.recv() => self.on_bulk(packet),
+                () = tokio::time::sleep(nap) => {}
+            }
+            while let Ok(request) = requests.try_recv() {
+                self.on_request(request);
+            }
+        }
+        self.end().await;
+    }
+
+    /// Everything that time brings, then all that may leave, leaves.
+    fn turn(&mut self) {
+        let now = self.clock.read();
+        self.on_time(now);
+        self.settle();
+        let now = self.clock.read();
+        if let Some(machine) = &self.machine {
+            if self.gallery.is_open() {
+                let net = &self.net;
+                self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
+            }
+        }
+        self.net.flush(now);
+        self.tell_ready(now);
+    }
+
+    /// How long nothing needs to be done, as far as is known. A hint: whoever wakes looks at the clock.
+    fn nap(&self) -> Duration {
+        let now = self.clock.read();
+        let deadlines = [
+            self.machine.as_ref().and_then(Protocol::next_deadline),
+            self.machine.as_ref().map(|_| self.watchdog.next_wake()),
+            self.office.next_check(),
+            self.gallery.next_wake(),
+            self.questions.next_wake(),
+            self.net.next_wake(now),
+            self.setup.as_ref().map(|pending| pending.ask_at),
+        ];
+        let next = deadlines.into_iter().flatten().min();
+        let left = next.map_or(Duration::MAX, |at| Duration::from_nanos(at.remaining(now).as_nanos()));
+        left.min(self.clock.longest_nap())
+    }
+
+    /// Takes what has come, but not so much that deadlines are missed.
+    fn receive(&mut self, buffer: &mut [u8]) {
+        for _ in 0..BATCH {
+            let Some((length, from)) = self.net.sockets.receive(buffer) else { return };
+            self.on_packet(&mut buffer[..length], from);
+        }
+    }
+
+    fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
+        let received = self.clock.read();
+        if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
+            self.on_items(&peer, &bytes, received);
+        }
+    }
+
+    fn on_bulk(&mut self, mut packet: Vec<u8>) {
+        let received = self.clock.read();
+        if let Opened::Items(peer, bytes) = self.net.open_bulk(&mut packet, received) {
+            self.on_items(&peer, &bytes, received);
+        }
+    }
+
+    fn on_notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Durable(Durable::Upto(ticket)) => {
+                self.keep.durable = Some(ticket);
+                let later = self.waiting.split_off(&Ticket(ticket.0 + 1));
+                for (to, message) in std::mem::replace(&mut self.waiting, later).into_values().flatten() {
+                    self.send(to, message);
+                }
+            }
+            Notice::Durable(Durable::Failed(error)) => {
+                self.stop(Stopped::Store { reason: error.to_string() })
+            }
+            Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
+        }
+    }
+
+    fn on_request(&mut self, request: Request) {
+        match request {
+            Request::Campaign(entry, priority) => self.on_campaign(entry, priority),
+            Request::Withdraw { group, number } => {
+                let order = self.office.withdraw(group, number);
+                self.orders.extend(order);
+            }
+            Request::StandDown { group, term } => {
+                let order = self.office.stand_down(group, term);
+                self.orders.extend(order);
+            }
+            Request::Gone { group, term } => {
+                let order = self.office.gone(group, term);
+                self.orders.extend(order);
+            }
+            Request::Transfer { group, term, to, reply } => self.on_transfer(group, term, to, reply),
+            Request::Proclaim { group, token, body } => self.proclaim(group, token, Some(body)),
+            Request::Observe { group, reply } => {
+                let now = self.clock.read();
+                self.learn_group(group.clone());
+                let _ = reply.send(self.gallery.observe(group, now));
+            }
+            Request::Unobserve { group } => {
+                let members = self.members();
+                let post = self.gallery.unobserve(group, &members);
+                self.post(post);
+            }
+            Request::Verify(order) => self.on_verify_order(order),
+            Request::Change(order) => self.on_change_order(order),
+            Request::Status(reply) => {
+                let _ = reply.send(self.status());
+            }
+            Request::Keys(credentials) => self.net.sessions.set_keyring(*credentials),
+            Request::Shutdown(reply) => self.farewell = Some(reply),
+        }
+        self.settle();
+    }
+
+    fn on_campaign(&mut self, entry: Entry, priority: Option<u8>) {
+        let (group, id) = (entry.group.clone(), entry.group.id());
+        let refused = if !self.config.role.leads() {
+            Some(CampaignError::NotACandidate { role: self.config.role.name() })
+        } else if !self.may_lead(&group) {
+            Some(CampaignError::OutOfScope { group: group.clone() })
+        } else {
+            None
+        };
+        if let Some(error) = refused {
+            let _ = entry.prize.send(Err(error));
+            return;
+        }
+        self.learn_group(group);
+        if let Some(priority) = priority {
+            self.orders.push_back(Command::Rank { group: id, priority });
+        }
+        let order = self.office.enter(entry);
+        self.orders.extend(order);
+    }
+
+    /// Whether the list of groups and the key of this node allow it to lead a group.
+    fn may_lead(&self, group: &GroupName) -> bool {
+        let listed = self.config.groups.as_ref().is_none_or(|groups| groups.contains(&group.id()));
+        let scope = match &self.config.key {
+            Key::Cluster(_) => true,
+            Key::Scoped(key) => key.scope().is_some_and(|scope| scope.has(group)),
+        };
+        listed && scope
+    }
+
+    /// Those who grant, as far as is known.
+    fn members(&self) -> Vec<NodeId> {
+        match &self.machine {
+            Some(machine) => machine.charter().members().to_vec(),
+            None => self.config.contacts.iter().map(|contact| contact.name.id()).collect(),
+        }
+    }
+
+    /// The node can promise nothing more: nobody leads by it from here on, and it says why.
+    fn stop(&mut self, why: Stopped) {
+        tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
+        self.office.close(Loss::Stopped, &CampaignError::Stopped(why.clone()));
+        self.stopped.send_replace(Some(why));
+    }
+
+    /// Gives back what is led here, if the node may still speak.
+    async fn end(&mut self) {
+        if self.stopped.borrow().is_none() {
+            for group in self.office.groups() {
+                self.orders.push_back(Command::Resign(group));
+            }
+            self.settle();
+            self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
+            let slots = FAREWELL.as_millis();
+            for _ in 0..slots {
+                let now = self.clock.read();
+                self.net.flush(now);
+                if self.net.next_wake(now).is_none() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            self.stopped.send_replace(Some(Stopped::ShutDown));
+        }
+        if let Some(trace) = &self.trace {
+            trace.stop(self.clock.read());
+        }
+        self.keep.close();
+        if let Some(reply) = self.farewell.take() {
+            let _ = reply.send(());
+        }
+    }
+
+    /// How this node is.
+    fn status(&self) -> Status {
+        let now = self.now();
+        let charter = self.machine.as_ref().map(|machine| machine.charter());
+        let silent = self.machine.as_ref().map(|machine| machine.silent_until().remaining(now).as_nanos());
+        Status {
+            name: self.name.clone(),
+            cluster: self.cluster,
+            epoch: charter.map(|charter| charter.epoch),
+            members: self.members().into_iter().filter_map(|member| self.net.name(member)).collect(),
+            is_member: charter.is_some_and(|charter| charter.has(self.me)),
+            ready: *self.ready.borrow(),
+            silent_for: silent.filter(|left| *left > 0).map(Duration::from_nanos),
+            led: self.office.led(),
+            tally: self.tally,
+            traffic: self.net.traffic(),
+            sessions: self.net.sessions.counters(),
+            peers: self.net.sessions.peers(),
+            persisted: self.keep.persisted,
+        }
+    }
+
+    /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next node is safe then.
+    fn tell_ready(&self, now: LocalTime) {
+        let ready = self.machine.as_ref().is_some_and(|machine| {
+            let charter = machine.charter();
+            let reached = |member: &NodeId| *member == self.me || self.net.sessions.has_session(*member);
+            let within = charter.members().iter().enumerate().filter(|(_, member)| reached(member));
+            let part = !self.config.role.grants() || charter.has(self.me);
+            let quorum = charter.body.quorums.is_quorum(within.map(|(position, _)| position).collect());
+            part && quorum && now >= machine.silent_until() && !machine.is_mute()
+        });
+        self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
+    }
+
+    /// A reading for what happens now.
+    fn now(&self) -> LocalTime {
+        self.clock.read()
+    }
+}

@@ -1,0 +1,258 @@
+//! The way out and in: book, sessions, outbox and sockets, put together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tenure_proto::strong::Message;
+use tenure_proto::time::LocalSpan;
+use tenure_proto::{LocalTime, NodeId};
+use tokio::sync::mpsc;
+
+use super::Notice;
+use super::book::Book;
+use super::outbox::{Encoded, Outbox, Parcel, SLOT};
+use crate::contact::Contact;
+use crate::name::NodeName;
+use crate::seal::{Expect, Peer, Received, Refusal, Sessions};
+use crate::socket::Sockets;
+use crate::wire::{self, Item};
+
+/// How long an address that was looked up is good for at least.
+const LOOK_UP_PAUSE: u64 = 5_000_000_000;
+
+/// How long items wait for a session before they are worth nothing.
+const PATIENCE: u64 = 2_000_000_000;
+
+/// How many peers of other versions are told of.
+const MOST_STRANGERS: usize = 1000;
+
+/// Plain counts of what went over the network, rising for as long as the node runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Traffic {
+    /// Datagrams that were sent.
+    pub datagrams_sent: u64,
+    /// Datagrams that came in, whatever was in them.
+    pub datagrams_received: u64,
+    /// Bytes of them.
+    pub bytes_sent: u64,
+    /// Bytes of them.
+    pub bytes_received: u64,
+    /// Packets that went by a stream, for they fit no datagram.
+    pub bulk_sent: u64,
+    /// Datagrams that the kernel had no room for.
+    pub datagrams_unsent: u64,
+    /// Items that waited for a peer in vain.
+    pub items_dropped: u64,
+    /// Items that were not understood: of a newer version, or broken.
+    pub items_unreadable: u64,
+}
+
+/// Everything between the machine and the network.
+pub(crate) struct Net {
+    me: NodeId,
+    pub(crate) book: Book,
+    pub(crate) sessions: Sessions,
+    outbox: Outbox,
+    pub(crate) sockets: Sockets,
+    notices: mpsc::UnboundedSender<Notice>,
+    pub(crate) traffic: Traffic,
+    /// Peers that speak no version of ours, as was told.
+    strangers: BTreeSet<NodeId>,
+    retry: LocalSpan,
+    /// When to look for peers that have fallen silent.
+    check_at: LocalTime,
+    /// Since when something waits for a peer without a session.
+    waits: BTreeMap<NodeId, LocalTime>,
+}
+
+/// A packet, opened.
+pub(crate) enum Opened {
+    /// Nothing for us to do.
+    Nothing,
+    /// Authentic bytes of a peer.
+    Items(Arc<Peer>, Vec<u8>),
+}
+
+impl Net {
+    pub(crate) fn new(
+        me: NodeId,
+        book: Book,
+        sessions: Sessions,
+        sockets: Sockets,
+        notices: mpsc::UnboundedSender<Notice>,
+        retry: LocalSpan,
+    ) -> Self {
+        Self {
+            me,
+            book,
+            sessions,
+            outbox: Outbox::default(),
+            sockets,
+            notices,
+            traffic: Traffic::default(),
+            strangers: BTreeSet::new(),
+            retry,
+            check_at: LocalTime::ZERO,
+            waits: BTreeMap::new(),
+        }
+    }
+
+    /// Opens a packet that came by a stream.
+    pub(crate) fn open_bulk(&mut self, packet: &mut [u8], now: LocalTime) -> Opened {
+        match self.sessions.receive_by_stream(packet, now) {
+            Received::Data { peer, plaintext } => Opened::Items(peer, plaintext.to_vec()),
+            _ => Opened::Nothing,
+        }
+    }
+
+    /// Opens a datagram. What is forged, broken or old ends here.
+    pub(crate) fn open(&mut self, packet: &mut [u8], from: SocketAddr, now: LocalTime) -> Opened {
+        self.traffic.datagrams_received += 1;
+        self.traffic.bytes_received += packet.len() as u64;
+        match self.sessions.receive(packet, from, now) {
+            Received::Dropped(refusal) => {
+                self.report(&refusal);
+                Opened::Nothing
+            }
+            Received::Reply(reply) => {
+                self.transmit(&reply, from);
+                Opened::Nothing
+            }
+            Received::Ready { peer, reply } => {
+                if let Some(reply) = reply {
+                    self.transmit(&reply, from);
+                }
+                self.waits.remove(&peer.id);
+                self.book.learn(&Contact { name: peer.name.clone(), address: None });
+                Opened::Nothing
+            }
+            Received::Data { peer, plaintext } => {
+                let plaintext = plaintext.to_vec();
+                self.book.learn(&Contact { name: peer.name.clone(), address: None });
+                Opened::Items(peer, plaintext)
+            }
+        }
+    }
+
+    /// What an operator must know of, told once for each peer: all else is only counted.
+    fn report(&mut self, refusal: &Refusal) {
+        let Refusal::Versions { peer, theirs, ours } = refusal else { return };
+        if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(peer.id()) {
+            tracing::warn!(name: "tenure.version", peer = %peer, theirs = %theirs, ours = %ours, "no version in common: upgrade one of the two");
+        }
+    }
+
+    /// Queues an item. It leaves with the next [`flush`](Self::flush).
+    pub(crate) fn send(&mut self, to: NodeId, item: &Item) {
+        debug_assert_ne!(to, self.me, "what one says to oneself does not go out");
+        if let Ok(bytes) = wire::encode(item) {
+            let item = Encoded { bytes, expects_answer: expects_answer(item) };
+            self.outbox.push(to, item, self.sessions.has_session(to));
+        }
+    }
+
+    /// Greets a process, wherever it may be, unless that was done just now.
+    pub(crate) fn greet(&mut self, peer: NodeId, now: LocalTime) {
+        let Some(name) = self.book.name(peer).cloned() else { return };
+        self.look_up(peer, now);
+        let addresses = self.book.addresses(peer).to_vec();
+        if addresses.is_empty() {
+            return;
+        }
+        let Some(hello) = self.sessions.greet(&name, now) else { return };
+        for address in addresses {
+            self.transmit(&hello, address);
+        }
+    }
+
+    /// Sends what may be sent now.
+    pub(crate) fn flush(&mut self, now: LocalTime) {
+        for peer in self.outbox.peers() {
+            if !self.sessions.has_session(peer) {
+                self.await_session(peer, now);
+                continue;
+            }
+            self.waits.remove(&peer);
+            while let Some(parcel) = self.outbox.pop(peer, now) {
+                self.dispatch(peer, &parcel, now);
+            }
+        }
+        if self.check_at <= now {
+            self.check_at = now.after(self.retry.fraction(1, 4));
+            let silent: Vec<NodeId> = self.sessions.unanswered(now).collect();
+            silent.into_iter().for_each(|peer| self.greet(peer, now));
+        }
+    }
+
+    fn await_session(&mut self, peer: NodeId, now: LocalTime) {
+        let since = *self.waits.entry(peer).or_insert(now);
+        if now.remaining(since).as_nanos() > PATIENCE {
+            self.outbox.forget(peer);
+            self.waits.remove(&peer);
+            return;
+        }
+        self.greet(peer, now);
+    }
+
+    fn dispatch(&mut self, peer: NodeId, parcel: &Parcel, now: LocalTime) {
+        let expect = if parcel.expects_answer { Expect::Answer } else { Expect::Nothing };
+        match self.sessions.seal(peer, &parcel.bytes, expect, now) {
+            Some((packet, to)) if parcel.is_bulk() => {
+                self.traffic.bulk_sent += 1;
+                Sockets::send_bulk(packet, to);
+            }
+            Some((packet, to)) => self.transmit(&packet, to),
+            None => {}
+        }
+    }
+
+    fn transmit(&mut self, packet: &[u8], to: SocketAddr) {
+        if self.sockets.send(packet, to) {
+            self.traffic.datagrams_sent += 1;
+            self.traffic.bytes_sent += packet.len() as u64;
+        } else {
+            self.traffic.datagrams_unsent += 1;
+        }
+    }
+
+    /// Looks a name up again, in the background, if that was not done lately.
+    fn look_up(&mut self, peer: NodeId, now: LocalTime) {
+        let Some(address) = self.book.look_up(peer, now, LOOK_UP_PAUSE) else { return };
+        let notices = self.notices.clone();
+        tokio::spawn(async move {
+            let found = tokio::net::lookup_host(address).await.map(Iterator::collect).unwrap_or_default();
+            let _ = notices.send(Notice::Resolved(peer, found));
+        });
+    }
+
+    /// When something that waits may leave: in the next slot, or when a greeting is to be repeated.
+    pub(crate) fn next_wake(&self, now: LocalTime) -> Option<LocalTime> {
+        if self.outbox.is_empty() {
+            return None;
+        }
+        let slot = if self.waits.is_empty() { LocalSpan::from_nanos(SLOT) } else { self.retry };
+        Some(now.after(slot))
+    }
+
+    pub(crate) fn traffic(&self) -> Traffic {
+        Traffic { items_dropped: self.outbox.overflowed, ..self.traffic }
+    }
+
+    /// The name of a node, if anybody has told it.
+    pub(crate) fn name(&self, node: NodeId) -> Option<NodeName> {
+        self.book.name(node).cloned()
+    }
+}
+
+/// Whether whoever hears this answers at once. Silence then means that it has lost the session.
+fn expects_answer(item: &Item) -> bool {
+    match item {
+        Item::Machine { message, .. } => {
+            matches!(message, Message::Request(_) | Message::Extend { .. })
+        }
+        Item::Watch { .. } | Item::AskCharter | Item::Ping { .. } => true,
+        _ => false,
+    }
+}

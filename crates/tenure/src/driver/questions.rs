@@ -1,0 +1,239 @@
+//! What was asked for and takes a while: verifications, hand-overs, changes of the members.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure_proto::strong::epoch::{Change, Halt};
+use tenure_proto::strong::{Command, Event, Holder, How, Loss, Term};
+use tenure_proto::time::Span;
+use tenure_proto::{GroupId, LocalTime};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Driver;
+use crate::clock::nanos;
+use crate::contact::Contact;
+use crate::error::{MembersError, TransferError, VerifyError};
+use crate::members::Progress;
+use crate::name::{GroupName, NodeName};
+use crate::node::Certain;
+use crate::wire::Item;
+
+/// How long a verification may take: several round trips, also where members are gone.
+const VERIFY_WITHIN: Duration = Duration::from_secs(1);
+
+/// How many hints are followed.
+const HOPS: u8 = 4;
+
+/// A verification that was asked for.
+pub(crate) struct VerifyOrder {
+    pub(crate) group: GroupName,
+    pub(crate) wanted: Span,
+    pub(crate) reply: oneshot::Sender<Result<Certain, VerifyError>>,
+}
+
+/// A change of members that was asked for.
+pub(crate) struct ChangeOrder {
+    pub(crate) change: Change,
+    /// Those who are new, and where they are.
+    pub(crate) contacts: Vec<Contact>,
+    pub(crate) progress: mpsc::UnboundedSender<Progress>,
+}
+
+struct Verification {
+    order: VerifyOrder,
+    deadline: LocalTime,
+    again: LocalTime,
+    /// Which member was asked first last time.
+    asked: usize,
+}
+
+struct Handover {
+    term: Term,
+    to: NodeName,
+    reply: oneshot::Sender<Result<(), TransferError>>,
+    deadline: LocalTime,
+    again: LocalTime,
+}
+
+/// All that is under way.
+#[derive(Default)]
+pub(crate) struct Questions {
+    verifications: BTreeMap<GroupId, Vec<Verification>>,
+    handovers: BTreeMap<GroupId, Handover>,
+    change: Option<mpsc::UnboundedSender<Progress>>,
+}
+
+impl Questions {
+    pub(crate) fn next_wake(&self) -> Option<LocalTime> {
+        let verifications =
+            self.verifications.values().flatten().map(|asked| asked.again.min(asked.deadline));
+        let handovers = self.handovers.values().map(|handover| handover.again.min(handover.deadline));
+        verifications.chain(handovers).min()
+    }
+}
+
+fn later(now: LocalTime, by: Duration) -> LocalTime {
+    LocalTime::from_nanos(now.as_nanos().saturating_add(nanos(by)))
+}
+
+impl Driver {
+    pub(super) fn on_verify_order(&mut self, order: VerifyOrder) {
+        let now = self.now();
+        let group = order.group.id();
+        self.learn_group(order.group.clone());
+        let deadline = later(now, VERIFY_WITHIN);
+        let asked = Verification { order, deadline, again: now, asked: 0 };
+        self.questions.verifications.entry(group).or_default().push(asked);
+        self.on_question_time(now);
+    }
+
+    pub(super) fn on_transfer(
+        &mut self,
+        group: GroupId,
+        term: Term,
+        to: NodeName,
+        reply: oneshot::Sender<Result<(), TransferError>>,
+    ) {
+        if !self.office.leads(group, term) {
+            let _ = reply.send(Err(TransferError::NotLeader));
+            return;
+        }
+        let now = self.now();
+        let deadline = later(now, self.config.lease());
+        self.questions.handovers.insert(group, Handover { term, to, reply, deadline, again: now });
+        self.on_question_time(now);
+    }
+
+    pub(super) fn on_change_order(&mut self, order: ChangeOrder) {
+        let member = self.machine.as_ref().is_some_and(|machine| machine.charter().has(self.me));
+        if !member {
+            let _ = order.progress.send(Progress::Failed(MembersError::NotAMember));
+            return;
+        }
+        for contact in &order.contacts {
+            self.net.book.learn(contact);
+        }
+        // Everybody must be able to greet the newcomers before they are told to.
+        if !order.contacts.is_empty() {
+            let item = Item::Contacts(order.contacts);
+            let post =
+                self.members().into_iter().filter(|to| *to != self.me).map(|to| (to, item.clone())).collect();
+            self.post(post);
+        }
+        self.questions.change = Some(order.progress);
+        self.order(Command::Change(order.change));
+    }
+
+    /// Asks again whom nobody answered, and gives up what took too long.
+    pub(super) fn on_question_time(&mut self, now: LocalTime) {
+        self.ask_again(now);
+        self.hand_over_again(now);
+        self.settle();
+    }
+
+    fn ask_again(&mut self, now: LocalTime) {
+        let (retry, members, me) = (self.config.retry() * 2, self.members(), self.me);
+        let mut orders = Vec::new();
+        for (group, list) in &mut self.questions.verifications {
+            for asked in list.iter_mut().filter(|asked| asked.again <= now) {
+                asked.again = later(now, retry);
+                // This process itself first, if it grants: it may lead, or know who does.
+                let own = members.contains(&me) && asked.asked == 0;
+                let ask = if own { me } else { members[asked.asked % members.len().max(1)] };
+                asked.asked += 1;
+                orders.push(Command::Find { group: *group, ask, how: How::Redirect, hops: HOPS });
+            }
+            for late in list.extract_if(.., |asked| asked.deadline <= now) {
+                let group = late.order.group;
+                let _ = late.order.reply.send(Err(VerifyError::NoLeader { group }));
+            }
+        }
+        self.questions.verifications.retain(|_, list| !list.is_empty());
+        self.orders.extend(orders);
+    }
+
+    fn hand_over_again(&mut self, now: LocalTime) {
+        let retry = self.config.retry();
+        let mut over = Vec::new();
+        for (group, handover) in &mut self.questions.handovers {
+            if handover.deadline <= now {
+                over.push(*group);
+            } else if handover.again <= now {
+                handover.again = later(now, retry);
+                self.orders.push_back(Command::Transfer { group: *group, to: handover.to.id() });
+            }
+        }
+        for group in over {
+            if let Some(handover) = self.questions.handovers.remove(&group) {
+                let _ = handover.reply.send(Err(TransferError::Declined { to: handover.to }));
+            }
+        }
+    }
+
+    /// What the machine has published may answer a question.
+    pub(super) fn on_answer(&mut self, event: &Event, now: LocalTime) {
+        match event {
+            Event::Found { group, leader, .. } => self.on_found(*group, *leader),
+            Event::Verified { group, leader, term, until } => {
+                self.on_verified(*group, *leader, *term, *until)
+            }
+            Event::NotFound { group, .. } => {
+                for asked in self.questions.verifications.get_mut(group).into_iter().flatten() {
+                    asked.again = asked.again.min(later(now, self.config.retry() / 4));
+                }
+            }
+            Event::Lost { group, term, loss } => self.on_handed_over(*group, *term, *loss),
+            Event::Adopted { charter, .. } => self.tell_change(&Progress::Epoch(charter.epoch), false),
+            Event::Changed { epoch } => self.tell_change(&Progress::Done(*epoch), true),
+            Event::ChangeHalted { halt } => {
+                let reason = match halt {
+                    Halt::Conflict => {
+                        "another change was decided in its place: look at the members, and ask again"
+                            .to_owned()
+                    }
+                    Halt::Impossible(why) => why.clone(),
+                    Halt::Fixed => "the members of this cluster never change".to_owned(),
+                };
+                self.tell_change(&Progress::Failed(MembersError::Halted { reason }), true);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_found(&mut self, group: GroupId, leader: Holder) {
+        let wanted = self
+            .questions
+            .verifications
+            .get(&group)
+            .and_then(|list| list.iter().map(|a| a.order.wanted).max());
+        if let Some(wanted) = wanted {
+            self.order(Command::Verify { group, leader: leader.node, wanted });
+        }
+    }
+
+    fn on_verified(&mut self, group: GroupId, leader: Holder, term: Term, until: LocalTime) {
+        let clock = self.clock.clone();
+        let leader = self.net.name(leader.node).unwrap_or_else(|| self.name.clone());
+        for asked in self.questions.verifications.remove(&group).into_iter().flatten() {
+            let certain = Certain { leader: leader.clone(), term, until, clock: clock.clone() };
+            let _ = asked.order.reply.send(Ok(certain));
+        }
+    }
+
+    fn on_handed_over(&mut self, group: GroupId, term: Term, loss: Loss) {
+        if let Some(handover) = self.questions.handovers.remove(&group) {
+            debug_assert_eq!(handover.term, term, "one term at a time");
+            let result = if loss == Loss::HandedOver { Ok(()) } else { Err(TransferError::NotLeader) };
+            let _ = handover.reply.send(result);
+        }
+    }
+
+    fn tell_change(&mut self, progress: &Progress, last: bool) {
+        if let Some(change) = &self.questions.change {
+            let _ = change.send(progress.clone());
+        }
+        if last {
+            self.questions.change = None;
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! From a configuration to a running node: store, memory, sockets, machine, thread.
+
+use std::sync::Arc;
+use std::thread;
+
+use tenure_proto::boot::BootId;
+use tenure_proto::strong::epoch::{Charter, EpochTalk};
+use tenure_proto::strong::trace::{Life, Start};
+use tenure_proto::strong::{Cell, Message};
+use tenure_proto::time::LocalSpan;
+use tenure_proto::{Boot, BootKind, Context, Incarnation, Input, LocalTime, NodeId, Protocol, Ticket};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::book::Book;
+use super::gallery::Gallery;
+use super::keep::Keep;
+use super::net::Net;
+use super::office::Office;
+use super::questions::Questions;
+use super::step::Os;
+use super::{Driver, Mailbox, Notice, Request};
+use crate::clock::nanos;
+use crate::config::{Checked, Key};
+use crate::contact::Contact;
+use crate::error::{StartError, Stopped};
+use crate::memory::{self, Memory};
+use crate::name::ClusterId;
+use crate::node::Launched;
+use crate::seal::{ClusterKey, Credentials, Identity, Keyring, Limits, Sessions, Versions};
+use crate::socket::{ANY, ANY_V4, Bulk, Sockets};
+use crate::store::{Opened, Store};
+use crate::tally::Tally;
+use crate::trace::Trace;
+use crate::watchdog::Watchdog;
+use crate::wire::Item;
+use crate::{Machine, MachineConfig, chance};
+
+/// The versions of the protocol that this node speaks.
+const VERSIONS: Versions = Versions { oldest: 1, newest: 1 };
+
+/// What a machine will be started with as soon as somebody has told which charter the cluster goes by.
+pub(super) struct Pending {
+    boot: Boot<Cell>,
+    pub(super) ask_at: LocalTime,
+}
+
+/// Starts the thread of a node. The answer comes when it runs, or cannot.
+pub(crate) fn launch(config: Checked) -> Result<oneshot::Receiver<Result<Launched, StartError>>, StartError> {
+    let (started, answer) = oneshot::channel();
+    thread::Builder::new().name(format!("tenure-{}", config.name)).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(started.send(Err(error.into()))),
+        };
+        runtime.block_on(async {
+            match prepare(config) {
+                Ok((driver, ends, launched)) => {
+                    if started.send(Ok(launched)).is_ok() {
+                        driver.run(ends.requests, ends.notices, ends.bulk).await;
+                    }
+                }
+                Err(error) => drop(started.send(Err(error))),
+            }
+        });
+    })?;
+    Ok(answer)
+}
+
+/// Where the driver's inputs come in.
+struct Ends {
+    requests: mpsc::UnboundedReceiver<Request>,
+    notices: mpsc::UnboundedReceiver<Notice>,
+    bulk: Bulk,
+}
+
+/// What was found of this process's former lives.
+struct Past {
+    cluster: ClusterId,
+    keep: Keep,
+    boot: Boot<Cell>,
+    charter: Option<Arc<Charter>>,
+    contacts: Vec<Contact>,
+}
+
+fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
+    let (notice, notices) = mpsc::unbounded_channel();
+    let (request, requests) = mpsc::unbounded_channel();
+    let mailbox = Mailbox(request);
+    let past = recall(&config, &notice)?;
+    // The file is checked against the cluster before anything is said to anybody.
+    let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
+    let (sockets, bulk) = open_sockets(&config)?;
+    let me = config.name.id();
+    let mut book = Book::default();
+    past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));
+    if config.advertise.is_some() {
+        book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
+    }
+    let boot = past.boot.incarnation.0;
+    let identity = match credentials(&config.key, &config.old_keys) {
+        Credentials::Member(keys) => {
+            Identity::member(config.name.clone(), past.cluster, keys, boot, VERSIONS)
+        }
+        Credentials::Outsider(key) => Identity::outsider(key, boot, VERSIONS),
+    };
+    let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
+    let trace = open_trace(&config, past.boot.incarnation)?;
+    let addresses = sockets.addresses();
+    let (ready, is_ready) = watch::channel(false);
+    let (stopped, why) = watch::channel(None);
+    let launched = Launched { mailbox: mailbox.clone(), addresses, ready: is_ready, stopped: why };
+    let mut driver = Driver {
+        me,
+        name: config.name.clone(),
+        cluster: past.cluster,
+        clock: config.time.clone(),
+        machine: None,
+        tickets: Ticket(0),
+        effects: Vec::new(),
+        loopback: std::collections::VecDeque::new(),
+        orders: std::collections::VecDeque::new(),
+        waiting: std::collections::BTreeMap::new(),
+        names: std::collections::BTreeMap::new(),
+        net: Net::new(
+            me,
+            book,
+            Sessions::new(identity, limits, chance::bytes()),
+            sockets,
+            notice,
+            limits.retry,
+        ),
+        keep: past.keep,
+        office: Office::new(config.time.clone(), trace.clone(), mailbox),
+        gallery: Gallery::default(),
+        questions: Questions::default(),
+        trace,
+        tally: Tally::default(),
+        watchdog: Watchdog::default(),
+        setup: Some(Pending { boot: past.boot, ask_at: config.time.read() }),
+        ready,
+        stopped,
+        farewell: None,
+        config,
+    };
+    if let (Some(charter), Some(machine)) = (past.charter, machine) {
+        driver.start_machine(&machine, &charter);
+    }
+    Ok((driver, Ends { requests, notices, bulk }, launched))
+}
+
+/// A member has a store and perhaps a memory; everybody else begins anew each time, under a name of its own.
+fn recall(config: &Checked, notices: &mpsc::UnboundedSender<Notice>) -> Result<Past, StartError> {
+    let Some(dir) = config.store.as_ref().filter(|_| config.role.grants()) else {
+        let cluster = match &config.key {
+            Key::Scoped(key) => key.cluster(),
+            Key::Cluster(_) => config.cluster.unwrap_or(ClusterId(0)),
+        };
+        let boot = Boot {
+            incarnation: Incarnation(chance::wide()),
+            durable: Vec::new(),
+            kind: BootKind::Founding, // It grants nothing, ever: there is nothing to forget.
+        };
+        return Ok(Past { cluster, keep: Keep::default(), boot, charter: None, contacts: Vec::new() });
+    };
+    let (store, opened) = Store::open(dir, &config.name, config.cluster)?;
+    let (memory, boot) = remember(config, &opened)?;
+    let keep = Keep::new(store, memory, notices.clone())?;
+    let (cluster, charter, contacts) = (opened.cluster, opened.charter, opened.contacts);
+    Ok(Past { cluster, keep, boot, charter, contacts })
+}
+
+/// Opens the memory, and judges by store and memory what this start may believe.
+fn remember(config: &Checked, opened: &Opened) -> Result<(Memory, Boot<Cell>), StartError> {
+    let path = config.memory.as_ref().map_or_else(
+        || Memory::default_path(opened.cluster, &config.name),
+        |folder| folder.join(format!("tenure-{}-{}", opened.cluster, config.name)),
+    );
+    let store = opened.boot_store.clone();
+    match memory::here() {
+        Ok(here) => {
+            let (memory, found) = Memory::open(&path, opened.id, here, opened.incarnation)?;
+            Ok((memory, Boot::judge(store, found, here)))
+        }
+        Err(why) => {
+            let nowhere = BootId { boot: 0, clock_offset: 0 };
+            Ok((Memory::lost(why), Boot::judge(store, None, nowhere)))
+        }
+    }
+}
+
+/// What a node proves itself with, by its keys.
+pub(crate) fn credentials(key: &Key, old: &[ClusterKey]) -> Credentials {
+    match key {
+        Key::Cluster(key) => Credentials::Member(Keyring { speak: key.clone(), accept: old.to_vec() }),
+        Key::Scoped(key) => Credentials::Outsider(key.clone()),
+    }
+}
+
+fn open_sockets(config: &Checked) -> Result<(Sockets, Bulk), StartError> {
+    let open = |listen: &[_]| Sockets::open(listen, true);
+    let opened = match config.listen.as_slice() {
+        [] => open(&[ANY]).or_else(|_| open(&[ANY_V4])),
+        listen => open(listen),
+    };
+    opened.map_err(|(address, error)| StartError::Listen { address, error })
+}
+
+fn open_trace(config: &Checked, incarnation: Incarnation) -> Result<Option<Trace>, StartError> {
+    let Some(path) = &config.trace else { return Ok(None) };
+    let trace = Trace::create(path, incarnation.0);
+    trace.map(Some).map_err(|error| StartError::Trace { path: path.clone(), error })
+}
+
+impl Driver {
+    /// Says good day to everybody who may have to do with this node.
+    pub(super) fn begin(&mut self) {
+        let now = self.now();
+        let me = self.net.book.contacts(std::iter::once(self.me));
+        for member in self.members().into_iter().filter(|member| *member != self.me) {
+            self.net.greet(member, now);
+            if self.config.advertise.is_some() {
+                self.net.send(member, &Item::Contacts(me.clone()));
+            }
+        }
+        self.settle();
+    }
+
+    /// Starts the machine: from here on this process takes part.
+    fn start_machine(&mut self, config: &MachineConfig, charter: &Arc<Charter>) {
+        let Some(Pending { boot, .. }) = self.setup.take() else { return };
+        let now = self.now();
+        if let Some(trace) = &self.trace {
+            let life = Life { node: self.me, incarnation: boot.incarnation, cluster: self.cluster.0 };
+            trace.start(now, Start { life, name: self.name.to_string(), charter: charter.clone() });
+        }
+        let (mut chance, mut effects) = (Os, Vec::new());
+        let mut context = Context::new(now, &mut chance, &mut self.tickets, &mut effects);
+        self.machine = Some(Machine::start(config, self.me, boot, &mut context));
+        self.perform(&mut effects, now);
+        self.keep.claim();
+        if let Some(trouble) = self.keep.trouble() {
+            tracing::warn!(name: "tenure.memory", node = %self.name, "{trouble}");
+        }
+    }
+
+    /// Who does not know the charter asks for it, of everybody it knows.
+    pub(super) fn await_charter(&mut self, now: LocalTime) {
+        let Some(pending) = self.setup.as_mut().filter(|pending| pending.ask_at <= now) else { return };
+        pending.ask_at = LocalTime::from_nanos(now.as_nanos() + nanos(self.config.retry()) * 4);
+        for member in self.members().into_iter().filter(|member| *member != self.me) {
+            self.net.send(member, &Item::AskCharter);
+        }
+    }
+
+    /// Somebody asks which charter the cluster goes by: told with the names of its members.
+    pub(super) fn tell_charter(&mut self, to: NodeId) {
+        let Some(machine) = &self.machine else { return };
+        let charter = machine.charter().clone();
+        let contacts = self.net.book.contacts(charter.members_and_former());
+        self.net.send(to, &Item::Contacts(contacts));
+        self.net.send(to, &Item::Charter(charter));
+    }
+
+    /// A member has told the charter: it is decided, or it founded the cluster. An old one is as good as a new one: whoever is
+    /// asked by it tells of the newer.
+    pub(super) fn on_charter(&mut self, from: NodeId, charter: &Arc<Charter>) {
+        if self.machine.is_some() {
+            let message = Message::Epoch(EpochTalk::Decided(charter.clone()));
+            let received = self.now();
+            return self.step(Input::Message { from, received, message });
+        }
+        let config = match self.config.machine(charter) {
+            Ok(config) => config,
+            Err(error) => return self.stop(Stopped::Config { reason: error.to_string() }),
+        };
+        if charter.has(self.me) {
+            let name = self.name.clone();
+            return self.stop(Stopped::NameTaken { name });
+        }
+        self.tickets.0 += 1;
+        let book = &self.net.book;
+        let cell = Cell::Charter(charter.clone());
+        if let Some(pending) = &mut self.setup {
+            tenure_proto::boot::overwrite(&mut pending.boot.durable, cell.clone());
+        }
+        self.keep.persist(self.tickets, cell, |nodes| book.contacts(nodes.into_iter()));
+        self.start_machine(&config, charter);
+    }
+
+    /// Whoever is told of a charter is told who its members are, and where.
+    pub(super) fn introduce(&mut self, to: NodeId, message: &Message) {
+        let charter = match message {
+            Message::Epoch(EpochTalk::Decided(charter) | EpochTalk::Accept { charter, .. }) => charter,
+            Message::Epoch(EpochTalk::Promise { accepted: Some((_, charter)), .. }) => charter,
+            _ => return,
+        };
+        let contacts = self.net.book.contacts(charter.members_and_former());
+        self.net.send(to, &Item::Contacts(contacts));
+    }
+}

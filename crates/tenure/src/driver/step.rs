@@ -1,0 +1,257 @@
+//! One step of the machine, and the effects of it carried out in order.
+
+use tenure_proto::strong::edict::Token;
+use tenure_proto::strong::{Command, Event, GrantRequest, Kind, Message, Talk};
+use tenure_proto::{Chooser, Context, Effect, GroupId, Input, LocalTime, NodeId, Protocol};
+
+use super::Driver;
+use super::gallery::Post;
+use crate::error::Stopped;
+use crate::watchdog::{self, Finding, Readings};
+use crate::wire::{GroupState, Item, Proclaim, Report};
+use crate::{Machine, chance};
+
+/// Chance from the operating system.
+pub(crate) struct Os;
+
+impl Chooser for Os {
+    fn choose(&mut self, bound: u32) -> u32 {
+        chance::below(bound)
+    }
+}
+
+impl Driver {
+    /// One input. The clock is read here, after the input was taken from wherever it waited.
+    pub(super) fn step(&mut self, input: Input<Machine>) {
+        let Some(machine) = &mut self.machine else { return };
+        let now = self.clock.read();
+        let mut effects = std::mem::take(&mut self.effects);
+        machine.handle(input, &mut Context::new(now, &mut Os, &mut self.tickets, &mut effects));
+        self.perform(&mut effects, now);
+        self.effects = effects;
+    }
+
+    /// In order: a leader's E is gone before its release is queued, and a grant is remembered before its Ok is.
+    pub(super) fn perform(&mut self, effects: &mut Vec<Effect<Machine>>, now: LocalTime) {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Persist { ticket, record } => {
+                    let book = &self.net.book;
+                    self.keep.persist(ticket, record, |nodes| book.contacts(nodes.into_iter()));
+                }
+                Effect::Remember(record) => self.keep.remember(&record),
+                Effect::Publish(event) => self.publish(&event, now),
+                Effect::Send { to, message, after } => match after {
+                    Some(ticket) if !self.keep.is_durable(ticket) => {
+                        self.waiting.entry(ticket).or_default().push((to, message));
+                    }
+                    _ => self.send(to, message),
+                },
+            }
+        }
+    }
+
+    /// What one says to oneself, and what follows from what was published, until nothing more does.
+    pub(super) fn settle(&mut self) {
+        loop {
+            if let Some(message) = self.loopback.pop_front() {
+                let received = self.now();
+                self.step(Input::Message { from: self.me, received, message });
+            } else if self.machine.is_none() {
+                return; // Orders wait for the machine.
+            } else if let Some(order) = self.orders.pop_front() {
+                self.step(Input::Command(order));
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Deadlines of all kinds.
+    pub(super) fn on_time(&mut self, now: LocalTime) {
+        self.await_charter(now);
+        let unhealthy = self.office.unhealthy();
+        self.orders.extend(unhealthy);
+        self.settle();
+        if self.machine.as_ref().is_some_and(|machine| machine.next_deadline().is_some_and(|at| at <= now)) {
+            self.step(Input::Deadline);
+        }
+        self.watch_clocks(now);
+        self.on_question_time(now);
+        if let Some(machine) = &self.machine {
+            let post = self.gallery.on_time(machine, now);
+            self.post(post);
+        }
+    }
+
+    /// Looks whether the clocks keep to their bound. If this one does not, the node has nothing more to say.
+    fn watch_clocks(&mut self, now: LocalTime) {
+        let Some(machine) = &self.machine else { return };
+        let body = &machine.charter().body;
+        if now >= self.watchdog.next_wake() {
+            let readings = Readings::take(&self.clock);
+            let found =
+                self.watchdog.look(readings, body.clocks, (&body.quorums, self.me), watchdog::calendar);
+            found.into_iter().for_each(|finding| self.on_finding(finding));
+        }
+        if self.watchdog.asks(now) {
+            for member in self.members().into_iter().filter(|member| *member != self.me) {
+                if self.net.sessions.has_session(member) {
+                    let at = self.now();
+                    self.net.send(member, &Item::Ping { at });
+                }
+            }
+        }
+    }
+
+    fn on_finding(&mut self, finding: Finding) {
+        match finding {
+            Finding::Broken(reason) => {
+                self.tally.clock_faults += 1;
+                self.stop(Stopped::Clock { reason });
+            }
+            Finding::Peer(peer) => {
+                self.tally.peer_clock_faults += 1;
+                let peer = self.net.name(peer).map_or_else(|| peer.to_string(), |name| name.to_string());
+                tracing::error!(name: "tenure.peer_clock", node = %self.name, peer, "the clock of a peer is beyond the bound: its grants do not count");
+            }
+            Finding::Jumped(by) => {
+                tracing::warn!(name: "tenure.calendar", node = %self.name, by_ms = by / 1_000_000, "the calendar jumped: if this machine was paused with all its clocks, only fences have protected meanwhile");
+            }
+        }
+    }
+
+    /// To a process, or to oneself. The group is named where the receiver may not know it.
+    pub(super) fn send(&mut self, to: NodeId, message: Message) {
+        if to == self.me {
+            return self.loopback.push_back(message);
+        }
+        let group = group_of(&message).filter(|_| self.must_name(&message));
+        let group = group.and_then(|group| self.names.get(&group).cloned());
+        if let Message::Epoch(_) = message {
+            self.introduce(to, &message);
+        }
+        self.net.send(to, &Item::Machine { group, message });
+    }
+
+    /// Whoever is no member names its groups always: its key's scope is judged by the name. Members do when a group may be new.
+    fn must_name(&self, message: &Message) -> bool {
+        if !self.config.role.grants() {
+            return true;
+        }
+        match message {
+            Message::Request(GrantRequest { kind, .. }) => *kind == Kind::Acquire,
+            Message::Talk { talk, .. } => {
+                matches!(talk, Talk::TakeOver { .. } | Talk::Ready(_) | Talk::Relay { .. })
+            }
+            _ => false,
+        }
+    }
+
+    /// Sends items to observers, or keeps them if the observer is here.
+    pub(super) fn post(&mut self, post: Post) {
+        for (to, item) in post {
+            if to == self.me {
+                self.on_own_item(&item);
+                continue;
+            }
+            let leader = match &item {
+                Item::Report(Report { state: GroupState::Bound { holder, .. }, .. }) => Some(*holder),
+                Item::Report(Report { state: GroupState::Weak { leader }, .. }) => Some(*leader),
+                Item::Proclaim(word) if word.leader != self.me => Some(word.leader),
+                _ => None,
+            };
+            let named = self.net.book.contacts(leader.into_iter());
+            if !named.is_empty() {
+                self.net.send(to, &Item::Contacts(named));
+            }
+            self.net.send(to, &item);
+        }
+    }
+
+    /// What the machine shows: first to those for whom it is authority, then to those who only want to know.
+    fn publish(&mut self, event: &Event, now: LocalTime) {
+        let order = self.office.on_event(event);
+        self.orders.extend(order);
+        if let Some(trace) = &self.trace {
+            trace.event(now, event);
+        }
+        self.tally.count(event);
+        self.log(event);
+        self.on_answer(event, now);
+        match event {
+            Event::Leads { group, kind: Kind::Acquire, term, .. } => {
+                self.proclaim(*group, Token::of_term(*term), None);
+                self.tell_of(*group, now);
+            }
+            Event::Granted { request, .. } => self.tell_of(request.group, now),
+            Event::Freed { group, .. } | Event::Lost { group, .. } | Event::WeakLeader { group, .. } => {
+                self.tell_of(*group, now);
+            }
+            Event::ClockWentBack { by } => {
+                tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_of(&mut self, group: GroupId, now: LocalTime) {
+        if let Some(machine) = &self.machine {
+            let post = self.gallery.tell(group, machine, now);
+            self.post(post);
+        }
+    }
+
+    /// A leader's word goes to every member, and from there to whoever watches.
+    pub(super) fn proclaim(&mut self, group: GroupId, token: Token, body: Option<Vec<u8>>) {
+        let Some(machine) = &self.machine else { return };
+        let word = Proclaim { group, epoch: machine.epoch(), leader: self.me, token, body };
+        let mut post: Post =
+            self.members().into_iter().map(|to| (to, Item::Proclaim(word.clone()))).collect();
+        if !post.iter().any(|(to, _)| *to == self.me) {
+            post.push((self.me, Item::Proclaim(word)));
+        }
+        self.post(post);
+    }
+
+    /// The few events that an operator wants in a log, under names that stay.
+    fn log(&self, event: &Event) {
+        let name =
+            |group: &GroupId| self.names.get(group).map_or_else(|| group.to_string(), ToString::to_string);
+        match event {
+            Event::Leads { group, kind: Kind::Acquire, term, epoch, .. } => {
+                tracing::info!(name: "tenure.elected", node = %self.name, group = name(group), term = term.0, epoch = epoch.0, "leads");
+            }
+            Event::Lost { group, term, loss } => {
+                tracing::info!(name: "tenure.lost", node = %self.name, group = name(group), term = term.0, loss = ?loss, "leads no more");
+            }
+            Event::Silent { until } => {
+                tracing::info!(name: "tenure.silent", node = %self.name, until = %until, "waits out what it may have promised");
+            }
+            Event::Adopted { charter, joined } => {
+                tracing::info!(name: "tenure.epoch", node = %self.name, epoch = charter.epoch.0, joined, "goes by a new epoch");
+            }
+            Event::Strained { group, needed, longest } => {
+                tracing::warn!(name: "tenure.strained", node = %self.name, group = name(group), needed = %needed, longest = %longest, "the network is too slow for the longest lease");
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives a command to the machine once it is there.
+    pub(super) fn order(&mut self, command: Command) {
+        self.orders.push_back(command);
+    }
+}
+
+/// The group that a message is about, if it is about one.
+pub(super) fn group_of(message: &Message) -> Option<GroupId> {
+    match message {
+        Message::Request(request) | Message::Extend { request, .. } => Some(request.group),
+        Message::Ok { group, .. }
+        | Message::Nack { group, .. }
+        | Message::Release { group, .. }
+        | Message::Talk { group, .. } => Some(*group),
+        Message::Here { .. } | Message::Epoch(_) | Message::Wedge(_) | Message::Recovery(_) => None,
+    }
+}

@@ -1,0 +1,190 @@
+//! What can go wrong for the user of a node, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use tenure_proto::strong::edict::NotLeader;
+use thiserror::Error;
+
+use crate::config::ConfigError;
+use crate::guard::MAX_PROCLAIM;
+use crate::name::{GroupName, NodeName};
+use crate::store::StoreError;
+
+/// Why a node did not start. Nothing was promised to anybody.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration does not hold together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {error}; change `listen`, or stop the program that has this port")]
+    Listen {
+        /// Which.
+        address: std::net::SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The trace cannot be written.
+    #[error("cannot write the trace to {}: {error}; change `trace`", path.display())]
+    Trace {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The system gave no thread or no timer.
+    #[error("the system refuses what a node needs: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Why a node has stopped by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// [`Node::shutdown`](crate::Node::shutdown) was called, or the node was dropped.
+    #[error("the node was shut down")]
+    ShutDown,
+    /// The store failed: what it promised may not be on the disk.
+    #[error(
+        "the store failed ({reason}): the node has stopped, for it may no longer promise anything; mend the disk and restart"
+    )]
+    Store {
+        /// What happened.
+        reason: String,
+    },
+    /// The clock is beyond its bound.
+    #[error("the clock cannot be trusted ({reason}): the node has stopped leading and granting")]
+    Clock {
+        /// What was seen.
+        reason: String,
+    },
+    /// The cluster goes by bounds that this node's configuration does not fit.
+    #[error("{reason}")]
+    Config {
+        /// What does not fit, and what to do.
+        reason: String,
+    },
+    /// A process that is no member has a member's name, or a new store has that of an old one.
+    #[error(
+        "the cluster has a member called '{name}' already: choose another name; one that lost its disk comes back under a new name, by `members replace`"
+    )]
+    NameTaken {
+        /// Which.
+        name: NodeName,
+    },
+    /// The node's thread died.
+    #[error("the node's thread has ended unexpectedly: this is a bug")]
+    Crashed,
+}
+
+/// Why a campaign ended without a leadership.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CampaignError {
+    /// This node campaigns for, or leads, that group already.
+    #[error("this node already campaigns for or leads '{group}': clone the guard that you have")]
+    AlreadyCampaigning {
+        /// Which.
+        group: GroupName,
+    },
+    /// A witness or an observer never leads.
+    #[error("this node is a {role}, which never leads: set `role` to \"member\" or \"candidate\"")]
+    NotACandidate {
+        /// What it is.
+        role: &'static str,
+    },
+    /// The list of groups is closed and this one is not on it, or this node's key does not allow it.
+    #[error(
+        "the group '{group}' is not among those that this node may lead: add it to `groups`, or ask for a key whose scope has it"
+    )]
+    OutOfScope {
+        /// Which.
+        group: GroupName,
+    },
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] crate::name::NameError),
+    /// No memory that a forked child finds empty.
+    #[error("the system gives no page that is wiped on fork ({reason}): Linux 4.14 or later is needed")]
+    Memory {
+        /// What it said.
+        reason: String,
+    },
+    /// The node has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Why a leadership was not handed over. Unless it is lost, this process still leads.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// There is nothing to hand over.
+    #[error("this process does not lead any more")]
+    NotLeader,
+    /// The other process did not answer, or does not campaign for the group.
+    #[error("'{to}' did not take over: it must run, be reachable and campaign for the same group")]
+    Declined {
+        /// Who.
+        to: NodeName,
+    },
+    /// The node has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+}
+
+/// Why nothing was proclaimed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProclaimError {
+    /// Only a leader proclaims.
+    #[error(transparent)]
+    NotLeader(#[from] NotLeader),
+    /// Too many bytes.
+    #[error("{length} bytes cannot be proclaimed: at most {MAX_PROCLAIM}")]
+    TooLong {
+        /// How many were given.
+        length: usize,
+    },
+}
+
+/// Why it is not certain who leads.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// No leader answered in time.
+    #[error("no leader of '{group}' answered in time")]
+    NoLeader {
+        /// Of which group.
+        group: GroupName,
+    },
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] crate::name::NameError),
+    /// The node has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Why the members did not change.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MembersError {
+    /// Only a member can propose.
+    #[error("this node is no member: ask a member to change the members")]
+    NotAMember,
+    /// The change leads nowhere, or was overtaken by another.
+    #[error("{reason}")]
+    Halted {
+        /// Why.
+        reason: String,
+    },
+    /// The node has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}

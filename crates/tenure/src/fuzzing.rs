@@ -1,0 +1,77 @@
+//! What fuzzers call. No part of the library's interface: it may change or go at any time.
+
+use tenure_proto::NodeId;
+use tenure_proto::detect::weak::Beat;
+use tenure_proto::quorum::{NodeSet, Rule};
+use tenure_proto::strong::Message;
+use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
+
+use crate::wire::{self, Contact, Item};
+
+/// How many bytes of memory a byte of input may take.
+const MOST_HEAP: usize = 128;
+
+/// Reads bytes as a datagram and says how many items were understood.
+///
+/// # Panics
+///
+/// If reading takes more memory than the bytes account for, or if what was understood cannot be said again, or is then
+/// understood as something else.
+pub fn datagram(bytes: &[u8]) -> usize {
+    let items: Vec<Item> = wire::decode(bytes).filter_map(Result::ok).collect();
+    let heap: usize = items.iter().map(heap).sum();
+    assert!(heap <= MOST_HEAP * bytes.len(), "{} bytes take {heap} bytes of memory", bytes.len());
+    for item in &items {
+        let said = wire::encode(item).expect("what was understood can be said");
+        let mut again = wire::decode(&said);
+        assert_eq!(again.next().as_ref(), Some(&Ok(item.clone())), "said again as {said:02x?}");
+        assert_eq!(again.next(), None, "{item:?} is one item");
+    }
+    items.len()
+}
+
+/// The memory that an item holds beside itself.
+fn heap(item: &Item) -> usize {
+    match item {
+        Item::Machine { group, message } => {
+            group.as_ref().map_or(0, |name| name.as_str().len()) + heap_of_message(message)
+        }
+        Item::Contacts(contacts) => {
+            let texts = contacts.iter().map(|contact| {
+                contact.name.as_str().len() + contact.address.as_ref().map_or(0, String::capacity)
+            });
+            contacts.capacity() * size_of::<Contact>() + texts.sum::<usize>()
+        }
+        Item::Watch { group } => group.as_str().len(),
+        Item::Proclaim(proclaim) => proclaim.body.as_ref().map_or(0, Vec::capacity),
+        Item::Charter(charter) => heap_of_charter(charter),
+        Item::AskCharter | Item::Unwatch { .. } | Item::Report(_) | Item::Ping { .. } | Item::Pong { .. } => {
+            0
+        }
+    }
+}
+
+fn heap_of_message(message: &Message) -> usize {
+    match message {
+        Message::Here { beats, .. } => beats.capacity() * size_of::<Option<Beat>>(),
+        Message::Epoch(EpochTalk::Decided(charter) | EpochTalk::Accept { charter, .. }) => {
+            heap_of_charter(charter)
+        }
+        Message::Epoch(EpochTalk::Promise { accepted: Some((_, charter)), .. }) => heap_of_charter(charter),
+        _ => 0,
+    }
+}
+
+fn heap_of_charter(charter: &Charter) -> usize {
+    let bodies = std::iter::once(&charter.body).chain(&charter.before);
+    size_of::<Charter>() + bodies.map(heap_of_body).sum::<usize>()
+}
+
+fn heap_of_body(body: &Body) -> usize {
+    let rule = match body.quorums.rule() {
+        Rule::Majority | Rule::Grid { .. } => 0,
+        Rule::Weighted(weights) => weights.capacity() * size_of::<u64>(),
+        Rule::List(sets) => sets.capacity() * size_of::<NodeSet>(),
+    };
+    size_of_val::<[NodeId]>(body.quorums.members()) + rule
+}

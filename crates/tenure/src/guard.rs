@@ -1,0 +1,259 @@
+//! The guard of one term: [`Tenure`].
+//!
+//! Who holds it may ask at any time, from any thread, whether this process leads **now**, and gets an answer by a comparison
+//! of clocks: a reading of this host's clock against E, the end of the lease. No timer, no callback and no cached
+//! belief is asked. Five rules keep it honest:
+//!
+//! * **Only the driver writes E.** It raises it when a renewal completes, and stores zero when the term ends, before
+//!   anything about that end is sent. Handles can only close the guard. (A handle that stored zero itself would race a
+//!   renewal that is storing a later E.)
+//! * **A guard is one term.** It is never revived: after a loss, campaign again and get another.
+//! * **E is loaded after the clock was read.** An E found above a reading was in force at that reading.
+//! * **The number of an edict is taken first**: that instant is its creation. See
+//!   [`create`](tenure_proto::strong::edict::create) for why no other order will do.
+//! * **E and the counter live in a page that is empty in a forked child.** It can neither lead nor give out a token twice.
+//!
+//! Authority ends with [`Tenure::resign`] or with the last clone. What the grantors promised is given back only when the last
+//! clone is gone: work that still holds one may be writing.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::Duration;
+
+use tenure_proto::LocalTime;
+use tenure_proto::strong::edict::{self, Authority, ByTerm, NotLeader};
+use tenure_proto::strong::trace::Common;
+use tenure_proto::strong::{Edict, Term, Token};
+use tokio::sync::{oneshot, watch};
+
+use crate::clock::{Clock, nanos};
+use crate::driver::{Mailbox, Request};
+use crate::error::{ProclaimError, TransferError};
+use crate::name::{GroupName, NodeName};
+use crate::sys::clock::{Which, read};
+use crate::sys::page::Lent;
+use crate::trace::Trace;
+
+/// The most bytes that can be [proclaimed](Tenure::proclaim) with an edict.
+pub const MAX_PROCLAIM: usize = 512;
+
+/// A leadership of this process: one term of one group. Cheap to clone; all clones are one leadership.
+#[derive(Clone)]
+pub struct Tenure {
+    term: Arc<SharedTerm>,
+    hold: Arc<Hold>,
+}
+
+/// What the driver and the handles share of a term.
+pub(crate) struct SharedTerm {
+    pub(crate) record: Lent,
+    pub(crate) clock: Clock,
+    pub(crate) group: GroupName,
+    pub(crate) number: Term,
+    /// The run that began the term: the paper's timestamp, (epoch, QT0).
+    pub(crate) tag: ByTerm,
+    pub(crate) trace: Option<Trace>,
+    /// Why it ended, once it has.
+    pub(crate) loss: watch::Sender<Option<Loss>>,
+}
+
+/// Exists as often as there are terms with a handle. When it goes, the last clone has gone.
+struct Hold {
+    term: Arc<SharedTerm>,
+    mailbox: Mailbox,
+}
+
+/// Why a term ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Loss {
+    /// It was not renewed in time: too few grantors were reached, or this process was held up.
+    Lapsed,
+    /// It was given up, or all its handles are gone.
+    Resigned,
+    /// It was handed over to another process.
+    HandedOver,
+    /// The guarded work gave no sign of life for longer than it had promised: see [`Campaign`](crate::Campaign).
+    Unhealthy,
+    /// The clock can no longer be trusted.
+    Clock,
+    /// The node was shut down, or had to stop.
+    Stopped,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lapsed => "the lease was not renewed in time",
+            Self::Resigned => "it was given up",
+            Self::HandedOver => "it was handed over",
+            Self::Unhealthy => "the guarded work gave no sign of life",
+            Self::Clock => "the clock can no longer be trusted",
+            Self::Stopped => "the node was stopped",
+        })
+    }
+}
+
+impl SharedTerm {
+    /// Whether this process leads, and until when: the one comparison on which everything rests.
+    #[inline]
+    fn leads_until(&self) -> Option<(LocalTime, LocalTime)> {
+        let now = self.clock.read();
+        let loaded = self.load();
+        (now < loaded.until && !loaded.closed).then_some((now, loaded.until))
+    }
+
+    /// To be called after the clock was read.
+    #[inline]
+    fn load(&self) -> Authority {
+        Authority {
+            until: LocalTime::from_nanos(self.record.until.load(Acquire)),
+            closed: self.record.closed.load(Acquire),
+        }
+    }
+
+    /// For the driver alone: a run has completed.
+    pub(crate) fn extend(&self, until: LocalTime) {
+        self.record.until.store(until.as_nanos(), Release);
+    }
+
+    /// For the driver alone: the term is over. Before anything about it is sent.
+    pub(crate) fn end(&self, loss: Loss) {
+        self.record.until.store(0, Release);
+        self.loss.send_if_modified(|known| known.is_none().then(|| *known = Some(loss)).is_some());
+    }
+
+    /// The last sign of life of the guarded work.
+    pub(crate) fn last_beat(&self) -> LocalTime {
+        LocalTime::from_nanos(self.record.beat.load(Acquire))
+    }
+}
+
+impl Tenure {
+    pub(crate) fn new(term: Arc<SharedTerm>, mailbox: Mailbox) -> Self {
+        Self { hold: Arc::new(Hold { term: term.clone(), mailbox }), term }
+    }
+
+    /// Whether this process leads at this instant. Wait-free; about as dear as a look at the clock.
+    #[inline]
+    pub fn is_leader(&self) -> bool {
+        self.term.leads_until().is_some()
+    }
+
+    /// For how much longer this process leads if it renews no more; nothing if it does not lead.
+    pub fn remaining(&self) -> Option<Duration> {
+        let (now, until) = self.term.leads_until()?;
+        Some(Duration::from_nanos(until.remaining(now).as_nanos()))
+    }
+
+    /// Creates an edict: an act of this leader, whose [token](Edict::token) any [fence](crate::fence) can order. Refused from the
+    /// instant on at which the lease is over. Wait-free.
+    #[inline]
+    pub fn edict(&self) -> Result<Edict, NotLeader> {
+        if let Some(trace) = &self.term.trace {
+            return self.traced_edict(trace);
+        }
+        let number = self.term.record.counter.fetch_add(1, AcqRel) + 1;
+        let reading = self.term.clock.read();
+        edict::create(self.term.number, number, reading, self.term.load())
+    }
+
+    /// The same, written down with the readings around it, so that an audit can judge it.
+    #[cold]
+    fn traced_edict(&self, trace: &Trace) -> Result<Edict, NotLeader> {
+        let (from, before) = (read(Which::Boot), self.term.clock.read());
+        let number = self.term.record.counter.fetch_add(1, AcqRel) + 1;
+        let reading = self.term.clock.read();
+        let edict = edict::create(self.term.number, number, reading, self.term.load())?;
+        let common = Common::between(from, read(Which::Boot));
+        trace.edict(&self.term.group, &self.term.tag, edict, (before, reading), common);
+        Ok(edict)
+    }
+
+    /// The token of the whole term: what a fence by term needs, and what to give to work that writes for this leader.
+    pub fn token(&self) -> Token {
+        Token::of_term(self.term.number)
+    }
+
+    /// The term: larger than that of every leader of this group before.
+    pub fn term(&self) -> Term {
+        self.term.number
+    }
+
+    /// Epoch and quorum of the run that began the term: the paper's timestamp. With the number of an edict it orders like
+    /// the token does, by the grantors' clocks alone.
+    pub fn tag(&self) -> &ByTerm {
+        &self.term.tag
+    }
+
+    /// The group that this process leads.
+    pub fn group(&self) -> &GroupName {
+        &self.term.group
+    }
+
+    /// Tells that the guarded work is alive. Only for a campaign that asked for it: see [`Campaign`](crate::Campaign).
+    #[inline]
+    pub fn heartbeat(&self) {
+        self.term.record.beat.store(self.term.clock.read().as_nanos(), Release);
+    }
+
+    /// Waits until this process leads no more, and says why. To be told late is harmless: the clock has refused since then.
+    pub async fn lost(&self) -> Loss {
+        let mut watch = self.term.loss.subscribe();
+        match watch.wait_for(Option::is_some).await {
+            Ok(loss) => loss.unwrap_or(Loss::Stopped),
+            Err(_) => Loss::Stopped,
+        }
+    }
+
+    /// Gives up the leadership. Authority ends at once, for all clones; the grantors are set free when the last clone is
+    /// gone, or when the lease has run out.
+    pub fn resign(self) {
+        self.term.record.closed.store(true, Release);
+        self.hold.mailbox.send(Request::StandDown { group: self.term.group.id(), term: self.term.number });
+    }
+
+    /// Hands the leadership over to a process that campaigns for this group, with a gap of about one round trip. This guard
+    /// is over when it succeeds; when it fails, this process goes on leading if its lease does.
+    pub async fn transfer(&self, to: &NodeName) -> Result<(), TransferError> {
+        if !self.is_leader() {
+            return Err(TransferError::NotLeader);
+        }
+        let (reply, answer) = oneshot::channel();
+        let group = self.term.group.id();
+        self.hold.mailbox.send(Request::Transfer { group, term: self.term.number, to: to.clone(), reply });
+        answer.await.unwrap_or(Err(TransferError::Stopped))
+    }
+
+    /// Tells observers: an edict and at most [`MAX_PROCLAIM`] bytes. The newest replaces what was proclaimed before; best
+    /// effort, and gone after a restart of all members. Returns the edict under which it goes out.
+    pub fn proclaim(&self, body: &[u8]) -> Result<Edict, ProclaimError> {
+        if body.len() > MAX_PROCLAIM {
+            return Err(ProclaimError::TooLong { length: body.len() });
+        }
+        let edict = self.edict()?;
+        let group = self.term.group.id();
+        self.hold.mailbox.send(Request::Proclaim { group, token: edict.token(), body: body.to_vec() });
+        Ok(edict)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.term.record.closed.store(true, Release);
+        self.mailbox.send(Request::Gone { group: self.term.group.id(), term: self.term.number });
+    }
+}
+
+impl fmt::Debug for Tenure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SharedTerm { group, number, .. } = &*self.term;
+        f.debug_struct("Tenure").field("group", group).field("term", number).finish_non_exhaustive()
+    }
+}
+
+/// When the guarded work must have given a sign of life, counted from its last.
+pub(crate) fn overdue_at(last: LocalTime, health: Duration) -> LocalTime {
+    LocalTime::from_nanos(last.as_nanos().saturating_add(nanos(health)))
+}

@@ -1,0 +1,245 @@
+//! Grants that survive the process, but not the boot.
+//!
+//! A grantor that forgets a grant must be silent until whatever it may have promised is over. A restart of the process
+//! alone need not cost that: clocks run on, and a file in memory (tmpfs) is still there. So each grant, and a silence or an
+//! adoption that still counts, is written into a mapped file before the answer that relies on it leaves. That is no
+//! system call and no disk: some thirty stores to memory (`table` says why it can be left at any of them).
+//!
+//! # When it is believed
+//!
+//! A memory that is not the last word of this very store is worse than none. It is believed only if it was written in
+//! this boot, by this clock, for this store, by the life just before this one ([`Boot::judge`]); and each life makes it
+//! its own in this order:
+//!
+//! 1. The store's incarnation has been raised, durably ([`Store::open`](crate::Store::open)). Whatever is here now belongs to the
+//!    life before. If this one is killed now, the next one finds it two lives old: silence.
+//! 2. [`Memory::open`] reads it. If it is believed it stays as it is; otherwise all of it is wiped, and it has no header.
+//! 3. The machine starts, and its first effects are carried out. One of them may be to remember a silence.
+//! 4. [`Memory::claim`] writes the header with this life's incarnation. Not sooner: a memory that is this life's but does
+//!    not yet know of its silence would cut that short at the next restart.
+//! 5. Messages are handled, grants given.
+//!
+//! # When there is none
+//!
+//! If the folder is missing, is not in memory, or is full, the node runs all the same, and its restarts are silent:
+//! [`Memory::trouble`] says why. A memory that could not be written once is erased: it would be believed, and be wrong.
+//!
+//! The file should be in a folder that nobody else can write. With systemd, `RuntimeDirectoryPreserve=restart` keeps one in
+//! `/run` over restarts.
+
+mod boot;
+mod mapped;
+mod table;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use tenure_proto::Incarnation;
+use tenure_proto::boot::{Boot, BootId, BootKind, Memory as Found, Store};
+use tenure_proto::strong::Cell;
+use thiserror::Error;
+
+use crate::lock::Lock;
+use crate::name::{ClusterId, NodeName};
+use crate::store::{StoreError, StoreId};
+use crate::sys::map;
+pub(crate) use boot::here;
+use mapped::Mapped;
+use table::{Header, Table};
+
+/// Why nothing is remembered. The node runs; each of its restarts is silent for a longest lease.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The folder is missing.
+    #[error(
+        "there is no folder for {}: make it, in a tmpfs, or set another path; until then every restart of this node \
+         is followed by a silence",
+        path.display()
+    )]
+    NoFolder {
+        /// The file that was to be in it.
+        path: PathBuf,
+    },
+    /// The folder is on a disk, which could make the loop wait.
+    #[error(
+        "{} is not in memory: choose a folder in a tmpfs, such as /run or /dev/shm; until then every restart of this \
+         node is followed by a silence",
+        path.display()
+    )]
+    NotInMemory {
+        /// The file that was to be there.
+        path: PathBuf,
+    },
+    /// Another process has it.
+    #[error(
+        "{} is in use by another process: give each node a file of its own; until then every restart of this node is \
+         followed by a silence",
+        path.display()
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// This machine does not say which boot this is.
+    #[error("{what} does not say which boot this is, so every restart of this node is followed by a silence")]
+    NoBootId {
+        /// What was read.
+        what: &'static str,
+    },
+    /// The system refused, for example because the tmpfs is full.
+    #[error(
+        "cannot write {}: {source}; nothing is remembered, and every restart of this node is followed by a silence",
+        path.display()
+    )]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What survives the process, where there is a place for it.
+pub(crate) struct Memory(State);
+
+enum State {
+    Kept(Box<Kept>),
+    Lost(MemoryError),
+}
+
+struct Kept {
+    table: Table<Mapped>,
+    /// What it will say, or says, whose it is.
+    header: Header,
+    path: PathBuf,
+    _lock: Lock,
+}
+
+impl Memory {
+    /// Where the memory of a node is if nothing is configured.
+    pub(crate) fn default_path(cluster: ClusterId, me: &NodeName) -> PathBuf {
+        let run = Path::new("/run/tenure");
+        let folder = if run.is_dir() { run } else { Path::new("/dev/shm") };
+        folder.join(format!("tenure-{cluster}-{me}"))
+    }
+
+    /// Opens the memory of a store for the life `writer`, and says what it holds of the one before. What it says is for
+    /// [`Boot::judge`]. The only error is the proof that the store is an old copy.
+    pub(crate) fn open(
+        path: &Path,
+        owner: StoreId,
+        here: BootId,
+        writer: Incarnation,
+    ) -> Result<(Self, Option<Found<Cell>>), StoreError> {
+        let header = Header { owner, boot: here, writer };
+        let taken = open_locked(path).and_then(|lock| Ok((take(path, lock.file(), &header)?, lock)));
+        let ((table, found), lock) = match taken {
+            Ok(taken) => taken,
+            Err(error) => return Ok((Self::lost(error), None)),
+        };
+        match found {
+            Some(found) if found.boot == here && found.writer >= writer => {
+                Err(StoreError::WentBack { store: writer.0.saturating_sub(1), memory: found.writer.0 })
+            }
+            found => {
+                let kept = Kept { table, header, path: path.to_path_buf(), _lock: lock };
+                Ok((Self(State::Kept(Box::new(kept))), found))
+            }
+        }
+    }
+
+    /// Remembers nothing.
+    pub(crate) fn lost(why: MemoryError) -> Self {
+        Self(State::Lost(why))
+    }
+
+    /// Makes the memory this life's. To be called when all effects of the machine's start have been carried out, and
+    /// before it handles anything.
+    pub(crate) fn claim(&mut self) {
+        if let State::Kept(kept) = &self.0 {
+            kept.header.write(kept.table.words());
+        }
+    }
+
+    /// Keeps a cell for a restart within this boot. When this returns it is kept, or the whole memory is void.
+    pub(crate) fn remember(&mut self, cell: &Cell) {
+        if let State::Kept(kept) = &mut self.0
+            && let Err(source) = kept.table.put(cell)
+        {
+            Header::erase(kept.table.words());
+            let path = kept.path.clone();
+            self.0 = State::Lost(MemoryError::Io { path, source });
+        }
+    }
+
+    /// Why nothing is remembered, if so.
+    pub(crate) fn trouble(&self) -> Option<&MemoryError> {
+        match &self.0 {
+            State::Kept(_) => None,
+            State::Lost(why) => Some(why),
+        }
+    }
+}
+
+/// Keeps what is to be believed, and wipes anything else.
+fn take(
+    path: &Path,
+    file: &File,
+    header: &Header,
+) -> Result<(Table<Mapped>, Option<Found<Cell>>), MemoryError> {
+    let failed = |source| MemoryError::Io { path: path.to_path_buf(), source };
+    let mapped = Mapped::existing(file).map_err(failed)?;
+    let found = match mapped.and_then(|mapped| read(mapped, header.owner)) {
+        // The caller refuses: nothing is touched.
+        Some((table, found)) if found.boot == header.boot && found.writer >= header.writer => {
+            return Ok((table, Some(found)));
+        }
+        Some((mut table, found)) if is_believed(&found, header) => {
+            table.repair();
+            return Ok((table, Some(found)));
+        }
+        other => other.map(|(_, found)| found),
+    };
+    let table = Table::blank(Mapped::wiped(file).map_err(failed)?);
+    Ok((table, found))
+}
+
+/// What a memory of this store says, where there is no doubt.
+fn read(mapped: Mapped, owner: StoreId) -> Option<(Table<Mapped>, Found<Cell>)> {
+    let Header { boot, writer, .. } = Header::read(&mapped).filter(|header| header.owner == owner)?;
+    let (table, records) = Table::load(mapped)?;
+    Some((table, Found { boot, writer, records }))
+}
+
+/// The judgement that the machine's start is made by.
+fn is_believed(found: &Found<Cell>, header: &Header) -> bool {
+    let Some(former) = header.writer.0.checked_sub(1) else { return false };
+    let store = Store::Used(Incarnation(former), Vec::new());
+    let boot = Boot::judge(store, Some(found.clone()), header.boot);
+    matches!(boot.kind, BootKind::SameBoot { .. })
+}
+
+fn open_locked(path: &Path) -> Result<Lock, MemoryError> {
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let here = || path.to_path_buf();
+    let failed = |source| MemoryError::Io { path: here(), source };
+    let opened = File::open(folder).map_err(|_| MemoryError::NoFolder { path: here() })?;
+    if !map::is_in_memory(&opened).map_err(failed)? {
+        return Err(MemoryError::NotInMemory { path: here() });
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.custom_flags(libc::O_NOFOLLOW).open(path).map_err(failed)?;
+    Lock::take(file).map_err(|error| match error {
+        TryLockError::WouldBlock => MemoryError::InUse { path: here() },
+        TryLockError::Error(source) => failed(source),
+    })
+}

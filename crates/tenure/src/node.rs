@@ -1,0 +1,323 @@
+//! What users hold: a running node.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use tenure_proto::LocalTime;
+use tenure_proto::strong::Term;
+use tenure_proto::strong::epoch::Epoch;
+use tenure_proto::time::Span;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::clock::{Clock, nanos};
+use crate::config::{Checked, Config, ConfigError, Key};
+use crate::driver::{self, Entry, Mailbox, Request, Traffic};
+use crate::error::{CampaignError, MembersError, StartError, Stopped, VerifyError};
+use crate::guard::{Loss, Tenure};
+use crate::members::{Changing, MemberChange};
+use crate::name::{ClusterId, GroupName, NodeName};
+use crate::observe::{Scene, Watch};
+use crate::seal::{ClusterKey, Counters};
+use crate::store::{Founding, Store};
+use crate::tally::Tally;
+
+/// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to clone. When the last clone is
+/// dropped the node ends as by [`shutdown`](Self::shutdown), without anybody waiting for it.
+#[derive(Clone, Debug)]
+pub struct Node(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: NodeName,
+    launched: Launched,
+    numbers: AtomicU64,
+}
+
+/// How to reach a driver that runs.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) ready: watch::Receiver<bool>,
+    pub(crate) stopped: watch::Receiver<Option<Stopped>>,
+}
+
+/// How to campaign: see [`Node::campaign_with`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Campaign {
+    /// The health gate: once elected, the guarded work must call [`Tenure::heartbeat`] at least this often. If it does not, for it
+    /// hangs, this process stops leading at once and lets its lease run out; somebody else is elected. `None` for no gate.
+    pub health: Option<Duration>,
+    /// How much others are preferred: nought, as at the start of each life, is the first choice. Leaders hand over to a process of
+    /// better priority if the configuration's `hold` says when. Kept for this group until it is given anew.
+    pub priority: Option<u8>,
+}
+
+impl Campaign {
+    /// With a health gate.
+    #[must_use]
+    pub fn health(mut self, within: Duration) -> Self {
+        self.health = Some(within);
+        self
+    }
+
+    /// With a priority.
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+}
+
+/// Who leads, and until when that is certain on this host's clock.
+#[derive(Clone, Debug)]
+pub struct Certain {
+    /// Who.
+    pub leader: NodeName,
+    /// In which term.
+    pub term: Term,
+    pub(crate) until: LocalTime,
+    pub(crate) clock: Clock,
+}
+
+impl Certain {
+    /// For how much longer it is certain, as of now; nothing if it is not any more. Nobody else leads meanwhile; the leader itself
+    /// may have stopped.
+    pub fn remaining(&self) -> Option<Duration> {
+        let left = self.until.remaining(self.clock.read()).as_nanos();
+        (left > 0).then(|| Duration::from_nanos(left))
+    }
+}
+
+/// How a node is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Status {
+    /// Its name.
+    pub name: NodeName,
+    /// Its cluster.
+    pub cluster: ClusterId,
+    /// The newest epoch that it knows; `None` if it knows none yet.
+    pub epoch: Option<Epoch>,
+    /// The members of that epoch, where their names are known.
+    pub members: Vec<NodeName>,
+    /// Whether it is one of them.
+    pub is_member: bool,
+    /// Whether it can do its part: see [`Node::ready`].
+    pub ready: bool,
+    /// For how much longer it waits out what it may have promised before a restart.
+    pub silent_for: Option<Duration>,
+    /// How many groups are led here.
+    pub led: usize,
+    /// What happened.
+    pub tally: Tally,
+    /// What went over the network.
+    pub traffic: Traffic,
+    /// What sessions were begun, and what was refused before anybody read it.
+    pub sessions: Counters,
+    /// With how many processes there are sessions.
+    pub peers: usize,
+    /// How many records were handed to the disk.
+    pub persisted: u64,
+}
+
+impl Node {
+    /// Starts a node: checks the configuration, opens the store, listens. Works under any executor; the node itself runs on a
+    /// thread of its own.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let checked = Checked::new(&config)?;
+        let name = checked.name.clone();
+        let launched = driver::launch(checked)?.await.unwrap_or_else(|_| {
+            Err(StartError::System(std::io::Error::other("the node's thread has ended at its start")))
+        })?;
+        Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1) })))
+    }
+
+    /// Founds a cluster: writes the store of the member that `config` is for. To be called once for every founding member, with
+    /// the same `cluster` and `term_floor` for all; [`ClusterId::draw`] and [`term_floor`](crate::term_floor) make them.
+    pub fn found(config: &Config, cluster: ClusterId, floor: Term) -> Result<(), StartError> {
+        let checked = Checked::new(config)?;
+        let missing = ConfigError::Missing { key: "store", why: "only a member's store is founded" };
+        let dir = checked.store.as_deref().filter(|_| checked.role.grants()).ok_or(missing)?;
+        let (me, members) = (checked.name.clone(), checked.contacts.clone());
+        Store::found(dir, &Founding { cluster, me, members, body: config.body()?, floor })?;
+        Ok(())
+    }
+
+    /// Makes the store of a node that shall become a member of a cluster that exists: it starts, learns, and grants nothing until the
+    /// members have [added](Self::change_members) it.
+    pub fn join(config: &Config, cluster: ClusterId) -> Result<(), StartError> {
+        let checked = Checked::new(config)?;
+        let missing = ConfigError::Missing { key: "store", why: "only a member's store is made" };
+        let dir: &Path = checked.store.as_deref().filter(|_| checked.role.grants()).ok_or(missing)?;
+        Store::join(dir, cluster, &checked.name, checked.contacts.clone())?;
+        Ok(())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &NodeName {
+        &self.0.name
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.0.launched.addresses
+    }
+
+    /// Campaigns for `group`, and while this process leads runs what `work` gives; when that ends, resigns and returns what it
+    /// returned.
+    ///
+    /// If the leadership is lost before, the work is dropped at its next `.await`, and the campaign begins anew: losing is
+    /// normal. Work that must not be cut off like that should look at its guard itself, or hold one from
+    /// [`campaign`](Self::campaign).
+    pub async fn lead<T, F, W>(&self, group: &str, mut work: W) -> Result<T, CampaignError>
+    where
+        W: FnMut(Tenure) -> F,
+        F: Future<Output = T>,
+    {
+        loop {
+            let tenure = self.campaign(group).await?;
+            let (done, lost) = (work(tenure.clone()), tenure.lost());
+            match race(done, lost).await {
+                Ok(result) => {
+                    tenure.resign();
+                    return Ok(result);
+                }
+                Err(Loss::Stopped) => return Err(CampaignError::Stopped(self.why_stopped())),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Waits until this process leads `group`, for however long that takes, and returns the guard of that term. A future that is
+    /// dropped withdraws from the campaign; nothing is left behind.
+    pub async fn campaign(&self, group: &str) -> Result<Tenure, CampaignError> {
+        self.campaign_with(group, Campaign::default()).await
+    }
+
+    /// The same, with a health gate or a priority.
+    pub async fn campaign_with(&self, group: &str, how: Campaign) -> Result<Tenure, CampaignError> {
+        let group = GroupName::new(group)?;
+        let number = self.0.numbers.fetch_add(1, Relaxed);
+        let (prize, won) = oneshot::channel();
+        let mailbox = &self.0.launched.mailbox;
+        let withdraw = Withdraw { mailbox, group: &group, number, armed: true };
+        let entry = Entry { group: group.clone(), number, health: how.health, prize };
+        mailbox.send(Request::Campaign(entry, how.priority));
+        let result = won.await;
+        withdraw.disarm();
+        result.unwrap_or_else(|_| Err(CampaignError::Stopped(self.why_stopped())))
+    }
+
+    /// Watches a group: who leads, that nobody does, and what leaders proclaim, never going back.
+    pub async fn observe(&self, group: &str) -> Result<Watch, CampaignError> {
+        let group = GroupName::new(group)?;
+        let (reply, scene) = oneshot::channel();
+        let mailbox = self.0.launched.mailbox.clone();
+        mailbox.send(Request::Observe { group: group.clone(), reply });
+        let scene = scene.await.map_err(|_| CampaignError::Stopped(self.why_stopped()))?;
+        Ok(Watch { group, scene, told: Scene::default(), mailbox })
+    }
+
+    /// Asks the leader itself, and says for how long it is certain that nobody else leads. The leader pledges not to hand over
+    /// for `wanted`, but for no longer than its configuration allows.
+    pub async fn verify(&self, group: &str, wanted: Duration) -> Result<Certain, VerifyError> {
+        let group = GroupName::new(group)?;
+        let (reply, answer) = oneshot::channel();
+        let wanted = Span::from_nanos(nanos(wanted));
+        self.0.launched.mailbox.send(Request::Verify(driver::VerifyOrder { group, wanted, reply }));
+        answer.await.unwrap_or_else(|_| Err(VerifyError::Stopped(self.why_stopped())))
+    }
+
+    /// Changes the members, their quorums or their bounds. Every group goes on being led meanwhile.
+    pub fn change_members(&self, change: &MemberChange) -> Result<Changing, MembersError> {
+        let (change, contacts) = change.resolve()?;
+        let (progress, changing) = mpsc::unbounded_channel();
+        self.0.launched.mailbox.send(Request::Change(driver::ChangeOrder { change, contacts, progress }));
+        Ok(Changing(changing))
+    }
+
+    /// Speaks with another key from now on, and accepts `old` ones beside it. To change the cluster's key without anybody
+    /// noticing: give every process the new one as an old one, then speak it everywhere, then leave the old one out.
+    pub fn set_keys(&self, key: &Key, old: &[ClusterKey]) {
+        let credentials = Box::new(driver::credentials(key, old));
+        self.0.launched.mailbox.send(Request::Keys(credentials));
+    }
+
+    /// How it is.
+    pub async fn status(&self) -> Result<Status, Stopped> {
+        let (reply, status) = oneshot::channel();
+        self.0.launched.mailbox.send(Request::Status(reply));
+        status.await.map_err(|_| self.why_stopped())
+    }
+
+    /// Waits until this node can do its part: it knows the members, is not silent after a restart, and has reached a quorum. In a
+    /// rolling restart, wait for this before the next node is stopped.
+    pub async fn ready(&self) -> Result<(), Stopped> {
+        let mut ready = self.0.launched.ready.clone();
+        ready.wait_for(|ready| *ready).await.map(drop).map_err(|_| self.why_stopped())
+    }
+
+    /// Waits until the node has stopped, by itself or because it was told to, and says why.
+    pub async fn stopped(&self) -> Stopped {
+        let mut stopped = self.0.launched.stopped.clone();
+        match stopped.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or(Stopped::Crashed),
+            Err(_) => self.why_stopped(),
+        }
+    }
+
+    /// Resigns everywhere, tells the grantors so, and ends. Guards that are left are over. Guarded work should have ended before.
+    pub async fn shutdown(self) {
+        let (reply, done) = oneshot::channel();
+        self.0.launched.mailbox.send(Request::Shutdown(reply));
+        let _ = done.await;
+    }
+
+    fn why_stopped(&self) -> Stopped {
+        self.0.launched.stopped.borrow().clone().unwrap_or(Stopped::Crashed)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let (reply, _) = oneshot::channel();
+        self.launched.mailbox.send(Request::Shutdown(reply));
+    }
+}
+
+/// Withdraws a campaign whose future is dropped.
+struct Withdraw<'a> {
+    mailbox: &'a Mailbox,
+    group: &'a GroupName,
+    number: u64,
+    armed: bool,
+}
+
+impl Withdraw<'_> {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Withdraw<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.mailbox.send(Request::Withdraw { group: self.group.id(), number: self.number });
+        }
+    }
+}
+
+/// The first of two to end; the work if both have.
+async fn race<T>(work: impl Future<Output = T>, lost: impl Future<Output = Loss>) -> Result<T, Loss> {
+    tokio::select! {
+        biased;
+        result = work => Ok(result),
+        loss = lost => Err(loss),
+    }
+}

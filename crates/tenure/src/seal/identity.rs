@@ -1,0 +1,133 @@
+//! Who this process is, and which keys it has.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::hmac;
+use tenure_proto::NodeId;
+
+use super::keys::{CandidateKey, KeyId, Keyring, Pair, Root};
+use super::packet::Sender;
+use super::refusal::Versions;
+use crate::name::{ClusterId, NodeName};
+
+/// Who this process is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) name: NodeName,
+    pub(crate) cluster: ClusterId,
+    pub(crate) credentials: Credentials,
+    /// Another number in each life of the process, its incarnation: peers see by it that it has begun anew.
+    pub(crate) boot: u128,
+    /// The versions of the protocol that it speaks.
+    pub(crate) versions: Versions,
+}
+
+/// What this process proves itself with.
+#[derive(Clone, Debug)]
+pub(crate) enum Credentials {
+    /// It holds the cluster's keys, and answers greetings.
+    Member(Keyring),
+    /// It was given a key of its own, and only greets.
+    Outsider(CandidateKey),
+}
+
+impl Identity {
+    pub(crate) fn member(
+        name: NodeName,
+        cluster: ClusterId,
+        keyring: Keyring,
+        boot: u128,
+        versions: Versions,
+    ) -> Self {
+        Self { name, cluster, credentials: Credentials::Member(keyring), boot, versions }
+    }
+
+    /// Name and cluster are those in the key: it works under no others.
+    pub(crate) fn outsider(key: CandidateKey, boot: u128, versions: Versions) -> Self {
+        let (name, cluster) = (key.name().clone(), key.cluster());
+        Self { name, cluster, credentials: Credentials::Outsider(key), boot, versions }
+    }
+}
+
+/// The identity with everything that is derived once.
+pub(super) struct Me {
+    pub(super) name: NodeName,
+    pub(super) id: NodeId,
+    pub(super) versions: Versions,
+    pub(super) boot: u128,
+    /// Tells the packets of other clusters apart. Proves nothing.
+    pub(super) cluster_tag: [u8; 4],
+    /// The cluster's key that this process speaks, or that its own was made from.
+    pub(super) spoken: KeyId,
+    /// The beginning of its greetings and introductions.
+    pub(super) sender: Box<[u8]>,
+    pub(super) knock: hmac::Key,
+    cluster: ClusterId,
+    keys: Keys,
+}
+
+enum Keys {
+    /// Never empty; the spoken one first.
+    Member(Vec<(Root, hmac::Key)>),
+    Outsider(CandidateKey),
+}
+
+impl Me {
+    pub(super) fn new(identity: Identity) -> Self {
+        let Identity { name, cluster, credentials, boot, versions } = identity;
+        let hash = digest(&SHA256, format!("tenure cluster {cluster}").as_bytes());
+        let cluster_tag = *hash.as_ref().first_chunk().expect("SHA-256 has 32 bytes");
+        let (keys, spoken, sender, knock) = prepare(credentials, cluster, &name);
+        Self { id: name.id(), name, versions, boot, cluster_tag, spoken, sender, knock, cluster, keys }
+    }
+
+    pub(super) fn set_credentials(&mut self, credentials: Credentials) {
+        (self.keys, self.spoken, self.sender, self.knock) = prepare(credentials, self.cluster, &self.name);
+    }
+
+    /// The accepted key of this id, with the key of its knocks. An outsider has none: it cannot be greeted.
+    pub(super) fn root(&self, id: KeyId) -> Option<(&Root, &hmac::Key)> {
+        let Keys::Member(roots) = &self.keys else { return None };
+        roots.iter().find(|(root, _)| root.id == id).map(|(root, knock)| (root, knock))
+    }
+
+    /// Whether a session under this key may go on. An outsider leaves that to the members.
+    pub(super) fn accepts(&self, id: KeyId) -> bool {
+        matches!(self.keys, Keys::Outsider(_)) || self.root(id).is_some()
+    }
+
+    /// The key shared with one who says that it is `sender`: if it is, it has the same.
+    pub(super) fn pair_of(&self, root: &Root, sender: &Sender<'_>) -> Pair {
+        match sender.kind {
+            None => root.pair(sender.name, self.name.as_str()),
+            Some(kind) => root.outsider_pair(kind, sender.name, sender.scope, self.name.as_str()),
+        }
+    }
+
+    /// The key shared with a member, of those that this process speaks.
+    pub(super) fn pair_with(&self, member: &NodeName) -> Pair {
+        match &self.keys {
+            Keys::Member(roots) => roots[0].0.pair(self.name.as_str(), member.as_str()),
+            Keys::Outsider(key) => key.pair(member.as_str()),
+        }
+    }
+}
+
+fn prepare(
+    credentials: Credentials,
+    cluster: ClusterId,
+    name: &NodeName,
+) -> (Keys, KeyId, Box<[u8]>, hmac::Key) {
+    match credentials {
+        Credentials::Member(keyring) => {
+            let roots = keyring.roots(cluster).into_iter().map(|root| (root.knock.key(), root));
+            let roots: Vec<_> = roots.map(|(knock, root)| (root, knock)).collect();
+            let (spoken, knock) = (roots[0].0.id, roots[0].1.clone());
+            (Keys::Member(roots), spoken, Sender::write(spoken, None, name.as_str(), ""), knock)
+        }
+        Credentials::Outsider(key) => {
+            let (spoken, knock) = (key.made_from(), key.knock().key());
+            let sender = Sender::write(spoken, Some(key.kind()), key.name().as_str(), key.scope_text());
+            (Keys::Outsider(key), spoken, sender, knock)
+        }
+    }
+}

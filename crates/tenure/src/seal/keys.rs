@@ -1,0 +1,429 @@
+//! The keys of a cluster, and what is derived from them.
+//!
+//! ```text
+//!   cluster key ── cluster id ──▶ root ── two names ───────────▶ pair key of two members
+//!                                  │
+//!                                  └── kind, name, scope ──▶ candidate's secret ── member's name ──▶ pair key
+//! ```
+//!
+//! A member holds the cluster key and can make every key. Whoever is no member is given a [`CandidateKey`], from which
+//! only its own pair keys can be made: it cannot speak as another, nor as itself with a wider scope, because name and
+//! scope went into its secret, and members derive that secret anew from the name and scope that a greeting states.
+//!
+//! To change the cluster's key without a gap: give every member the new key to accept; then let every member speak it,
+//! and give candidates new keys; then take the old key away. A [`Keyring`] is what one member has meanwhile.
+
+use std::fmt;
+use std::str::FromStr;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::{hmac, rand};
+use thiserror::Error;
+
+use super::scope::{Scope, ScopeError};
+use super::secret::{Secret, wipe};
+use crate::name::{ClusterId, NameError, NodeName};
+
+const CLUSTER_PREFIX: &str = "tenure-key-1:";
+
+/// Bytes of the checksum at the end of a key's text.
+const CHECKSUM: usize = 4;
+
+/// The key of a whole cluster. Who holds it is believed to be a member, and can make the key of anybody.
+///
+/// ```
+/// use tenure::ClusterKey;
+///
+/// let key = ClusterKey::generate();
+/// let text = key.reveal(); // tenure-key-1:… for a file that only the node may read
+/// assert_eq!(text.parse(), Ok(key));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClusterKey(Secret);
+
+impl ClusterKey {
+    /// Draws a new key from the system's generator.
+    pub fn generate() -> Self {
+        let mut bytes = [0; 32];
+        rand::fill(&mut bytes).expect("the system has a generator of random bytes");
+        Self::from_bytes(bytes)
+    }
+
+    /// A key from 32 bytes, which must come from a good generator: a password is no key.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Secret::new(bytes))
+    }
+
+    /// The secret as text, for a file that nobody else may read. Ends with a checksum, so that a typo is told from a key
+    /// that is another one.
+    pub fn reveal(&self) -> String {
+        sign(format!("{CLUSTER_PREFIX}{}", hex(self.0.bytes())))
+    }
+
+    /// A short name of this key, no secret: the same for equal keys, and for hardly any others.
+    pub fn id(&self) -> KeyId {
+        KeyId(self.0.derive(&[b"tenure key id\0"]))
+    }
+
+    /// The key of a process that campaigns for the groups of `scope` and is no member.
+    pub fn candidate(&self, cluster: ClusterId, name: NodeName, scope: Scope) -> CandidateKey {
+        self.outsider(cluster, KeyKind::Candidate, name, Some(scope))
+    }
+
+    /// The key of a process that only watches the groups of `scope`.
+    pub fn observer(&self, cluster: ClusterId, name: NodeName, scope: Scope) -> CandidateKey {
+        self.outsider(cluster, KeyKind::Observer, name, Some(scope))
+    }
+
+    /// The key of a person or tool that changes the members. It never leads.
+    pub fn operator(&self, cluster: ClusterId, name: NodeName) -> CandidateKey {
+        self.outsider(cluster, KeyKind::Operator, name, None)
+    }
+
+    fn outsider(
+        &self,
+        cluster: ClusterId,
+        kind: KeyKind,
+        name: NodeName,
+        scope: Option<Scope>,
+    ) -> CandidateKey {
+        let root = Root::new(self, cluster);
+        let secret = root.outsider(kind, name.as_str(), scope.as_ref().map_or("", Scope::as_str));
+        CandidateKey { kind, cluster, key: root.id, name, scope, knock: root.knock, secret }
+    }
+}
+
+impl fmt::Debug for ClusterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterKey({})", self.id())
+    }
+}
+
+impl FromStr for ClusterKey {
+    type Err = KeyError;
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let text = text.trim();
+        let body = text.strip_prefix(CLUSTER_PREFIX).ok_or(KeyError::NotAClusterKey)?;
+        verify(text)?;
+        let mut bytes = unhex::<{ 32 + CHECKSUM }>(body).ok_or(KeyError::Garbled)?;
+        let key = Secret::new(bytes[..32].try_into().expect("there are 32 bytes and a checksum"));
+        wipe(&mut bytes);
+        Ok(Self(key))
+    }
+}
+
+/// The short name of a cluster's key: sent in greetings, so that the receiver knows which of its keys to use.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub(super) [u8; 4]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The keys of one member: the one that it speaks, and those that it also understands while keys change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyring {
+    /// Used for every greeting that this member sends. Also accepted.
+    pub speak: ClusterKey,
+    /// Accepted, too. A key that is in neither place is refused, and sessions under it end.
+    pub accept: Vec<ClusterKey>,
+}
+
+impl Keyring {
+    /// One key and no other.
+    pub fn new(speak: ClusterKey) -> Self {
+        Self { speak, accept: Vec::new() }
+    }
+
+    /// The roots of all keys, that of the spoken key first.
+    pub(super) fn roots(&self, cluster: ClusterId) -> Vec<Root> {
+        std::iter::once(&self.speak).chain(&self.accept).map(|key| Root::new(key, cluster)).collect()
+    }
+}
+
+/// What a process that is no member is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// It campaigns for the groups of its scope.
+    Candidate,
+    /// It watches the groups of its scope.
+    Observer,
+    /// It watches everything, and changes the members.
+    Operator,
+}
+
+impl KeyKind {
+    const ALL: [Self; 3] = [Self::Candidate, Self::Observer, Self::Operator];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Candidate => "tenure-candidate-1:",
+            Self::Observer => "tenure-observer-1:",
+            Self::Operator => "tenure-operator-1:",
+        }
+    }
+
+    /// How it is written in greetings; 0 is a member.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Candidate => 1,
+            Self::Observer => 2,
+            Self::Operator => 3,
+        }
+    }
+}
+
+/// The key of a process that is no member: a candidate, an observer or an operator. With it nobody can speak under
+/// another name, or for groups outside its scope.
+///
+/// As text it shows what it is for: `tenure-candidate-1:NAME:SCOPE:SECRET`.
+///
+/// ```
+/// use tenure::{CandidateKey, ClusterId, ClusterKey, NodeName, Scope};
+///
+/// let cluster = ClusterId(0x1234);
+/// let key = ClusterKey::generate();
+/// let app = key.candidate(cluster, NodeName::new("app1").unwrap(), Scope::new("app1/*").unwrap());
+/// assert!(app.reveal().starts_with("tenure-candidate-1:app1:app1/*:"));
+/// assert_eq!(app.reveal().parse::<CandidateKey>(), Ok(app));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct CandidateKey {
+    kind: KeyKind,
+    cluster: ClusterId,
+    key: KeyId,
+    name: NodeName,
+    /// Operators have none.
+    scope: Option<Scope>,
+    knock: Knock,
+    secret: Secret,
+}
+
+impl CandidateKey {
+    /// What its holder is there for.
+    pub fn kind(&self) -> KeyKind {
+        self.kind
+    }
+
+    /// The cluster that it belongs to.
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster
+    }
+
+    /// The cluster's key that it was made from: when that is taken away, this one is worthless.
+    pub fn made_from(&self) -> KeyId {
+        self.key
+    }
+
+    /// The only name under which its holder can speak.
+    pub fn name(&self) -> &NodeName {
+        &self.name
+    }
+
+    /// The groups that it is for. An operator's key has none: it is for all.
+    pub fn scope(&self) -> Option<&Scope> {
+        self.scope.as_ref()
+    }
+
+    /// The secret as text, for a file that nobody else may read.
+    pub fn reveal(&self) -> String {
+        let (name, scope) = (&self.name, self.scope_text());
+        let (cluster, key) = (hex(&self.cluster.0.to_be_bytes()), hex(&self.key.0));
+        let (knock, secret) = (hex(&self.knock.0), hex(self.secret.bytes()));
+        sign(format!("{}{name}:{scope}:{cluster}{key}{knock}{secret}", self.kind.prefix()))
+    }
+
+    pub(super) fn scope_text(&self) -> &str {
+        self.scope.as_ref().map_or("", Scope::as_str)
+    }
+
+    pub(super) fn knock(&self) -> &Knock {
+        &self.knock
+    }
+
+    /// The key shared with one member.
+    pub(super) fn pair(&self, member: &str) -> Pair {
+        outsider_pair(&self.secret, member)
+    }
+}
+
+impl fmt::Debug for CandidateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CandidateKey({:?} {} {:?}, of {})", self.kind, self.name, self.scope_text(), self.key)
+    }
+}
+
+impl FromStr for CandidateKey {
+    type Err = KeyError;
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let text = text.trim();
+        let named = |kind: &KeyKind| text.strip_prefix(kind.prefix()).map(|rest| (*kind, rest));
+        let (kind, rest) = KeyKind::ALL.iter().find_map(named).ok_or(KeyError::NotACandidateKey)?;
+        verify(text)?;
+        let (name, rest) = rest.split_once(':').ok_or(KeyError::Garbled)?;
+        let (scope, rest) = rest.rsplit_once(':').ok_or(KeyError::Garbled)?;
+        let mut bytes = unhex::<{ 16 + 4 + 16 + 32 + CHECKSUM }>(rest).ok_or(KeyError::Garbled)?;
+        let scope = match kind {
+            KeyKind::Operator if scope.is_empty() => None,
+            _ => Some(Scope::new(scope)?),
+        };
+        let key = Self {
+            kind,
+            cluster: ClusterId(u128::from_be_bytes(part(&bytes, 0))),
+            key: KeyId(part(&bytes, 16)),
+            name: NodeName::new(name)?,
+            scope,
+            knock: Knock(part(&bytes, 20)),
+            secret: Secret::new(part(&bytes, 36)),
+        };
+        wipe(&mut bytes);
+        Ok(key)
+    }
+}
+
+fn part<const N: usize>(bytes: &[u8], from: usize) -> [u8; N] {
+    bytes[from..from + N].try_into().expect("the lengths of the parts add up")
+}
+
+/// Why a text is no key. Says nothing of what the text was: it may be a key after all.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// It does not begin like the key of a cluster.
+    #[error("this is no cluster key: it begins with '{CLUSTER_PREFIX}' (`tenure key` makes one)")]
+    NotAClusterKey,
+    /// It does not begin like the key of somebody who is no member.
+    #[error(
+        "this is no candidate's key: it begins with 'tenure-candidate-1:', 'tenure-observer-1:' or \
+         'tenure-operator-1:' (`tenure key --candidate` makes one)"
+    )]
+    NotACandidateKey,
+    /// Its checksum is wrong.
+    #[error("the key has a typo or was cut short: copy it again, all of it")]
+    Garbled,
+    /// The name in it is none.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The scope in it is none.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+}
+
+/// What a cluster key is in one cluster: everything that members derive comes from here.
+pub(super) struct Root {
+    pub(super) id: KeyId,
+    pub(super) knock: Knock,
+    secret: Secret,
+}
+
+impl Root {
+    fn new(key: &ClusterKey, cluster: ClusterId) -> Self {
+        let secret = Secret::extract(&cluster.0.to_be_bytes(), &key.0);
+        Self { id: key.id(), knock: Knock(secret.derive(&[b"tenure knock\0"])), secret }
+    }
+
+    /// The key that two members share.
+    pub(super) fn pair(&self, one: &str, other: &str) -> Pair {
+        let (low, high) = if one < other { (one, other) } else { (other, one) };
+        let parts = [b"tenure members\0", &length(low)[..], low.as_bytes(), &length(high), high.as_bytes()];
+        Pair(self.secret.derive_secret(&parts))
+    }
+
+    /// The key that an outsider of this name and scope shares with a member.
+    pub(super) fn outsider_pair(&self, kind: KeyKind, name: &str, scope: &str, member: &str) -> Pair {
+        outsider_pair(&self.outsider(kind, name, scope), member)
+    }
+
+    fn outsider(&self, kind: KeyKind, name: &str, scope: &str) -> Secret {
+        let head = [kind.code()];
+        let parts = [
+            b"tenure outsider\0",
+            &head[..],
+            &length(name),
+            name.as_bytes(),
+            &length(scope),
+            scope.as_bytes(),
+        ];
+        self.secret.derive_secret(&parts)
+    }
+}
+
+fn outsider_pair(secret: &Secret, member: &str) -> Pair {
+    Pair(secret.derive_secret(&[b"tenure outsider with\0", &length(member), member.as_bytes()]))
+}
+
+/// Written before a text that goes into a derivation.
+fn length(text: &str) -> [u8; 2] {
+    u16::try_from(text.len()).expect("names and scopes are short").to_be_bytes()
+}
+
+/// What everybody shares who holds any key of the cluster. It opens nothing: it lets a receiver drop, for the price of one
+/// hash, greetings from those who hold none.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Knock([u8; 16]);
+
+impl Knock {
+    pub(super) fn key(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.0)
+    }
+}
+
+impl Drop for Knock {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+/// What two processes share, and nobody else but members.
+pub(super) struct Pair(pub(super) Secret);
+
+/// Adds the checksum of everything before it.
+fn sign(mut text: String) -> String {
+    let sum = checksum(&text);
+    text.push_str(&sum);
+    text
+}
+
+fn verify(text: &str) -> Result<(), KeyError> {
+    match text.len().checked_sub(2 * CHECKSUM).and_then(|at| text.split_at_checked(at)) {
+        Some((before, sum)) if checksum(before) == sum => Ok(()),
+        _ => Err(KeyError::Garbled),
+    }
+}
+
+fn checksum(text: &str) -> String {
+    hex(&digest(&SHA256, format!("tenure checksum\0{text}").as_bytes()).as_ref()[..CHECKSUM])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+        .collect()
+}
+
+/// Exactly `N` bytes, in the digits that [`hex`] writes.
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    if text.len() != 2 * N {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,160 @@
+//! What is kept of one peer: up to three sessions, and which of them to speak on.
+//!
+//! Each side may begin a session at any time, both at once too. So there is a place for the session that the peer began
+//! (`theirs`) and one for that which this side began (`mine`), and packets are taken on both: neither has to give way.
+//! A session that this side has begun waits in a third place (`pending`) until the peer has answered on it, and the one
+//! before it is kept until then: answers may be on their way. Packets go out on the session on which the peer was heard
+//! last, because that one it has for certain; and on a pending one for at most one interval of retransmission.
+
+use std::sync::Arc;
+
+use tenure_proto::time::LocalSpan;
+use tenure_proto::{LocalTime, NodeId};
+
+use super::link::Link;
+use super::refusal::Refusal;
+use super::scope::Rights;
+use crate::name::NodeName;
+
+/// One that has proved who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) id: NodeId,
+    pub(crate) name: NodeName,
+    pub(crate) rights: Rights,
+    /// Its life: another number after a restart.
+    pub(crate) boot: u128,
+    /// The newest version that both sides speak.
+    pub(crate) version: u8,
+}
+
+/// The place of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Theirs,
+    Mine,
+    Pending,
+}
+
+pub(super) struct Known {
+    pub(super) peer: Arc<Peer>,
+    theirs: Option<Box<Link>>,
+    mine: Option<Box<Link>>,
+    pending: Option<Box<Link>>,
+    pending_since: LocalTime,
+    speaking: Place,
+    pub(super) heard_at: LocalTime,
+    /// When something was sent after which nothing has been heard.
+    waiting_since: Option<LocalTime>,
+}
+
+impl Known {
+    pub(super) fn new(peer: Arc<Peer>, now: LocalTime) -> Self {
+        Self {
+            peer,
+            theirs: None,
+            mine: None,
+            pending: None,
+            pending_since: now,
+            speaking: Place::Theirs,
+            heard_at: now,
+            waiting_since: None,
+        }
+    }
+
+    /// Whether a session may begin to which this side gave its part at `born`: not one that is older than another of the
+    /// peer's, and one of another life only if it is newer than all of this life.
+    pub(super) fn admits(&self, peer: &Peer, place: Place, born: u64) -> Result<(), Refusal> {
+        let newer = |link: Option<&Link>| link.is_none_or(|link| link.born < born);
+        let fresh = if self.is_same_life(peer) {
+            place != Place::Theirs || newer(self.theirs.as_deref())
+        } else {
+            self.links().all(|link| newer(Some(link)))
+        };
+        if fresh { Ok(()) } else { Err(Refusal::Superseded) }
+    }
+
+    pub(super) fn is_same_life(&self, peer: &Peer) -> bool {
+        self.peer.boot == peer.boot && self.peer.rights == peer.rights
+    }
+
+    /// Puts a session in its place, speaks on it from now on, and gives back the one that it replaces.
+    pub(super) fn begin(&mut self, place: Place, link: Link, now: LocalTime) -> Option<Box<Link>> {
+        self.speaking = place;
+        self.heard_at = now;
+        self.waiting_since = None;
+        if place == Place::Pending {
+            self.pending_since = now;
+        }
+        self.place(place).replace(Box::new(link))
+    }
+
+    /// Takes out all sessions that are not wanted any more, with their places.
+    pub(super) fn end(&mut self, unwanted: impl Fn(&Link) -> bool) -> Vec<(Place, Box<Link>)> {
+        let mut ended = Vec::new();
+        for place in [Place::Theirs, Place::Mine, Place::Pending] {
+            ended.extend(self.place(place).take_if(|link| unwanted(link)).map(|link| (place, link)));
+        }
+        if self.place(self.speaking).is_none() {
+            let left =
+                [Place::Mine, Place::Theirs, Place::Pending].into_iter().find(|p| self.place(*p).is_some());
+            self.speaking = left.unwrap_or(self.speaking);
+        }
+        ended
+    }
+
+    pub(super) fn find(&mut self, session: u64) -> Option<(Place, &mut Link)> {
+        let places = [
+            (Place::Theirs, &mut self.theirs),
+            (Place::Mine, &mut self.mine),
+            (Place::Pending, &mut self.pending),
+        ];
+        places.into_iter().find_map(|(place, link)| {
+            link.as_deref_mut().filter(|link| link.id == session).map(|link| (place, link))
+        })
+    }
+
+    /// The peer was heard on the session in `place`. Gives back the session that is not needed any more.
+    pub(super) fn heard(&mut self, place: Place, now: LocalTime, retry: LocalSpan) -> Option<Box<Link>> {
+        self.heard_at = now;
+        self.waiting_since = None;
+        if place == Place::Pending {
+            self.speaking = Place::Mine;
+            let mut link = self.pending.take()?;
+            link.is_known();
+            return self.mine.replace(link);
+        }
+        if self.pending.is_some() && now < self.pending_since.after(retry) {
+            return None;
+        }
+        self.speaking = place;
+        self.pending.take()
+    }
+
+    /// Something is sent that should be answered.
+    pub(super) fn wait(&mut self, now: LocalTime) {
+        self.waiting_since.get_or_insert(now);
+    }
+
+    /// The session to speak on.
+    pub(super) fn speak(&mut self) -> Option<&mut Link> {
+        self.place(self.speaking).as_deref_mut()
+    }
+
+    /// Whether the peer has been silent for longer than `retry` after something was sent.
+    pub(super) fn is_silent(&self, now: LocalTime, retry: LocalSpan) -> bool {
+        self.waiting_since.is_some_and(|since| now > since.after(retry))
+    }
+
+    pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
+        [&self.theirs, &self.mine, &self.pending].into_iter().filter_map(|link| link.as_deref())
+    }
+
+    fn place(&mut self, place: Place) -> &mut Option<Box<Link>> {
+        match place {
+            Place::Theirs => &mut self.theirs,
+            Place::Mine => &mut self.mine,
+            Place::Pending => &mut self.pending,
+        }
+    }
+}

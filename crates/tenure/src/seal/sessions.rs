@@ -1,0 +1,529 @@
+//! All sessions of one process. See [`super`] for how they begin, and why nothing old is ever taken again.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aws_lc_rs::aead::LessSafeKey;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::hmac;
+use tenure_proto::time::LocalSpan;
+use tenure_proto::{LocalTime, NodeId};
+
+use super::identity::{Credentials, Identity, Me};
+use super::keys::Pair;
+use super::known::{Known, Peer, Place};
+use super::limit::{Limiter, Rate};
+use super::link::{End, Link, Terms};
+use super::packet::{self, Answer, DATA_HEAD, Greeting, Hello, Introduction, Kind, Welcome};
+use super::refusal::{Counters, Refusal};
+use super::scope::Rights;
+use super::secret::Secret;
+use crate::name::NodeName;
+
+/// What sessions may cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Peers with sessions, of about 2 KiB each. When there are more, the one that was silent for longest begins anew.
+    pub(crate) peers: usize,
+    /// How long to wait for an answer: the interval of retransmission. Shorter than a round trip, it only costs greetings.
+    pub(crate) retry: LocalSpan,
+    /// How long a Welcome can be used.
+    pub(crate) welcome_valid: LocalSpan,
+    /// Greetings answered each second, and sessions begun by them. Each costs as much as ten packets or so.
+    pub(crate) welcomes: u32,
+    /// The same, from one part of the network.
+    pub(crate) welcomes_from_one_source: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            peers: 16_384,
+            retry: LocalSpan::from_nanos(100_000_000),
+            welcome_valid: LocalSpan::from_nanos(10_000_000_000),
+            welcomes: 20_000,
+            welcomes_from_one_source: 5_000,
+        }
+    }
+}
+
+/// What came of a packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received<'p> {
+    /// Nothing. It was counted.
+    Dropped(Refusal),
+    /// A greeting: send this answer to where it came from.
+    Reply(Vec<u8>),
+    /// There is a session with this peer, and nothing was said on it yet: send the reply, if any, to where the packet
+    /// came from; then whatever waits for the peer can go.
+    Ready { peer: Arc<Peer>, reply: Option<Vec<u8>> },
+    /// Something from this peer. There is a session: what waits for the peer can go, too.
+    Data { peer: Arc<Peer>, plaintext: &'p [u8] },
+}
+
+/// Whether silence after a packet means that the peer may have lost the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    Answer,
+    Nothing,
+}
+
+/// A peer that this process greets.
+struct Greeted {
+    name: NodeName,
+    /// It has shown the cluster's key.
+    is_member: bool,
+    sent: Option<LocalTime>,
+    asked: Option<Asked>,
+}
+
+/// A greeting that was not answered yet.
+struct Asked {
+    challenge: [u8; 16],
+    born: u64,
+    since: LocalTime,
+    pair: Pair,
+    /// Opens the answer.
+    welcome: LessSafeKey,
+}
+
+pub(crate) struct Sessions {
+    me: Me,
+    limits: Limits,
+    seed: Secret,
+    drawn: u64,
+    /// Known to this life of this process alone: it makes the stamps of Welcomes.
+    stamps: hmac::Key,
+    hellos: Limiter,
+    /// Somebody who sees packets can put other data behind an introduction: that is tried often, but not without end.
+    firsts: Limiter,
+    /// The last instant given out; see [`Self::instant`].
+    last: u64,
+    /// No session may begin whose Welcome is not newer than this.
+    floor: u64,
+    greeted: BTreeMap<NodeId, Greeted>,
+    known: BTreeMap<NodeId, Known>,
+    by_session: BTreeMap<u64, NodeId>,
+    counters: Counters,
+}
+
+impl Sessions {
+    /// `seed` must be random and new in each life of the process: what an earlier life accepted could otherwise be
+    /// accepted again.
+    pub(crate) fn new(me: Identity, limits: Limits, seed: [u8; 32]) -> Self {
+        let seed = Secret::new(seed);
+        let limiter = |challenge: Rate, what: &[u8]| {
+            let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what]));
+            Limiter::new(limits.welcomes, limits.welcomes_from_one_source, challenge, places)
+        };
+        Self {
+            me: Me::new(me),
+            stamps: seed.derive_mac(&[b"tenure stamps\0"]),
+            hellos: limiter(Rate::every(limits.retry.fraction(1, 2), 4), b"hello"),
+            firsts: limiter(Rate::per_second(1000, 100), b"first"),
+            limits,
+            seed,
+            drawn: 0,
+            last: 0,
+            floor: 0,
+            greeted: BTreeMap::new(),
+            known: BTreeMap::new(),
+            by_session: BTreeMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Handles one packet. Bytes from somebody without a key cost no memory and get no answer; a greeting, even one that
+    /// is repeated by somebody else, gets at most one, which is shorter.
+    pub(crate) fn receive<'p>(
+        &mut self,
+        packet: &'p mut [u8],
+        from: SocketAddr,
+        now: LocalTime,
+    ) -> Received<'p> {
+        let received = match Kind::of(packet) {
+            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, Some(from), now),
+            Some(Kind::First) => self.on_first(packet, from, now),
+            Some(Kind::Hello) => self.on_hello(packet, from, now),
+            Some(Kind::Welcome) => self.on_welcome(packet, from, now),
+            None => Err(Refusal::Foreign),
+        };
+        self.counted(received)
+    }
+
+    /// Handles a packet that came by a stream: data of a session that there is. A stream has a port of its own, so this says
+    /// nothing of where the peer is.
+    pub(crate) fn receive_by_stream<'p>(&mut self, packet: &'p mut [u8], now: LocalTime) -> Received<'p> {
+        let received = match Kind::of(packet) {
+            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, None, now),
+            _ => Err(Refusal::Foreign),
+        };
+        self.counted(received)
+    }
+
+    fn counted<'p>(&mut self, received: Result<Received<'p>, Refusal>) -> Received<'p> {
+        received.unwrap_or_else(|refusal| {
+            self.counters.refuse(&refusal);
+            Received::Dropped(refusal)
+        })
+    }
+
+    /// A greeting for a member, unless one was sent within `retry`. Once a greeted peer has shown the cluster's key, the
+    /// name is the member's: no candidate's key opens a session under it.
+    pub(crate) fn greet(&mut self, peer: &NodeName, now: LocalTime) -> Option<Vec<u8>> {
+        let id = peer.id();
+        let greeted = self.greeted.get(&id);
+        let too_soon =
+            |greeted: &Greeted| greeted.sent.is_some_and(|sent| now < sent.after(self.limits.retry));
+        if *peer == self.me.name || greeted.is_some_and(|greeted| greeted.name != *peer || too_soon(greeted))
+        {
+            return None;
+        }
+        let former = self.greeted.remove(&id);
+        let is_member = former.as_ref().is_some_and(|former| former.is_member)
+            || self.known.get(&id).is_some_and(|known| known.peer.rights.is_cluster());
+        let asked = match former.and_then(|former| former.asked) {
+            Some(asked) if now < asked.since.after(self.limits.welcome_valid.fraction(1, 2)) => asked,
+            _ => self.ask(peer, now),
+        };
+        let greeting = Greeting {
+            cluster: self.me.cluster_tag,
+            to: id,
+            challenge: asked.challenge,
+            sender: &self.me.sender,
+            versions: self.me.versions,
+            boot: self.me.boot,
+        };
+        let packet = greeting.seal(&hello_key(&asked.pair, self.me.name.as_str()), &self.me.knock);
+        self.greeted
+            .insert(id, Greeted { name: peer.clone(), sent: Some(now), asked: Some(asked), is_member });
+        self.counters.hellos += 1;
+        Some(packet)
+    }
+
+    /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no session, greet first. What
+    /// is longer than a datagram together with the overhead is for a stream.
+    pub(crate) fn seal(
+        &mut self,
+        peer: NodeId,
+        plaintext: &[u8],
+        expect: Expect,
+        now: LocalTime,
+    ) -> Option<(Vec<u8>, SocketAddr)> {
+        let known = self.known.get_mut(&peer)?;
+        if expect == Expect::Answer {
+            known.wait(now);
+        }
+        let link = known.speak()?;
+        Some((link.seal(plaintext)?, link.address))
+    }
+
+    pub(crate) fn has_session(&self, peer: NodeId) -> bool {
+        self.known.contains_key(&peer)
+    }
+
+    /// Whom to greet: peers that were asked something and have been silent since, for longer than `retry`, and those with
+    /// whom the session is still one under a key that this process does not speak any more.
+    pub(crate) fn unanswered(&self, now: LocalTime) -> impl Iterator<Item = NodeId> + '_ {
+        let wanted =
+            move |known: &Known| known.is_silent(now, self.limits.retry) || self.is_outdated(known, now);
+        let members = self.known.iter().filter(|(_, known)| known.peer.rights.is_cluster());
+        members.filter(move |(_, known)| wanted(known)).map(|(id, _)| *id)
+    }
+
+    /// With how many peers there are sessions.
+    pub(crate) fn peers(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Speaks and accepts other keys from now on. Sessions under keys that are accepted no more end at once; those under
+    /// keys that are only not spoken any more go on until [`Self::unanswered`] has led to new ones.
+    pub(crate) fn set_keyring(&mut self, credentials: Credentials) {
+        self.me.set_credentials(credentials);
+        for greeted in self.greeted.values_mut() {
+            (greeted.sent, greeted.asked) = (None, None);
+        }
+        let ids: Vec<NodeId> = self.known.keys().copied().collect();
+        for id in ids {
+            self.end(id, |me, link| !me.accepts(link.key));
+        }
+    }
+
+    fn on_hello<'p>(
+        &mut self,
+        packet: &'p mut [u8],
+        from: SocketAddr,
+        now: LocalTime,
+    ) -> Result<Received<'p>, Refusal> {
+        let hello = Hello::read(packet).ok_or(Refusal::Malformed)?;
+        if hello.cluster != self.me.cluster_tag {
+            return Err(Refusal::OtherCluster);
+        }
+        if hello.to != self.me.id {
+            return Err(Refusal::NotForMe);
+        }
+        let sender = hello.sender;
+        let (root, knock) = self.me.root(sender.key).ok_or(Refusal::UnknownKey)?;
+        if !hello.knocks(knock) {
+            return Err(Refusal::Forged);
+        }
+        if !self.hellos.allows(from.ip(), &hello.challenge, now) {
+            return Err(Refusal::Limited);
+        }
+        let challenge = hello.challenge;
+        let pair = self.me.pair_of(root, &sender);
+        let (theirs, boot) = hello.open(&hello_key(&pair, sender.name)).ok_or(Refusal::Forged)?;
+        let name = NodeName::new(sender.name).map_err(|_| Refusal::Malformed)?;
+        if name.id() == self.me.id {
+            return Err(Refusal::NameTaken);
+        }
+        let (issued, ours) = (self.instant(now), self.me.versions);
+        let version = ours.common(theirs);
+        let said = packet::say(sender.bytes, boot, challenge, version.unwrap_or(0), issued);
+        let stamp = packet::stamp(&self.stamps, &said, from);
+        let answer = Answer { challenge, issued, stamp, version, versions: ours, boot: self.me.boot };
+        let reply = answer.seal(&welcome_key(&pair, self.me.name.as_str()));
+        self.counters.welcomes += 1;
+        if version.is_none() {
+            self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours });
+        }
+        Ok(Received::Reply(reply))
+    }
+
+    fn on_welcome<'p>(
+        &mut self,
+        packet: &'p mut [u8],
+        from: SocketAddr,
+        now: LocalTime,
+    ) -> Result<Received<'p>, Refusal> {
+        let welcome = Welcome::read(packet).ok_or(Refusal::Malformed)?;
+        let is_meant = |greeted: &&mut Greeted| {
+            greeted.asked.as_ref().is_some_and(|asked| asked.challenge == welcome.challenge)
+        };
+        let greeted = self.greeted.values_mut().find(is_meant).ok_or(Refusal::Unsolicited)?;
+        let asked = greeted.asked.as_ref().ok_or(Refusal::Unsolicited)?;
+        let (challenge, issued, stamp) = (welcome.challenge, welcome.issued, welcome.stamp);
+        let (version, theirs, boot) = welcome.open(&asked.welcome).ok_or(Refusal::Forged)?;
+        let name = greeted.name.clone();
+        let asked = greeted.asked.take().ok_or(Refusal::Unsolicited)?;
+        let Some(version) = version else {
+            return Err(Refusal::Versions { peer: name, theirs, ours: self.me.versions });
+        };
+        if !self.me.versions.has(version) {
+            return Err(Refusal::Malformed);
+        }
+        let mut introduction = packet::say(&self.me.sender, self.me.boot, challenge, version, issued);
+        introduction.extend(stamp);
+        let terms = Terms {
+            pair: &asked.pair,
+            key: self.me.spoken,
+            introduction: &introduction,
+            responder_boot: boot,
+            born: asked.born,
+        };
+        let link = Link::new(End::Initiator, &terms, from);
+        let peer = Arc::new(Peer { id: name.id(), name, rights: Rights::Member, boot, version });
+        self.admit(&peer, Place::Pending, link.born)?;
+        self.begin(&peer, Place::Pending, link, now)?;
+        let reply = self.seal(peer.id, &[], Expect::Answer, now).map(|(packet, _)| packet);
+        Ok(Received::Ready { peer, reply })
+    }
+
+    /// A packet of a session that may not be known yet. One that is known has no need of the introduction.
+    fn on_first<'p>(
+        &mut self,
+        packet: &'p mut [u8],
+        from: SocketAddr,
+        now: LocalTime,
+    ) -> Result<Received<'p>, Refusal> {
+        let (session, counter) = packet::session_of(packet).ok_or(Refusal::Malformed)?;
+        let introduction = Introduction::read(packet).ok_or(Refusal::Malformed)?;
+        let head = DATA_HEAD + introduction.bytes.len();
+        if self.by_session.contains_key(&session) {
+            return self.on_data(head, packet, Some(from), now);
+        }
+        self.check_stamp(&introduction, from, now)?;
+        let peer = introduced(&introduction)?;
+        self.admit(&peer, Place::Theirs, introduction.issued)?;
+        if !self.firsts.allows(from.ip(), &introduction.challenge, now) {
+            return Err(Refusal::Limited);
+        }
+        let mut link = self.rebuild(&introduction, from)?;
+        if link.id != session {
+            return Err(Refusal::Forged);
+        }
+        let (plaintext, _) = link.open(counter, head, packet, Some(from))?;
+        let acknowledgement = if plaintext.is_empty() { link.seal(&[]) } else { None };
+        self.begin(&peer, Place::Theirs, link, now)?;
+        self.counters.accepted += 1;
+        Ok(match plaintext {
+            [] => Received::Ready { peer, reply: acknowledgement },
+            _ => Received::Data { peer, plaintext },
+        })
+    }
+
+    fn on_data<'p>(
+        &mut self,
+        head: usize,
+        packet: &'p mut [u8],
+        from: Option<SocketAddr>,
+        now: LocalTime,
+    ) -> Result<Received<'p>, Refusal> {
+        let (session, counter) = packet::session_of(packet).ok_or(Refusal::Malformed)?;
+        let id = self.by_session.get(&session).ok_or(Refusal::UnknownSession)?;
+        let known = self.known.get_mut(id).ok_or(Refusal::UnknownSession)?;
+        let (place, link) = known.find(session).ok_or(Refusal::UnknownSession)?;
+        let (plaintext, moved) = link.open(counter, head, packet, from)?;
+        let ended = known.heard(place, now, self.limits.retry);
+        let peer = Arc::clone(&known.peer);
+        if let Some(link) = ended {
+            self.by_session.remove(&link.id);
+        }
+        self.counters.accepted += 1;
+        self.counters.moved += u64::from(moved);
+        Ok(match plaintext {
+            [] => Received::Ready { peer, reply: None },
+            _ => Received::Data { peer, plaintext },
+        })
+    }
+
+    /// Whether this life of this process has answered this very greeting, to this address, not long ago.
+    fn check_stamp(
+        &self,
+        introduction: &Introduction<'_>,
+        from: SocketAddr,
+        now: LocalTime,
+    ) -> Result<(), Refusal> {
+        let expected = packet::stamp(&self.stamps, introduction.said(), from);
+        let genuine = verify_slices_are_equal(&expected, &introduction.stamp).is_ok();
+        let until = LocalTime::from_nanos(introduction.issued).after(self.limits.welcome_valid);
+        if genuine && introduction.version != 0 && now <= until { Ok(()) } else { Err(Refusal::Stale) }
+    }
+
+    /// The session of an introduction that this process has stamped.
+    fn rebuild(&self, introduction: &Introduction<'_>, from: SocketAddr) -> Result<Link, Refusal> {
+        let sender = &introduction.sender;
+        let (root, _) = self.me.root(sender.key).ok_or(Refusal::UnknownKey)?;
+        let terms = Terms {
+            pair: &self.me.pair_of(root, sender),
+            key: sender.key,
+            introduction: introduction.bytes,
+            responder_boot: self.me.boot,
+            born: introduction.issued,
+        };
+        Ok(Link::new(End::Responder, &terms, from))
+    }
+
+    /// Whether a session with this peer may begin now. This is where everything old is refused.
+    fn admit(&self, peer: &Peer, place: Place, born: u64) -> Result<(), Refusal> {
+        if place == Place::Theirs && born <= self.floor {
+            return Err(Refusal::Superseded);
+        }
+        let greeted = self.greeted.get(&peer.id);
+        let is_taken =
+            |greeted: &Greeted| greeted.name != peer.name || (greeted.is_member && !peer.rights.is_cluster());
+        if greeted.is_some_and(is_taken) {
+            return Err(Refusal::NameTaken);
+        }
+        match self.known.get(&peer.id) {
+            Some(known) if known.peer.name != peer.name => Err(Refusal::NameTaken),
+            Some(known) => known.admits(peer, place, born),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a session that was admitted.
+    fn begin(&mut self, peer: &Arc<Peer>, place: Place, link: Link, now: LocalTime) -> Result<(), Refusal> {
+        if self.by_session.contains_key(&link.id) {
+            return Err(Refusal::Superseded);
+        }
+        if self.known.get(&peer.id).is_some_and(|known| !known.is_same_life(peer)) {
+            self.end(peer.id, |_, _| true);
+        }
+        if !self.known.contains_key(&peer.id) && self.known.len() >= self.limits.peers.max(1) {
+            self.evict(peer.rights.is_cluster())?;
+        }
+        self.by_session.insert(link.id, peer.id);
+        let known = self.known.entry(peer.id).or_insert_with(|| Known::new(Arc::clone(peer), now));
+        known.peer = Arc::clone(peer);
+        if let Some(former) = known.begin(place, link, now) {
+            self.by_session.remove(&former.id);
+        }
+        if let Some(greeted) = self.greeted.get_mut(&peer.id) {
+            greeted.asked = None;
+            greeted.is_member |= peer.rights.is_cluster();
+        }
+        self.counters.begun += 1;
+        Ok(())
+    }
+
+    /// Makes room for one more peer. Looks at all of them: this happens once a handshake, not once a packet.
+    fn evict(&mut self, for_member: bool) -> Result<(), Refusal> {
+        let candidates = self.known.iter().filter(|(_, known)| for_member || !known.peer.rights.is_cluster());
+        let oldest = candidates.min_by_key(|(_, known)| (known.peer.rights.is_cluster(), known.heard_at));
+        let id = *oldest.ok_or(Refusal::Full)?.0;
+        self.end(id, |_, _| true);
+        self.counters.evicted += 1;
+        Ok(())
+    }
+
+    /// Ends sessions of a peer without a newer one in their place. Their Welcomes, and all older ones, are worth nothing
+    /// from now on: none of these sessions can begin again.
+    fn end(&mut self, id: NodeId, unwanted: impl Fn(&Me, &Link) -> bool) {
+        let Some(known) = self.known.get_mut(&id) else { return };
+        for (place, link) in known.end(|link| unwanted(&self.me, link)) {
+            self.by_session.remove(&link.id);
+            if place == Place::Theirs {
+                self.floor = self.floor.max(link.born);
+            }
+        }
+        if known.links().next().is_none() {
+            self.known.remove(&id);
+        }
+    }
+
+    /// Whether no session with this peer is under the key that this process speaks, and it is time to try again.
+    fn is_outdated(&self, known: &Known, now: LocalTime) -> bool {
+        let pause = self.limits.retry.times(10);
+        let sent = self.greeted.get(&known.peer.id).and_then(|greeted| greeted.sent);
+        known.links().all(|link| link.key != self.me.spoken)
+            && sent.is_none_or(|sent| now >= sent.after(pause))
+    }
+
+    fn ask(&mut self, peer: &NodeName, now: LocalTime) -> Asked {
+        self.drawn += 1;
+        let challenge = self.seed.derive(&[b"tenure challenge\0", &self.drawn.to_be_bytes()]);
+        let pair = self.me.pair_with(peer);
+        let welcome = welcome_key(&pair, peer.as_str());
+        Asked { challenge, born: self.instant(now), since: now, pair, welcome }
+    }
+
+    /// The time, but never the same twice and never going back: it names Welcomes and puts sessions in order.
+    fn instant(&mut self, now: LocalTime) -> u64 {
+        self.last = now.as_nanos().max(self.last + 1);
+        self.last
+    }
+}
+
+/// The peer of an introduction that this process has stamped, and so knows to be true.
+fn introduced(introduction: &Introduction<'_>) -> Result<Arc<Peer>, Refusal> {
+    let name = NodeName::new(introduction.sender.name).map_err(|_| Refusal::Malformed)?;
+    let rights = introduction.sender.rights().ok_or(Refusal::Malformed)?;
+    let (boot, version) = (introduction.boot, introduction.version);
+    Ok(Arc::new(Peer { id: name.id(), name, rights, boot, version }))
+}
+
+/// Seals greetings from this sender to the other of the pair.
+fn hello_key(pair: &Pair, from: &str) -> LessSafeKey {
+    pair.0.derive_sealing(&[b"tenure hello from\0", from.as_bytes()])
+}
+
+/// Seals answers to greetings, from this sender to the other of the pair.
+fn welcome_key(pair: &Pair, from: &str) -> LessSafeKey {
+    pair.0.derive_sealing(&[b"tenure welcome from\0", from.as_bytes()])
+}

@@ -1,0 +1,231 @@
+//! Keys as text, scopes, and what each key opens.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn scope(text: &str) -> Scope {
+    Scope::new(text).unwrap()
+}
+
+#[test]
+fn keys_are_read_as_they_are_written() {
+    let cluster = key(7);
+    assert_eq!(cluster.reveal().parse(), Ok(cluster.clone()));
+    assert_eq!(format!("{}\n", cluster.reveal()).parse(), Ok(cluster.clone()), "files end with a line");
+    let keys = [
+        cluster.candidate(CLUSTER, name("app1"), scope("app1/*,shared:x")),
+        cluster.observer(CLUSTER, name("eye"), scope("*")),
+        cluster.operator(CLUSTER, name("ops")),
+    ];
+    let begins =
+        ["tenure-candidate-1:app1:app1/*,shared:x:", "tenure-observer-1:eye:*:", "tenure-operator-1:ops::"];
+    for (key, begin) in keys.into_iter().zip(begins) {
+        assert!(key.reveal().starts_with(begin), "{}", key.reveal());
+        assert_eq!(key.reveal().parse(), Ok(key));
+    }
+}
+
+#[test]
+fn a_typo_is_told_from_another_key() {
+    let (cluster, other) = (key(7).reveal(), key(8).reveal());
+    let app = key(7).candidate(CLUSTER, name("app1"), scope("app1/*")).reveal();
+    assert!(other.parse::<ClusterKey>().is_ok());
+    for text in [&cluster, &app] {
+        let begin = text.find(':').unwrap() + 1;
+        for at in begin..text.len() {
+            let mut typo = text.clone().into_bytes();
+            typo[at] = if typo[at] == b'0' { b'1' } else { b'0' };
+            let typo = String::from_utf8(typo).unwrap();
+            let error = if text == &cluster {
+                typo.parse::<ClusterKey>().err()
+            } else {
+                typo.parse::<CandidateKey>().err()
+            };
+            assert_eq!(error, Some(KeyError::Garbled), "{at}");
+        }
+        for length in begin..text.len() {
+            assert_eq!(
+                text[..length].parse::<ClusterKey>().is_err(),
+                text[..length].parse::<CandidateKey>().is_err()
+            );
+        }
+    }
+    assert_eq!(app.parse::<ClusterKey>(), Err(KeyError::NotAClusterKey));
+    assert_eq!(cluster.parse::<CandidateKey>().unwrap_err(), KeyError::NotACandidateKey);
+    for text in ["", "ä", "tenure-key-1:", "tenure-key-1:ää", "tenure-candidate-1:a"] {
+        assert!(text.parse::<ClusterKey>().is_err() && text.parse::<CandidateKey>().is_err());
+    }
+}
+
+#[test]
+fn what_is_printed_for_debugging_has_no_secret_in_it() {
+    let cluster = ClusterKey::generate();
+    let app = cluster.candidate(CLUSTER, name("app1"), scope("app1/*"));
+    assert_eq!(format!("{cluster:?}"), format!("ClusterKey({})", cluster.id()));
+    assert_eq!(format!("{app:?}"), format!("CandidateKey(Candidate app1 \"app1/*\", of {})", cluster.id()));
+    let identity = Identity::member(name("a"), CLUSTER, Keyring::new(cluster.clone()), 1, V1);
+    let secret = &cluster.reveal()["tenure-key-1:".len()..][..16];
+    assert!(!format!("{identity:?}").contains(secret));
+}
+
+#[test]
+fn a_star_stands_for_anything_also_across_slashes() {
+    let allowed = |patterns: &str, name: &str| scope(patterns).has(&group(name));
+    assert!(
+        allowed("app1/*", "app1/jobs")
+            && allowed("app1/*", "app1/jobs/nightly")
+            && allowed("app1/*", "app1/")
+    );
+    assert!(
+        !allowed("app1/*", "app1") && !allowed("app1/*", "app10/jobs") && !allowed("app1/*", "xapp1/jobs")
+    );
+    assert!(allowed("*", "anything:at/all") && allowed("**", "x"));
+    assert!(allowed("a,b", "b") && !allowed("a,b", "ab") && !allowed("a", "a/b"));
+    assert!(allowed("*/clock", "x/y/clock") && !allowed("*/clock", "clock") && allowed("a*b*c", "a-b-b-c"));
+    assert!(!allowed("a*b*c", "a-c-b"));
+}
+
+#[test]
+fn scopes_that_could_never_match_are_refused() {
+    for text in ["", ",", "a,", "a b", "a,,b", "ä", "[a-z]", "app?"] {
+        assert!(matches!(Scope::new(text), Err(ScopeError::Pattern { .. })), "{text:?}");
+    }
+    assert_eq!(Scope::new(&"x".repeat(201)), Err(ScopeError::TooLong { length: 201 }));
+    assert!(Scope::new(&"x".repeat(MAX_SCOPE)).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn patterns_agree_with_their_definition(pattern in "[ab*]{1,8}", text in "[ab]{1,10}") {
+        fn means(pattern: &[u8], text: &[u8]) -> bool {
+            match (pattern, text) {
+                ([], []) => true,
+                ([b'*', rest @ ..], _) => (0..=text.len()).any(|taken| means(rest, &text[taken..])),
+                ([one, rest @ ..], [first, after @ ..]) => one == first && means(rest, after),
+                _ => false,
+            }
+        }
+        prop_assert_eq!(scope(&pattern).has(&group(&text)), means(pattern.as_bytes(), text.as_bytes()));
+    }
+}
+
+fn rights_of(mut outsider: Node) -> Rights {
+    let mut b = Node::member("b", 2);
+    shake(&mut outsider, &mut b, at(0));
+    let packet = outsider.say(&b, "x", at(1));
+    b.get(&packet, outsider.address, at(1)).peer().rights.clone()
+}
+
+#[test]
+fn a_key_gives_the_rights_that_it_was_made_for() {
+    let (inside, outside) = (group("app1/jobs"), group("app2/jobs"));
+    let may =
+        |rights: &Rights, group| (rights.may_campaign(group), rights.may_watch(group), rights.may_operate());
+    let candidate = rights_of(Node::candidate("app1", "app1/*", 1));
+    assert_eq!(candidate, Rights::Candidate(scope("app1/*")));
+    assert_eq!(
+        (may(&candidate, &inside), may(&candidate, &outside)),
+        ((true, true, false), (false, false, false))
+    );
+    let observer = rights_of(Node::outsider(key(1).observer(CLUSTER, name("eye"), scope("app1/*")), 1));
+    assert_eq!(
+        (may(&observer, &inside), may(&observer, &outside)),
+        ((false, true, false), (false, false, false))
+    );
+    let operator = rights_of(Node::outsider(key(1).operator(CLUSTER, name("ops")), 1));
+    assert_eq!(may(&operator, &inside), (false, true, true));
+    let member = rights_of(Node::member("a", 1));
+    assert_eq!(may(&member, &outside), (true, true, true));
+}
+
+/// Greets `b` as somebody other than the key says, and seals the greeting with what the key gives.
+fn posing(key: &CandidateKey, kind: Option<KeyKind>, as_name: &str, scope: &str, b: &mut Node) -> Got {
+    let now = at(1000 * b.sessions.counters().refusals());
+    let sender = packet::Sender::write(key.made_from(), kind, as_name, scope);
+    let tag = Node::member("x", 9).hello(b, at(0))[10..14].try_into().unwrap();
+    let greeting = packet::Greeting {
+        cluster: tag,
+        to: b.name.id(),
+        challenge: [9; 16],
+        sender: &sender,
+        versions: V1,
+        boot: 1,
+    };
+    let hello_key = key.pair(b.name.as_str()).0.derive_sealing(&[b"tenure hello from\0", as_name.as_bytes()]);
+    let packet = greeting.seal(&hello_key, &key.knock().key());
+    b.get(&packet, address(9), now)
+}
+
+#[test]
+fn with_a_candidates_key_nobody_can_be_anything_else() {
+    let mut b = Node::member("b", 2);
+    let app = key(1).candidate(CLUSTER, name("app1"), scope("app1/*"));
+    let candidate = Some(KeyKind::Candidate);
+    assert!(matches!(posing(&app, candidate, "app1", "app1/*", &mut b), Got::Reply(_)), "the truth works");
+    for (kind, as_name, as_scope) in [
+        (candidate, "app1", "*"),
+        (candidate, "app1", "app1/*,app2/*"),
+        (candidate, "app2", "app1/*"),
+        (Some(KeyKind::Observer), "app1", "app1/*"),
+        (Some(KeyKind::Operator), "app1", ""),
+        (None, "app1", ""),
+        (None, "a", ""),
+        (None, "a", "app1/*"),
+    ] {
+        let got = posing(&app, kind, as_name, as_scope, &mut b);
+        assert_eq!(got.refusal(), Refusal::Forged, "{kind:?} {as_name} {as_scope}");
+    }
+}
+
+#[test]
+fn a_candidates_key_under_the_name_of_a_member_opens_nothing() {
+    let (mut a, mut b) = pair();
+    shake(&mut b, &mut a, at(0));
+    let mut impostor = Node::candidate("a", "*", 66);
+    let hello = impostor.hello(&b, at(1));
+    let welcome = b.get(&hello, impostor.address, at(1)).reply();
+    let first = impostor.get(&welcome, b.address, at(1)).reply();
+    assert_eq!(b.get(&first, impostor.address, at(1)).refusal(), Refusal::NameTaken);
+    let (_, to) = b.sessions.seal(a.name.id(), b"x", Expect::Nothing, at(2)).unwrap();
+    assert_eq!(to, a.address);
+    let mut double = Node::candidate("b", "*", 67);
+    assert!(double.sessions.greet(&b.name, at(3)).is_none(), "it would greet itself");
+}
+
+#[test]
+fn another_key_and_another_cluster_are_told_apart() {
+    let mut b = Node::member("b", 2);
+    let mut stranger = Node::new(Identity::member(name("a"), CLUSTER, ring(5), 1, V1), 1, limits());
+    let hello = stranger.hello(&b, at(0));
+    assert_eq!(b.get(&hello, stranger.address, at(0)).refusal(), Refusal::UnknownKey);
+    let mut neighbour = Node::new(Identity::member(name("a"), ClusterId(0xc2), ring(1), 1, V1), 1, limits());
+    let hello = neighbour.hello(&b, at(0));
+    assert_eq!(b.get(&hello, neighbour.address, at(0)).refusal(), Refusal::OtherCluster);
+    let mut a = Node::member("a", 1);
+    let misled = a.hello(&Node::member("c", 3), at(0));
+    assert_eq!(b.get(&misled, a.address, at(0)).refusal(), Refusal::NotForMe);
+}
+
+#[test]
+fn a_key_that_only_claims_the_id_of_the_right_one_opens_nothing() {
+    let mut b = Node::member("b", 2);
+    let mut stranger = Node::new(Identity::member(name("a"), CLUSTER, ring(5), 1, V1), 1, limits());
+    let mut hello = stranger.hello(&b, at(0));
+    let right = Node::member("a", 1).hello(&b, at(0));
+    hello[38..42].copy_from_slice(&right[38..42]);
+    assert_eq!(b.get(&hello, stranger.address, at(0)).refusal(), Refusal::Forged);
+}
+
+#[test]
+fn those_who_hold_no_cluster_key_are_not_greeted() {
+    let (mut a, mut app) = (Node::member("a", 1), Node::candidate("app", "*", 2));
+    shake(&mut app, &mut a, at(0));
+    a.say(&app, "are you there?", at(1));
+    assert!(a.unanswered(at(1000)).is_empty(), "it has no address: it greets");
+    let hello = a.hello(&app, at(1000));
+    assert_eq!(app.get(&hello, a.address, at(1000)).refusal(), Refusal::UnknownKey);
+    app.restart();
+    shake(&mut app, &mut a, at(1001));
+    reaches(&mut app, &mut a, "to be greeted in vain does no harm", at(1002));
+}

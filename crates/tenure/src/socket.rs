@@ -1,0 +1,185 @@
+//! Sockets: datagrams for everything that is urgent, streams for what fits no datagram.
+//!
+//! A datagram socket per address that is listened on; one on `[::]` serves both families. A stream carries sealed
+//! packets, each after its length, under the same sessions: it is only another way for bytes that are authentic or
+//! worthless. Leases never take it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+/// Room for the datagrams of many groups; the kernel gives what it allows.
+const BUFFER: usize = 4 << 20;
+
+/// The longest packet on a stream: a configuration of 64 members with listed quorums is well below it.
+pub(crate) const MAX_BULK: usize = 64 << 10;
+
+/// How many streams are read at once. More than that wait their turn.
+const STREAMS: usize = 32;
+
+/// How long a stream may take for a packet.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// All datagram sockets of a node.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    datagrams: Vec<UdpSocket>,
+}
+
+/// Packets that came on streams.
+pub(crate) type Bulk = mpsc::Receiver<Vec<u8>>;
+
+impl Sockets {
+    /// Opens them. To be called within the driver's runtime.
+    pub(crate) fn open(
+        listen: &[SocketAddr],
+        streams: bool,
+    ) -> Result<(Self, Bulk), (SocketAddr, io::Error)> {
+        let (sender, bulk) = mpsc::channel(STREAMS);
+        let mut datagrams = Vec::new();
+        for address in listen {
+            let socket = open_datagrams(*address).map_err(|error| (*address, error))?;
+            if streams {
+                let local = socket.local_addr().map_err(|error| (*address, error))?;
+                let listener = open_stream(local).map_err(|error| (local, error))?;
+                tokio::spawn(accept(listener, sender.clone()));
+            }
+            datagrams.push(socket);
+        }
+        Ok((Self { datagrams }, bulk))
+    }
+
+    /// Where this node listens: the port is real even if none was asked for.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.datagrams.iter().filter_map(|socket| socket.local_addr().ok()).collect()
+    }
+
+    /// Waits until a datagram may have come.
+    pub(crate) async fn readable(&self) {
+        match self.datagrams.as_slice() {
+            [] => std::future::pending().await,
+            [one] => drop(one.readable().await),
+            [one, other, ..] => {
+                tokio::select! { _ = one.readable() => {}, _ = other.readable() => {} }
+            }
+        }
+    }
+
+    /// Takes one datagram, if there is one.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        for socket in &self.datagrams {
+            // An error here is one of an earlier send: somebody is not there. That shows soon enough.
+            if let Ok((length, from)) = socket.try_recv_from(buffer) {
+                return Some((length, canonical(from)));
+            }
+        }
+        None
+    }
+
+    /// Sends one datagram. What the kernel has no room for is lost, like any datagram may be. Says whether it left.
+    pub(crate) fn send(&self, packet: &[u8], to: SocketAddr) -> bool {
+        let fits =
+            |socket: &&UdpSocket| socket.local_addr().is_ok_and(|local| local.is_ipv6() || to.is_ipv4());
+        let exact = |socket: &&UdpSocket| socket.local_addr().is_ok_and(|at| at.is_ipv4() == to.is_ipv4());
+        let socket = self.datagrams.iter().find(exact).or_else(|| self.datagrams.iter().find(fits));
+        // Past the runtime, which would first want to be told by the system that there is room.
+        socket.is_some_and(|socket| SockRef::from(socket).send_to(packet, &mapped(to, socket).into()).is_ok())
+    }
+
+    /// Sends one packet on a stream of its own, in the background.
+    pub(crate) fn send_bulk(packet: Vec<u8>, to: SocketAddr) {
+        tokio::spawn(async move {
+            let _ = timeout(PATIENCE, write_bulk(packet, to)).await;
+        });
+    }
+}
+
+/// An IPv4 address as IPv4, however the socket shows it.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// An address in the family of the socket.
+fn mapped(to: SocketAddr, socket: &UdpSocket) -> SocketAddr {
+    match (to.ip(), socket.local_addr().map(|local| local.ip())) {
+        (IpAddr::V4(ip), Ok(IpAddr::V6(_))) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+        _ => to,
+    }
+}
+
+fn open_datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(address.ip() != IpAddr::V6(Ipv6Addr::UNSPECIFIED))?;
+    }
+    // Smaller buffers only mean that more is lost when much comes at once.
+    let _ = socket.set_recv_buffer_size(BUFFER);
+    let _ = socket.set_send_buffer_size(BUFFER);
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    UdpSocket::from_std(socket.into())
+}
+
+fn open_stream(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(address.ip() != IpAddr::V6(Ipv6Addr::UNSPECIFIED))?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(64)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Reads at most [`STREAMS`] streams at once, one packet from each.
+async fn accept(listener: TcpListener, packets: mpsc::Sender<Vec<u8>>) {
+    let free = Arc::new(Semaphore::new(STREAMS));
+    loop {
+        let Ok(permit) = free.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let packets = packets.clone();
+        tokio::spawn(async move {
+            if let Ok(Ok(packet)) = timeout(PATIENCE, read_bulk(stream)).await {
+                let _ = packets.send(packet).await;
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// One packet. It takes memory as it comes in, not as its length claims.
+async fn read_bulk(stream: TcpStream) -> io::Result<Vec<u8>> {
+    let mut stream = stream.take(4 + MAX_BULK as u64);
+    let length = stream.read_u32().await? as usize;
+    let mut packet = Vec::new();
+    stream.read_to_end(&mut packet).await?;
+    if packet.len() != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(packet)
+}
+
+async fn write_bulk(packet: Vec<u8>, to: SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect(to).await?;
+    let length = u32::try_from(packet.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    stream.write_u32(length).await?;
+    stream.write_all(&packet).await?;
+    stream.shutdown().await
+}
+
+/// Any address of both families, for who only needs to be answered.
+pub(crate) const ANY: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+
+/// The same where the machine has no IPv6.
+pub(crate) const ANY_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

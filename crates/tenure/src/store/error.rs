@@ -1,0 +1,155 @@
+//! What can be wrong with a store, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::name::{ClusterId, NodeName};
+
+/// Why a store was refused, or stopped. Whatever was confirmed before stays on the disk.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is none. Nobody guesses whether this is a first start or a lost disk.
+    #[error(
+        "there is no store in {}: if this cluster is being founded, make it with `tenure init` (or start the node \
+         with --found); if this is a new member, start it with --join. A member that lost its disk must not come \
+         back under its name: give the new one another name and run `tenure members replace OLD NEW`",
+        dir.display()
+    )]
+    Missing {
+        /// Where one was looked for.
+        dir: PathBuf,
+    },
+    /// There is one already, and to make another would forget what it has promised.
+    #[error(
+        "there is a store in {} already: start the node without --found and --join, or choose another folder",
+        dir.display()
+    )]
+    AlreadyThere {
+        /// Where.
+        dir: PathBuf,
+    },
+    /// Another process uses it.
+    #[error(
+        "the store in {} is in use: another process runs this node; stop it first, or give this node a folder of \
+         its own",
+        dir.display()
+    )]
+    InUse {
+        /// Where.
+        dir: PathBuf,
+    },
+    /// It belongs to another cluster.
+    #[error(
+        "the store in {} belongs to cluster {found}, not to {wanted}: point this node to the folder of its own \
+         cluster, or to an empty one and start it with --join",
+        dir.display()
+    )]
+    OtherCluster {
+        /// Where.
+        dir: PathBuf,
+        /// Whose it is.
+        found: ClusterId,
+        /// Whose it should be.
+        wanted: ClusterId,
+    },
+    /// It belongs to another node.
+    #[error(
+        "the store in {} belongs to node '{found}', not to '{wanted}': correct the node's name or its folder; a \
+         store cannot be renamed",
+        dir.display()
+    )]
+    OtherNode {
+        /// Where.
+        dir: PathBuf,
+        /// Whose it is.
+        found: NodeName,
+        /// Whose it should be.
+        wanted: NodeName,
+    },
+    /// A later version wrote it.
+    #[error(
+        "{} has format {found}, and this version knows formats up to {known}: run the version that wrote it, or a \
+         later one",
+        file.display()
+    )]
+    NewerFormat {
+        /// The file.
+        file: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The newest that is understood here.
+        known: u64,
+    },
+    /// It is damaged so far that a promise may be lost.
+    #[error(
+        "{} is damaged ({what}): promises may be lost, so this node must not come back under its name. Keep the \
+         file, make a new member with --join and another name, and run `tenure members replace OLD NEW`",
+        file.display()
+    )]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// How it shows.
+        what: &'static str,
+    },
+    /// It is older than what this node did in this very boot: somebody put an old copy back.
+    #[error(
+        "the store is of life {store}, but this node has lived up to {memory} since this machine was started: an \
+         old copy was put back, and promises are lost. Put the newest back, or replace this member by one with \
+         another name (`tenure members replace OLD NEW`)"
+    )]
+    WentBack {
+        /// The life that the store knows of.
+        store: u128,
+        /// The life that the memory knows of.
+        memory: u128,
+    },
+    /// The members named do not fit the quorums, or this node is not among them.
+    #[error("cannot found: {what}")]
+    Founding {
+        /// What does not fit.
+        what: String,
+    },
+    /// What it was given could not be read again, so it was not written.
+    #[error(
+        "{} cannot hold what it was given: an address or a list of quorums is too long, or is not one; correct it, \
+         then start the node again",
+        file.display()
+    )]
+    Unfit {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The disk refused.
+    #[error("cannot {what} {}: {source}; {}", path.display(), advice(source))]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { what, path, source }
+    }
+}
+
+/// What to do about an error of the disk.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "make room there, then start the node again"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "mount it writable, then start the node again",
+        io::ErrorKind::PermissionDenied => "give the node's user the right to read and write there",
+        _ => "look after the disk, then start the node again; nothing was confirmed that is not on it",
+    }
+}

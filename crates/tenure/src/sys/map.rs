@@ -1,0 +1,138 @@
+//! A part of a file, mapped into memory and shared with whoever opens the file next: what is stored here is there when
+//! this process is killed at the next instruction, without a system call.
+//!
+//! It is seen as words of 64 bits, and every word is atomic. A store is either done or not; and since each is a release, they
+//! are done in the order in which the program says so, as far as the compiler goes. The processor keeps that order for
+//! whoever comes after the kill: an instruction that was carried out is not taken back.
+#![allow(
+    unsafe_code,
+    reason = "the standard library cannot map a file, nor tell what kind of file system it is on"
+)]
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Mappings begin at multiples of this in their file: the largest page that Linux has by default.
+pub(crate) const ALIGNMENT: u64 = 64 * 1024;
+
+/// A mapped part of a file. Nobody may cut the file while it is mapped: to touch a part that is gone ends the process.
+pub(crate) struct Map {
+    words: NonNull<[AtomicU64]>,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread, and its words are atomic.
+unsafe impl Send for Map {}
+
+impl Map {
+    /// Maps `words` words of the file from `offset` on. The file must have them.
+    pub(crate) fn new(file: &File, offset: u64, words: usize) -> io::Result<Self> {
+        let bytes = words * size_of::<AtomicU64>();
+        let end = offset + bytes as u64;
+        if words == 0 || !offset.is_multiple_of(ALIGNMENT) || file.metadata()?.len() < end {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                offset,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
+        Ok(Self { words: NonNull::slice_from_raw_parts(start, words) })
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is that long, aligned to a page, zeros or words (any bits are a word), and lasts as long as
+        // `self`; other processes and threads may change it, so it is seen as atomics only.
+        unsafe { self.words.as_ref() }
+    }
+
+    /// Reads a word.
+    pub(crate) fn load(&self, at: usize) -> u64 {
+        self.words()[at].load(Ordering::Acquire)
+    }
+
+    /// Writes a word, after all that were written before.
+    pub(crate) fn store(&self, at: usize, value: u64) {
+        self.words()[at].store(value, Ordering::Release);
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped; nothing borrowed from it outlives `self`.
+        unsafe {
+            libc::munmap(self.words.as_ptr().cast(), self.words.len() * size_of::<AtomicU64>());
+        }
+    }
+}
+
+/// Whether a file or folder is on a file system that lives in memory.
+pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
+    let mut found = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the descriptor is open, and there is room for the answer.
+    let result = unsafe { libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so the answer was filled in.
+    let found = unsafe { found.assume_init() };
+    Ok(found.f_type == libc::TMPFS_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(bytes: u64) -> File {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn what_is_stored_is_in_the_file() {
+        use std::os::unix::fs::FileExt;
+        let file = file(ALIGNMENT + 4096);
+        let map = Map::new(&file, ALIGNMENT, 512).unwrap();
+        map.store(511, 7);
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, ALIGNMENT + 511 * 8).unwrap();
+        assert_eq!(u64::from_ne_bytes(bytes), 7);
+        assert_eq!(map.load(511), 7);
+    }
+
+    #[test]
+    fn a_part_that_the_file_does_not_have_is_not_mapped() {
+        let file = file(4096);
+        assert!(Map::new(&file, 0, 512).is_ok());
+        assert!(Map::new(&file, 0, 513).is_err());
+        assert!(Map::new(&file, 0, 0).is_err());
+        assert!(Map::new(&file, 4096, 1).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "index out of bounds")]
+    fn a_word_beyond_the_end_is_not_touched() {
+        Map::new(&file(4096), 0, 512).unwrap().load(512);
+    }
+
+    #[test]
+    fn a_file_system_in_memory_is_told_from_a_disk() {
+        assert!(is_in_memory(&File::open("/dev/shm").unwrap()).unwrap());
+        assert!(!is_in_memory(&File::open("/proc").unwrap()).unwrap());
+    }
+}

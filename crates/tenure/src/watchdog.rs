@@ -1,0 +1,418 @@
+//! Looks whether the clocks keep to what is assumed of them, and says so when they do not.
+//!
+//! **It is a detector, never part of the argument.** That no two lead rests on the bound; if a clock breaks it, two may lead
+//! until this notices, and only the fence protects meanwhile. What it looks at:
+//!
+//! | looked at | by | if it is beyond the bound |
+//! |---|---|---|
+//! | the own rate | the hardware's counter (CLOCK_MONOTONIC_RAW), which nobody corrects | the node stops |
+//! | the rate of each peer | stamps that went there and back | one peer: reported, and its grants do not count |
+//! | | | a quorum of peers, all in one direction: it is this clock; the node stops |
+//! | the error of a synchronised clock | what the kernel says of it, where the bound is on skew | the node stops |
+//! | a suspend | the boot clock against the monotonic one | nothing: leases are judged by a clock that ran on |
+//! | a jump of the calendar | the real-time clock against the boot clock | reported: a machine that was paused with all its clocks shows it so, afterwards |
+//!
+//! **Rates are intervals.** A ping leaves at `s`, is stamped `r` by the peer and is back at `t`: at `r` the own clock was within
+//! `[s, t]`. Two such triples bound how far the own clock went while the peer's went from `r` to `r'`:
+//!
+//! ```text
+//!   s' - t  <=  own  <=  t' - s          so  (r'-r)/(t'-s)  <=  peer's rate / own rate  <=  (r'-r)/(s'-t)
+//! ```
+//!
+//! Only an interval that lies wholly outside of what two legal clocks can show, `(1-ρ)/(1+ρ)` to `(1+ρ)/(1-ρ)`, is held
+//! against anybody. The longer the span and the shorter the round trip, the narrower it is; of each second the quickest
+//! round trip is kept.
+//!
+//! **How soon.** The own rate against the counter: within [`LOOK`] of each [`SPAN`], so about a second and a quarter. A peer, which is
+//! asked every ten seconds:
+//! a span of ten seconds shows a deviation of `x` beyond the bound when the round trips are quicker than `10 s · x`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tenure_proto::quorum::{NodeSet, Quorums};
+use tenure_proto::time::{Bound, Clockwork};
+use tenure_proto::{LocalTime, NodeId};
+
+use crate::clock::Clock;
+use crate::sys::clock::{Synchronised, Which, read, synchronised};
+
+/// How often to look, in nanoseconds.
+pub(crate) const LOOK: u64 = 250_000_000;
+
+/// Over how long the own rate is measured.
+pub(crate) const SPAN: u64 = 1_000_000_000;
+
+/// How often a peer is asked for its clock.
+const ASK: u64 = 10_000_000_000;
+
+/// How many answers of a peer are kept.
+const KEPT: usize = 10;
+
+/// The counter's own error, in millionths: crystals are good to some hundred.
+const CRYSTAL: u64 = 500;
+
+/// A jump of the calendar by less than this is nobody's concern.
+const JUMP: u64 = 500_000_000;
+
+const MILLION: u128 = 1_000_000;
+
+/// What the clocks of this host showed at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Readings {
+    /// The clock by which leases are judged.
+    pub(crate) own: u64,
+    /// The counter, before and after.
+    pub(crate) raw: (u64, u64),
+    /// How much of the own clock's time the machine was suspended.
+    pub(crate) suspended: u64,
+    /// The calendar.
+    pub(crate) real: u64,
+}
+
+impl Readings {
+    /// Reads them all.
+    pub(crate) fn take(clock: &Clock) -> Self {
+        let before = read(Which::Raw);
+        let (own, suspended) = (clock.read().as_nanos(), clock.suspended());
+        Self { own, raw: (before, read(Which::Raw)), suspended, real: read(Which::Real) }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// This node's clock cannot be trusted: it must neither lead nor grant.
+    Broken(String),
+    /// The clock of a peer cannot be trusted.
+    Peer(NodeId),
+    /// The calendar jumped by so many nanoseconds, though nobody slept.
+    Jumped(i64),
+}
+
+/// One round trip: `r` of the peer was between `s` and `t` of this host.
+#[derive(Clone, Copy, Debug)]
+struct Trip {
+    s: u64,
+    r: u64,
+    t: u64,
+}
+
+#[derive(Debug, Default)]
+struct PeerClock {
+    /// The quickest of each second, the oldest first.
+    trips: VecDeque<Trip>,
+    suspected: bool,
+}
+
+/// The detector.
+#[derive(Debug, Default)]
+pub(crate) struct Watchdog {
+    look_at: u64,
+    ask_at: u64,
+    past: VecDeque<Readings>,
+    peers: BTreeMap<NodeId, PeerClock>,
+}
+
+impl Watchdog {
+    /// When to look again.
+    pub(crate) fn next_wake(&self) -> LocalTime {
+        LocalTime::from_nanos(self.look_at)
+    }
+
+    /// Whether it is time to ask the peers for their clocks.
+    pub(crate) fn asks(&mut self, now: LocalTime) -> bool {
+        let due = self.ask_at <= now.as_nanos();
+        if due {
+            self.ask_at = now.as_nanos() + ASK;
+        }
+        due
+    }
+
+    /// Whether grants of this peer count.
+    pub(crate) fn trusts(&self, peer: NodeId) -> bool {
+        self.peers.get(&peer).is_none_or(|peer| !peer.suspected)
+    }
+
+    /// A peer has stamped a ping that left at `s` and is back at `t`.
+    pub(crate) fn on_pong(&mut self, peer: NodeId, s: LocalTime, r: LocalTime, t: LocalTime) {
+        let trip = Trip { s: s.as_nanos(), r: r.as_nanos(), t: t.as_nanos() };
+        let trips = &mut self.peers.entry(peer).or_default().trips;
+        match trips.back_mut() {
+            // A peer that was restarted, perhaps on another machine, begins anew.
+            Some(last) if trip.r < last.r => {
+                trips.clear();
+                trips.push_back(trip);
+            }
+            Some(last) if trip.s / SPAN == last.s / SPAN => {
+                if trip.t - trip.s < last.t - last.s {
+                    *last = trip;
+                }
+            }
+            _ => trips.push_back(trip),
+        }
+        if trips.len() > KEPT {
+            trips.pop_front();
+        }
+    }
+
+    /// Looks, if it is time to.
+    pub(crate) fn look(
+        &mut self,
+        readings: Readings,
+        clocks: Clockwork,
+        (quorums, me): (&Quorums, NodeId),
+        calendar: impl FnOnce() -> Synchronised,
+    ) -> Vec<Finding> {
+        if readings.own < self.look_at {
+            return Vec::new();
+        }
+        self.look_at = readings.own + LOOK;
+        let mut found: Vec<Finding> = self.own_rate(&readings, clocks).into_iter().collect();
+        found.extend(self.jump(&readings));
+        found.extend(skew(clocks, calendar));
+        found.extend(self.peers(clocks, quorums, me));
+        self.past.push_back(readings);
+        while self.past.len() > 1 && readings.own - self.past[1].own.min(readings.own) >= SPAN {
+            self.past.pop_front();
+        }
+        found
+    }
+
+    /// The own clock against the counter, over about a second, without the time in which the machine slept.
+    fn own_rate(&self, now: &Readings, clocks: Clockwork) -> Option<Finding> {
+        let Bound::Drift(drift) = clocks.bound else { return None };
+        let then = self.past.front()?;
+        let own = now.own.checked_sub(then.own)?.saturating_sub(now.suspended.saturating_sub(then.suspended));
+        let least = now.raw.0.saturating_sub(then.raw.1);
+        let most = now.raw.1.saturating_sub(then.raw.0);
+        if most < SPAN / 2 {
+            return None; // Too short to say anything.
+        }
+        let bound = u64::from(drift.as_ppm()) + CRYSTAL;
+        let fast = u128::from(own) * MILLION > u128::from(most) * (MILLION + u128::from(bound));
+        let slow = u128::from(own) * MILLION < u128::from(least) * MILLION.saturating_sub(u128::from(bound));
+        (fast || slow).then(|| {
+            let (own, raw) = (own / 1_000_000, most / 1_000_000);
+            Finding::Broken(format!(
+                "it showed {own} ms while the hardware counted {raw} ms; the bound is {} ppm",
+                drift.as_ppm()
+            ))
+        })
+    }
+
+    fn jump(&self, now: &Readings) -> Option<Finding> {
+        let then = self.past.back()?;
+        let passed = i128::from(now.own) - i128::from(then.own);
+        let by = i128::from(now.real) - i128::from(then.real) - passed;
+        (by.unsigned_abs() > u128::from(JUMP)).then(|| Finding::Jumped(i64::try_from(by).unwrap_or(i64::MAX)))
+    }
+
+    /// Peers whose clocks cannot be legal if this one is. If they are so many, and all in one direction, that only this one can
+    /// be wrong, it is.
+    fn peers(&mut self, clocks: Clockwork, quorums: &Quorums, me: NodeId) -> Vec<Finding> {
+        let Bound::Drift(drift) = clocks.bound else { return Vec::new() };
+        let rho = u128::from(drift.as_ppm());
+        let (mut fast, mut slow) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        let mut found = Vec::new();
+        for (node, peer) in &mut self.peers {
+            let verdict = peer.verdict(rho);
+            if let (Some(position), Some(is_fast)) = (quorums.position(*node), verdict) {
+                if is_fast { &mut fast } else { &mut slow }.insert(position);
+            }
+            if verdict.is_some() && !std::mem::replace(&mut peer.suspected, verdict.is_some()) {
+                found.push(Finding::Peer(*node));
+            }
+            peer.suspected = verdict.is_some();
+        }
+        let without_me = |set: NodeSet| {
+            quorums.position(me).map_or(set, |own| set.difference([own].into_iter().collect()))
+        };
+        for (set, word) in [(fast, "faster"), (slow, "slower")] {
+            if quorums.is_quorum(without_me(set)) {
+                let count = set.len();
+                found.push(Finding::Broken(format!(
+                    "{count} members' clocks run {word} than any legal one can beside this one"
+                )));
+            }
+        }
+        found
+    }
+}
+
+impl PeerClock {
+    /// Whether its clock runs too fast (`true`) or too slow (`false`) to be legal, if this one is.
+    fn verdict(&self, rho: u128) -> Option<bool> {
+        let (first, last) = (self.trips.front()?, self.trips.back()?);
+        let theirs = u128::from(last.r.saturating_sub(first.r));
+        let most = u128::from(last.t.saturating_sub(first.s));
+        let least = u128::from(last.s.saturating_sub(first.t));
+        if theirs == 0 || least == 0 {
+            return None;
+        }
+        // theirs/most > (1+ρ)/(1-ρ): even the slowest that it can be is too fast.
+        if theirs * MILLION.saturating_sub(rho) > most * (MILLION + rho) {
+            return Some(true);
+        }
+        // theirs/least < (1-ρ)/(1+ρ): even the fastest that it can be is too slow.
+        (theirs * (MILLION + rho) < least * MILLION.saturating_sub(rho)).then_some(false)
+    }
+}
+
+/// A synchronised clock is good for a bound Δ on skew if no clock is off by more than half of it.
+fn skew(clocks: Clockwork, calendar: impl FnOnce() -> Synchronised) -> Option<Finding> {
+    let Bound::Skew(bound) = clocks.bound else { return None };
+    let said = calendar();
+    if !said.is {
+        return Some(Finding::Broken("nobody keeps it synchronised".to_owned()));
+    }
+    (said.error > bound.as_nanos() / 2).then(|| {
+        let (error, half) = (said.error / 1000, bound.as_nanos() / 2000);
+        Finding::Broken(format!(
+            "its error may be {error} us, more than half of the bound on skew, {half} us"
+        ))
+    })
+}
+
+/// What the kernel says of the synchronised clock.
+pub(crate) fn calendar() -> Synchronised {
+    synchronised()
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_proto::time::{Drift, LocalSpan};
+
+    use super::*;
+
+    const ME: NodeId = NodeId(0);
+    const SECOND: u64 = 1_000_000_000;
+
+    fn drift(ppm: u32) -> Clockwork {
+        Clockwork { bound: Bound::Drift(Drift::from_ppm(ppm).unwrap()), tick: LocalSpan::from_nanos(1) }
+    }
+
+    fn three() -> Quorums {
+        Quorums::majority(vec![ME, NodeId(1), NodeId(2)]).unwrap()
+    }
+
+    fn good() -> Synchronised {
+        Synchronised { is: true, error: 0 }
+    }
+
+    fn at(own: u64, raw: u64, suspended: u64) -> Readings {
+        Readings { own, raw: (raw, raw), suspended, real: own }
+    }
+
+    /// What is found when the own clock runs at `ppm` millionths of the counter for three seconds.
+    fn own(rate: u64, bound: u32) -> Vec<Finding> {
+        let mut dog = Watchdog::default();
+        let found = (0..12).map(|quarter| {
+            let raw = SECOND + quarter * LOOK;
+            dog.look(at(raw / 1_000_000 * rate, raw, 0), drift(bound), (&three(), ME), good)
+        });
+        found.flatten().collect()
+    }
+
+    #[test]
+    fn a_rate_within_the_bound_is_left_alone() {
+        for rate in [900_001, 1_000_000, 1_099_999] {
+            assert_eq!(own(rate, 100_000), []);
+        }
+    }
+
+    #[test]
+    fn a_rate_beyond_the_bound_is_found_either_way() {
+        assert!(matches!(own(1_102_000, 100_000)[..], [Finding::Broken(_), ..]));
+        assert!(matches!(own(898_000, 100_000)[..], [Finding::Broken(_), ..]));
+        assert!(matches!(own(1_002_000, 1_000)[..], [Finding::Broken(_), ..]));
+    }
+
+    #[test]
+    fn a_suspend_is_no_fault_and_the_same_step_without_one_is() {
+        for (suspended, broken) in [(60 * SECOND, false), (0, true)] {
+            let mut dog = Watchdog::default();
+            dog.look(at(SECOND, SECOND, 0), drift(1000), (&three(), ME), good);
+            let later = at(2 * SECOND + 60 * SECOND, 2 * SECOND, suspended);
+            let found = dog.look(later, drift(1000), (&three(), ME), good);
+            assert_eq!(
+                found.iter().any(|finding| matches!(finding, Finding::Broken(_))),
+                broken,
+                "{found:?}"
+            );
+        }
+    }
+
+    /// A watchdog that heard `peers`, each at its rate, for ten seconds with round trips of 2 ms.
+    fn heard(peers: &[(u64, u64)]) -> (Watchdog, Vec<Finding>) {
+        let mut dog = Watchdog::default();
+        for second in 1..=10 {
+            for (node, rate) in peers {
+                let sent = second * SECOND;
+                let stamped = (sent + 1_000_000) / 1_000_000 * rate;
+                let [s, r, t] = [sent, stamped, sent + 2_000_000].map(LocalTime::from_nanos);
+                dog.on_pong(NodeId(*node), s, r, t);
+            }
+        }
+        let found = dog.look(at(11 * SECOND, 11 * SECOND, 0), drift(1000), (&three(), ME), good);
+        (dog, found)
+    }
+
+    #[test]
+    fn one_peer_that_deviates_is_reported_and_not_counted_on() {
+        let (dog, found) = heard(&[(1, 1_000_000), (2, 1_010_000)]);
+        assert_eq!(found, [Finding::Peer(NodeId(2))]);
+        assert!(dog.trusts(NodeId(1)) && !dog.trusts(NodeId(2)));
+    }
+
+    #[test]
+    fn if_a_quorum_deviates_in_one_direction_it_is_the_own_clock() {
+        let (_, found) = heard(&[(1, 1_010_000), (2, 1_009_000)]);
+        assert!(found.iter().any(|finding| matches!(finding, Finding::Broken(_))), "{found:?}");
+        let (_, found) = heard(&[(1, 1_010_000), (2, 991_000)]);
+        assert!(
+            !found.iter().any(|finding| matches!(finding, Finding::Broken(_))),
+            "in opposite directions: {found:?}"
+        );
+    }
+
+    #[test]
+    fn peers_within_the_bound_of_two_clocks_are_left_alone() {
+        let (_, found) = heard(&[(1, 1_001_900), (2, 998_100)]);
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn slow_round_trips_accuse_nobody() {
+        let mut dog = Watchdog::default();
+        for second in 1..=10u64 {
+            let sent = second * SECOND;
+            // Each way may have taken all of 800 ms: what looks like two percent is nothing.
+            let [s, r, t] = [sent, sent * 102 / 100, sent + 800_000_000].map(LocalTime::from_nanos);
+            dog.on_pong(NodeId(1), s, r, t);
+        }
+        assert_eq!(dog.look(at(11 * SECOND, 11 * SECOND, 0), drift(1000), (&three(), ME), good), []);
+    }
+
+    #[test]
+    fn a_synchronised_clock_is_trusted_for_twice_its_error() {
+        let skewed = Clockwork {
+            bound: Bound::Skew(LocalSpan::from_nanos(10_000_000)),
+            tick: LocalSpan::from_nanos(1),
+        };
+        for (is, error, fine) in [(true, 5_000_000, true), (true, 5_000_001, false), (false, 0, false)] {
+            let mut dog = Watchdog::default();
+            let found =
+                dog.look(at(SECOND, SECOND, 0), skewed, (&three(), ME), || Synchronised { is, error });
+            assert_eq!(found.is_empty(), fine, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_jump_of_the_calendar_is_told() {
+        let mut dog = Watchdog::default();
+        dog.look(at(SECOND, SECOND, 0), drift(1000), (&three(), ME), good);
+        let jumped = Readings { real: 9 * SECOND, ..at(2 * SECOND, 2 * SECOND, 0) };
+        let found = dog.look(jumped, drift(1000), (&three(), ME), good);
+        assert_eq!(found, [Finding::Jumped(7_000_000_000)]);
+    }
+}

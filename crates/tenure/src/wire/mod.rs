@@ -1,0 +1,373 @@
+//! What processes say to each other, as bytes: a datagram is a row of items.
+//!
+//! An item is a tag and a box, that is a length and fields:
+//!
+//! ```text
+//!   tag   length   fields …     tag   length   fields …     …
+//! ```
+//!
+//! So every item can be passed over without being understood. An unknown tag belongs to a later version and is skipped, and
+//! so is what a later version appends to the fields. An item that makes no sense is an error of its own, and those after
+//! it are read all the same; only where the tags and lengths themselves break off is the rest lost. What a later version
+//! cannot append (a new kind of talk, say) it says only to those who have greeted it with that version.
+//!
+//! **A group is named once.** An item says its group by number or by name, never both, and what is nested in it (the request
+//! that a hand-over passes on) is about the same group. A process that may ask for some groups only is judged by the name
+//! that it gives, and there is no second place in which it could give another.
+//!
+//! **Reading takes little.** Any bytes give items or errors. Every list and text has a limit, and no length is believed
+//! before the bytes are there: what has been read holds at most some 128 bytes for each byte that came in.
+//!
+//! Sizes, with the numbers of a cluster that has run for weeks: a renewal has 45 bytes and the answer to it 36, so that a
+//! datagram of [`MAX_DATAGRAM`] carries 25 renewals or 32 answers.
+
+mod epoch;
+mod machine;
+mod talk;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use tenure_proto::quorum::MAX_MEMBERS;
+use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::strong::{Message, Term, Token};
+use tenure_proto::{GroupId, LocalTime, NodeId};
+use thiserror::Error;
+
+use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
+pub(crate) use crate::contact::Contact;
+use crate::contact::{MAX_ADDRESS, is_address};
+use crate::name::GroupName;
+
+/// The most bytes of one datagram, the seal among them: no network on the way takes it apart.
+pub(crate) const MAX_DATAGRAM: usize = 1200;
+
+/// The most bytes that a leader proclaims at a time: two of them fit into a datagram.
+pub(crate) const MAX_PROCLAIM: usize = 512;
+
+/// The most contacts of one item: as many as there can be members.
+pub(crate) const MAX_CONTACTS: usize = MAX_MEMBERS;
+
+/// One thing that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// A message of the strong machine.
+    Machine {
+        /// The group by name, where the receiver may not know it: for acquisitions, and for all that is said by those who
+        /// are no members. Always the name of the message's own group.
+        group: Option<GroupName>,
+        /// What is said.
+        message: Message,
+    },
+    /// Who is who: nodes that other items mention by number. At most [`MAX_CONTACTS`].
+    Contacts(Vec<Contact>),
+    /// An observer wants to be told about a group, for a while.
+    Watch {
+        /// Which.
+        group: GroupName,
+    },
+    /// ... and no more.
+    Unwatch {
+        /// Which.
+        group: GroupId,
+    },
+    /// A member tells an observer what it knows of a group.
+    Report(Report),
+    /// A leader's newest word, passed on by members: nothing older may replace it.
+    Proclaim(Proclaim),
+    /// Which charter does the cluster go by? From those who have no store to tell them.
+    AskCharter,
+    /// This one: it is decided, or it founded the cluster.
+    Charter(Arc<Charter>),
+    /// For the measurement of clock rates.
+    Ping {
+        /// The sender's clock.
+        at: LocalTime,
+    },
+    /// The answer to it.
+    Pong {
+        /// What the ping said.
+        echo: LocalTime,
+        /// The answering process's clock.
+        at: LocalTime,
+    },
+}
+
+/// What a member knows of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Of which group.
+    pub group: GroupId,
+    /// The member's epoch.
+    pub epoch: Epoch,
+    /// What it knows.
+    pub state: GroupState,
+}
+
+/// How a member stands to a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupState {
+    /// There is no live grant here.
+    Free {
+        /// The largest term seen.
+        after: Term,
+    },
+    /// There is one.
+    Bound {
+        /// Whose.
+        holder: NodeId,
+        /// Of which term.
+        term: Term,
+        /// Whether the holder is known to lead: it has renewed, or says so itself.
+        leads: bool,
+    },
+    /// Too few members are heard of to elect anybody: this one speaks for them, without authority.
+    Weak {
+        /// Which.
+        leader: NodeId,
+    },
+}
+
+/// A leader's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Proclaim {
+    /// In which group.
+    pub group: GroupId,
+    /// In which epoch.
+    pub epoch: Epoch,
+    /// Who leads.
+    pub leader: NodeId,
+    /// Orders what is proclaimed: by term, then by number.
+    pub token: Token,
+    /// What is said, at most [`MAX_PROCLAIM`] bytes; nothing but "I lead" if there is none.
+    pub body: Option<Vec<u8>>,
+}
+
+/// Why an item was not written: nobody would understand it. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum EncodeError {
+    /// Nodes change their members gaplessly and never come back without their disk, so they never say this.
+    #[error("nodes do not speak of {0}")]
+    Unspoken(&'static str),
+    /// A list, text or body is longer than receivers take.
+    #[error("a list, text or body is too long")]
+    TooLong,
+    /// The name given is not that of the message's group, or the message is of two groups.
+    #[error("the message is of another group than it is said to be")]
+    OtherGroup,
+    /// An address is not visible ASCII.
+    #[error("an address has characters that no address has")]
+    Address,
+}
+
+/// Which item follows. Tags are never used again for something else; all are below 128 and take one byte.
+mod tag {
+    pub(super) const REQUEST: u64 = 1;
+    pub(super) const EXTEND: u64 = 2;
+    pub(super) const HERE: u64 = 3;
+    pub(super) const OK: u64 = 4;
+    pub(super) const NACK: u64 = 5;
+    pub(super) const RELEASE: u64 = 6;
+    pub(super) const TALK: u64 = 7;
+    pub(super) const EPOCH: u64 = 8;
+    pub(super) const CONTACTS: u64 = 16;
+    pub(super) const WATCH: u64 = 17;
+    pub(super) const UNWATCH: u64 = 18;
+    pub(super) const REPORT: u64 = 19;
+    pub(super) const PROCLAIM: u64 = 20;
+    pub(super) const PING: u64 = 21;
+    pub(super) const PONG: u64 = 22;
+    pub(super) const ASK_CHARTER: u64 = 23;
+    pub(super) const CHARTER: u64 = 24;
+}
+
+/// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
+pub(crate) fn encode(item: &Item) -> Result<Vec<u8>, EncodeError> {
+    let mut fields = Writer::new();
+    let tag = write(item, &mut fields)?;
+    let mut to = Writer::new();
+    to.number(tag);
+    to.bytes(&fields.into_bytes());
+    Ok(to.into_bytes())
+}
+
+/// The items of a datagram, read one by one as they are asked for. Ends after the first length that is no length.
+pub(crate) fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Item, DecodeError>> + '_ {
+    Items(Reader::new(bytes))
+}
+
+struct Items<'a>(Reader<'a>);
+
+impl<'a> Items<'a> {
+    fn next_box(&mut self) -> Result<(u64, Reader<'a>), DecodeError> {
+        let tag = self.0.number()?;
+        let fields = self.0.bytes(usize::MAX)?;
+        Ok((tag, Reader::new(fields)))
+    }
+}
+
+impl Iterator for Items<'_> {
+    type Item = Result<Item, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.0.is_empty() {
+            let known = match self.next_box() {
+                Ok((tag, mut fields)) => read(tag, &mut fields),
+                Err(error) => {
+                    self.0 = Reader::new(&[]);
+                    Err(error)
+                }
+            };
+            if let Some(item) = known.transpose() {
+                return Some(item);
+            }
+        }
+        None
+    }
+}
+
+/// Writes the fields and says what they are.
+fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
+    match item {
+        Item::Machine { group, message } => machine::write(group.as_ref(), message, to),
+        Item::Contacts(contacts) => {
+            limit(contacts.len(), MAX_CONTACTS)?;
+            contacts.iter().try_for_each(check_contact)?;
+            write_list(to, contacts);
+            Ok(tag::CONTACTS)
+        }
+        Item::Watch { group } => {
+            group.write(to);
+            Ok(tag::WATCH)
+        }
+        Item::Unwatch { group } => {
+            group.write(to);
+            Ok(tag::UNWATCH)
+        }
+        Item::Report(report) => {
+            report.write(to);
+            Ok(tag::REPORT)
+        }
+        Item::Proclaim(proclaim) => {
+            limit(proclaim.body.as_ref().map_or(0, Vec::len), MAX_PROCLAIM)?;
+            proclaim.write(to);
+            Ok(tag::PROCLAIM)
+        }
+        Item::AskCharter => Ok(tag::ASK_CHARTER),
+        Item::Charter(charter) => {
+            charter.write(to);
+            Ok(tag::CHARTER)
+        }
+        Item::Ping { at } => {
+            at.write(to);
+            Ok(tag::PING)
+        }
+        Item::Pong { echo, at } => {
+            echo.write(to);
+            at.write(to);
+            Ok(tag::PONG)
+        }
+    }
+}
+
+/// Reads the fields that belong to a tag; `None` if nobody here knows it.
+fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
+    let item = match tag {
+        tag::CONTACTS => Item::Contacts(read_list(from, MAX_CONTACTS)?),
+        tag::WATCH => Item::Watch { group: GroupName::read(from)? },
+        tag::UNWATCH => Item::Unwatch { group: GroupId::read(from)? },
+        tag::REPORT => Item::Report(Report::read(from)?),
+        tag::PROCLAIM => Item::Proclaim(Proclaim::read(from)?),
+        tag::ASK_CHARTER => Item::AskCharter,
+        tag::CHARTER => Item::Charter(Arc::read(from)?),
+        tag::PING => Item::Ping { at: LocalTime::read(from)? },
+        tag::PONG => Item::Pong { echo: LocalTime::read(from)?, at: LocalTime::read(from)? },
+        other => return machine::read(other, from),
+    };
+    Ok(Some(item))
+}
+
+fn limit(count: usize, most: usize) -> Result<(), EncodeError> {
+    if count > most { Err(EncodeError::TooLong) } else { Ok(()) }
+}
+
+fn check_contact(contact: &Contact) -> Result<(), EncodeError> {
+    let Some(address) = &contact.address else { return Ok(()) };
+    limit(address.len(), MAX_ADDRESS)?;
+    if is_address(address) { Ok(()) } else { Err(EncodeError::Address) }
+}
+
+fn unknown<T>(kind: u8) -> Result<T, DecodeError> {
+    Err(DecodeError::Kind(u64::from(kind)))
+}
+
+impl Wire for Report {
+    fn write(&self, to: &mut Writer) {
+        self.group.write(to);
+        self.epoch.write(to);
+        self.state.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { group: GroupId::read(from)?, epoch: Epoch::read(from)?, state: GroupState::read(from)? })
+    }
+}
+
+impl Wire for GroupState {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Self::Free { after } => {
+                to.byte(0);
+                after.write(to);
+            }
+            Self::Bound { holder, term, leads } => {
+                to.byte(if *leads { 2 } else { 1 });
+                holder.write(to);
+                term.write(to);
+            }
+            Self::Weak { leader } => {
+                to.byte(3);
+                leader.write(to);
+            }
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match from.byte()? {
+            0 => Ok(Self::Free { after: Term::read(from)? }),
+            kind @ (1 | 2) => {
+                Ok(Self::Bound { holder: NodeId::read(from)?, term: Term::read(from)?, leads: kind == 2 })
+            }
+            3 => Ok(Self::Weak { leader: NodeId::read(from)? }),
+            other => unknown(other),
+        }
+    }
+}
+
+impl Wire for Proclaim {
+    fn write(&self, to: &mut Writer) {
+        self.group.write(to);
+        self.epoch.write(to);
+        self.leader.write(to);
+        self.token.write(to);
+        to.option(self.body.as_ref(), |to, body| to.bytes(body));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            group: GroupId::read(from)?,
+            epoch: Epoch::read(from)?,
+            leader: NodeId::read(from)?,
+            token: Token::read(from)?,
+            body: from.option(|from| Ok(from.bytes(MAX_PROCLAIM)?.to_vec()))?,
+        })
+    }
+}
+
+impl Wire for Token {
+    fn write(&self, to: &mut Writer) {
+        self.term().write(to);
+        to.number(self.number());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self::new(Term::read(from)?, from.number()?))
+    }
+}

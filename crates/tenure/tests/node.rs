@@ -1,0 +1,176 @@
+//! A cluster in one process: what users of the library see.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Cluster, within};
+use tenure::{CampaignError, Leadership, Loss, NodeName, Role, Sight, TransferError};
+
+const LEASE: Duration = Duration::from_millis(500);
+const SOON: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn one_of_three_leads_and_its_edicts_rise() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    assert!(tenure.is_leader());
+    let (one, two) = (tenure.edict().expect("it leads"), tenure.edict().expect("it leads"));
+    assert!(one.token() < two.token());
+    assert!(tenure.token() < one.token());
+}
+
+#[tokio::test]
+async fn a_leader_renews_for_as_long_as_it_is_held() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[1].campaign("jobs")).await.expect("it is elected");
+    tokio::time::sleep(LEASE * 4).await;
+    assert!(tenure.is_leader());
+    assert!(nodes[1].status().await.expect("it runs").tally.renewals >= 4);
+}
+
+#[tokio::test]
+async fn a_second_campaign_wins_when_the_first_guard_is_dropped() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let first = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let other = nodes[1].clone();
+    let second = tokio::spawn(async move { other.campaign("jobs").await });
+    tokio::time::sleep(LEASE).await;
+    assert!(!second.is_finished(), "somebody leads");
+    let term = first.term();
+    drop(first);
+    let second = within("a successor", SOON, second).await.expect("no panic").expect("it is elected");
+    assert!(second.term() > term);
+}
+
+#[tokio::test]
+async fn a_guard_that_resigned_is_over_for_all_its_clones() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let clone = tenure.clone();
+    tenure.resign();
+    assert!(!clone.is_leader());
+    assert!(clone.edict().is_err());
+    assert_eq!(within("the loss", SOON, clone.lost()).await, Loss::Resigned);
+}
+
+#[tokio::test]
+async fn one_node_campaigns_once_for_a_group() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let again = nodes[0].campaign("jobs").await;
+    assert!(matches!(again, Err(CampaignError::AlreadyCampaigning { .. })), "{again:?}");
+    assert!(within("another group", SOON, nodes[0].campaign("others")).await.expect("elected").is_leader());
+    drop(tenure);
+}
+
+#[tokio::test]
+async fn a_campaign_whose_future_is_dropped_leaves_nothing_behind() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let first = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    assert!(tokio::time::timeout(LEASE / 2, nodes[1].campaign("jobs")).await.is_err(), "somebody leads");
+    drop(first);
+    let third = within("a leader", SOON, nodes[2].campaign("jobs")).await.expect("nobody else wants to");
+    tokio::time::sleep(LEASE * 2).await;
+    assert!(third.is_leader());
+    assert_eq!(nodes[1].status().await.expect("it runs").led, 0);
+}
+
+#[tokio::test]
+async fn leadership_is_handed_over_to_whom_the_leader_chooses() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let first = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let nobody = first.transfer(&NodeName::new("b").unwrap()).await;
+    assert!(matches!(nobody, Err(TransferError::Declined { .. })), "b does not campaign: {nobody:?}");
+    assert!(first.is_leader(), "it goes on");
+    let other = nodes[2].clone();
+    let second = tokio::spawn(async move { other.campaign("jobs").await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    within("the hand-over", SOON, first.transfer(&NodeName::new("c").unwrap())).await.expect("c takes over");
+    assert!(!first.is_leader());
+    let second = within("the successor", SOON, second).await.expect("no panic").expect("it is elected");
+    assert!(second.is_leader() && second.term() > first.term());
+}
+
+#[tokio::test]
+async fn work_that_leads_is_run_and_resigns_when_it_ends() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let work = nodes[0].lead("jobs", |tenure| async move { tenure.edict().map(|edict| edict.number) });
+    assert_eq!(within("the work", SOON, work).await.expect("it leads"), Ok(1));
+    assert!(within("the next", SOON, nodes[1].campaign("jobs")).await.expect("it is free").is_leader());
+}
+
+#[tokio::test]
+async fn an_outsider_leads_by_the_quorum_of_others() {
+    let cluster = Cluster::found(3, LEASE);
+    let _nodes = cluster.start().await;
+    let app = tenure::Node::start(cluster.outsider("app1", Role::Candidate)).await.expect("it starts");
+    let tenure = within("a leader", SOON, app.campaign("app/main")).await.expect("it is elected");
+    tokio::time::sleep(LEASE * 2).await;
+    assert!(tenure.is_leader());
+}
+
+#[tokio::test]
+async fn an_observer_sees_leaders_and_what_they_proclaim() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let observer = tenure::Node::start(cluster.outsider("eye", Role::Observer)).await.expect("it starts");
+    let mut watch = observer.observe("jobs").await.expect("it observes");
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let seen = loop {
+        match within("a sight", SOON, watch.next()).await {
+            Some(Sight::Leadership(Leadership::Leader { name, term })) => break (name, term),
+            Some(_) => {}
+            None => panic!("the observer has stopped"),
+        }
+    };
+    assert_eq!(seen, (Some(NodeName::new("a").unwrap()), tenure.term()));
+    let edict = tenure.proclaim(b"hear ye").expect("it leads");
+    let Some(Sight::Edict(heard)) = within("the word", SOON, watch.next()).await else {
+        panic!("not an edict")
+    };
+    assert_eq!((heard.token, heard.body.as_slice()), (edict.token(), b"hear ye".as_slice()));
+    drop(tenure);
+    let over = within("the end", SOON, watch.next()).await;
+    assert!(matches!(over, Some(Sight::Leadership(Leadership::Nobody { .. }))), "{over:?}");
+}
+
+#[tokio::test]
+async fn a_leader_that_is_asked_is_certain_for_a_while() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    for node in &nodes {
+        let certain = within("an answer", SOON, node.verify("jobs", Duration::from_millis(80))).await;
+        let certain = certain.expect("somebody leads");
+        assert_eq!((certain.leader.as_str(), certain.term), ("a", tenure.term()));
+        assert!(certain.remaining().is_some());
+    }
+    assert!(nodes[1].verify("nobody", Duration::from_millis(80)).await.is_err());
+}
+
+#[tokio::test]
+async fn work_that_hangs_loses_its_tenure() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let gate = tenure::Campaign::default().health(LEASE / 2);
+    let tenure = within("a leader", SOON, nodes[0].campaign_with("jobs", gate)).await.expect("it is elected");
+    for _ in 0..8 {
+        tokio::time::sleep(LEASE / 4).await;
+        tenure.heartbeat();
+    }
+    assert!(tenure.is_leader(), "it gave signs of life");
+    assert_eq!(within("the loss", SOON, tenure.lost()).await, Loss::Unhealthy);
+    assert!(!tenure.is_leader());
+    assert!(
+        within("the next", SOON, nodes[1].campaign("jobs")).await.expect("the lease ran out").is_leader()
+    );
+}
