@@ -32,7 +32,10 @@ fn clean_traces_hold_and_the_verdict_comes_first() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let said = text(&output.stdout);
     assert_eq!(said.lines().next(), Some("5 files, 3 nodes in 4 lives: holds"));
-    assert!(said.contains("NOT JUDGED") && said.contains("a trace does not say when faults have healed"), "{said}");
+    assert!(
+        said.contains("NOT JUDGED") && said.contains("a trace does not say when faults have healed"),
+        "{said}"
+    );
     assert_eq!(text(&output.stderr), "");
 }
 

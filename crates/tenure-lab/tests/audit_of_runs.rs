@@ -61,7 +61,7 @@ impl<R: Rules> Scribe<R> {
     }
 
     fn start(&mut self, node: NodeId, lost: bool) {
-        let at = node.0 as usize;
+        let at = node.index();
         self.lives[at] = match (self.flaws.missing_is_fresh, self.flaws.missing_is_reboot) {
             (true, _) if lost => Some(1),
             (_, false) if lost => None,
@@ -81,7 +81,7 @@ impl<R: Rules> Scribe<R> {
 
     /// At the end of the run whoever runs has ended in good order: there is no more to be known of it.
     fn stop(&mut self, node: NodeId) {
-        let (at, now) = (node.0 as usize, self.world.now);
+        let (at, now) = (node.index(), self.world.now);
         let own = self.world.hosts[at].reading(now);
         let common = self.common(now, now);
         if self.world.hosts[at].process.is_some() && self.lives[at].is_some() {
@@ -95,7 +95,7 @@ impl<R: Rules> Scribe<R> {
             if let Event::Adopted { charter, .. } | Event::Decided { charter } = &event {
                 self.charters.insert(charter.epoch, charter.clone());
             }
-            let at = node.0 as usize;
+            let at = node.index();
             self.offices[at].hear(&event);
             if self.lives[at].is_some() {
                 let common = self.common(now, now);
@@ -105,7 +105,7 @@ impl<R: Rules> Scribe<R> {
     }
 
     fn work(&mut self, node: NodeId, thread: u8) {
-        let (at, now) = (node.0 as usize, self.world.now);
+        let (at, now) = (node.index(), self.world.now);
         let host = &self.world.hosts[at];
         let reading = host.reading(now);
         self.offices[at].saw(host.last_seen());
@@ -201,8 +201,8 @@ fn follow<R: Rules, F>(scribe: &mut Scribe<R>, action: &Action<<Nerio<R> as Prot
     scribe.published();
     match action {
         Action::Crash(node) => {
-            scribe.offices[node.0 as usize].close();
-            scribe.begun[node.0 as usize] = Default::default();
+            scribe.offices[node.index()].close();
+            scribe.begun[node.index()] = Default::default();
         }
         Action::Work(node, thread) => scribe.work(*node, *thread),
         _ => {}

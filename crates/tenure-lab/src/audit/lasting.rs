@@ -80,7 +80,7 @@ fn judge_two_terms(one: &Acquired<'_>, other: &Acquired<'_>, findings: &mut Find
             )
         }),
         Err(error) => {
-            findings.add(ORDERED, marks, || format!("terms {small} and {large} of {group}: {error}"))
+            findings.add(ORDERED, marks, || format!("terms {small} and {large} of {group}: {error}"));
         }
     }
 }

@@ -149,13 +149,9 @@ impl Record {
         let mut record = Self::default();
         let mut cluster = None;
         for (number, file) in files.iter().enumerate() {
-            if let Some(other) = files[..number].iter().find(|other| other.bytes == file.bytes) {
-                if !file.bytes.is_empty() {
-                    return Err(AuditError::Twice {
-                        file: file.name.to_owned(),
-                        other: other.name.to_owned(),
-                    });
-                }
+            let same = |other: &&File<'_>| other.bytes == file.bytes && !file.bytes.is_empty();
+            if let Some(other) = files[..number].iter().find(same) {
+                return Err(AuditError::Twice { file: file.name.to_owned(), other: other.name.to_owned() });
             }
             record.read_file(file, u32::try_from(number).unwrap_or(u32::MAX), &mut cluster)?;
         }

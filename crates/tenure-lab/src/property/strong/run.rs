@@ -171,6 +171,6 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
 
 /// Whether a process runs and can grant. A member may be a name that no host of this world has.
 fn is_up<R: Rules>(world: &World<Nerio<R>>, node: NodeId) -> bool {
-    let process = world.hosts.get(node.0 as usize).and_then(|host| host.process.as_ref());
+    let process = world.hosts.get(node.index()).and_then(|host| host.process.as_ref());
     process.is_some_and(|process| !process.is_mute() && !process.is_recovering())
 }

@@ -139,7 +139,7 @@ impl StrongJudge {
         let newest = self.epochs.decided();
         let members = self.epochs.quorums(newest).members();
         let stuck = members.iter().copied().find(|node| {
-            let process = world.hosts.get(node.0 as usize).and_then(|host| host.process.as_ref());
+            let process = world.hosts.get(node.index()).and_then(|host| host.process.as_ref());
             process.is_some_and(|process| process.is_wedged() && !process.is_mute())
         });
         self.liveness[2] = if stuck.is_some() { Status::Broken } else { Status::Holds };
