@@ -189,11 +189,9 @@ impl Driver {
         self.on_time(now);
         self.settle();
         let now = self.clock.read();
-        if let Some(machine) = &self.machine {
-            if self.gallery.is_open() {
-                let net = &self.net;
-                self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
-            }
+        if let (Some(machine), true) = (&self.machine, self.gallery.is_open()) {
+            let net = &self.net;
+            self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
         }
         self.net.flush(now);
         self.tell_ready(now);
@@ -248,7 +246,7 @@ impl Driver {
                 }
             }
             Notice::Durable(Durable::Failed(error)) => {
-                self.stop(Stopped::Store { reason: error.to_string() })
+                self.stop(Stopped::Store { reason: error.to_string() });
             }
             Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
         }
