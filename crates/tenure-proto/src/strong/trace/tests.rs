@@ -1,5 +1,7 @@
 //! Whatever is written is read back, and whatever else is read gives an error that says where.
 
+#![allow(clippy::cast_possible_truncation, reason = "what is drawn is below its bound")]
+
 use std::sync::Arc;
 
 use super::*;
@@ -29,7 +31,7 @@ impl Draw {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
+        usize::try_from(self.bits() % bound as u64).expect("below a bound that is one")
     }
 
     fn pick<T: Clone>(&mut self, of: &[T]) -> T {
