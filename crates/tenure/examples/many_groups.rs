@@ -16,7 +16,7 @@ mod processes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use processes::{Led, Outcome, Place, Process};
@@ -84,12 +84,7 @@ fn now() -> Duration {
 fn run(plan: &Plan) -> Outcome<()> {
     let folder = std::env::temp_dir().join(format!("tenure-many-{}", std::process::id()));
     let place = Place::found(folder, &format!("[lease]\nlength = \"{}ms\"\n", plan.lease.as_millis()))?;
-    let program = std::env::current_exe()?;
-    let mut members = place.start(|config| {
-        let mut command = Command::new(&program);
-        command.arg("member").arg(config);
-        command
-    })?;
+    let mut members = place.start(processes::member)?;
     acquire(&mut members, plan)?;
     let before = hold(&mut members, plan)?;
     take_over(members, &before, plan)

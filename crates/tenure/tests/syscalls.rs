@@ -102,14 +102,7 @@ impl Trace {
 fn members() -> (tempfile::TempDir, Place, Vec<Process>) {
     let folder = tempfile::tempdir().expect("a folder");
     let place = Place::found(folder.path().join("cluster"), SETTINGS).expect("it is founded");
-    let test = std::env::current_exe().expect("this test is a program");
-    let target = test.parent().and_then(Path::parent).expect("it is in target/PROFILE/deps");
-    let program = target.join("examples/many_groups");
-    let members = place.start(|config| {
-        let mut command = Command::new(&program);
-        command.arg("member").arg(config);
-        command
-    });
+    let members = place.start(processes::member);
     (folder, place, members.expect("they start"))
 }
 
@@ -154,5 +147,6 @@ fn an_acquisition_waits_for_no_disk_within_the_reserved_block_and_for_one_write_
     for seen in seen {
         // Half a block before the end of it, the next one is written.
         assert!((1..=4).contains(&seen.syncs.len()), "a sync for at least 128 acquisitions: {seen:?}");
+        assert!(!seen.writes.is_empty(), "strace sees what is written: {seen:?}");
     }
 }

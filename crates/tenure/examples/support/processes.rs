@@ -102,6 +102,19 @@ impl Drop for Place {
     }
 }
 
+/// The command that runs a member: this very program, or from a test the example that Cargo builds beside it.
+pub(crate) fn member(config: &Path) -> Command {
+    let this = std::env::current_exe().unwrap_or_default();
+    let folder = this.parent().unwrap_or(Path::new("."));
+    let program = match folder.ends_with("deps") {
+        true => folder.with_file_name("examples").join("many_groups"),
+        false => this.clone(),
+    };
+    let mut command = Command::new(program);
+    command.arg("member").arg(config);
+    command
+}
+
 /// Ports that are free now, for datagrams and streams.
 fn free_addresses(count: usize) -> Outcome<Vec<SocketAddr>> {
     let mut held = Vec::new();
