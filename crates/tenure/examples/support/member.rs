@@ -5,6 +5,7 @@
 //! | `campaign FIRST STEP END` | wants to lead the groups FIRST, FIRST+STEP … below END, whenever it does not | |
 //! | `cycle GROUP COUNT` | leads and resigns so often | the last term |
 //! | `report` | | one line of numbers: see [`Member::report`] |
+//! | `status` | | all that the node says of itself |
 //! | `table` | | a line for each group that it leads: group, term, and since when on the boot clock |
 //!
 //! Every answer ends with a line `end`.
@@ -71,6 +72,7 @@ impl Member {
             }
             ["cycle", group, count] => self.cycle(group, count.parse()?).await?,
             ["report"] => self.report().await?,
+            ["status"] => println!("{:?}", self.node.status().await?),
             ["table"] => self.table(),
             _ => return Err(format!("no such order: {line}").into()),
         }

@@ -189,11 +189,9 @@ impl Driver {
         self.on_time(now);
         self.settle();
         let now = self.clock.read();
-        if let Some(machine) = &self.machine {
-            if self.gallery.is_open() {
-                let net = &self.net;
-                self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
-            }
+        if let (Some(machine), true) = (&self.machine, self.gallery.is_open()) {
+            let net = &self.net;
+            self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
         }
         self.net.flush(now);
         self.tell_ready(now);
@@ -227,14 +225,14 @@ impl Driver {
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
         let received = self.clock.read();
         if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
-            self.on_items(&peer, &bytes, received);
+            self.on_items(&peer, bytes, received);
         }
     }
 
     fn on_bulk(&mut self, mut packet: Vec<u8>) {
         let received = self.clock.read();
         if let Opened::Items(peer, bytes) = self.net.open_bulk(&mut packet, received) {
-            self.on_items(&peer, &bytes, received);
+            self.on_items(&peer, bytes, received);
         }
     }
 
@@ -248,7 +246,7 @@ impl Driver {
                 }
             }
             Notice::Durable(Durable::Failed(error)) => {
-                self.stop(Stopped::Store { reason: error.to_string() })
+                self.stop(Stopped::Store { reason: error.to_string() });
             }
             Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
         }

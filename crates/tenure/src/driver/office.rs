@@ -208,7 +208,9 @@ impl Office {
             return Vec::new();
         }
         let due = |(group, health): (&GroupId, &Duration)| {
-            self.led.get(group).map(|led| (*group, led.term.number, overdue_at(led.term.last_beat(), *health)))
+            self.led
+                .get(group)
+                .map(|led| (*group, led.term.number, overdue_at(led.term.last_beat(), *health)))
         };
         let (overdue, alive): (Vec<_>, Vec<_>) =
             self.watched.iter().filter_map(due).partition(|(_, _, at)| *at <= now);

@@ -178,6 +178,13 @@ impl Outbox {
         self.queues.iter().filter(|(_, queue)| queue.bytes > 0).map(|(peer, _)| *peer).collect()
     }
 
+    /// Forgets peers for whom nothing waits, and to whom nothing was sent lately: there may have been many.
+    pub(crate) fn tidy(&mut self, now: LocalTime) {
+        let (slot, retry) = (now.as_nanos() / SLOT, self.retry);
+        let lately = |queue: &Queue| queue.moved.is_some_and(|moved| now < moved.after(retry));
+        self.queues.retain(|_, queue| queue.bytes > 0 || queue.slot == slot || lately(queue));
+    }
+
     /// When something may leave for a peer that has not left by `now`: in the next slot, when it has waited for long
     /// enough, or when what is not answered counts as lost.
     pub(crate) fn next_wake(&self, to: NodeId, now: LocalTime) -> Option<LocalTime> {

@@ -175,7 +175,7 @@ impl Driver {
         match event {
             Event::Found { group, leader, .. } => self.on_found(*group, *leader),
             Event::Verified { group, leader, term, until } => {
-                self.on_verified(*group, *leader, *term, *until)
+                self.on_verified(*group, *leader, *term, *until);
             }
             Event::NotFound { group, .. } => {
                 for asked in self.questions.verifications.get_mut(group).into_iter().flatten() {
