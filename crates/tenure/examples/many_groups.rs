@@ -29,7 +29,7 @@ const RHO: f64 = 0.1;
 const SLACK: Duration = Duration::from_secs(2);
 
 /// How long elections of everything may take at the start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Plan {
     groups: u32,
@@ -101,7 +101,11 @@ fn acquire(members: &mut [Process], plan: &Plan) -> Outcome<()> {
             }
         }
     }
-    let taken = await_all(members, plan, begun, PATIENCE)?;
+    let taken = await_all(members, plan, begun, PATIENCE);
+    let taken = match taken {
+        Ok(taken) => taken,
+        Err(error) => return check_held(members, plan).and(Err(error)),
+    };
     println!("acquired         {count} groups in {:.2} s", taken.as_secs_f64());
     for (own, member) in (0u32..).zip(members.iter_mut()) {
         for first in (0..3).filter(|first| *first != own && !(plan.all && own == 0)) {
@@ -132,6 +136,20 @@ fn await_all(members: &mut [Process], plan: &Plan, since: Duration, limit: Durat
     }
 }
 
+/// Says what is wrong if not everything is led.
+fn check_held(members: &mut [Process], plan: &Plan) -> Outcome<()> {
+    let reports = members.iter_mut().map(Process::report).collect::<Outcome<Vec<_>>>()?;
+    let (led, lost) =
+        reports.iter().fold((0, 0), |(led, lost), report| (led + report.led, lost + report.lost));
+    if lost == 0 && led == u64::from(plan.groups) {
+        return Ok(());
+    }
+    for member in members {
+        eprintln!("{}", member.ask("status")?.join(" "));
+    }
+    Err(format!("{led} groups are led, and {lost} leaderships were lost while nothing happened").into())
+}
+
 /// Nothing changes for a while. Says who leads what at the end.
 fn hold(members: &mut [Process], plan: &Plan) -> Outcome<Vec<Vec<Led>>> {
     std::thread::sleep(plan.lease); // What was asked for when standing by is over.
@@ -142,7 +160,10 @@ fn hold(members: &mut [Process], plan: &Plan) -> Outcome<Vec<Vec<Led>>> {
     let tables =
         |members: &mut [Process]| members.iter_mut().map(Process::table).collect::<Outcome<Vec<_>>>();
     let before = tables(members)?;
-    std::thread::sleep(plan.hold);
+    while now().saturating_sub(begun) < plan.hold {
+        std::thread::sleep(Duration::from_millis(500));
+        check_held(members, plan)?;
+    }
     let (last, held) = (look(members)?, now().saturating_sub(begun).as_secs_f64());
     let after = tables(members)?;
     println!("held             for {held:.1} s with a lease of {:.1} s", plan.lease.as_secs_f64());

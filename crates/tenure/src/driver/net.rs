@@ -153,8 +153,8 @@ impl Net {
     }
 
     /// A peer has answered a request.
-    pub(crate) fn answered(&mut self, by: NodeId, now: LocalTime) {
-        self.outbox.answered(by, now);
+    pub(crate) fn answered(&mut self, by: NodeId) {
+        self.outbox.answered(by);
     }
 
     /// Greets a process, wherever it may be, unless that was done just now.

@@ -99,6 +99,50 @@ impl Asks {
     }
 }
 
+/// Requests that have left and are not answered: when, and how many at a time. Each counts until so many answers have come,
+/// or until the time has passed after which one asks again, and then no more: what is lost must not block the way for ever.
+#[derive(Debug, Default)]
+struct Flight {
+    batches: VecDeque<(LocalTime, usize)>,
+    count: usize,
+}
+
+impl Flight {
+    fn depart(&mut self, now: LocalTime, count: usize) {
+        if count > 0 {
+            self.batches.push_back((now, count));
+            self.count += count;
+        }
+    }
+
+    /// One was answered; which one does not matter.
+    fn land(&mut self) {
+        if let Some((_, count)) = self.batches.front_mut() {
+            *count -= 1;
+            self.count -= 1;
+            if *count == 0 {
+                self.batches.pop_front();
+            }
+        }
+    }
+
+    /// Gives up those that left before `retry` ago.
+    fn give_up(&mut self, now: LocalTime, retry: LocalSpan) {
+        while let Some((_, count)) = self.batches.pop_front_if(|(at, _)| at.after(retry) <= now) {
+            self.count -= count;
+        }
+    }
+
+    fn room(&self) -> usize {
+        MOST_UNANSWERED.saturating_sub(self.count)
+    }
+
+    /// When the first of them is given up.
+    fn next(&self, retry: LocalSpan) -> Option<LocalTime> {
+        self.batches.front().map(|(at, _)| at.after(retry))
+    }
+}
+
 /// What waits for one peer.
 #[derive(Debug, Default)]
 struct Queue {
@@ -108,10 +152,7 @@ struct Queue {
     bytes: usize,
     /// Since when renewals wait for company.
     since: Option<LocalTime>,
-    /// Requests that have left and are not answered.
-    unanswered: usize,
-    /// When the last of them left, or the last answer came.
-    moved: Option<LocalTime>,
+    flight: Flight,
     slot: u64,
     sent: u32,
 }
@@ -157,7 +198,7 @@ impl Outbox {
         queue.put(item);
         let most = if has_session { MOST_BYTES } else { MOST_UNGREETED };
         while queue.bytes > most {
-            let oldest = queue.take_asks(usize::MAX, usize::MAX).or_else(|| queue.take_swift(usize::MAX));
+            let oldest = queue.take_asks(usize::MAX).or_else(|| queue.take_swift(usize::MAX));
             if oldest.is_none() {
                 break;
             }
@@ -166,10 +207,9 @@ impl Outbox {
     }
 
     /// A peer has answered a request.
-    pub(crate) fn answered(&mut self, by: NodeId, now: LocalTime) {
+    pub(crate) fn answered(&mut self, by: NodeId) {
         if let Some(queue) = self.queues.get_mut(&by) {
-            queue.unanswered = queue.unanswered.saturating_sub(1);
-            queue.moved = Some(now);
+            queue.flight.land();
         }
     }
 
@@ -181,8 +221,10 @@ impl Outbox {
     /// Forgets peers for whom nothing waits, and to whom nothing was sent lately: there may have been many.
     pub(crate) fn tidy(&mut self, now: LocalTime) {
         let (slot, retry) = (now.as_nanos() / SLOT, self.retry);
-        let lately = |queue: &Queue| queue.moved.is_some_and(|moved| now < moved.after(retry));
-        self.queues.retain(|_, queue| queue.bytes > 0 || queue.slot == slot || lately(queue));
+        self.queues.retain(|_, queue| {
+            queue.flight.give_up(now, retry);
+            queue.bytes > 0 || queue.slot == slot || queue.flight.count > 0
+        });
     }
 
     /// When something may leave for a peer that has not left by `now`: in the next slot, when it has waited for long
@@ -196,9 +238,7 @@ impl Outbox {
     /// The next parcel for a peer, if its turn allows one now.
     pub(crate) fn pop(&mut self, to: NodeId, now: LocalTime) -> Option<Parcel> {
         let queue = self.queues.get_mut(&to).filter(|queue| queue.bytes > 0)?;
-        if queue.held_until(self.retry).is_some_and(|until| now >= until) {
-            queue.unanswered = 0;
-        }
+        queue.flight.give_up(now, self.retry);
         queue.since.get_or_insert(now);
         if queue.patient_until(self.wait).is_some_and(|until| now < until) {
             return None;
@@ -237,8 +277,7 @@ impl Queue {
 
     /// How long requests are held back if no answer comes, where nothing else waits; `None` if they are not.
     fn held_until(&self, retry: LocalSpan) -> Option<LocalTime> {
-        let full = self.unanswered >= MOST_UNANSWERED && self.swift.is_empty();
-        self.moved.filter(|_| full).map(|moved| moved.after(retry))
+        self.flight.next(retry).filter(|_| self.flight.room() == 0 && self.swift.is_empty())
     }
 
     /// How long all that is here waits for company; `None` if it does not.
@@ -256,10 +295,10 @@ impl Queue {
         Some(item)
     }
 
-    /// The next request, if it fits into `room` and not `most` are unanswered.
-    fn take_asks(&mut self, room: usize, most: usize) -> Option<Encoded> {
+    /// The next request, if it fits into `room`.
+    fn take_asks(&mut self, room: usize) -> Option<Encoded> {
         let lane = if self.renewals.front().is_some() { &mut self.renewals } else { &mut self.acquisitions };
-        lane.front().filter(|item| item.bytes.len() <= room && self.unanswered < most)?;
+        lane.front().filter(|item| item.bytes.len() <= room)?;
         let item = lane.take()?;
         self.bytes -= item.bytes.len();
         Some(item)
@@ -269,19 +308,20 @@ impl Queue {
     fn pack(&mut self, now: LocalTime) -> Option<Parcel> {
         self.since = None;
         let mut parcel = Parcel { bytes: Vec::new(), expects_answer: false };
+        let (mut asked, most) = (0, self.flight.room());
         loop {
             let room =
                 if parcel.bytes.is_empty() { usize::MAX } else { ROOM.saturating_sub(parcel.bytes.len()) };
-            let swift = self.take_swift(room);
-            let asks = swift.is_none();
-            let Some(item) = swift.or_else(|| self.take_asks(room, MOST_UNANSWERED)) else { break };
-            if asks {
-                self.unanswered += 1;
-                self.moved = Some(now);
-            }
+            let item = self.take_swift(room).or_else(|| {
+                let item = if asked < most { self.take_asks(room) } else { None };
+                asked += usize::from(item.is_some());
+                item
+            });
+            let Some(item) = item else { break };
             parcel.bytes.extend_from_slice(&item.bytes);
             parcel.expects_answer |= item.expects_answer;
         }
+        self.flight.depart(now, asked);
         (!parcel.bytes.is_empty()).then_some(parcel)
     }
 }
@@ -440,11 +480,25 @@ mod tests {
         assert_eq!(sent, MOST_UNANSWERED);
         let full = LocalTime::from_nanos(10 * SLOT);
         assert!(outbox.next_wake(PEER, full).is_some_and(|at| at > full), "it waits for answers");
-        (0..30).for_each(|_| outbox.answered(PEER, full));
+        (0..30).for_each(|_| outbox.answered(PEER));
         assert_eq!(asked(&mut outbox, 10 * SLOT), 30);
         outbox.push(PEER, item(0, 60), true);
         assert_eq!(asked(&mut outbox, 11 * SLOT), 1, "what is in a hurry is not held back");
         sent = (30..40).map(|slot| asked(&mut outbox, slot * SLOT)).sum();
         assert_eq!(sent, MOST_UNANSWERED, "what was not answered in time counts as lost");
+    }
+
+    #[test]
+    fn what_was_lost_does_not_stay_in_the_way_of_what_is_answered() {
+        let mut outbox = plain();
+        let asked = |outbox: &mut Outbox, now| datagrams(outbox, now).iter().sum::<usize>() / 60;
+        (0..20_000).for_each(|group| outbox.push(PEER, acquisition(group, 60), true));
+        let mut sent = 0;
+        for slot in 0..100 {
+            let now = asked(&mut outbox, slot * SLOT);
+            (0..now.min(5)).for_each(|_| outbox.answered(PEER)); // The rest is lost.
+            sent += now;
+        }
+        assert!(sent > 4 * MOST_UNANSWERED, "{sent}");
     }
 }
