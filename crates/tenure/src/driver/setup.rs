@@ -128,7 +128,7 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
             Sessions::new(identity, limits, chance::bytes()),
             sockets,
             notice,
-            limits.retry,
+            (limits.retry, config.adapts()),
         ),
         keep: past.keep,
         office: Office::new(config.time.clone(), trace.clone(), mailbox),
