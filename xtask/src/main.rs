@@ -30,7 +30,7 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   test                   format, tidy, clippy, documentation, tests, dependencies; stops at the first failure
-  setup                  installs what the tests need and this machine lacks: PostgreSQL, by apt-get
+  setup                  installs what the tests need and this machine lacks, by apt-get: PostgreSQL, strace and others
   tidy                   the rules that the compiler does not know: arrows between crates, lengths, dead paths
   bench [NAME [ARG...]]  runs a benchmark, passing ARGs on; without a NAME, lists the benchmarks
 

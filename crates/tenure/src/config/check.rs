@@ -119,6 +119,11 @@ impl Checked {
         settings.validate().map_err(|error| ConfigError::Invalid { key: "lease", why: error.to_string() })
     }
 
+    /// Whether leases follow the round trips that are measured.
+    pub(crate) fn adapts(&self) -> bool {
+        self.machine.adapt.is_some()
+    }
+
     /// δ, in real time.
     pub(crate) fn lease(&self) -> Duration {
         self.machine.lease

@@ -89,6 +89,9 @@ impl Driver {
 
     fn on_message(&mut self, peer: &Peer, name: Option<GroupName>, message: Message, received: LocalTime) {
         let group = group_of(&message);
+        if matches!(message, Message::Ok { .. } | Message::Nack { .. }) {
+            self.net.answered(peer.id);
+        }
         if !self.may_say(peer, group, name.as_ref(), &message) || !self.is_wanted(peer.id, group, &message) {
             self.tally.out_of_scope += 1;
             return;

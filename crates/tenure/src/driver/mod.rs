@@ -201,7 +201,7 @@ impl Driver {
             return; // What it would say now, it must not.
         }
         let now = self.clock.read();
-        if let Some(machine) = self.machine.as_ref().filter(|_| self.gallery.is_open()) {
+        if let (Some(machine), true) = (&self.machine, self.gallery.is_open()) {
             let net = &self.net;
             self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
         }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::Notice;
 use super::book::Book;
-use super::outbox::{Encoded, Outbox, Parcel, SLOT};
+use super::outbox::{Encoded, Lane, Outbox, Parcel};
 use crate::contact::Contact;
 use crate::name::NodeName;
 use crate::seal::{Expect, Peer, Received, Refusal, Sessions};
@@ -82,13 +82,13 @@ impl Net {
         sessions: Sessions,
         sockets: Sockets,
         notices: mpsc::UnboundedSender<Notice>,
-        retry: LocalSpan,
+        (retry, measures): (LocalSpan, bool),
     ) -> Self {
         Self {
             me,
             book,
             sessions,
-            outbox: Outbox::default(),
+            outbox: Outbox::new(retry, measures),
             sockets,
             notices,
             traffic: Traffic::default(),
@@ -147,9 +147,14 @@ impl Net {
     pub(crate) fn send(&mut self, to: NodeId, item: &Item) {
         debug_assert_ne!(to, self.me, "what one says to oneself does not go out");
         if let Ok(bytes) = wire::encode(item) {
-            let item = Encoded { bytes, expects_answer: expects_answer(item) };
+            let item = Encoded { bytes, expects_answer: expects_answer(item), lane: lane(item) };
             self.outbox.push(to, item, self.sessions.has_session(to));
         }
+    }
+
+    /// A peer has answered a request.
+    pub(crate) fn answered(&mut self, by: NodeId) {
+        self.outbox.answered(by);
     }
 
     /// Greets a process, wherever it may be, unless that was done just now.
@@ -168,7 +173,8 @@ impl Net {
 
     /// Sends what may be sent now.
     pub(crate) fn flush(&mut self, now: LocalTime) {
-        for peer in self.outbox.peers(now) {
+        self.outbox.tidy(now);
+        for peer in self.outbox.peers() {
             if !self.sessions.has_session(peer) {
                 self.await_session(peer, now);
                 continue;
@@ -226,13 +232,14 @@ impl Net {
         });
     }
 
-    /// When something that waits may leave: in the next slot, or when a greeting is to be repeated.
+    /// When something that waits may leave, or when a greeting is to be repeated. Somebody who cannot be reached holds up
+    /// nobody else.
     pub(crate) fn next_wake(&self, now: LocalTime) -> Option<LocalTime> {
-        if self.outbox.is_empty() {
-            return None;
-        }
-        let slot = if self.waits.is_empty() { LocalSpan::from_nanos(SLOT) } else { self.retry };
-        Some(now.after(slot))
+        let next = |peer| match self.waits.contains_key(&peer) {
+            true => Some(now.after(self.retry)),
+            false => self.outbox.next_wake(peer, now),
+        };
+        self.outbox.peers().into_iter().filter_map(next).min()
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -253,5 +260,14 @@ fn expects_answer(item: &Item) -> bool {
         }
         Item::Watch { .. } | Item::AskCharter | Item::Ping { .. } => true,
         _ => false,
+    }
+}
+
+/// What it waits with.
+fn lane(item: &Item) -> Lane {
+    match item {
+        Item::Machine { message: Message::Extend { request, .. }, .. } => Lane::Renewal(request.group),
+        Item::Machine { message: Message::Request(request), .. } => Lane::Acquisition(request.group),
+        _ => Lane::Swift,
     }
 }

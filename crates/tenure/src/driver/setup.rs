@@ -132,7 +132,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
             Sessions::new(identity, limits, chance::bytes()),
             sockets,
             notice,
-            limits.retry,
+            (limits.retry, config.adapts()),
         ),
         keep: past.keep,
         office: Office::new(config.time.clone(), trace.clone(), mailbox),
