@@ -128,8 +128,9 @@ impl Flight {
 
     /// Gives up those that left before `retry` ago.
     fn give_up(&mut self, now: LocalTime, retry: LocalSpan) {
-        while let Some((_, count)) = self.batches.pop_front_if(|(at, _)| at.after(retry) <= now) {
+        while let Some((_, count)) = self.batches.front().filter(|(at, _)| at.after(retry) <= now) {
             self.count -= count;
+            self.batches.pop_front();
         }
     }
 
