@@ -193,7 +193,9 @@ fn take_over(mut members: Vec<Process>, before: &[Vec<Led>], plan: &Plan) -> Out
     killed.kill()?;
     let at = now();
     let bound = plan.lease.mul_f64((1.0 + RHO) / (1.0 - RHO)) + SLACK;
-    await_all(&mut members, plan, at, bound + SLACK)?;
+    if let Err(error) = await_all(&mut members, plan, at, bound + SLACK) {
+        return check_held(&mut members, plan).and(Err(error));
+    }
     let orphans: BTreeMap<u32, u64> = before[0].iter().map(|led| (led.group, led.term)).collect();
     let (mut times, mut changed) = (Vec::new(), Vec::new());
     for (member, before) in members.iter_mut().zip(&before[1..]) {

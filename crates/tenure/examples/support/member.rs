@@ -91,14 +91,14 @@ impl Member {
         Ok(())
     }
 
-    /// `led lost datagrams bytes received persisted`: groups led now, leaderships lost so far, datagrams and bytes that were sent,
-    /// datagrams that were received, records handed to the disk.
+    /// `led lost datagrams bytes received`: groups led now, leaderships lost so far, datagrams and bytes that were sent, datagrams
+    /// that were received.
     async fn report(&self) -> Result<(), Box<dyn Error>> {
         let status = self.node.status().await?;
         let (led, lost) = (self.led(), self.ledger.borrow().lost);
         let traffic = status.traffic;
         let (sent, bytes) = (traffic.datagrams_sent, traffic.bytes_sent);
-        println!("{led} {lost} {sent} {bytes} {} {}", traffic.datagrams_received, status.persisted);
+        println!("{led} {lost} {sent} {bytes} {}", traffic.datagrams_received);
         Ok(())
     }
 

@@ -33,7 +33,6 @@ pub(crate) struct Report {
     pub(crate) datagrams: u64,
     pub(crate) bytes: u64,
     pub(crate) received: u64,
-    pub(crate) persisted: u64,
 }
 
 /// A group that is led: which, in which term, and since when on the boot clock.
@@ -171,7 +170,7 @@ impl Process {
         let mut numbers = line.split(' ').map(str::parse::<u64>);
         let mut next = || numbers.next().ok_or("a number is missing")?.map_err(|_| "no number");
         let (led, lost, datagrams) = (next()?, next()?, next()?);
-        Ok(Report { led, lost, datagrams, bytes: next()?, received: next()?, persisted: next()? })
+        Ok(Report { led, lost, datagrams, bytes: next()?, received: next()? })
     }
 
     pub(crate) fn table(&mut self) -> Outcome<Vec<Led>> {

@@ -68,7 +68,7 @@ pub(crate) use questions::{ChangeOrder, VerifyOrder};
 pub(crate) use setup::{credentials, launch};
 
 /// How many datagrams are taken before deadlines and users are looked at again.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
 /// How long a node that shuts down tries to get its releases out.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -178,7 +178,7 @@ impl Driver {
                 },
                 () = self.net.sockets.readable() => self.receive(&mut buffer),
                 Some(packet) = bulk.recv() => self.on_bulk(packet),
-                () = tokio::time::sleep(nap) => {}
+                () = pause(nap) => self.net.has_heard_all(self.clock.read()),
             }
             // A flood of datagrams, which come first, does not keep the others waiting.
             if let Ok(packet) = bulk.try_recv() {
@@ -229,7 +229,9 @@ impl Driver {
     /// Takes what has come, but not so much that deadlines are missed.
     fn receive(&mut self, buffer: &mut [u8]) {
         for _ in 0..BATCH {
-            let Some((length, from)) = self.net.sockets.receive(buffer) else { return };
+            let Some((length, from)) = self.net.sockets.receive(buffer) else {
+                return self.net.has_heard_all(self.clock.read());
+            };
             self.on_packet(&mut buffer[..length], from);
         }
     }
@@ -412,5 +414,14 @@ impl Driver {
     /// A reading for what happens now.
     fn now(&self) -> LocalTime {
         self.clock.read()
+    }
+}
+
+/// Waits, and lets the runtime look whether something has come in any case: whoever has no time to wait would otherwise never
+/// hear of it.
+async fn pause(nap: Duration) {
+    match nap.is_zero() {
+        true => tokio::task::yield_now().await,
+        false => tokio::time::sleep(nap).await,
     }
 }

@@ -21,6 +21,10 @@ use crate::wire::{self, Item};
 /// How long an address that was looked up is good for at least.
 const LOOK_UP_PAUSE: u64 = 5_000_000_000;
 
+/// How many times longer than it takes to ask again a peer may be silent before it is greeted anew. A peer that was restarted
+/// greets by itself; one that is only busy must not lose what is on its way to it.
+const PAUSES: u32 = 3;
+
 /// How long items wait for a session before they are worth nothing.
 const PATIENCE: u64 = 2_000_000_000;
 
@@ -63,6 +67,8 @@ pub(crate) struct Net {
     retry: LocalSpan,
     /// When to look for peers that have fallen silent.
     check_at: LocalTime,
+    /// All that had come by then was heard.
+    heard_all: LocalTime,
     /// Since when something waits for a peer without a session.
     waits: BTreeMap<NodeId, LocalTime>,
 }
@@ -95,6 +101,7 @@ impl Net {
             strangers: BTreeSet::new(),
             retry,
             check_at: LocalTime::ZERO,
+            heard_all: LocalTime::ZERO,
             waits: BTreeMap::new(),
         }
     }
@@ -152,6 +159,13 @@ impl Net {
         }
     }
 
+    /// Nothing that has come by now waits in a socket. Only up to here can it be said that a peer was silent: a process that was
+    /// held up, by much work or by the system, must not take that for the silence of others. It would begin new sessions with
+    /// all of them, and what is on its way in the old ones would be lost.
+    pub(crate) fn has_heard_all(&mut self, now: LocalTime) {
+        self.heard_all = now;
+    }
+
     /// A peer has answered a request.
     pub(crate) fn answered(&mut self, by: NodeId) {
         self.outbox.answered(by);
@@ -186,7 +200,8 @@ impl Net {
         }
         if self.check_at <= now {
             self.check_at = now.after(self.retry.fraction(1, 4));
-            let silent: Vec<NodeId> = self.sessions.unanswered(now).collect();
+            let since = self.heard_all.as_nanos().saturating_sub(self.retry.times(PAUSES).as_nanos());
+            let silent: Vec<NodeId> = self.sessions.unanswered(LocalTime::from_nanos(since)).collect();
             silent.into_iter().for_each(|peer| self.greet(peer, now));
         }
     }
