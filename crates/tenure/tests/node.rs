@@ -90,10 +90,12 @@ async fn a_second_campaign_that_is_dropped_leaves_the_first_alone() {
     let waiting = nodes[1].clone();
     let waiting = tokio::spawn(async move { waiting.campaign("jobs").await });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    tokio::select! {
-        biased;
-        _ = nodes[1].campaign("jobs") => panic!("it campaigns already, and nobody can have said so yet"),
-        () = std::future::ready(()) => {}
+    for _ in 0..20 {
+        tokio::select! {
+            biased;
+            again = nodes[1].campaign("jobs") => assert!(matches!(again, Err(CampaignError::AlreadyCampaigning { .. }))),
+            () = std::future::ready(()) => {} // Mostly nobody has answered yet, and the future is dropped.
+        }
     }
     drop(first);
     let second = within("the next leader", SOON, waiting).await.expect("no panic").expect("it is elected");
