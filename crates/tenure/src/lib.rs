@@ -94,6 +94,7 @@ mod memory;
 mod name;
 mod node;
 mod observe;
+mod record;
 mod seal;
 mod socket;
 mod store;
@@ -102,6 +103,11 @@ mod tally;
 mod trace;
 mod watchdog;
 mod wire;
+
+/// What a term's record is made of. The model checker of `record` puts its own in this place.
+mod atomics {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
+}
 
 pub use clock::{Clock, Hand};
 pub use config::{

@@ -26,7 +26,8 @@ use crate::store::{Founding, Store};
 use crate::tally::Tally;
 
 /// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to clone. When the last clone is
-/// dropped the node ends as by [`shutdown`](Self::shutdown), without anybody waiting for it.
+/// dropped the node ends: guards that are left are over at once, and their leases run out, for the work that holds them may still
+/// be writing. To hand over sooner, [`shutdown`](Self::shutdown).
 #[derive(Clone, Debug)]
 pub struct Node(Arc<Inner>);
 
@@ -286,8 +287,7 @@ impl Node {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let (reply, _) = oneshot::channel();
-        self.launched.mailbox.send(Request::Shutdown(reply));
+        self.launched.mailbox.send(Request::Dropped);
     }
 }
 
