@@ -3,6 +3,7 @@
 //! | Command      | File       | Does                                                             |
 //! |--------------|------------|------------------------------------------------------------------|
 //! | `test`       | `test.rs`  | every check, in order, up to the first that fails                |
+//! | `setup`      | `setup.rs` | installs what the tests need and this machine lacks              |
 //! | `tidy`       | `tidy.rs`  | the rules of this repository that the compiler does not know     |
 //! | `bench NAME` | `bench.rs` | one benchmark, which prints ratios to a baseline of the same run |
 //!
@@ -10,6 +11,7 @@
 
 mod bench;
 mod failure;
+mod setup;
 mod suggest;
 mod test;
 mod tidy;
@@ -28,10 +30,12 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   test                   format, tidy, clippy, documentation, tests, dependencies; stops at the first failure
+  setup                  installs what the tests need and this machine lacks: PostgreSQL, by apt-get
   tidy                   the rules that the compiler does not know: arrows between crates, lengths, dead paths
   bench [NAME [ARG...]]  runs a benchmark, passing ARGs on; without a NAME, lists the benchmarks
 
 Examples:
+  cargo xtask setup
   cargo xtask test
   cargo xtask tidy
   cargo xtask bench
@@ -40,7 +44,7 @@ Examples:
 Exit codes: 0 all is well, 1 a check failed, 2 the command could not be understood or started.
 ";
 
-const COMMANDS: &[&str] = &["test", "tidy", "bench"];
+const COMMANDS: &[&str] = &["test", "setup", "tidy", "bench"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -66,6 +70,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
     match command.as_str() {
         "test" => no_more(command, rest).and_then(|()| test::run(&root()?)),
+        "setup" => no_more(command, rest).and_then(|()| setup::run()),
         "tidy" => no_more(command, rest).and_then(|()| tidy::run(&root()?)),
         "bench" => bench::run(rest, root),
         unknown => Err(Failure::Error(format!(

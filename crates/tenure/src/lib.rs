@@ -11,6 +11,7 @@ mod config;
 mod contact;
 mod driver;
 mod error;
+pub mod fence;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;

@@ -14,7 +14,7 @@ pub(super) struct Source {
 }
 
 /// Kinds of file that people write here, and that the rules of `text.rs` are for.
-const ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
+const ENDINGS: &[&str] = &[".rs", ".md", ".toml", ".sql"];
 
 /// Folders that hold what was made or fetched, not written. `.tenure` is where `tenure up` keeps its cluster.
 const NOT_OURS: &[&str] = &[".git", "target", "node_modules", ".tenure"];

@@ -1,0 +1,74 @@
+//! Fences: where the receiver of a leader's writes keeps the newest token, so that it refuses those of an old leader.
+//!
+//! What a fence decides, and what it does not promise, is told once, in [`tenure_proto::fence`]; the types are the same
+//! ones. This module says where the decision is *stored*. That is the whole difficulty: the token must be compared and
+//! stored in one step with the write, and must survive whatever the resource survives. So the fence belongs to where
+//! the resource is:
+//!
+//! | the resource is | fence | one step because |
+//! |---|---|---|
+//! | data of this process | [`MemoryFence`] | the write runs under the fence's lock |
+//! | a file, or has no atomic place for a token | [`FileFence`] | the token is durable before the write begins |
+//! | rows in PostgreSQL | [`postgres`] | one transaction has both |
+//! | rows in SQLite | [`sqlite`] | one transaction has both |
+//! | behind HTTP | one of these, and [`http`] | as there; the token comes in a header |
+//!
+//! Each has both rules. [By term](Fence::by_term) is the usual one: a leader's concurrent writes are all admitted, an
+//! old leader's never pass. [In order](Fence::in_order) also refuses a write that was overtaken by a later one of the
+//! same leader, and knows a retry.
+//!
+//! One fence is one resource, and one resource has one election. Where two processes each keep a fence for the same
+//! resource, neither protects it.
+
+mod file;
+pub mod http;
+mod memory;
+pub mod postgres;
+pub mod sqlite;
+
+use std::fmt;
+
+pub use file::{FileError, FileFence};
+pub use memory::MemoryFence;
+pub use tenure_proto::fence::{Admitted, Fence, Newest, Rule, Stale};
+pub use tenure_proto::strong::Term;
+pub use tenure_proto::strong::edict::{Exhausted, Form, PackedToken, Part, Token, TokenError};
+
+/// Why a fence that can fail did not admit a write. In either case the write must not happen.
+#[derive(Debug)]
+pub enum Refused {
+    /// Something newer was admitted: whoever sent this leads no more, or was overtaken. To try again is useless.
+    Stale(Stale),
+    /// The fence could not decide, or could not store its decision. The write may be sent again when it can.
+    Failed(FileError),
+}
+
+impl From<Stale> for Refused {
+    fn from(stale: Stale) -> Self {
+        Self::Stale(stale)
+    }
+}
+
+impl From<FileError> for Refused {
+    fn from(error: FileError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale(stale) => fmt::Display::fmt(stale, f),
+            Self::Failed(error) => write!(f, "not admitted: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stale(stale) => Some(stale),
+            Self::Failed(error) => Some(error),
+        }
+    }
+}
