@@ -215,7 +215,7 @@ impl<S: Subject> Recorder<S> {
 }
 
 fn lane(node: NodeId) -> usize {
-    node.0 as usize
+    node.index()
 }
 
 fn arrow<S: Subject>(flight: &Flight<<S::Machine as tenure_proto::Protocol>::Message>) -> Arrow {

@@ -200,10 +200,10 @@ impl<'s, S: Subject> Stage<'s, S> {
     /// Tells the users' threads what their processes published, or lets one of them take a step.
     fn tell_offices(&mut self, action: &Action<Command<S>, FlightId>) -> Option<String> {
         for (node, _, event) in &self.world.published {
-            S::tell_office(&mut self.offices[node.0 as usize], event);
+            S::tell_office(&mut self.offices[node.index()], event);
         }
         match action {
-            Action::Crash(node) => self.offices[node.0 as usize].close(),
+            Action::Crash(node) => self.offices[node.index()].close(),
             Action::Work(node, thread) => return self.work(*node, *thread),
             _ => {}
         }
@@ -215,7 +215,7 @@ impl<'s, S: Subject> Stage<'s, S> {
         let reading = host.reading(self.world.now);
         let process = host.process.as_ref();
         let led = process.is_some_and(|process| process.leadership(GroupId(0), reading).is_some());
-        let office = &mut self.offices[node.0 as usize];
+        let office = &mut self.offices[node.index()];
         office.saw(host.last_seen());
         let made = office.step(thread, reading, self.world.now, led)?;
         self.counts.add("edicts");
@@ -229,7 +229,7 @@ impl<'s, S: Subject> Stage<'s, S> {
 
     /// Whether a thread of a node has something to do.
     pub fn is_working(&self, node: NodeId) -> bool {
-        self.offices[node.0 as usize].is_open()
+        self.offices[node.index()].is_open()
     }
 
     fn count(&mut self, action: &Action<Command<S>, FlightId>) {

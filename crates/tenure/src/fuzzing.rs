@@ -1,11 +1,10 @@
 //! What fuzzers call. No part of the library's interface: it may change or go at any time.
 
-use tenure_proto::strong::Message;
-use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
-
 use tenure_proto::NodeId;
 use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{NodeSet, Rule};
+use tenure_proto::strong::Message;
+use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
 
 use crate::wire::{self, Contact, Item};
 

@@ -1,7 +1,80 @@
 //! Leader election you can fence: what services embed.
 //!
-//! This crate will hold the running node: driver, sockets, clock, store and fences. What it runs is fixed here already,
-//! for the laboratory judges the very same type: [`Machine`], the strong machine under its sound rules. The
+//! A [`Node`] is a process of a cluster. Three to seven of them grant leases to one another's leaders; a quorum of grants
+//! makes a leader, at most one at any instant, for as long as clocks keep to a stated bound. No database, no log, no disk on
+//! the way. What the leader does carries a [`Token`] that the receiver can order, so that a leader which was paused for too
+//! long is refused where it writes.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # struct Database; impl Database { async fn write(&self, _: tenure::Token) -> Result<(), std::io::Error> { Ok(()) } }
+//! # let database = &Database;
+//! let node = tenure::Node::start(tenure::Config::from_path("tenure.toml")?).await?;
+//!
+//! node.lead("scheduler", |tenure| async move {            // runs while this process leads
+//!     while let Ok(edict) = tenure.edict() {              // Err(NotLeader) the instant the lease is over
+//!         database.write(edict.token()).await?;           // the database refuses older tokens
+//!     }
+//!     Ok::<(), std::io::Error>(())
+//! }).await??;                                             // has resigned
+//! # Ok(()) }
+//! ```
+//!
+//! # What is promised
+//!
+//! * [`Tenure::is_leader`] and [`Tenure::edict`] compare this host's clock with the end of the lease, each time. No timer and no
+//!   callback is believed. While one process is told yes, no other is.
+//! * Edicts of one group compare as they were made, over leaders, restarts and changes of members.
+//! * A process that is paused, killed, restarted, or cut off breaks nothing of this. Messages may be lost, repeated, delayed and
+//!   forged by outsiders.
+//!
+//! # What is assumed
+//!
+//! * Clocks' rates are off by less than ρ (a tenth, unless [`Config::bound`] says otherwise). A watchdog looks, and stops the node
+//!   when it sees the bound broken; until then two may lead, and only a [`fence`] protects.
+//! * A *machine* is not paused together with all its clocks (a snapshot of a virtual machine, a live migration). Nothing inside
+//!   can see that. Where it can happen, fence.
+//! * Members do not lie, and the store's disk keeps what it has synced.
+//!
+//! # Where to find what
+//!
+//! | | |
+//! |---|---|
+//! | start a process | [`Config`], [`Node::start`]; once for a cluster [`Node::found`]; later members [`Node::join`] |
+//! | lead | [`Node::lead`], [`Node::campaign`], [`Tenure`] |
+//! | stop leading | [`Tenure::resign`], [`Tenure::transfer`], [`Node::shutdown`] |
+//! | learn who leads | [`Node::observe`], [`Node::verify`] |
+//! | refuse old leaders | [`fence`] |
+//! | change the members | [`Node::change_members`] |
+//!
+//! # The whole of it in one process
+//!
+//! A cluster of one, which is its own quorum:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("tenure-doc-{}", tenure::ClusterId::draw()));
+//! use tenure::{ClusterId, ClusterKey, Config, Key, Node, Term};
+//!
+//! let mut config = Config::new("alone", Key::Cluster(ClusterKey::generate()));
+//! config.listen = vec!["127.0.0.1:0".parse()?];
+//! config.members = tenure::peers([("alone", "127.0.0.1:7400")]);
+//! config.store = Some(folder.join("alone"));
+//! Node::found(&config, ClusterId::draw(), Term(0))?;       // once, ever
+//!
+//! let node = Node::start(config).await?;
+//! let tenure = node.campaign("jobs").await?;
+//! let (one, two) = (tenure.edict()?, tenure.edict()?);
+//! assert!(one.token() < two.token());
+//!
+//! tenure.resign();
+//! node.shutdown().await;
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok(()) }
+//! ```
+//!
+//! What runs here is what the laboratory judges: [`Machine`] is the strong machine of `tenure-proto` under its sound rules, and the
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
 mod chance;
@@ -15,6 +88,7 @@ pub mod fence;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;
+mod lock;
 mod members;
 mod memory;
 mod name;
@@ -44,6 +118,7 @@ pub use memory::MemoryError;
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 pub use node::{Campaign, Certain, Node, Status};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
+pub use seal::Counters as SessionCounters;
 pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;

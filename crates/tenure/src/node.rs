@@ -120,6 +120,8 @@ pub struct Status {
     pub traffic: Traffic,
     /// What sessions were begun, and what was refused before anybody read it.
     pub sessions: Counters,
+    /// With how many processes there are sessions.
+    pub peers: usize,
     /// How many records were handed to the disk.
     pub persisted: u64,
 }

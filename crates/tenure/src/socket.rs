@@ -33,8 +33,8 @@ pub(crate) struct Sockets {
     datagrams: Vec<UdpSocket>,
 }
 
-/// Packets that came on streams, and from where.
-pub(crate) type Bulk = mpsc::Receiver<(Vec<u8>, SocketAddr)>;
+/// Packets that came on streams.
+pub(crate) type Bulk = mpsc::Receiver<Vec<u8>>;
 
 impl Sockets {
     /// Opens them. To be called within the driver's runtime.
@@ -140,18 +140,18 @@ fn open_stream(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Reads at most [`STREAMS`] streams at once, one packet from each.
-async fn accept(listener: TcpListener, packets: mpsc::Sender<(Vec<u8>, SocketAddr)>) {
+async fn accept(listener: TcpListener, packets: mpsc::Sender<Vec<u8>>) {
     let free = Arc::new(Semaphore::new(STREAMS));
     loop {
         let Ok(permit) = free.clone().acquire_owned().await else { return };
-        let Ok((stream, from)) = listener.accept().await else {
+        let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let packets = packets.clone();
         tokio::spawn(async move {
             if let Ok(Ok(packet)) = timeout(PATIENCE, read_bulk(stream)).await {
-                let _ = packets.send((packet, canonical(from))).await;
+                let _ = packets.send(packet).await;
             }
             drop(permit);
         });

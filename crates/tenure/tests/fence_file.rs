@@ -1,8 +1,7 @@
 //! The file fence among real processes: killed in the middle of anything, and two at once.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tenure::fence::{FileError, FileFence, Rule, Term, Token};
@@ -41,26 +40,6 @@ fn start_child(path: &Path) -> Child {
         .unwrap()
 }
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("tenure-fence-file-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn fence(&self) -> PathBuf {
-        self.0.join("prices.fence")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Kills a child after it has admitted some edicts, and returns the number of the last one that it spoke of.
 fn kill_after(child: &mut Child, edicts: u64) -> u64 {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -86,14 +65,15 @@ fn forty_kills_forget_nothing_that_was_admitted() {
     let seed = 4;
     println!("seed {seed}");
     let mut random = arrivals::Random(seed);
-    let folder = Folder::new("kills");
-    drop(FileFence::create(folder.fence(), "prices", Rule::InOrder).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prices.fence");
+    drop(FileFence::create(&path, "prices", Rule::InOrder).unwrap());
     let mut leftovers = 0;
     for kill in 1..=40 {
-        let mut child = start_child(&folder.fence());
+        let mut child = start_child(&path);
         let said = kill_after(&mut child, 1 + random.below(12));
-        leftovers += u32::from(folder.0.join("prices.fence.new").exists());
-        let mut fence = FileFence::open(folder.fence(), "prices", Rule::InOrder).unwrap();
+        leftovers += u32::from(folder.path().join("prices.fence.new").exists());
+        let mut fence = FileFence::open(&path, "prices", Rule::InOrder).unwrap();
         let newest = fence.newest().unwrap().token;
         assert_eq!(newest.term(), Term(kill), "each child leads the next term");
         assert!(newest.number() >= said, "kill {kill}: {said} was admitted, {newest:?} is known");
@@ -106,21 +86,22 @@ fn forty_kills_forget_nothing_that_was_admitted() {
 
 #[test]
 fn a_fence_that_another_process_uses_is_refused_until_it_is_dead() {
-    let folder = Folder::new("two");
-    let fence = FileFence::create(folder.fence(), "prices", Rule::InOrder).unwrap();
-    let mut refused = start_child(&folder.fence());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prices.fence");
+    let fence = FileFence::create(&path, "prices", Rule::InOrder).unwrap();
+    let mut refused = start_child(&path);
     let mut said = String::new();
     refused.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     refused.wait().unwrap();
     assert!(said.contains("refused: the fence") && said.contains("is in use"), "{said}");
     drop(fence);
 
-    let mut child = start_child(&folder.fence());
+    let mut child = start_child(&path);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "admitted 3"));
-    let while_it_runs = FileFence::open(folder.fence(), "prices", Rule::InOrder);
+    let while_it_runs = FileFence::open(&path, "prices", Rule::InOrder);
     assert!(matches!(while_it_runs, Err(FileError::InUse { .. })), "{while_it_runs:?}");
     child.kill().unwrap();
     child.wait().unwrap();
-    FileFence::open(folder.fence(), "prices", Rule::InOrder).unwrap();
+    FileFence::open(&path, "prices", Rule::InOrder).unwrap();
 }

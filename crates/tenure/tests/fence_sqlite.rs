@@ -1,7 +1,7 @@
 //! The fence of SQLite, on a real database: its text alone makes it, and any client can use it.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
@@ -180,36 +180,22 @@ fn tokens_beyond_what_sqlite_counts_to_are_not_cut_off() {
     database.execute(BY_TERM_WIDE, params!["r", i64::MAX, i64::MAX]).unwrap();
 }
 
-/// A file in the temporary folder, removed with the value.
-struct DatabaseFile(PathBuf);
-
-impl DatabaseFile {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tenure-fence-sqlite-{}-{name}", std::process::id()));
-        Self(path)
-    }
-
-    fn connect(&self) -> Connection {
-        let connection = Connection::open(&self.0).unwrap();
-        connection.busy_timeout(Duration::from_secs(60)).unwrap();
-        connection
-    }
-}
-
-impl Drop for DatabaseFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A connection to a database that is a file, shared with others.
+fn connect(file: &Path) -> Connection {
+    let connection = Connection::open(file).unwrap();
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
+    connection
 }
 
 #[test]
 fn installing_again_loses_nothing() {
-    let file = DatabaseFile::new("again");
-    let mut database = file.connect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = &folder.path().join("prices.db");
+    let mut database = connect(file);
     install(&database);
     set(&mut database, packed(5, 1), 50).unwrap();
     drop(database);
-    let mut database = file.connect();
+    let mut database = connect(file);
     install(&database);
     let error = set(&mut database, packed(4, 1), 40).unwrap_err();
     assert_eq!(code(&error), STALE);
@@ -218,14 +204,15 @@ fn installing_again_loses_nothing() {
 
 #[test]
 fn four_leaders_that_race_leave_the_newest_ones_write() {
-    let file = DatabaseFile::new("race");
-    install(&file.connect());
+    let folder = tempfile::tempdir().unwrap();
+    let file = &folder.path().join("prices.db");
+    install(&connect(file));
     let begin = Barrier::new(4);
     thread::scope(|scope| {
         for term in 1..=4 {
-            let (file, begin) = (&file, &begin);
+            let begin = &begin;
             scope.spawn(move || {
-                let mut database = file.connect();
+                let mut database = connect(file);
                 begin.wait();
                 for number in 1..=20 {
                     match set(&mut database, packed(term, number), i64::try_from(term).unwrap()) {
@@ -236,5 +223,5 @@ fn four_leaders_that_race_leave_the_newest_ones_write() {
             });
         }
     });
-    assert_eq!(amount(&file.connect()), 4);
+    assert_eq!(amount(&connect(file)), 4);
 }

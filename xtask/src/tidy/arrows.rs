@@ -8,9 +8,11 @@
 //!         tenure-proto        knows nobody
 //! ```
 
+use std::collections::BTreeMap;
+
 use super::Problem;
 use super::files::Source;
-use super::manifest::{self, Aliases, Dependency, Entry};
+use super::manifest::{self, Dependency, Entry};
 
 /// What one crate may depend on.
 struct Rule {
@@ -59,17 +61,20 @@ const RULES: &[Rule] = &[
     Rule { name: "xtask", manifest: "xtask/Cargo.toml", ours: &[], others: Others::Any },
 ];
 
+/// The one crate with a module that needs `unsafe`: it cannot inherit lints that forbid it, and repeats the others.
+const UNSAFE_IN_ONE_MODULE: &str = "crates/tenure/Cargo.toml";
+
 /// Judges the manifests of all crates.
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
     let root = sources.iter().find(|source| source.path == "Cargo.toml");
-    let aliases = root.map(|root| manifest::aliases(&manifest::entries(&root.text))).unwrap_or_default();
+    let root = root.map(|root| manifest::entries(&root.text)).unwrap_or_default();
     let mut problems: Vec<Problem> = RULES
         .iter()
         .filter(|rule| !sources.iter().any(|source| source.path == rule.manifest))
         .map(|rule| Problem::error(rule.manifest, None, format!("is missing, but {} has a rule", rule.name)))
         .collect();
     for source in sources.iter().filter(|source| is_member(&source.path)) {
-        problems.extend(check_manifest(&source.path, &source.text, &aliases));
+        problems.extend(check_manifest(&source.path, &source.text, &root));
     }
     problems
 }
@@ -83,10 +88,16 @@ fn is_member(path: &str) -> bool {
     }
 }
 
-fn check_manifest(path: &str, text: &str, aliases: &Aliases) -> Vec<Problem> {
+/// `root` is the manifest of the workspace.
+fn check_manifest(path: &str, text: &str, root: &[Entry]) -> Vec<Problem> {
     let entries = manifest::entries(text);
     let mut problems = Vec::new();
-    if !inherits_lints(&entries) {
+    if path == UNSAFE_IN_ONE_MODULE {
+        if lints(&entries, &["lints"]) != but_for_unsafe(lints(root, &["workspace", "lints"])) {
+            let what = "must repeat the lints of the workspace, with `unsafe_code = \"deny\"`";
+            problems.push(Problem::error(path, None, what));
+        }
+    } else if !inherits_lints(&entries) {
         problems.push(Problem::error(path, None, "lacks `[lints]` with `workspace = true`"));
     }
     for entry in entries.iter().filter(|entry| is_unreadable(entry)) {
@@ -98,7 +109,7 @@ fn check_manifest(path: &str, text: &str, aliases: &Aliases) -> Vec<Problem> {
         problems.push(Problem::error(path, None, what));
         return problems;
     };
-    for dependency in manifest::dependencies(&entries, aliases) {
+    for dependency in manifest::dependencies(&entries, &manifest::aliases(root)) {
         problems.extend(judge(rule, &dependency).map(|what| Problem::error(path, dependency.line, what)));
     }
     problems
@@ -106,6 +117,21 @@ fn check_manifest(path: &str, text: &str, aliases: &Aliases) -> Vec<Problem> {
 
 fn inherits_lints(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| entry.path == ["lints", "workspace"] && entry.value == "true")
+}
+
+/// Every lint below `table`, with its level.
+fn lints(entries: &[Entry], table: &[&str]) -> BTreeMap<Vec<String>, String> {
+    let inside = |entry: &Entry| {
+        let (head, lint) = entry.path.split_at_checked(table.len())?;
+        (head == table).then(|| (lint.to_vec(), entry.value.clone()))
+    };
+    entries.iter().filter_map(inside).collect()
+}
+
+/// What is forbidden can be allowed nowhere; what is denied, in the module that says so.
+fn but_for_unsafe(mut lints: BTreeMap<Vec<String>, String>) -> BTreeMap<Vec<String>, String> {
+    lints.insert(vec!["rust".to_string(), "unsafe_code".to_string()], "\"deny\"".to_string());
+    lints
 }
 
 /// `dependencies = { … }`: legal, but then this check would see nothing.
@@ -148,10 +174,13 @@ mod tests {
     use super::*;
 
     const LINTS: &str = "\n[lints]\nworkspace = true\n";
+    const ROOT: &str = "[workspace.lints.rust]\nunsafe_code = \"forbid\"\nmissing_docs = \"warn\"\n";
+    const REPEATED: &str = "\n[lints.rust]\nunsafe_code = \"deny\"\nmissing_docs = \"warn\"\n";
 
     fn whats(name: &str, manifest: &str) -> Vec<String> {
         let path = RULES.iter().find(|rule| rule.name == name).unwrap().manifest;
-        check_manifest(path, &format!("{manifest}{LINTS}"), &Aliases::new())
+        let lints = if path == UNSAFE_IN_ONE_MODULE { REPEATED } else { LINTS };
+        check_manifest(path, &format!("{manifest}{lints}"), &manifest::entries(ROOT))
             .into_iter()
             .map(|problem| problem.what)
             .collect()
@@ -204,10 +233,19 @@ mod tests {
 
     #[test]
     fn a_crate_without_the_lints_of_the_workspace_is_found() {
-        let check = |text| check_manifest("xtask/Cargo.toml", text, &Aliases::new());
+        let check = |text| check_manifest("xtask/Cargo.toml", text, &manifest::entries(ROOT));
         assert_eq!(check("[lints]\nworkspace = true\n"), []);
         assert_eq!(check("lints.workspace = true\n"), []);
         for text in ["", "[lints]\n", "[lints]\nworkspace = false\n", "[lints.rust]\nworkspace = true\n"] {
+            assert_eq!(check(text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_crate_with_one_unsafe_module_repeats_every_other_lint() {
+        let check = |text: &str| check_manifest(UNSAFE_IN_ONE_MODULE, text, &manifest::entries(ROOT));
+        assert_eq!(check(REPEATED), []);
+        for text in [LINTS, "", &REPEATED.replace("deny", "warn"), "[lints.rust]\nunsafe_code = \"deny\"\n"] {
             assert_eq!(check(text).len(), 1, "{text}");
         }
     }
@@ -220,8 +258,12 @@ mod tests {
 
     #[test]
     fn a_crate_without_a_rule_is_found_and_so_is_a_rule_without_a_crate() {
-        let source = |path: &str| Source { path: path.to_string(), text: LINTS.to_string() };
+        let source = |path: &str| {
+            let text = if path == UNSAFE_IN_ONE_MODULE { REPEATED } else { LINTS };
+            Source { path: path.to_string(), text: text.to_string() }
+        };
         let mut sources: Vec<Source> = RULES.iter().map(|rule| source(rule.manifest)).collect();
+        sources.push(Source { path: "Cargo.toml".to_string(), text: ROOT.to_string() });
         assert_eq!(check(&sources), []);
         sources.push(source("crates/tenure-common/Cargo.toml"));
         sources.push(source("crates/tenure/fuzz/Cargo.toml")); // Not a member of the workspace.

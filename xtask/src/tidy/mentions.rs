@@ -8,7 +8,7 @@ use super::files::Source;
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md"];
 
 /// How a path of this repository begins.
-const FOLDERS: &[&str] = &["crates/", "xtask/", "scenarios/", "docs/", ".ci/"];
+const FOLDERS: &[&str] = &["crates/", "xtask/", "scenarios/", "docs/", "fuzz/", ".ci/"];
 
 /// Judges the documents; `exists` answers for a path relative to the root.
 pub(super) fn check(sources: &[Source], exists: impl Fn(&str) -> bool) -> Vec<Problem> {

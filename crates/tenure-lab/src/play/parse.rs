@@ -139,7 +139,7 @@ impl<S: Subject> Reader<S> {
             None => (None, rest),
         };
         let said = (start, script::rates(rates.split(", "))?);
-        match self.clocks[node.0 as usize].replace(said) {
+        match self.clocks[node.index()].replace(said) {
             Some(_) => Err(format!("{name} has a clock already")),
             None => Ok(()),
         }
@@ -217,7 +217,7 @@ impl<S: Subject> Reader<S> {
         for act in rest.join(" ").split(" and ") {
             for node in &nodes {
                 let deed = deed::<S>(*node, act.trim())?;
-                let role = self.roles[node.0 as usize];
+                let role = self.roles[node.index()];
                 match (&deed, role.label()) {
                     (Deed::Campaign(_), Some(_)) if !role.campaigns() && names == ["everyone"] => {}
                     (Deed::Campaign(_), Some(label)) if !role.campaigns() => {

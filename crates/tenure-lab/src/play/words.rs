@@ -97,7 +97,7 @@ fn parts(text: &str, nodes: usize, wanted: Option<usize>) -> Result<Vec<usize>, 
     }
     for (place, part) in parts.iter().enumerate() {
         for node in self::nodes(part, nodes)? {
-            let known = places[node.0 as usize].replace(place);
+            let known = places[node.index()].replace(place);
             if known.is_some() {
                 return Err(format!("{node} is named twice"));
             }

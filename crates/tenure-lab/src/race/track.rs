@@ -68,7 +68,7 @@ impl<'s, S: Subject> Track<'s, S> {
     pub(super) fn elect(mut self, cast: &Cast, horizon: RealTime) -> Finish {
         let nodes: Vec<NodeId> = self.stage.world.nodes().collect();
         for node in nodes {
-            for command in self.stage.subject.opening(&cast.constants, cast.roles[node.0 as usize]) {
+            for command in self.stage.subject.opening(&cast.constants, cast.roles[node.index()]) {
                 self.act(RealTime(0), &Action::Tell(node, command), node);
             }
         }
@@ -103,7 +103,7 @@ impl<'s, S: Subject> Track<'s, S> {
                 Some(to)
             }
             Pending::Wake(node) => {
-                let armed = &mut self.armed[node.0 as usize];
+                let armed = &mut self.armed[node.index()];
                 armed.take_if(|(_, armed)| *armed == number)?; // Otherwise set anew meanwhile.
                 self.act(at, &Action::Wake(node), node);
                 Some(node)
@@ -143,13 +143,13 @@ impl<'s, S: Subject> Track<'s, S> {
         }
         let host = self.stage.world.host(node);
         let wanted = host.process.as_ref().and_then(Protocol::next_deadline);
-        let armed = self.armed[node.0 as usize].map(|(deadline, _)| deadline);
+        let armed = self.armed[node.index()].map(|(deadline, _)| deadline);
         if let Some(deadline) = wanted.filter(|wanted| Some(*wanted) != armed) {
             let at = host.reading_reaches(deadline).max(now);
             self.enter(at, Pending::Wake(node));
-            self.armed[node.0 as usize] = Some((deadline, self.entered));
+            self.armed[node.index()] = Some((deadline, self.entered));
         } else if wanted.is_none() {
-            self.armed[node.0 as usize] = None;
+            self.armed[node.index()] = None;
         }
     }
 

@@ -338,7 +338,7 @@ fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Act
 pub(crate) fn node(name: &str, nodes: usize) -> Result<NodeId, String> {
     let number: Option<u64> = name.strip_prefix('n').and_then(|digits| digits.parse().ok());
     let number = number.ok_or_else(|| format!("'{name}' is no node: nodes are written n0, n1, ..."))?;
-    if number as usize >= nodes {
+    if number >= nodes as u64 {
         return Err(format!("there is no node {name}: this scenario has n0 to n{}", nodes.saturating_sub(1)));
     }
     Ok(NodeId(number))

@@ -323,7 +323,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         self.stage.counts.add_many("messages-duplicated", copies as u64 - 1);
         for delay in fate.into_iter().flatten() {
             let at = now.after(delay);
-            let latest = &mut self.latest[link.0.0 as usize * self.desks.len() + link.1.0 as usize];
+            let latest = &mut self.latest[link.0.index() * self.desks.len() + link.1.index()];
             if at < *latest {
                 self.stage.counts.add("messages-reordered");
             }
@@ -386,7 +386,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
     }
 
     fn desk(&mut self, node: NodeId) -> &mut Desk {
-        &mut self.desks[node.0 as usize]
+        &mut self.desks[node.index()]
     }
 
     /// After anything happened to a node: its next wake-up and its next write.
@@ -400,7 +400,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         let now = self.stage.world.now;
         let deadline = host.process.as_ref().and_then(Protocol::next_deadline);
         let unwritten = host.oldest_unwritten();
-        let armed = self.desks[node.0 as usize].armed;
+        let armed = self.desks[node.index()].armed;
         if deadline != armed.map(|(deadline, _)| deadline) {
             self.desk(node).armed = None;
             if let Some(deadline) = deadline {
@@ -490,7 +490,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
 
     fn opening(&mut self, at: RealTime, node: NodeId) -> bool {
         let Cast { constants, roles, .. } = &self.plan.cast;
-        let commands = self.stage.subject.opening(constants, roles[node.0 as usize]);
+        let commands = self.stage.subject.opening(constants, roles[node.index()]);
         let told = commands.into_iter().map(|command| self.act(at, &Action::Tell(node, command), node));
         told.fold(true, |all, done| all & done)
     }

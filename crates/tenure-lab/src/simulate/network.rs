@@ -201,7 +201,7 @@ impl Shape {
 
     /// Whether a message sent now gets through.
     pub(crate) fn lets_through(&self, from: NodeId, to: NodeId, now: RealTime) -> bool {
-        let (from, to) = (from.0 as usize, to.0 as usize);
+        let (from, to) = (from.index(), to.index());
         if self.moving {
             return self.timely(from, to, now) || self.timely(to, from, now);
         }

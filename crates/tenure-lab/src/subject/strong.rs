@@ -272,7 +272,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             _ => random.between(longest / 8, longest),
         };
         let wanted = Span::from_nanos(lease);
-        let asks = roles.get(node.0 as usize).is_none_or(|role| !role.campaigns());
+        let asks = roles.get(node.index()).is_none_or(|role| !role.campaigns());
         match random.below(23) {
             20 | 21 => find::whim(random, group, roles.len(), longest),
             what if asks || (12..=15).contains(&what) => {
@@ -533,7 +533,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 let holder = request.id.holder.node;
                 let label = format!("{node} supports {holder}");
                 Shape::Until {
-                    kind: BarKind::Grant { to: holder.0 as usize },
+                    kind: BarKind::Grant { to: holder.index() },
                     until: *until,
                     label,
                     mark: None,
@@ -548,7 +548,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 Shape::Ends { kind: BarKind::Lease, mark: Some(MarkKind::Lost) }
             }
             Event::Freed { group: GroupId(0), newest } => {
-                let to = newest.holder.node.0 as usize;
+                let to = newest.holder.node.index();
                 Shape::Ends { kind: BarKind::Grant { to }, mark: None }
             }
             Event::Silent { until } => {

@@ -261,7 +261,7 @@ impl<P: Protocol> World<P> {
 
     /// A node's machine.
     pub fn host(&self, node: NodeId) -> &Host<P> {
-        &self.hosts[node.0 as usize]
+        &self.hosts[node.index()]
     }
 
     /// A message in flight.
@@ -439,7 +439,7 @@ impl<P: Protocol> World<P> {
 }
 
 fn index(node: NodeId) -> usize {
-    node.0 as usize
+    node.index()
 }
 
 /// The node at a position.

@@ -199,10 +199,10 @@ mod tests {
                     seen.push(here);
                     let next = rings[here].successor(set(crashed));
                     assert_eq!(
-                        rings[next.0 as usize].predecessor(set(crashed)),
+                        rings[next.index()].predecessor(set(crashed)),
                         NodeId(u64::try_from(here).unwrap())
                     );
-                    here = next.0 as usize;
+                    here = next.index();
                 }
                 assert_eq!(seen, living(count, crashed).collect::<Vec<_>>());
             }

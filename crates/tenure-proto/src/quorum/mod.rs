@@ -243,8 +243,8 @@ impl Quorums {
     /// The position of a member.
     pub fn position(&self, node: NodeId) -> Option<usize> {
         // Usually members are numbered by position: one comparison instead of a search.
-        let guess = node.0 as usize;
-        if self.members.get(guess) == Some(&node) {
+        let guess = usize::try_from(node.0).ok();
+        if let Some(guess) = guess.filter(|guess| self.members.get(*guess) == Some(&node)) {
             return Some(guess);
         }
         self.members.iter().position(|member| *member == node)

@@ -18,7 +18,7 @@ pub(crate) use parts::{Wire, read_list, write_list};
 /// Why bytes were not understood. Nothing has changed when it is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum DecodeError {
+pub(crate) enum DecodeError {
     /// They end before what they say is complete.
     #[error("ends too soon")]
     Truncated,
@@ -45,12 +45,14 @@ impl Writer {
         Self::default()
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.0
+    /// Builds in the room of bytes that are not needed any more.
+    pub(crate) fn reusing(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self(bytes)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
     }
 
     pub(crate) fn byte(&mut self, value: u8) {

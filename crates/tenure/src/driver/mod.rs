@@ -42,8 +42,8 @@ use tenure_proto::{Effect, GroupId, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::Machine;
-use crate::clock::{Clock, nanos};
-use crate::config::Checked;
+use crate::clock::Clock;
+use crate::config::{Checked, Key};
 use crate::error::{CampaignError, Stopped, TransferError};
 use crate::guard::Loss;
 use crate::name::{ClusterId, GroupName, NodeName};
@@ -173,7 +173,7 @@ impl Driver {
                     None => break,
                 },
                 () = self.net.sockets.readable() => self.receive(&mut buffer),
-                Some((mut packet, from)) = bulk.recv() => self.on_packet(&mut packet, from),
+                Some(packet) = bulk.recv() => self.on_bulk(packet),
                 () = tokio::time::sleep(nap) => {}
             }
             while let Ok(request) = requests.try_recv() {
@@ -208,7 +208,7 @@ impl Driver {
             self.office.next_check(),
             self.gallery.next_wake(),
             self.questions.next_wake(),
-            self.net.next_wake(now, nanos(self.config.retry())),
+            self.net.next_wake(now),
             self.setup.as_ref().map(|pending| pending.ask_at),
         ];
         let next = deadlines.into_iter().flatten().min();
@@ -227,6 +227,13 @@ impl Driver {
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
         let received = self.clock.read();
         if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
+            self.on_items(&peer, &bytes, received);
+        }
+    }
+
+    fn on_bulk(&mut self, mut packet: Vec<u8>) {
+        let received = self.clock.read();
+        if let Opened::Items(peer, bytes) = self.net.open_bulk(&mut packet, received) {
             self.on_items(&peer, &bytes, received);
         }
     }
@@ -289,7 +296,7 @@ impl Driver {
         let (group, id) = (entry.group.clone(), entry.group.id());
         let refused = if !self.config.role.leads() {
             Some(CampaignError::NotACandidate { role: self.config.role.name() })
-        } else if self.config.groups.as_ref().is_some_and(|groups| !groups.contains(&id)) {
+        } else if !self.may_lead(&group) {
             Some(CampaignError::OutOfScope { group: group.clone() })
         } else {
             None
@@ -304,6 +311,16 @@ impl Driver {
         }
         let order = self.office.enter(entry);
         self.orders.extend(order);
+    }
+
+    /// Whether the list of groups and the key of this node allow it to lead a group.
+    fn may_lead(&self, group: &GroupName) -> bool {
+        let listed = self.config.groups.as_ref().is_none_or(|groups| groups.contains(&group.id()));
+        let scope = match &self.config.key {
+            Key::Cluster(_) => true,
+            Key::Scoped(key) => key.scope().is_some_and(|scope| scope.has(group)),
+        };
+        listed && scope
     }
 
     /// Those who grant, as far as is known.
@@ -333,7 +350,7 @@ impl Driver {
             for _ in 0..slots {
                 let now = self.clock.read();
                 self.net.flush(now);
-                if self.net.next_wake(now, 1).is_none() {
+                if self.net.next_wake(now).is_none() {
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -366,6 +383,7 @@ impl Driver {
             tally: self.tally,
             traffic: self.net.traffic(),
             sessions: self.net.sessions.counters(),
+            peers: self.net.sessions.peers(),
             persisted: self.keep.persisted,
         }
     }

@@ -1,10 +1,11 @@
 //! The way out and in: book, sessions, outbox and sockets, put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tenure_proto::strong::Message;
+use tenure_proto::time::LocalSpan;
 use tenure_proto::{LocalTime, NodeId};
 use tokio::sync::mpsc;
 
@@ -13,7 +14,7 @@ use super::book::Book;
 use super::outbox::{Encoded, Outbox, Parcel, SLOT};
 use crate::contact::Contact;
 use crate::name::NodeName;
-use crate::seal::{Expect, Peer, Received, Sessions};
+use crate::seal::{Expect, Peer, Received, Refusal, Sessions};
 use crate::socket::Sockets;
 use crate::wire::{self, Item};
 
@@ -22,6 +23,9 @@ const LOOK_UP_PAUSE: u64 = 5_000_000_000;
 
 /// How long items wait for a session before they are worth nothing.
 const PATIENCE: u64 = 2_000_000_000;
+
+/// How many peers of other versions are told of.
+const MOST_STRANGERS: usize = 1000;
 
 /// Plain counts of what went over the network, rising for as long as the node runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +58,11 @@ pub(crate) struct Net {
     pub(crate) sockets: Sockets,
     notices: mpsc::UnboundedSender<Notice>,
     pub(crate) traffic: Traffic,
+    /// Peers that speak no version of ours, as was told.
+    strangers: BTreeSet<NodeId>,
+    retry: LocalSpan,
+    /// When to look for peers that have fallen silent.
+    check_at: LocalTime,
     /// Since when something waits for a peer without a session.
     waits: BTreeMap<NodeId, LocalTime>,
 }
@@ -73,6 +82,7 @@ impl Net {
         sessions: Sessions,
         sockets: Sockets,
         notices: mpsc::UnboundedSender<Notice>,
+        retry: LocalSpan,
     ) -> Self {
         Self {
             me,
@@ -82,16 +92,30 @@ impl Net {
             sockets,
             notices,
             traffic: Traffic::default(),
+            strangers: BTreeSet::new(),
+            retry,
+            check_at: LocalTime::ZERO,
             waits: BTreeMap::new(),
         }
     }
 
-    /// Opens a packet. What is forged, broken or old ends here.
+    /// Opens a packet that came by a stream.
+    pub(crate) fn open_bulk(&mut self, packet: &mut [u8], now: LocalTime) -> Opened {
+        match self.sessions.receive_by_stream(packet, now) {
+            Received::Data { peer, plaintext } => Opened::Items(peer, plaintext.to_vec()),
+            _ => Opened::Nothing,
+        }
+    }
+
+    /// Opens a datagram. What is forged, broken or old ends here.
     pub(crate) fn open(&mut self, packet: &mut [u8], from: SocketAddr, now: LocalTime) -> Opened {
         self.traffic.datagrams_received += 1;
         self.traffic.bytes_received += packet.len() as u64;
         match self.sessions.receive(packet, from, now) {
-            Received::Dropped(_) => Opened::Nothing,
+            Received::Dropped(refusal) => {
+                self.report(&refusal);
+                Opened::Nothing
+            }
             Received::Reply(reply) => {
                 self.transmit(&reply, from);
                 Opened::Nothing
@@ -109,6 +133,14 @@ impl Net {
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Items(peer, plaintext)
             }
+        }
+    }
+
+    /// What an operator must know of, told once for each peer: all else is only counted.
+    fn report(&mut self, refusal: &Refusal) {
+        let Refusal::Versions { peer, theirs, ours } = refusal else { return };
+        if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(peer.id()) {
+            tracing::warn!(name: "tenure.version", peer = %peer, theirs = %theirs, ours = %ours, "no version in common: upgrade one of the two");
         }
     }
 
@@ -147,9 +179,10 @@ impl Net {
                 self.dispatch(peer, &parcel, now);
             }
         }
-        let silent: Vec<NodeId> = self.sessions.unanswered(now).collect();
-        for peer in silent {
-            self.greet(peer, now);
+        if self.check_at <= now {
+            self.check_at = now.after(self.retry.fraction(1, 4));
+            let silent: Vec<NodeId> = self.sessions.unanswered(now).collect();
+            silent.into_iter().for_each(|peer| self.greet(peer, now));
         }
     }
 
@@ -195,12 +228,12 @@ impl Net {
     }
 
     /// When something that waits may leave: in the next slot, or when a greeting is to be repeated.
-    pub(crate) fn next_wake(&self, now: LocalTime, retry: u64) -> Option<LocalTime> {
+    pub(crate) fn next_wake(&self, now: LocalTime) -> Option<LocalTime> {
         if self.outbox.is_empty() {
             return None;
         }
-        let slot = if self.waits.is_empty() { SLOT } else { retry };
-        Some(LocalTime::from_nanos(now.as_nanos() + slot))
+        let slot = if self.waits.is_empty() { LocalSpan::from_nanos(SLOT) } else { self.retry };
+        Some(now.after(slot))
     }
 
     pub(crate) fn traffic(&self) -> Traffic {

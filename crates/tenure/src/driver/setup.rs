@@ -97,12 +97,12 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
     if config.advertise.is_some() {
         book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
     }
-    let identity = Identity {
-        name: config.name.clone(),
-        cluster: past.cluster,
-        credentials: credentials(&config.key, &config.old_keys),
-        boot: past.boot.incarnation.0,
-        versions: VERSIONS,
+    let boot = past.boot.incarnation.0;
+    let identity = match credentials(&config.key, &config.old_keys) {
+        Credentials::Member(keys) => {
+            Identity::member(config.name.clone(), past.cluster, keys, boot, VERSIONS)
+        }
+        Credentials::Outsider(key) => Identity::outsider(key, boot, VERSIONS),
     };
     let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
     let trace = open_trace(&config, past.boot.incarnation)?;
@@ -122,7 +122,14 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
         orders: std::collections::VecDeque::new(),
         waiting: std::collections::BTreeMap::new(),
         names: std::collections::BTreeMap::new(),
-        net: Net::new(me, book, Sessions::new(identity, limits, chance::bytes()), sockets, notice),
+        net: Net::new(
+            me,
+            book,
+            Sessions::new(identity, limits, chance::bytes()),
+            sockets,
+            notice,
+            limits.retry,
+        ),
         keep: past.keep,
         office: Office::new(config.time.clone(), trace.clone(), mailbox),
         gallery: Gallery::default(),

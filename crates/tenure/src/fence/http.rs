@@ -24,10 +24,9 @@
 //! and the condition is false. 409 invites the sender to resolve the conflict and to send again; nothing that an
 //! old leader could change makes its token newer.
 
-use std::fmt;
 use std::str;
 
-use super::{Refused, Stale, Token, TokenError};
+use super::{FileError, Refused, Stale, Token, TokenError};
 
 /// The name of the header. HTTP/2 libraries want it in lower case; names compare without regard to case.
 pub const HEADER: &str = "Tenure-Token";
@@ -70,21 +69,25 @@ pub fn admit_header<T, E: Into<Refused>>(
     let token = parse(value).map_err(Rejection::NotAToken)?;
     admit(token).map_err(|refused| match refused.into() {
         Refused::Stale(stale) => Rejection::Stale(stale),
-        failed @ Refused::Failed(_) => Rejection::Failed(failed),
+        Refused::Failed(error) => Rejection::Failed(error),
     })
 }
 
 /// Why a request is not carried out. As text it is a body that helps the sender.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Rejection {
     /// The request does not say on whose behalf it comes.
+    #[error("no {HEADER} header: this resource takes writes of a leader only")]
     Missing,
     /// The header's value is not a token.
-    NotAToken(TokenError),
+    #[error("{HEADER}: {0}")]
+    NotAToken(#[source] TokenError),
     /// Something newer was admitted.
+    #[error(transparent)]
     Stale(Stale),
     /// The fence itself is broken or out of order; see its text. The sender did nothing wrong.
-    Failed(Refused),
+    #[error(transparent)]
+    Failed(FileError),
 }
 
 impl Rejection {
@@ -99,23 +102,10 @@ impl Rejection {
     }
 }
 
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => write!(f, "no {HEADER} header: this resource takes writes of a leader only"),
-            Self::NotAToken(error) => write!(f, "{HEADER}: {error}"),
-            Self::Stale(stale) => fmt::Display::fmt(stale, f),
-            Self::Failed(refused) => fmt::Display::fmt(refused, f),
-        }
-    }
-}
-
-impl std::error::Error for Rejection {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::{Admitted, Fence, FileError, Form, Term};
+    use crate::fence::{Admitted, Fence, Form, Term};
 
     fn token(term: u64, number: u64) -> Token {
         Token::new(Term(term), number)

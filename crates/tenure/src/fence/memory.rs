@@ -121,10 +121,7 @@ mod tests {
     #[test]
     fn a_paused_leaders_write_is_not_made() {
         let fence = MemoryFence::new(Rule::ByTerm);
-        assert_eq!(
-            fence.write(&"r", token(2, 1), "beta", |admitted| Ok::<_, ()>(admitted)),
-            Ok(Ok(Admitted::Newer))
-        );
+        assert_eq!(fence.write(&"r", token(2, 1), "beta", Ok::<_, ()>), Ok(Ok(Admitted::Newer)));
         let late =
             fence.write(&"r", token(1, 9), "alpha", |_| -> Result<(), ()> { panic!("it was written") });
         assert_eq!(late, Err(Stale { newest: token(2, 1) }));
@@ -155,9 +152,9 @@ mod tests {
         fence.admit(&"r", token(1, 1), "alpha").unwrap();
         assert_eq!(fence.write(&"r", token(1, 2), "alpha", |_| Err::<(), _>("full")), Ok(Err("full")));
         assert_eq!(fence.newest(&"r"), Some(token(1, 1)));
-        let again = fence.write(&"r", token(1, 2), "alpha", |admitted| Ok::<_, ()>(admitted));
+        let again = fence.write(&"r", token(1, 2), "alpha", Ok::<_, ()>);
         assert_eq!(again, Ok(Ok(Admitted::Newer)), "it was never applied: no retry, but the write itself");
-        let retry = fence.write(&"r", token(1, 2), "alpha", |admitted| Ok::<_, ()>(admitted));
+        let retry = fence.write(&"r", token(1, 2), "alpha", Ok::<_, ()>);
         assert_eq!(retry, Ok(Ok(Admitted::Again)));
     }
 
@@ -189,14 +186,15 @@ mod tests {
                     }
                     Ok::<_, Infallible>(())
                 };
-                fence.write(&"r", token(1, 1), "alpha", write).unwrap()
+                fence.write(&"r", token(1, 1), "alpha", write).unwrap().unwrap();
             });
             older_has_begun.recv().unwrap();
-            fence
-                .write(&"r", token(2, 1), "beta", |_| Ok::<_, Infallible>(made.lock().unwrap().push(-1)))
-                .unwrap()
-        })
-        .unwrap();
+            let newer = |_| {
+                made.lock().unwrap().push(-1);
+                Ok::<_, Infallible>(())
+            };
+            fence.write(&"r", token(2, 1), "beta", newer).unwrap().unwrap();
+        });
         let made = made.into_inner().unwrap();
         assert_eq!((made.len(), made.last()), (1001, Some(&-1)), "the newer write is the last one");
     }

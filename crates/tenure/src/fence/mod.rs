@@ -26,8 +26,6 @@ mod memory;
 pub mod postgres;
 pub mod sqlite;
 
-use std::fmt;
-
 pub use file::{FileError, FileFence};
 pub use memory::MemoryFence;
 pub use tenure_proto::fence::{Admitted, Fence, Newest, Rule, Stale};
@@ -35,40 +33,12 @@ pub use tenure_proto::strong::Term;
 pub use tenure_proto::strong::edict::{Exhausted, Form, PackedToken, Part, Token, TokenError};
 
 /// Why a fence that can fail did not admit a write. In either case the write must not happen.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// Something newer was admitted: whoever sent this leads no more, or was overtaken. To try again is useless.
-    Stale(Stale),
+    #[error(transparent)]
+    Stale(#[from] Stale),
     /// The fence could not decide, or could not store its decision. The write may be sent again when it can.
-    Failed(FileError),
-}
-
-impl From<Stale> for Refused {
-    fn from(stale: Stale) -> Self {
-        Self::Stale(stale)
-    }
-}
-
-impl From<FileError> for Refused {
-    fn from(error: FileError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stale(stale) => fmt::Display::fmt(stale, f),
-            Self::Failed(error) => write!(f, "not admitted: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Stale(stale) => Some(stale),
-            Self::Failed(error) => Some(error),
-        }
-    }
+    #[error("not admitted: {0}")]
+    Failed(#[from] FileError),
 }

@@ -14,7 +14,7 @@ const PIECE_SLOTS: usize = 1024;
 const PIECE_WORDS: usize = PIECE_SLOTS * SLOT_WORDS;
 const PIECE_BYTES: u64 = PIECE_WORDS as u64 * 8;
 
-/// A locked, mapped file.
+/// A mapped file.
 pub(super) struct Mapped {
     file: File,
     header: Map,
@@ -37,11 +37,11 @@ impl Mapped {
     }
 
     /// Forgets all that the file says: at every instant of it there is no header.
-    pub(super) fn wiped(file: File) -> io::Result<Self> {
+    pub(super) fn wiped(file: &File) -> io::Result<Self> {
         file.set_len(0)?;
         file.write_all_at(&[0; HEADER_WORDS * 8], 0)?;
-        let header = Map::new(&file, 0, HEADER_WORDS)?;
-        let mut mapped = Self { file, header, pieces: Vec::new() };
+        let header = Map::new(file, 0, HEADER_WORDS)?;
+        let mut mapped = Self { file: file.try_clone()?, header, pieces: Vec::new() };
         mapped.grow()?;
         Ok(mapped)
     }

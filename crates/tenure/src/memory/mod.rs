@@ -31,7 +31,7 @@ mod boot;
 mod mapped;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -43,6 +43,7 @@ use tenure_proto::boot::{Boot, BootId, BootKind, Memory as Found, Store};
 use tenure_proto::strong::Cell;
 use thiserror::Error;
 
+use crate::lock::Lock;
 use crate::name::{ClusterId, NodeName};
 use crate::store::{StoreError, StoreId};
 use crate::sys::map;
@@ -107,8 +108,16 @@ pub enum MemoryError {
 pub(crate) struct Memory(State);
 
 enum State {
-    Kept { table: Table<Mapped>, header: Header, path: PathBuf },
+    Kept(Box<Kept>),
     Lost(MemoryError),
+}
+
+struct Kept {
+    table: Table<Mapped>,
+    /// What it will say, or says, whose it is.
+    header: Header,
+    path: PathBuf,
+    _lock: Lock,
 }
 
 impl Memory {
@@ -128,14 +137,19 @@ impl Memory {
         writer: Incarnation,
     ) -> Result<(Self, Option<Found<Cell>>), StoreError> {
         let header = Header { owner, boot: here, writer };
-        match take(path, &header) {
-            Ok((table, found)) => match found {
-                Some(found) if found.boot == here && found.writer >= writer => {
-                    Err(StoreError::WentBack { store: writer.0.saturating_sub(1), memory: found.writer.0 })
-                }
-                found => Ok((Self(State::Kept { table, header, path: path.to_path_buf() }), found)),
-            },
-            Err(error) => Ok((Self::lost(error), None)),
+        let taken = open_locked(path).and_then(|lock| Ok((take(path, lock.file(), &header)?, lock)));
+        let ((table, found), lock) = match taken {
+            Ok(taken) => taken,
+            Err(error) => return Ok((Self::lost(error), None)),
+        };
+        match found {
+            Some(found) if found.boot == here && found.writer >= writer => {
+                Err(StoreError::WentBack { store: writer.0.saturating_sub(1), memory: found.writer.0 })
+            }
+            found => {
+                let kept = Kept { table, header, path: path.to_path_buf(), _lock: lock };
+                Ok((Self(State::Kept(Box::new(kept))), found))
+            }
         }
     }
 
@@ -147,18 +161,18 @@ impl Memory {
     /// Makes the memory this life's. To be called when all effects of the machine's start have been carried out, and
     /// before it handles anything.
     pub(crate) fn claim(&mut self) {
-        if let State::Kept { table, header, .. } = &self.0 {
-            header.write(table.words());
+        if let State::Kept(kept) = &self.0 {
+            kept.header.write(kept.table.words());
         }
     }
 
     /// Keeps a cell for a restart within this boot. When this returns it is kept, or the whole memory is void.
     pub(crate) fn remember(&mut self, cell: &Cell) {
-        if let State::Kept { table, path, .. } = &mut self.0
-            && let Err(source) = table.put(cell)
+        if let State::Kept(kept) = &mut self.0
+            && let Err(source) = kept.table.put(cell)
         {
-            Header::erase(table.words());
-            let path = path.clone();
+            Header::erase(kept.table.words());
+            let path = kept.path.clone();
             self.0 = State::Lost(MemoryError::Io { path, source });
         }
     }
@@ -166,30 +180,33 @@ impl Memory {
     /// Why nothing is remembered, if so.
     pub(crate) fn trouble(&self) -> Option<&MemoryError> {
         match &self.0 {
-            State::Kept { .. } => None,
+            State::Kept(_) => None,
             State::Lost(why) => Some(why),
         }
     }
 }
 
-/// Opens the file, keeps what is to be believed, and wipes anything else.
-fn take(path: &Path, header: &Header) -> Result<(Table<Mapped>, Option<Found<Cell>>), MemoryError> {
+/// Keeps what is to be believed, and wipes anything else.
+fn take(
+    path: &Path,
+    file: &File,
+    header: &Header,
+) -> Result<(Table<Mapped>, Option<Found<Cell>>), MemoryError> {
     let failed = |source| MemoryError::Io { path: path.to_path_buf(), source };
-    let file = open_locked(path)?;
-    let mapped = Mapped::existing(&file).map_err(failed)?;
-    if let Some((mut table, found)) = mapped.and_then(|mapped| read(mapped, header.owner)) {
-        if found.boot == header.boot && found.writer >= header.writer {
-            return Ok((table, Some(found))); // The caller refuses: nothing is touched.
+    let mapped = Mapped::existing(file).map_err(failed)?;
+    let found = match mapped.and_then(|mapped| read(mapped, header.owner)) {
+        // The caller refuses: nothing is touched.
+        Some((table, found)) if found.boot == header.boot && found.writer >= header.writer => {
+            return Ok((table, Some(found)));
         }
-        if is_believed(&found, header) {
+        Some((mut table, found)) if is_believed(&found, header) => {
             table.repair();
             return Ok((table, Some(found)));
         }
-        let table = Table::blank(Mapped::wiped(file).map_err(failed)?);
-        return Ok((table, Some(found)));
-    }
+        other => other.map(|(_, found)| found),
+    };
     let table = Table::blank(Mapped::wiped(file).map_err(failed)?);
-    Ok((table, None))
+    Ok((table, found))
 }
 
 /// What a memory of this store says, where there is no doubt.
@@ -207,7 +224,7 @@ fn is_believed(found: &Found<Cell>, header: &Header) -> bool {
     matches!(boot.kind, BootKind::SameBoot { .. })
 }
 
-fn open_locked(path: &Path) -> Result<File, MemoryError> {
+fn open_locked(path: &Path) -> Result<Lock, MemoryError> {
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -221,9 +238,8 @@ fn open_locked(path: &Path) -> Result<File, MemoryError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let file = options.custom_flags(libc::O_NOFOLLOW).open(path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(MemoryError::InUse { path: here() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
-    }
+    Lock::take(file).map_err(|error| match error {
+        TryLockError::WouldBlock => MemoryError::InUse { path: here() },
+        TryLockError::Error(source) => failed(source),
+    })
 }

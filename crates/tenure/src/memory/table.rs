@@ -148,12 +148,21 @@ pub(super) struct Table<W> {
     newest: Vec<usize>,
     /// The number of the last write.
     number: u64,
+    /// Room for the next cell's bytes.
+    buffer: Vec<u8>,
 }
 
 impl<W: Words> Table<W> {
     /// For a memory that is all zeros.
     pub(super) fn blank(words: W) -> Self {
-        Self { words, slots: BTreeMap::new(), free: Vec::new(), newest: Vec::new(), number: 0 }
+        Self {
+            words,
+            slots: BTreeMap::new(),
+            free: Vec::new(),
+            newest: Vec::new(),
+            number: 0,
+            buffer: Vec::new(),
+        }
     }
 
     /// What a memory says, or `None` where there is any doubt.
@@ -226,7 +235,7 @@ impl<W: Words> Table<W> {
             }
             return Ok(());
         }
-        let mut writer = Writer::new();
+        let mut writer = Writer::reusing(std::mem::take(&mut self.buffer));
         cell.write(&mut writer);
         let bytes = writer.into_bytes();
         if bytes.len() > ROOM {
@@ -237,6 +246,7 @@ impl<W: Words> Table<W> {
             None => self.take_slot(key)?,
         };
         self.write(slot, &bytes);
+        self.buffer = bytes;
         Ok(())
     }
 

@@ -1,1 +1,284 @@
+//! The memory under kills at any store, under damage, and under every doubt about whose it is.
 
+mod torn;
+
+use std::fs;
+
+use tempfile::TempDir;
+use tenure_proto::strong::epoch::Epoch;
+use tenure_proto::strong::{Grant, Holder, InstanceId, Term};
+use tenure_proto::time::LocalTime;
+use tenure_proto::{GroupId, NodeId};
+
+use super::*;
+use crate::store::tests::child::{folder, passes_in_namespace};
+
+const OWNER: StoreId = StoreId(5);
+const HERE: BootId = BootId { boot: 9, clock_offset: 0 };
+
+pub(crate) fn grant(group: u64, until: u64) -> Cell {
+    let holder = Holder { node: NodeId(u64::MAX - group), incarnation: Incarnation(1 << 100) };
+    let newest = InstanceId { holder, seq: until };
+    let (epoch, term, until) = (Epoch(2), Term(until), LocalTime::from_nanos(until));
+    Cell::Grant(GroupId(group), Some(Grant { holder, epoch, newest, term, until }))
+}
+
+fn silence(until: u64) -> Cell {
+    Cell::Silence(LocalTime::from_nanos(until))
+}
+
+fn in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+fn open(dir: &TempDir, owner: StoreId, here: BootId, life: u128) -> (Memory, Option<Found<Cell>>) {
+    let (memory, found) = Memory::open(&dir.path().join("memory"), owner, here, Incarnation(life)).unwrap();
+    assert!(memory.trouble().is_none(), "{:?}", memory.trouble());
+    (memory, found)
+}
+
+/// What the start of a life in this boot may believe of life `life - 1`.
+fn recalled(dir: &TempDir, owner: StoreId, here: BootId, life: u128) -> Option<Vec<Cell>> {
+    let (_, found) = open(dir, owner, here, life);
+    let store = Store::Used(Incarnation(life - 1), Vec::new());
+    match Boot::judge(store, found, here).kind {
+        BootKind::SameBoot { remembered } => Some(remembered),
+        _ => None,
+    }
+}
+
+/// A memory that life 3 left behind.
+fn left_by_life_3() -> TempDir {
+    let dir = in_memory();
+    let (mut memory, _) = open(&dir, OWNER, HERE, 3);
+    memory.remember(&silence(7));
+    memory.claim();
+    memory.remember(&grant(1, 100));
+    memory.remember(&grant(1, 200));
+    dir
+}
+
+#[test]
+fn the_next_life_recalls_what_was_remembered() {
+    let dir = left_by_life_3();
+    assert_eq!(recalled(&dir, OWNER, HERE, 4), Some(vec![silence(7), grant(1, 200)]));
+}
+
+#[test]
+fn what_was_recalled_is_still_there_for_the_life_after() {
+    let dir = left_by_life_3();
+    let (mut memory, _) = open(&dir, OWNER, HERE, 4);
+    memory.claim();
+    memory.remember(&grant(2, 300));
+    drop(memory);
+    assert_eq!(recalled(&dir, OWNER, HERE, 5), Some(vec![silence(7), grant(1, 200), grant(2, 300)]));
+}
+
+#[test]
+fn a_grant_that_was_given_back_is_not_recalled() {
+    let dir = left_by_life_3();
+    let (mut memory, _) = open(&dir, OWNER, HERE, 4);
+    memory.claim();
+    memory.remember(&Cell::Grant(GroupId(1), None));
+    memory.remember(&Cell::Grant(GroupId(2), None));
+    drop(memory);
+    assert_eq!(recalled(&dir, OWNER, HERE, 5), Some(vec![silence(7)]));
+}
+
+#[test]
+fn a_memory_of_another_boot_clock_life_or_store_is_worthless_now_and_for_the_life_after() {
+    let other_boot = BootId { boot: 10, ..HERE };
+    let other_clock = BootId { clock_offset: 1, ..HERE };
+    for (owner, here, life) in
+        [(OWNER, other_boot, 4), (OWNER, other_clock, 4), (OWNER, HERE, 5), (StoreId(6), HERE, 4)]
+    {
+        let dir = left_by_life_3();
+        let (mut memory, found) = open(&dir, owner, here, life);
+        let store = Store::Used(Incarnation(life - 1), Vec::new());
+        assert_eq!(Boot::judge(store, found, here).kind, BootKind::Rebooted);
+        memory.remember(&silence(9));
+        memory.claim();
+        drop(memory);
+        assert_eq!(recalled(&dir, owner, here, life + 1), Some(vec![silence(9)]), "no old grant comes back");
+    }
+}
+
+#[test]
+fn a_founding_finds_nothing_to_believe() {
+    let dir = in_memory();
+    let (_, found) = open(&dir, OWNER, HERE, 1);
+    assert_eq!(found, None);
+}
+
+#[test]
+fn a_life_that_ends_before_it_knows_of_its_silence_leaves_nothing_to_believe() {
+    let dir = left_by_life_3();
+    let rebooted = BootId { boot: 10, ..HERE };
+    let (mut memory, _) = open(&dir, OWNER, rebooted, 4);
+    memory.remember(&silence(9));
+    drop(memory); // Killed before it was claimed.
+    assert_eq!(recalled(&dir, OWNER, rebooted, 5), None);
+}
+
+#[test]
+fn a_life_that_ends_before_it_begins_leaves_nothing_to_believe() {
+    let dir = left_by_life_3();
+    drop(open(&dir, OWNER, HERE, 4));
+    assert_eq!(recalled(&dir, OWNER, HERE, 5), None);
+}
+
+#[test]
+fn a_memory_ahead_of_its_store_proves_that_the_store_is_an_old_copy() {
+    for life in [2, 3] {
+        let dir = left_by_life_3();
+        let path = dir.path().join("memory");
+        let before = fs::read(&path).unwrap();
+        let error = Memory::open(&path, OWNER, HERE, Incarnation(life)).err().unwrap();
+        assert!(matches!(error, StoreError::WentBack { memory: 3, .. }), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), before, "the proof is kept");
+    }
+}
+
+#[test]
+fn a_memory_is_open_once_at_a_time() {
+    let dir = left_by_life_3();
+    let first = open(&dir, OWNER, HERE, 4);
+    let (second, found) = Memory::open(&dir.path().join("memory"), OWNER, HERE, Incarnation(5)).unwrap();
+    assert!(matches!(second.trouble(), Some(MemoryError::InUse { .. })));
+    assert_eq!(found, None);
+    drop(first);
+}
+
+#[test]
+fn without_a_folder_in_memory_the_node_runs_and_its_restarts_are_silent() {
+    let dir = in_memory();
+    for (path, what) in [
+        (dir.path().join("no/such/memory"), "there is no folder"),
+        (PathBuf::from("/proc/memory"), "not in memory"),
+        (dir.path().to_path_buf().join("."), "cannot write"),
+    ] {
+        let (mut memory, found) = Memory::open(&path, OWNER, HERE, Incarnation(4)).unwrap();
+        let said = memory.trouble().map(ToString::to_string).unwrap_or_default();
+        assert!(said.contains(what) && said.contains("silence"), "{}: {said}", path.display());
+        memory.remember(&grant(1, 1));
+        memory.claim();
+        assert_eq!(found, None);
+    }
+}
+
+#[test]
+fn a_link_is_not_followed() {
+    let dir = in_memory();
+    let target = dir.path().join("target");
+    fs::write(&target, b"precious").unwrap();
+    std::os::unix::fs::symlink(&target, dir.path().join("memory")).unwrap();
+    let (memory, _) = Memory::open(&dir.path().join("memory"), OWNER, HERE, Incarnation(1)).unwrap();
+    assert!(matches!(memory.trouble(), Some(MemoryError::Io { .. })));
+    assert_eq!(fs::read(&target).unwrap(), b"precious");
+}
+
+#[test]
+fn garbage_and_other_peoples_files_are_wiped_not_believed() {
+    for bytes in [vec![], vec![0xff; 100], vec![0xff; 4096], vec![0xab; 500_000]] {
+        let dir = in_memory();
+        fs::write(dir.path().join("memory"), bytes).unwrap();
+        let (mut memory, found) = open(&dir, OWNER, HERE, 4);
+        assert_eq!(found, None);
+        memory.claim();
+        memory.remember(&grant(1, 5));
+        drop(memory);
+        assert_eq!(recalled(&dir, OWNER, HERE, 5), Some(vec![grant(1, 5)]));
+    }
+}
+
+#[test]
+fn a_memory_that_was_cut_is_not_believed() {
+    let dir = in_memory();
+    let (mut memory, _) = open(&dir, OWNER, HERE, 3);
+    memory.claim();
+    (0..3000).for_each(|group| memory.remember(&grant(group, 5)));
+    drop(memory);
+    let file = fs::OpenOptions::new().write(true).open(dir.path().join("memory")).unwrap();
+    let length = file.metadata().unwrap().len();
+    file.set_len(length - 1).unwrap();
+    assert_eq!(recalled(&dir, OWNER, HERE, 4), None);
+}
+
+#[test]
+fn tens_of_thousands_of_groups_are_remembered() {
+    const GROUPS: u64 = 30_000;
+    let dir = in_memory();
+    let (mut memory, _) = open(&dir, OWNER, HERE, 3);
+    memory.claim();
+    for until in 1..4 {
+        (0..GROUPS).for_each(|group| memory.remember(&grant(group, until)));
+    }
+    drop(memory);
+    let recalled = recalled(&dir, OWNER, HERE, 4).unwrap();
+    let expected: Vec<Cell> = (0..GROUPS).map(|group| grant(group, 3)).collect();
+    assert_eq!(recalled, expected);
+}
+
+#[test]
+fn slots_of_groups_that_were_given_back_are_used_again() {
+    let dir = in_memory();
+    let (mut memory, _) = open(&dir, OWNER, HERE, 3);
+    let length = || fs::metadata(dir.path().join("memory")).unwrap().len();
+    let before = length();
+    for group in 0..20_000 {
+        memory.remember(&grant(group, 1));
+        memory.remember(&Cell::Grant(GroupId(group), None));
+    }
+    assert_eq!(length(), before);
+}
+
+#[test]
+fn a_full_memory_is_void_and_the_process_lives() {
+    let dir = in_memory();
+    let script = format!("mount -t tmpfs -o size=1m none {}", dir.path().display());
+    let test = "memory::tests::child_fills_the_memory";
+    passes_in_namespace(&["--mount", "--map-root-user"], &script, test, dir.path());
+}
+
+/// Does nothing but as a child of the test above it: there the folder has one MiB.
+#[test]
+fn child_fills_the_memory() {
+    let Some(dir) = folder() else { return };
+    let path = dir.join("memory");
+    let (mut memory, _) = Memory::open(&path, OWNER, HERE, Incarnation(3)).unwrap();
+    memory.claim();
+    (0..10_000).for_each(|group| memory.remember(&grant(group, 5)));
+    let said = memory.trouble().expect("ten thousand grants need more").to_string();
+    assert!(said.contains("No space left"), "{said}");
+    drop(memory);
+    let (_, found) = Memory::open(&path, OWNER, HERE, Incarnation(4)).unwrap();
+    assert_eq!(found, None, "a memory that lacks a grant is no memory");
+}
+
+#[test]
+fn a_restart_in_another_time_namespace_is_silent() {
+    let dir = in_memory();
+    let (mut memory, _) = open(&dir, OWNER, here().unwrap(), 3);
+    memory.claim();
+    drop(memory);
+    let test = "memory::tests::child_has_another_clock";
+    passes_in_namespace(
+        &["--time", "--boottime", "1000", "--fork", "--map-root-user"],
+        "true",
+        test,
+        dir.path(),
+    );
+}
+
+/// Does nothing but as a child of the test above it: there the boot clock is 1000 s ahead.
+#[test]
+fn child_has_another_clock() {
+    let Some(dir) = folder() else { return };
+    let here = here().unwrap();
+    assert_eq!(here.clock_offset, 1_000_000_000_000);
+    let (_, found) = Memory::open(&dir.join("memory"), OWNER, here, Incarnation(4)).unwrap();
+    let found = found.expect("the memory is whole");
+    assert_eq!((found.writer, found.boot.boot, found.boot.clock_offset), (Incarnation(3), here.boot, 0));
+    let boot = Boot::judge(Store::Used(Incarnation(3), Vec::new()), Some(found), here);
+    assert_eq!(boot.kind, BootKind::Rebooted);
+}

@@ -1,9 +1,9 @@
 //! The keys of a cluster, and what is derived from them.
 //!
 //! ```text
-//!   cluster key ── with the cluster's id ──▶ root ── two names ──────────▶ pair key of two members
-//!                                             │
-//!                                             └── kind, name, scope ─────▶ candidate's secret ── member's name ──▶ pair key
+//!   cluster key ── cluster id ──▶ root ── two names ───────────▶ pair key of two members
+//!                                  │
+//!                                  └── kind, name, scope ──▶ candidate's secret ── member's name ──▶ pair key
 //! ```
 //!
 //! A member holds the cluster key and can make every key. Whoever is no member is given a [`CandidateKey`], from which

@@ -1,7 +1,7 @@
 //! What is kept of one peer: up to three sessions, and which of them to speak on.
 //!
 //! Each side may begin a session at any time, both at once too. So there is a place for the session that the peer began
-//! (`theirs`) and one for that which this side began (`mine`), and packets are taken on both: neither side has to give way.
+//! (`theirs`) and one for that which this side began (`mine`), and packets are taken on both: neither has to give way.
 //! A session that this side has begun waits in a third place (`pending`) until the peer has answered on it, and the one
 //! before it is kept until then: answers may be on their way. Packets go out on the session on which the peer was heard
 //! last, because that one it has for certain; and on a pending one for at most one interval of retransmission.

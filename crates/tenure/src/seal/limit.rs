@@ -1,8 +1,9 @@
-//! How many greetings are answered: in all, from one part of the network, and of one and the same greeting.
+//! How many greetings are answered: in all, from one part of the network, and of one and the same greeting. How many
+//! sessions are begun is limited in the same way: to derive keys is what costs most.
 //!
-//! Only greetings that were made with some key of the cluster come this far, so a stranger cannot use the allowance up. Whoever
-//! has overheard greetings can send them again, from any address; that is what the third limit is for, which counts by
-//! the challenge in the greeting. All memory is taken at the start: two tables whose places are found by a hash that
+//! Only what was made with some key of the cluster comes this far, so a stranger cannot use the allowance up. Whoever
+//! has overheard packets can send them again, from any address; that is what the third limit is for, which counts by the
+//! challenge in the packet. All memory is taken at the start: two tables whose places are found by a hash that
 //! nobody outside can compute. Two sources that meet in one place share its allowance.
 
 use std::collections::hash_map::DefaultHasher;
@@ -16,9 +17,6 @@ const SOURCES: usize = 1024;
 const CHALLENGES: usize = 4096;
 const SECOND: u64 = 1_000_000_000;
 
-/// The same greeting may come at most this often in a row; then at the pace of retransmissions.
-const REPEATS: u32 = 4;
-
 pub(super) struct Limiter {
     seed: u64,
     all: Rate,
@@ -31,7 +29,7 @@ pub(super) struct Limiter {
 
 /// An allowance that grows with time. Its state is one number: when it will be whole again.
 #[derive(Clone, Copy)]
-struct Rate {
+pub(super) struct Rate {
     /// What one use costs, in nanoseconds of growth.
     cost: u64,
     /// The whole allowance.
@@ -39,12 +37,13 @@ struct Rate {
 }
 
 impl Rate {
-    fn per_second(count: u32, burst: u32) -> Self {
-        Self::every(SECOND / u64::from(count.max(1)), burst)
+    pub(super) fn per_second(count: u32, burst: u32) -> Self {
+        Self::every(LocalSpan::from_nanos(SECOND / u64::from(count.max(1))), burst)
     }
 
-    fn every(nanos: u64, burst: u32) -> Self {
-        let cost = nanos.max(1);
+    /// One in each `interval`, and `burst` at once.
+    pub(super) fn every(interval: LocalSpan, burst: u32) -> Self {
+        let cost = interval.as_nanos().max(1);
         Self { cost, most: cost.saturating_mul(u64::from(burst.max(1))) }
     }
 
@@ -56,14 +55,14 @@ impl Rate {
 }
 
 impl Limiter {
-    /// `per_second` greetings from everywhere, `per_source` from one part of the network, for each of which a tenth of a
-    /// second's worth may come at once; the same greeting once in half of `retry`.
-    pub(super) fn new(per_second: u32, per_source: u32, retry: LocalSpan, seed: u64) -> Self {
+    /// `all` from everywhere each second, `source` from one part of the network, for each of which a tenth of a second's
+    /// worth may come at once; and `challenge` for one and the same.
+    pub(super) fn new(all: u32, source: u32, challenge: Rate, seed: u64) -> Self {
         Self {
             seed,
-            all: Rate::per_second(per_second, per_second / 10),
-            source: Rate::per_second(per_source, per_source / 10),
-            challenge: Rate::every(retry.as_nanos() / 2, REPEATS),
+            all: Rate::per_second(all, all / 10),
+            source: Rate::per_second(source, source / 10),
+            challenge,
             total: 0,
             sources: vec![0; SOURCES].into(),
             challenges: vec![0; CHALLENGES].into(),
@@ -107,7 +106,11 @@ fn prefix(address: IpAddr) -> u64 {
 mod tests {
     use super::*;
 
-    const RETRY: LocalSpan = LocalSpan::from_nanos(SECOND / 10);
+    const REPEATS: u32 = 4;
+
+    fn limiter(all: u32, source: u32) -> Limiter {
+        Limiter::new(all, source, Rate::every(LocalSpan::from_nanos(SECOND / 10), REPEATS), 7)
+    }
 
     fn at(millis: u64) -> LocalTime {
         LocalTime::from_nanos(millis * 1_000_000)
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn one_source_cannot_use_up_what_others_need() {
-        let mut limiter = Limiter::new(1000, 100, RETRY, 7);
+        let mut limiter = limiter(1000, 100);
         let loud: IpAddr = [10, 0, 0, 1].into();
         let passed = (0..10_000).filter(|n| limiter.allows(loud, &fresh(*n), at(0))).count();
         assert_eq!(passed, 10, "a tenth of a second's worth");
@@ -133,7 +136,7 @@ mod tests {
 
     #[test]
     fn all_sources_together_get_no_more_than_the_total() {
-        let mut limiter = Limiter::new(1000, 100, RETRY, 7);
+        let mut limiter = limiter(1000, 100);
         let sources = (0..100_000u32).map(|n| IpAddr::from((n << 8).to_be_bytes()));
         let passed = sources.zip(0..).filter(|(from, n)| limiter.allows(*from, &fresh(*n), at(0))).count();
         assert_eq!(passed, 100);
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn one_greeting_sent_from_everywhere_leaves_room_for_others() {
-        let mut limiter = Limiter::new(1000, 100, RETRY, 7);
+        let mut limiter = limiter(1000, 100);
         let overheard = fresh(1);
         let sources = (0..100_000u32).map(|n| IpAddr::from((n << 8).to_be_bytes()));
         let passed = sources.filter(|from| limiter.allows(*from, &overheard, at(0))).count();
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_only_makes_it_stricter() {
-        let mut limiter = Limiter::new(1000, 10, RETRY, 7);
+        let mut limiter = limiter(1000, 10);
         let from: IpAddr = [10, 0, 0, 1].into();
         assert!(limiter.allows(from, &fresh(1), at(5000)));
         assert!(!limiter.allows(from, &fresh(2), at(1000)));

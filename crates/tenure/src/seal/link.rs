@@ -70,23 +70,23 @@ impl Link {
     }
 
     /// Opens a packet whose sealed part begins at `head`. Says also whether the peer has moved: whether this is its
-    /// newest packet and comes from another address than the one before.
+    /// newest packet and comes from another address than the one before. Where it is not known from which address a packet
+    /// comes, nobody has moved.
     pub(super) fn open<'p>(
         &mut self,
         counter: u64,
         head: usize,
         packet: &'p mut [u8],
-        from: SocketAddr,
+        from: Option<SocketAddr>,
     ) -> Result<(&'p [u8], bool), Refusal> {
         if !self.window.is_new(counter) {
             return Err(Refusal::Replayed);
         }
         let plaintext = packet::open_data(&self.theirs, counter, head, packet).ok_or(Refusal::Forged)?;
-        let moved = self.window.accept(counter) && self.address != from;
-        if moved {
-            self.address = from;
-        }
-        Ok((plaintext, moved))
+        let newest = self.window.accept(counter);
+        let elsewhere = from.filter(|from| newest && *from != self.address);
+        self.address = elsewhere.unwrap_or(self.address);
+        Ok((plaintext, elsewhere.is_some()))
     }
 
     /// The other side has answered: it knows the session.

@@ -5,22 +5,23 @@
 //! # How a session begins
 //!
 //! ```text
-//!   A  greets      Hello   { who I am, versions, boot, challenge }  ──▶  B  keeps nothing
-//!   A  keeps it    ◀──  Welcome { challenge, issued, stamp, version, boot }   stamp = MAC(B's secret, all of this, A's address)
-//!   A  speaks      First   { session, counter, who I am, challenge, issued, stamp, … | data }  ──▶  B  begins the session
-//!   B  speaks      ◀──  Data { session, counter | data }
+//!   A  Hello   { who I am, versions, boot, challenge } ─────────────────────────▶  B  keeps nothing
+//!   A  ◀─────────────────────── Welcome { challenge, issued, stamp, version, boot }
+//!   A  First   { session, counter, who I am, challenge, issued, stamp, … | data } ─▶  B  begins the session
+//!   A  ◀──────────────────────────────────────── Data { session, counter | data }
 //! ```
 //!
-//! Hello and Welcome are sealed under the pair key of the two, everything after under keys of the session, which come from
-//! the pair key, both challenges (B's is `issued` with the stamp) and both boots; one for each direction. Until A has
-//! heard an answer, its packets have the introduction in them, from which B can rebuild what it did not keep. After one
-//! round trip A can speak, and a peer that was restarted is spoken to again after two at most. Both sides can send on
-//! a session, so a candidate without an address of its own is reached by the session that it began.
+//! The stamp is a checksum, under a secret that only B has, over all of Hello and Welcome and A's address. Hello and
+//! Welcome are sealed under the pair key of the two, everything after under keys of the session. These come from the pair
+//! key, both challenges (B's is `issued` with the stamp) and both boots; there is one for each direction. Until A has heard
+//! an answer its packets have the introduction in them, from which B can rebuild what it did not keep. After one round
+//! trip A can speak; a peer that was restarted is spoken to again after two at most. Both sides can send on a session, so
+//! a candidate without an address of its own is reached by the session that it began.
 //!
-//! B keeps nothing until a First proves that A received a Welcome at its address and holds the key. A flood of
-//! greetings costs B no memory, and what it answers is shorter than what it was sent. Only somebody with a key of the cluster, or one who
-//! repeats what such a one sent, gets an answer at all: greetings carry a *knock*, a checksum under a key that all of them
-//! share, which is checked before anything is derived or taken from the [limits](limit).
+//! B keeps nothing until a First proves that A received a Welcome at its address and holds the key. So a flood of greetings
+//! costs B no memory, and what it answers is shorter than what it was sent. Only somebody with a key of the cluster, or one
+//! who repeats what such a one sent, gets an answer at all: greetings carry a *knock*, a checksum under a key that all of
+//! them share, which is checked before anything is derived or taken from the [limits](limit).
 //!
 //! # Why nothing old is taken again
 //!
@@ -73,12 +74,12 @@ mod window;
 mod tests;
 
 pub use keys::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring};
+pub use refusal::Counters;
 pub use scope::{MAX_SCOPE, Scope, ScopeError};
 
 pub(crate) use identity::{Credentials, Identity};
 pub(crate) use known::Peer;
-pub(crate) use refusal::{Counters, Refusal, Versions};
-pub(crate) use scope::Rights;
+pub(crate) use refusal::{Refusal, Versions};
 pub(crate) use sessions::{Expect, Limits, Received, Sessions};
 
 /// The longest packet: it passes every network that is in use without being cut into pieces.

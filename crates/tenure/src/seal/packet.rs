@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   every packet   magic 1 · kind 1
-//!   Hello          knock 8 · cluster 4 · to 8 · challenge 16 · sender · sealed { oldest 1, newest 1, boot 16, padding }
+//!   Hello          knock 8 · cluster 4 · to 8 · challenge 16 · sender · sealed { oldest 1, newest 1, boot 16, zeros }
 //!   Welcome        challenge 16 · issued 8 · stamp 16 · sealed { version 1, oldest 1, newest 1, boot 16 }
 //!   First          session 8 · counter 8 · introduction · sealed { anything }
 //!   Data           session 8 · counter 8 · sealed { anything }
@@ -268,6 +268,7 @@ pub(super) struct Introduction<'p> {
     pub(super) bytes: &'p [u8],
     pub(super) sender: Sender<'p>,
     pub(super) boot: u128,
+    pub(super) challenge: [u8; 16],
     pub(super) version: u8,
     pub(super) issued: u64,
     pub(super) stamp: [u8; 16],
@@ -284,6 +285,7 @@ impl<'p> Introduction<'p> {
             bytes,
             sender,
             boot: u128::from_be_bytes(array(bytes, at)),
+            challenge: array(bytes, at + 16),
             version: bytes[at + 32],
             issued: u64::from_be_bytes(array(bytes, at + 33)),
             stamp: array(bytes, at + 41),

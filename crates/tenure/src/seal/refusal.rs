@@ -51,7 +51,7 @@ pub(crate) enum Refusal {
     Forged,
     #[error("a name that belongs to this node, to a member, or to another name of the same number")]
     NameTaken,
-    #[error("more greetings than are answered")]
+    #[error("more greetings, or more beginnings of sessions, than are served")]
     Limited,
     #[error("a welcome that nobody is waiting for")]
     Unsolicited,
@@ -112,28 +112,24 @@ impl Refusal {
             Self::Versions { .. } => 14,
         }
     }
-
-    /// For metrics.
-    pub(crate) fn name(&self) -> &'static str {
-        Self::NAMES[self.index()]
-    }
 }
 
-/// What happened so far.
+/// What happened to packets and sessions since the node was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// Valid packets of sessions.
-    pub(crate) accepted: u64,
+    pub accepted: u64,
     /// Greetings sent.
-    pub(crate) hellos: u64,
+    pub hellos: u64,
     /// Greetings answered.
-    pub(crate) welcomes: u64,
+    pub welcomes: u64,
     /// Sessions begun, by either side.
-    pub(crate) begun: u64,
-    /// Peers forgotten to make room for others.
-    pub(crate) evicted: u64,
+    pub begun: u64,
+    /// Peers forgotten to make room for others. If it rises all the time, there are more peers than room.
+    pub evicted: u64,
     /// Times that a peer went on from another address.
-    pub(crate) moved: u64,
+    pub moved: u64,
     refused: [u64; Refusal::COUNT],
 }
 
@@ -142,13 +138,13 @@ impl Counters {
         self.refused[refusal.index()] += 1;
     }
 
-    /// How often each reason applied, also those that never did.
-    pub(crate) fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    /// How often packets were refused, for each reason, also those that never applied. Names are stable.
+    pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Refusal::NAMES.into_iter().zip(self.refused)
     }
 
-    /// All refusals together.
-    pub(crate) fn refusals(&self) -> u64 {
+    /// How often packets were refused, for whatever reason.
+    pub fn refusals(&self) -> u64 {
         self.refused.iter().sum()
     }
 }

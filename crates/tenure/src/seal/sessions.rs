@@ -13,7 +13,7 @@ use tenure_proto::{LocalTime, NodeId};
 use super::identity::{Credentials, Identity, Me};
 use super::keys::Pair;
 use super::known::{Known, Peer, Place};
-use super::limit::Limiter;
+use super::limit::{Limiter, Rate};
 use super::link::{End, Link, Terms};
 use super::packet::{self, Answer, DATA_HEAD, Greeting, Hello, Introduction, Kind, Welcome};
 use super::refusal::{Counters, Refusal};
@@ -24,15 +24,15 @@ use crate::name::NodeName;
 /// What sessions may cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Peers with sessions. When there are more, the one not heard for the longest time begins anew; about 3 KiB each.
+    /// Peers with sessions, of about 2 KiB each. When there are more, the one that was silent for longest begins anew.
     pub(crate) peers: usize,
     /// How long to wait for an answer: the interval of retransmission. Shorter than a round trip, it only costs greetings.
     pub(crate) retry: LocalSpan,
     /// How long a Welcome can be used.
     pub(crate) welcome_valid: LocalSpan,
-    /// Greetings answered each second, from all peers. Each costs about as much as ten packets.
+    /// Greetings answered each second, and sessions begun by them. Each costs as much as ten packets or so.
     pub(crate) welcomes: u32,
-    /// Greetings answered each second, from one part of the network.
+    /// The same, from one part of the network.
     pub(crate) welcomes_from_one_source: u32,
 }
 
@@ -55,8 +55,8 @@ pub(crate) enum Received<'p> {
     Dropped(Refusal),
     /// A greeting: send this answer to where it came from.
     Reply(Vec<u8>),
-    /// There is a session with this peer, and nothing was said on it yet: send the reply, if any, to where the packet came
-    /// from; then whatever waits for the peer can go.
+    /// There is a session with this peer, and nothing was said on it yet: send the reply, if any, to where the packet
+    /// came from; then whatever waits for the peer can go.
     Ready { peer: Arc<Peer>, reply: Option<Vec<u8>> },
     /// Something from this peer. There is a session: what waits for the peer can go, too.
     Data { peer: Arc<Peer>, plaintext: &'p [u8] },
@@ -69,9 +69,11 @@ pub(crate) enum Expect {
     Nothing,
 }
 
-/// A peer that this process greets: a member.
+/// A peer that this process greets.
 struct Greeted {
     name: NodeName,
+    /// It has shown the cluster's key.
+    is_member: bool,
     sent: Option<LocalTime>,
     asked: Option<Asked>,
 }
@@ -82,6 +84,8 @@ struct Asked {
     born: u64,
     since: LocalTime,
     pair: Pair,
+    /// Opens the answer.
+    welcome: LessSafeKey,
 }
 
 pub(crate) struct Sessions {
@@ -91,7 +95,9 @@ pub(crate) struct Sessions {
     drawn: u64,
     /// Known to this life of this process alone: it makes the stamps of Welcomes.
     stamps: hmac::Key,
-    limiter: Limiter,
+    hellos: Limiter,
+    /// Somebody who sees packets can put other data behind an introduction: that is tried often, but not without end.
+    firsts: Limiter,
     /// The last instant given out; see [`Self::instant`].
     last: u64,
     /// No session may begin whose Welcome is not newer than this.
@@ -107,11 +113,15 @@ impl Sessions {
     /// accepted again.
     pub(crate) fn new(me: Identity, limits: Limits, seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
-        let place = u64::from_be_bytes(seed.derive(&[b"tenure places\0"]));
+        let limiter = |challenge: Rate, what: &[u8]| {
+            let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what]));
+            Limiter::new(limits.welcomes, limits.welcomes_from_one_source, challenge, places)
+        };
         Self {
             me: Me::new(me),
             stamps: seed.derive_mac(&[b"tenure stamps\0"]),
-            limiter: Limiter::new(limits.welcomes, limits.welcomes_from_one_source, limits.retry, place),
+            hellos: limiter(Rate::every(limits.retry.fraction(1, 2), 4), b"hello"),
+            firsts: limiter(Rate::per_second(1000, 100), b"first"),
             limits,
             seed,
             drawn: 0,
@@ -124,8 +134,8 @@ impl Sessions {
         }
     }
 
-    /// Handles one packet. Bytes from somebody without a key cost no memory and get no answer; a greeting, even one that is
-    /// repeated by somebody else, gets at most one, which is shorter.
+    /// Handles one packet. Bytes from somebody without a key cost no memory and get no answer; a greeting, even one that
+    /// is repeated by somebody else, gets at most one, which is shorter.
     pub(crate) fn receive<'p>(
         &mut self,
         packet: &'p mut [u8],
@@ -133,20 +143,34 @@ impl Sessions {
         now: LocalTime,
     ) -> Received<'p> {
         let received = match Kind::of(packet) {
-            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, from, now),
+            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, Some(from), now),
             Some(Kind::First) => self.on_first(packet, from, now),
             Some(Kind::Hello) => self.on_hello(packet, from, now),
             Some(Kind::Welcome) => self.on_welcome(packet, from, now),
             None => Err(Refusal::Foreign),
         };
+        self.counted(received)
+    }
+
+    /// Handles a packet that came by a stream: data of a session that there is. A stream has a port of its own, so this says
+    /// nothing of where the peer is.
+    pub(crate) fn receive_by_stream<'p>(&mut self, packet: &'p mut [u8], now: LocalTime) -> Received<'p> {
+        let received = match Kind::of(packet) {
+            Some(Kind::Data) => self.on_data(DATA_HEAD, packet, None, now),
+            _ => Err(Refusal::Foreign),
+        };
+        self.counted(received)
+    }
+
+    fn counted<'p>(&mut self, received: Result<Received<'p>, Refusal>) -> Received<'p> {
         received.unwrap_or_else(|refusal| {
             self.counters.refuse(&refusal);
             Received::Dropped(refusal)
         })
     }
 
-    /// A greeting for a member, unless one was sent within `retry`. From the first greeting on, the name is the member's: no
-    /// candidate's key opens a session under it.
+    /// A greeting for a member, unless one was sent within `retry`. Once a greeted peer has shown the cluster's key, the
+    /// name is the member's: no candidate's key opens a session under it.
     pub(crate) fn greet(&mut self, peer: &NodeName, now: LocalTime) -> Option<Vec<u8>> {
         let id = peer.id();
         let greeted = self.greeted.get(&id);
@@ -156,7 +180,10 @@ impl Sessions {
         {
             return None;
         }
-        let asked = match self.greeted.remove(&id).and_then(|greeted| greeted.asked) {
+        let former = self.greeted.remove(&id);
+        let is_member = former.as_ref().is_some_and(|former| former.is_member)
+            || self.known.get(&id).is_some_and(|known| known.peer.rights.is_cluster());
+        let asked = match former.and_then(|former| former.asked) {
             Some(asked) if now < asked.since.after(self.limits.welcome_valid.fraction(1, 2)) => asked,
             _ => self.ask(peer, now),
         };
@@ -169,12 +196,14 @@ impl Sessions {
             boot: self.me.boot,
         };
         let packet = greeting.seal(&hello_key(&asked.pair, self.me.name.as_str()), &self.me.knock);
-        self.greeted.insert(id, Greeted { name: peer.clone(), sent: Some(now), asked: Some(asked) });
+        self.greeted
+            .insert(id, Greeted { name: peer.clone(), sent: Some(now), asked: Some(asked), is_member });
         self.counters.hellos += 1;
         Some(packet)
     }
 
-    /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no session, greet first.
+    /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no session, greet first. What
+    /// is longer than a datagram together with the overhead is for a stream.
     pub(crate) fn seal(
         &mut self,
         peer: NodeId,
@@ -199,7 +228,7 @@ impl Sessions {
     pub(crate) fn unanswered(&self, now: LocalTime) -> impl Iterator<Item = NodeId> + '_ {
         let wanted =
             move |known: &Known| known.is_silent(now, self.limits.retry) || self.is_outdated(known, now);
-        let members = self.known.iter().filter(|(_, known)| known.peer.rights == Rights::Member);
+        let members = self.known.iter().filter(|(_, known)| known.peer.rights.is_cluster());
         members.filter(move |(_, known)| wanted(known)).map(|(id, _)| *id)
     }
 
@@ -243,7 +272,7 @@ impl Sessions {
         if !hello.knocks(knock) {
             return Err(Refusal::Forged);
         }
-        if !self.limiter.allows(from.ip(), &hello.challenge, now) {
+        if !self.hellos.allows(from.ip(), &hello.challenge, now) {
             return Err(Refusal::Limited);
         }
         let challenge = hello.challenge;
@@ -278,9 +307,8 @@ impl Sessions {
         };
         let greeted = self.greeted.values_mut().find(is_meant).ok_or(Refusal::Unsolicited)?;
         let asked = greeted.asked.as_ref().ok_or(Refusal::Unsolicited)?;
-        let key = welcome_key(&asked.pair, greeted.name.as_str());
         let (challenge, issued, stamp) = (welcome.challenge, welcome.issued, welcome.stamp);
-        let (version, theirs, boot) = welcome.open(&key).ok_or(Refusal::Forged)?;
+        let (version, theirs, boot) = welcome.open(&asked.welcome).ok_or(Refusal::Forged)?;
         let name = greeted.name.clone();
         let asked = greeted.asked.take().ok_or(Refusal::Unsolicited)?;
         let Some(version) = version else {
@@ -317,15 +345,19 @@ impl Sessions {
         let introduction = Introduction::read(packet).ok_or(Refusal::Malformed)?;
         let head = DATA_HEAD + introduction.bytes.len();
         if self.by_session.contains_key(&session) {
-            return self.on_data(head, packet, from, now);
+            return self.on_data(head, packet, Some(from), now);
         }
         self.check_stamp(&introduction, from, now)?;
-        let (peer, mut link) = self.rebuild(&introduction, from)?;
-        self.admit(&peer, Place::Theirs, link.born)?;
+        let peer = introduced(&introduction)?;
+        self.admit(&peer, Place::Theirs, introduction.issued)?;
+        if !self.firsts.allows(from.ip(), &introduction.challenge, now) {
+            return Err(Refusal::Limited);
+        }
+        let mut link = self.rebuild(&introduction, from)?;
         if link.id != session {
             return Err(Refusal::Forged);
         }
-        let (plaintext, _) = link.open(counter, head, packet, from)?;
+        let (plaintext, _) = link.open(counter, head, packet, Some(from))?;
         let acknowledgement = if plaintext.is_empty() { link.seal(&[]) } else { None };
         self.begin(&peer, Place::Theirs, link, now)?;
         self.counters.accepted += 1;
@@ -339,7 +371,7 @@ impl Sessions {
         &mut self,
         head: usize,
         packet: &'p mut [u8],
-        from: SocketAddr,
+        from: Option<SocketAddr>,
         now: LocalTime,
     ) -> Result<Received<'p>, Refusal> {
         let (session, counter) = packet::session_of(packet).ok_or(Refusal::Malformed)?;
@@ -373,16 +405,10 @@ impl Sessions {
         if genuine && introduction.version != 0 && now <= until { Ok(()) } else { Err(Refusal::Stale) }
     }
 
-    /// The peer and the session of an introduction that this process has stamped, and so knows to be true.
-    fn rebuild(
-        &self,
-        introduction: &Introduction<'_>,
-        from: SocketAddr,
-    ) -> Result<(Arc<Peer>, Link), Refusal> {
+    /// The session of an introduction that this process has stamped.
+    fn rebuild(&self, introduction: &Introduction<'_>, from: SocketAddr) -> Result<Link, Refusal> {
         let sender = &introduction.sender;
         let (root, _) = self.me.root(sender.key).ok_or(Refusal::UnknownKey)?;
-        let name = NodeName::new(sender.name).map_err(|_| Refusal::Malformed)?;
-        let rights = sender.rights().ok_or(Refusal::Malformed)?;
         let terms = Terms {
             pair: &self.me.pair_of(root, sender),
             key: sender.key,
@@ -390,9 +416,7 @@ impl Sessions {
             responder_boot: self.me.boot,
             born: introduction.issued,
         };
-        let (boot, version) = (introduction.boot, introduction.version);
-        let peer = Arc::new(Peer { id: name.id(), name, rights, boot, version });
-        Ok((peer, Link::new(End::Responder, &terms, from)))
+        Ok(Link::new(End::Responder, &terms, from))
     }
 
     /// Whether a session with this peer may begin now. This is where everything old is refused.
@@ -401,7 +425,9 @@ impl Sessions {
             return Err(Refusal::Superseded);
         }
         let greeted = self.greeted.get(&peer.id);
-        if greeted.is_some_and(|greeted| greeted.name != peer.name || peer.rights != Rights::Member) {
+        let is_taken =
+            |greeted: &Greeted| greeted.name != peer.name || (greeted.is_member && !peer.rights.is_cluster());
+        if greeted.is_some_and(is_taken) {
             return Err(Refusal::NameTaken);
         }
         match self.known.get(&peer.id) {
@@ -420,7 +446,7 @@ impl Sessions {
             self.end(peer.id, |_, _| true);
         }
         if !self.known.contains_key(&peer.id) && self.known.len() >= self.limits.peers.max(1) {
-            self.evict(peer.rights == Rights::Member)?;
+            self.evict(peer.rights.is_cluster())?;
         }
         self.by_session.insert(link.id, peer.id);
         let known = self.known.entry(peer.id).or_insert_with(|| Known::new(Arc::clone(peer), now));
@@ -430,6 +456,7 @@ impl Sessions {
         }
         if let Some(greeted) = self.greeted.get_mut(&peer.id) {
             greeted.asked = None;
+            greeted.is_member |= peer.rights.is_cluster();
         }
         self.counters.begun += 1;
         Ok(())
@@ -437,10 +464,8 @@ impl Sessions {
 
     /// Makes room for one more peer. Looks at all of them: this happens once a handshake, not once a packet.
     fn evict(&mut self, for_member: bool) -> Result<(), Refusal> {
-        let candidates =
-            self.known.iter().filter(|(_, known)| for_member || known.peer.rights != Rights::Member);
-        let oldest =
-            candidates.min_by_key(|(_, known)| (known.peer.rights == Rights::Member, known.heard_at));
+        let candidates = self.known.iter().filter(|(_, known)| for_member || !known.peer.rights.is_cluster());
+        let oldest = candidates.min_by_key(|(_, known)| (known.peer.rights.is_cluster(), known.heard_at));
         let id = *oldest.ok_or(Refusal::Full)?.0;
         self.end(id, |_, _| true);
         self.counters.evicted += 1;
@@ -473,7 +498,9 @@ impl Sessions {
     fn ask(&mut self, peer: &NodeName, now: LocalTime) -> Asked {
         self.drawn += 1;
         let challenge = self.seed.derive(&[b"tenure challenge\0", &self.drawn.to_be_bytes()]);
-        Asked { challenge, born: self.instant(now), since: now, pair: self.me.pair_with(peer) }
+        let pair = self.me.pair_with(peer);
+        let welcome = welcome_key(&pair, peer.as_str());
+        Asked { challenge, born: self.instant(now), since: now, pair, welcome }
     }
 
     /// The time, but never the same twice and never going back: it names Welcomes and puts sessions in order.
@@ -481,6 +508,14 @@ impl Sessions {
         self.last = now.as_nanos().max(self.last + 1);
         self.last
     }
+}
+
+/// The peer of an introduction that this process has stamped, and so knows to be true.
+fn introduced(introduction: &Introduction<'_>) -> Result<Arc<Peer>, Refusal> {
+    let name = NodeName::new(introduction.sender.name).map_err(|_| Refusal::Malformed)?;
+    let rights = introduction.sender.rights().ok_or(Refusal::Malformed)?;
+    let (boot, version) = (introduction.boot, introduction.version);
+    Ok(Arc::new(Peer { id: name.id(), name, rights, boot, version }))
 }
 
 /// Seals greetings from this sender to the other of the pair.

@@ -4,7 +4,6 @@ mod attacks;
 mod floods;
 mod handshake;
 mod keys;
-mod measure;
 mod moving;
 mod random;
 mod rotation;
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use tenure_proto::LocalTime;
 use tenure_proto::time::LocalSpan;
 
+use super::scope::Rights;
 use super::*;
 use crate::name::{ClusterId, GroupName, NodeName};
 

@@ -113,15 +113,15 @@ pub enum StoreError {
         /// What does not fit.
         what: String,
     },
-    /// The cluster already counts a node of this name among its members.
+    /// What it was given could not be read again, so it was not written.
     #[error(
-        "the cluster has a member '{me}' already, and this store knows nothing of it: if that member lost its disk, \
-         give this node another name and run `tenure members replace {me} NEW`; if it was added before it was \
-         started, remove it and add it again now"
+        "{} cannot hold what it was given: an address or a list of quorums is too long, or is not one; correct it, \
+         then start the node again",
+        file.display()
     )]
-    NameTaken {
-        /// The name.
-        me: NodeName,
+    Unfit {
+        /// The file.
+        file: PathBuf,
     },
     /// The disk refused.
     #[error("cannot {what} {}: {source}; {}", path.display(), advice(source))]

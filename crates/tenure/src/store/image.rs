@@ -41,10 +41,12 @@ pub(super) struct Image {
 }
 
 impl Image {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    /// The bytes of it. None if they could not be read again, as where an address is longer than addresses are.
+    pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut to = Writer::new();
         self.write(&mut to);
-        to.into_bytes()
+        let bytes = to.into_bytes();
+        (Self::from_bytes(&bytes).as_ref() == Ok(self)).then_some(bytes)
     }
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -84,7 +86,7 @@ impl Wire for Image {
         write_list(to, &self.cells);
         write_list(to, &self.contacts);
     }
-    /// No limits beside the length of the file: whatever was written can be read.
+    /// As long as the file may be: what a store cannot read it does not write.
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             cluster: ClusterId(from.wide()?),

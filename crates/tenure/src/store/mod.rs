@@ -21,7 +21,7 @@
 //! 1. The folder is locked: two processes on one store would each promise what the other does not know.
 //! 2. What is found may be in the cache of the system only: if the former life stopped because a sync failed, the disk has
 //!    something older. So the newest generation is written once more, one place after the other, before anything older
-//!    is overwritten.
+//!    is overwritten (`places::judge`).
 //! 3. The next generation has the incarnation of this life. It is on the disk before `open` returns: no two lives share one.
 //!
 //! # Errors
@@ -36,7 +36,7 @@ mod error;
 mod image;
 mod places;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 use std::fs::{DirBuilder, File, TryLockError};
@@ -52,6 +52,7 @@ use tenure_proto::strong::{Cell, Term};
 use tenure_proto::{Incarnation, NodeId};
 
 use crate::contact::Contact;
+use crate::lock::Lock;
 use crate::name::{ClusterId, NodeName};
 use disk::{Disk, Folder};
 pub use error::StoreError;
@@ -61,7 +62,7 @@ pub(crate) use writer::{Durable, Writer};
 
 /// What a founding writes: the same for every founding member but for `me`.
 #[derive(Clone, Debug)]
-pub struct Founding {
+pub(crate) struct Founding {
     /// Drawn at random, once for the cluster.
     pub cluster: ClusterId,
     /// Whose store this is.
@@ -76,7 +77,7 @@ pub struct Founding {
 }
 
 /// A store in use. Nobody else can open it before this is dropped.
-pub struct Store {
+pub(crate) struct Store {
     file: PathBuf,
     disk: Box<dyn Disk>,
     image: Image,
@@ -84,13 +85,13 @@ pub struct Store {
     generation: u64,
     /// How long the places of the file are.
     room: usize,
-    /// Locked as long as it is open. The folder rather than a file in it: it cannot be deleted and made anew on its own.
-    _lock: File,
+    /// On the folder rather than a file in it: that could be deleted and made anew while this one is in use.
+    _lock: Lock,
 }
 
 /// What a store said when it was opened.
 #[derive(Clone, Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// Which cluster it belongs to.
     pub cluster: ClusterId,
     /// Which store this is: remembered grants belong to it alone.
@@ -109,7 +110,7 @@ pub struct Opened {
 
 impl Store {
     /// Makes the store of a founding member. Needs no silence afterwards: nothing was ever promised.
-    pub fn found(dir: &Path, founding: &Founding) -> Result<(), StoreError> {
+    pub(crate) fn found(dir: &Path, founding: &Founding) -> Result<(), StoreError> {
         let Founding { cluster, me, members, body, floor } = founding;
         check_members(me, members, body)?;
         let charter = Charter { epoch: Epoch(0), body: body.clone(), before: None, floor: *floor };
@@ -127,10 +128,13 @@ impl Store {
     }
 
     /// Makes the store of a node that is to become a member of a cluster that exists. It knows whom to ask and nothing
-    /// else: no charter, for a guessed one would let it count quorums that are none. Once a member has told it the
-    /// newest charter, `learn` writes that down, and it starts as a process that is no member. It grants nothing
+    /// else: no charter, for a guessed one would let it count quorums that are none. The first charter that a member tells
+    /// it is written like any other record, and with that it starts as a process that is no member. It grants nothing
     /// until a decided epoch names it.
-    pub fn join(
+    ///
+    /// A first charter that names it already must be refused: either a store of this name is lost, and its promises with it,
+    /// or another one runs.
+    pub(crate) fn join(
         dir: &Path,
         cluster: ClusterId,
         me: &NodeName,
@@ -143,7 +147,11 @@ impl Store {
 
     /// Opens the store of `me` for this life: its incarnation is larger than any before, and durable, when this returns.
     /// `cluster` is what the configuration says, if it says anything.
-    pub fn open(dir: &Path, me: &NodeName, cluster: Option<ClusterId>) -> Result<(Self, Opened), StoreError> {
+    pub(crate) fn open(
+        dir: &Path,
+        me: &NodeName,
+        cluster: Option<ClusterId>,
+    ) -> Result<(Self, Opened), StoreError> {
         let lock = lock(dir)?;
         let folder = match Folder::open(dir) {
             Ok(folder) => folder,
@@ -157,7 +165,7 @@ impl Store {
 
     fn open_on(
         dir: &Path,
-        lock: File,
+        lock: Lock,
         mut disk: Box<dyn Disk>,
         me: &NodeName,
         cluster: Option<ClusterId>,
@@ -175,42 +183,16 @@ impl Store {
         let opened = Opened::from_image(&image);
         let (generation, room) = (found.generation, found.room);
         let mut store = Self { file, disk, image, generation, room, _lock: lock };
-        store.write_again()?;
+        store.write_again(&found.again)?;
         store.image.incarnation = Some(opened.incarnation);
         store.commit()?;
         Ok((store, opened))
     }
 
-    /// Writes the first charter that a joining node was told. It must not name this node: either another store has this
-    /// name and has promised what this one does not know, or had it before it was lost.
-    pub(crate) fn learn(
-        &mut self,
-        opened: &mut Opened,
-        charter: &Arc<Charter>,
-        contacts: Vec<Contact>,
-    ) -> Result<(), StoreError> {
-        if self.image.charter().is_some() {
-            return Ok(()); // The machine knows what to do with a newer one.
-        }
-        if charter.has(self.image.me.id()) {
-            return Err(StoreError::NameTaken { me: self.image.me.clone() });
-        }
-        let cell = Cell::Charter(charter.clone());
-        self.image.put(cell.clone());
-        self.image.contacts.clone_from(&contacts);
-        self.commit()?;
-        if let boot::Store::Founded(cells) | boot::Store::Used(_, cells) = &mut opened.boot_store {
-            boot::overwrite(cells, cell);
-        }
-        opened.charter = Some(charter.clone());
-        opened.contacts = contacts;
-        Ok(())
-    }
-
     /// Makes the image durable as the next generation. If it fails the generation is not counted: to try again would
     /// write to the same places, never over what is confirmed.
     fn commit(&mut self) -> Result<(), StoreError> {
-        let content = self.image.to_bytes();
+        let content = self.content()?;
         let next = self.generation + 1;
         if !places::fits(&content, self.room) {
             let bytes = places::fresh(next, &content);
@@ -227,14 +209,20 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the generation that was found once more. One place at a time: the other is not touched meanwhile.
-    fn write_again(&mut self) -> Result<(), StoreError> {
-        let content = self.image.to_bytes();
-        for place in places::places_of(self.generation) {
-            self.write_place(self.generation, place, &content)?;
+    /// Writes the generation that was found once more. One place at a time, and nothing else on its way to the disk
+    /// meanwhile, so that the other place is not in danger.
+    fn write_again(&mut self, places: &[usize]) -> Result<(), StoreError> {
+        let content = self.content()?;
+        self.sync()?;
+        for place in places {
+            self.write_place(self.generation, *place, &content)?;
             self.sync()?;
         }
         Ok(())
+    }
+
+    fn content(&self) -> Result<Vec<u8>, StoreError> {
+        self.image.to_bytes().ok_or_else(|| StoreError::Unfit { file: self.file.clone() })
     }
 
     fn write_place(&mut self, generation: u64, place: usize, content: &[u8]) -> Result<(), StoreError> {
@@ -265,7 +253,7 @@ impl Opened {
 }
 
 /// Locks the folder of a store.
-fn lock(dir: &Path) -> Result<File, StoreError> {
+fn lock(dir: &Path) -> Result<Lock, StoreError> {
     let folder = match File::open(dir) {
         Ok(folder) => folder,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -273,11 +261,10 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
         }
         Err(error) => return Err(StoreError::io("open", dir)(error)),
     };
-    match folder.try_lock() {
-        Ok(()) => Ok(folder),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { dir: dir.to_path_buf() }),
-        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", dir)(error)),
-    }
+    Lock::take(folder).map_err(|error| match error {
+        TryLockError::WouldBlock => StoreError::InUse { dir: dir.to_path_buf() },
+        TryLockError::Error(error) => StoreError::io("lock", dir)(error),
+    })
 }
 
 /// Makes a store where there is none.
@@ -288,12 +275,7 @@ fn make(dir: &Path, image: &Image) -> Result<(), StoreError> {
     if file.try_exists().map_err(StoreError::io("look for", &file))? {
         return Err(StoreError::AlreadyThere { dir: dir.to_path_buf() });
     }
-    let content = image.to_bytes();
-    if Image::from_bytes(&content).as_ref() != Ok(image) {
-        return Err(StoreError::Founding {
-            what: "there are more sets of quorums than a store can hold".into(),
-        });
-    }
+    let content = image.to_bytes().ok_or_else(|| StoreError::Unfit { file: file.clone() })?;
     disk::create(dir, &places::fresh(0, &content)).map_err(StoreError::io("make", &file))?;
     Ok(())
 }

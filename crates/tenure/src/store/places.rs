@@ -41,6 +41,8 @@ pub(super) struct Found {
     pub(super) room: usize,
     pub(super) format: u64,
     pub(super) content: Vec<u8>,
+    /// Where it must be written once more before anything else is written, in this order: see [`judge`].
+    pub(super) again: Vec<usize>,
 }
 
 /// The two places of a generation.
@@ -93,10 +95,16 @@ fn unframe(place: usize, bytes: &[u8]) -> Option<Found> {
     let sum = bytes.get(end..end.checked_add(SUM)?)?;
     let belongs = at == place as u64 && room == bytes.len() as u64 && places_of(generation).contains(&place);
     let whole = belongs && digest(&SHA256, &bytes[..end]).as_ref() == sum;
-    whole.then(|| Found { generation, room: bytes.len(), format, content: bytes[HEAD..end].to_vec() })
+    let content = bytes[HEAD..end].to_vec();
+    whole.then_some(Found { generation, room: bytes.len(), format, content, again: Vec::new() })
 }
 
 /// Finds the newest generation, or says why that would be a guess.
+///
+/// What is found may be in the system's cache alone, where a sync has failed: the disk then holds the generation before
+/// it, which must not be overwritten yet. So the newest is to be written again, first to the place where it is not whole,
+/// if there is one. Not so if it has no whole neighbour: only a crash of the machine leaves a file like that, and then the
+/// cache has nothing but what is on the disk. The places to write next are those that are spoilt.
 pub(super) fn judge(file: &[u8]) -> Result<Found, &'static str> {
     if file.is_empty() || !file.len().is_multiple_of(PLACES * BLOCK) {
         return Err("its length is wrong");
@@ -104,15 +112,20 @@ pub(super) fn judge(file: &[u8]) -> Result<Found, &'static str> {
     let room = file.len() / PLACES;
     let found: Vec<Option<Found>> =
         file.chunks(room).enumerate().map(|(place, bytes)| unframe(place, bytes)).collect();
-    let newest =
-        found.iter().flatten().max_by_key(|found| found.generation).ok_or("nothing in it is whole")?;
-    let is_newest = |place: usize| found[place].as_ref().is_some_and(|it| it.generation == newest.generation);
-    let twice = places_of(newest.generation).into_iter().all(is_newest);
-    let neighbours = places_of(newest.generation + 1);
-    if !twice && neighbours.into_iter().all(|place| found[place].is_none()) {
-        return Err("more of it is spoilt than a crash explains");
+    let newest = found.iter().flatten().max_by_key(|found| found.generation);
+    let newest = newest.ok_or("nothing in it is whole")?;
+    let is_newest =
+        |place: &usize| found[*place].as_ref().is_some_and(|it| it.generation == newest.generation);
+    let mut again = places_of(newest.generation).to_vec();
+    let twice = again.iter().all(is_newest);
+    if places_of(newest.generation + 1).into_iter().all(|place| found[place].is_none()) {
+        if !twice {
+            return Err("more of it is spoilt than a crash explains");
+        }
+        again.clear();
     }
-    Ok(newest.clone())
+    again.sort_by_key(is_newest);
+    Ok(Found { again, ..newest.clone() })
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::thread::{self, JoinHandle};
 use tenure_proto::Ticket;
 use tenure_proto::strong::Cell;
 
-use super::{Contact, Store, StoreError};
+use super::{Store, StoreError};
+use crate::contact::Contact;
 
 /// What became of the records that were handed over.
 #[derive(Debug)]
@@ -48,8 +49,8 @@ impl Writer {
         let _ = self.jobs.send(Job { ticket, cell, contacts });
     }
 
-    /// Waits until all is written and the store is free for another process. Without it the thread goes on to the end
-    /// of its queue by itself.
+    /// Waits until all is written and the store is free for another process. If this is dropped instead, the thread goes
+    /// on to the end of its queue by itself.
     pub(crate) fn finish(self) {
         drop(self.jobs);
         let _ = self.thread.join();
@@ -68,7 +69,12 @@ fn write_all(mut store: Store, queue: &Receiver<Job>, done: &impl Fn(Durable)) {
         }
         match store.commit() {
             Ok(()) => done(Durable::Upto(upto)),
-            Err(error) => return done(Durable::Failed(error)),
+            Err(error) => {
+                done(Durable::Failed(error));
+                break;
+            }
         }
     }
+    // After a failure the store stays locked until the node has stopped: nobody takes its place before that.
+    while queue.recv().is_ok() {}
 }

@@ -176,10 +176,10 @@ mod tag {
     pub(super) const UNWATCH: u64 = 18;
     pub(super) const REPORT: u64 = 19;
     pub(super) const PROCLAIM: u64 = 20;
-    pub(super) const ASK_CHARTER: u64 = 23;
-    pub(super) const CHARTER: u64 = 24;
     pub(super) const PING: u64 = 21;
     pub(super) const PONG: u64 = 22;
+    pub(super) const ASK_CHARTER: u64 = 23;
+    pub(super) const CHARTER: u64 = 24;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -230,7 +230,7 @@ impl Iterator for Items<'_> {
 /// Writes the fields and says what they are.
 fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
     match item {
-        Item::Machine { group, message } => return machine::write(group.as_ref(), message, to),
+        Item::Machine { group, message } => machine::write(group.as_ref(), message, to),
         Item::Contacts(contacts) => {
             limit(contacts.len(), MAX_CONTACTS)?;
             contacts.iter().try_for_each(check_contact)?;

@@ -9,17 +9,17 @@ use std::time::Duration;
 use tenure::{ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
 
 /// A founded cluster whose nodes need not run.
-pub struct Cluster {
-    pub dir: tempfile::TempDir,
-    pub id: ClusterId,
-    pub key: ClusterKey,
-    pub names: Vec<String>,
-    pub addresses: Vec<SocketAddr>,
-    pub lease: Duration,
+pub(crate) struct Cluster {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) id: ClusterId,
+    pub(crate) key: ClusterKey,
+    pub(crate) names: Vec<String>,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) lease: Duration,
 }
 
 /// Ports that are free now, for datagrams and streams.
-pub fn free_addresses(count: usize) -> Vec<SocketAddr> {
+pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
     let free = || loop {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let address = socket.local_addr().expect("it has an address");
@@ -33,7 +33,7 @@ pub fn free_addresses(count: usize) -> Vec<SocketAddr> {
 
 impl Cluster {
     /// Founds a cluster of `count` members called a, b, c ...
-    pub fn found(count: usize, lease: Duration) -> Self {
+    pub(crate) fn found(count: usize, lease: Duration) -> Self {
         let cluster = Self {
             dir: tempfile::tempdir().expect("a folder"),
             id: ClusterId::draw(),
@@ -49,7 +49,7 @@ impl Cluster {
     }
 
     /// The configuration of a member.
-    pub fn member(&self, index: usize) -> Config {
+    pub(crate) fn member(&self, index: usize) -> Config {
         let mut config = self.config(&self.names[index]);
         config.listen = vec![self.addresses[index]];
         config.store = Some(self.path(&self.names[index]));
@@ -57,7 +57,7 @@ impl Cluster {
     }
 
     /// The configuration of a process that is no member, with the cluster's key.
-    pub fn outsider(&self, name: &str, role: Role) -> Config {
+    pub(crate) fn outsider(&self, name: &str, role: Role) -> Config {
         let mut config = self.config(name);
         config.role = role;
         config.cluster = Some(self.id);
@@ -76,12 +76,12 @@ impl Cluster {
         config
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         Path::new(self.dir.path()).join(name)
     }
 
     /// Starts all members.
-    pub async fn start(&self) -> Vec<Node> {
+    pub(crate) async fn start(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
         for index in 0..self.names.len() {
             nodes.push(Node::start(self.member(index)).await.expect("it starts"));
@@ -101,7 +101,7 @@ impl Drop for Cluster {
 }
 
 /// Waits for something that must come, and says what did not.
-pub async fn within<T>(what: &str, limit: Duration, wait: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(what: &str, limit: Duration, wait: impl Future<Output = T>) -> T {
     match tokio::time::timeout(limit, wait).await {
         Ok(value) => value,
         Err(_) => panic!("{what}: not within {limit:?}"),

@@ -109,8 +109,8 @@ fn signs_of_life_reach_every_member_along_the_ring() {
         for me in 0..count as usize {
             let beats = all[me].beats();
             for to in all[me].neighbours(now) {
-                all[to.0 as usize].heard(NodeId(u64::try_from(me).unwrap()), now);
-                all[to.0 as usize].passed_on(&beats, now);
+                all[to.index()].heard(NodeId(u64::try_from(me).unwrap()), now);
+                all[to.index()].passed_on(&beats, now);
             }
         }
         assert!(all.iter().all(|one| one.trusted(now) == everyone), "round {round}");

@@ -2,23 +2,20 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use tempfile::TempDir;
+
 use super::*;
 use crate::fence::{Stale, Term};
 
-/// A folder of its own for one test, removed with it.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
     fn new() -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("tenure-fence-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Self(fs::canonicalize(folder).unwrap())
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn fence(&self) -> PathBuf {
-        self.0.join("prices.fence")
+        self.0.path().join("prices.fence")
     }
 
     fn create(&self, rule: Rule) -> FileFence {
@@ -27,12 +24,6 @@ impl Folder {
 
     fn open(&self, rule: Rule) -> Result<FileFence, FileError> {
         FileFence::open(self.fence(), "prices", rule)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -238,7 +229,7 @@ fn a_link_to_the_fence_stays_a_link_and_permissions_stay() {
     let folder = Folder::new();
     drop(folder.create(Rule::ByTerm));
     fs::set_permissions(folder.fence(), fs::Permissions::from_mode(0o640)).unwrap();
-    let link = folder.0.join("link");
+    let link = folder.0.path().join("link");
     std::os::unix::fs::symlink(folder.fence(), &link).unwrap();
     FileFence::open(&link, "prices", Rule::ByTerm).unwrap().admit(token(1, 1), "alpha").unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());

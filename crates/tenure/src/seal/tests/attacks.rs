@@ -30,8 +30,11 @@ fn until(stage: usize) -> (Node, Node, Vec<u8>, bool) {
     (a, b, data, false)
 }
 
+/// Delivers it a millisecond after what was refused before.
 fn deliver(a: &mut Node, b: &mut Node, packet: &[u8], to_b: bool) -> Got {
-    if to_b { b.get(packet, a.address, at(4)) } else { a.get(packet, b.address, at(4)) }
+    let (to, from) = if to_b { (b, a.address) } else { (a, b.address) };
+    let now = at(4 + to.sessions.counters().refusals());
+    to.get(packet, from, now)
 }
 
 #[test]

@@ -46,6 +46,20 @@ fn an_overheard_greeting_sent_from_everywhere_gets_few_answers_and_no_memory() {
 }
 
 #[test]
+fn other_data_behind_a_genuine_introduction_is_tried_so_often_and_no_more() {
+    let (mut a, mut b) = pair();
+    let hello = a.hello(&b, at(0));
+    let welcome = b.get(&hello, a.address, at(0)).reply();
+    let first = a.get(&welcome, b.address, at(0)).reply();
+    let mut changed = first.clone();
+    changed[10] ^= 1;
+    let tried =
+        (0..10_000).filter(|_| b.get(&changed, a.address, at(1)) == Got::Dropped(Refusal::Forged)).count();
+    assert_eq!((tried, b.refused("limited")), (100, 9_900));
+    assert!(matches!(b.get(&first, a.address, at(2)), Got::Ready(..)));
+}
+
+#[test]
 fn greetings_of_one_with_a_key_are_limited_in_all() {
     let limits = Limits { welcomes: 100, welcomes_from_one_source: 20, ..limits() };
     let mut b = Node::new(Node::member("b", 2).identity, 2, limits);

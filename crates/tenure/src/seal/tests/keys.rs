@@ -225,4 +225,7 @@ fn those_who_hold_no_cluster_key_are_not_greeted() {
     assert!(a.unanswered(at(1000)).is_empty(), "it has no address: it greets");
     let hello = a.hello(&app, at(1000));
     assert_eq!(app.get(&hello, a.address, at(1000)).refusal(), Refusal::UnknownKey);
+    app.restart();
+    shake(&mut app, &mut a, at(1001));
+    reaches(&mut app, &mut a, "to be greeted in vain does no harm", at(1002));
 }

@@ -42,6 +42,26 @@ fn a_member_that_moves_is_found_by_the_side_that_greeted_it() {
 }
 
 #[test]
+fn a_packet_that_came_by_a_stream_is_taken_once_and_moves_nobody() {
+    let (mut a, mut b) = pair();
+    let [hello, _, first, _] = shake(&mut a, &mut b, at(0));
+    let packet = a.say(&b, &"x".repeat(5000), at(1));
+    let by_stream =
+        |b: &mut Node, packet: &[u8]| match b.sessions.receive_by_stream(&mut packet.to_vec(), at(2)) {
+            Received::Data { plaintext, .. } => Ok(plaintext.len()),
+            Received::Dropped(refusal) => Err(refusal),
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(by_stream(&mut b, &packet), Ok(5000));
+    assert_eq!(by_stream(&mut b, &packet), Err(Refusal::Replayed));
+    assert_eq!(b.get(&packet, address(66), at(3)).refusal(), Refusal::Replayed);
+    assert_eq!(answer_goes_to(&mut b, &a), a.address);
+    for handshake in [hello, first] {
+        assert_eq!(by_stream(&mut b, &handshake), Err(Refusal::Foreign), "sessions do not begin there");
+    }
+}
+
+#[test]
 fn a_peer_that_restarts_elsewhere_is_answered_there() {
     let (mut a, mut b) = pair();
     shake(&mut a, &mut b, at(0));

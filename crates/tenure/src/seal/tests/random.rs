@@ -72,7 +72,7 @@ impl World {
                 self.deliver(which % self.sent.len(), elsewhere);
             }
             Step::DeliverLate(back) if back < self.sent.len() => {
-                self.deliver(self.sent.len() - 1 - back, false)
+                self.deliver(self.sent.len() - 1 - back, false);
             }
             Step::Restart(node) => self.nodes[node].restart(),
             Step::Wait(millis) => self.now += millis,

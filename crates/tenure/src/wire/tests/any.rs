@@ -15,6 +15,7 @@ use tenure_proto::time::{Bound, Clockwork, Drift, Incarnation, LocalSpan, LocalT
 use tenure_proto::{GroupId, NodeId};
 
 use super::super::*;
+use crate::name::NodeName;
 
 pub(super) fn item() -> BoxedStrategy<Item> {
     prop_oneof![
@@ -24,6 +25,8 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         1 => group().prop_map(|group| Item::Unwatch { group }),
         1 => report().prop_map(Item::Report),
         1 => proclaim().prop_map(Item::Proclaim),
+        1 => Just(Item::AskCharter),
+        1 => charter().prop_map(Item::Charter),
         1 => time().prop_map(|at| Item::Ping { at }),
         1 => (time(), time()).prop_map(|(echo, at)| Item::Pong { echo, at }),
     ]
