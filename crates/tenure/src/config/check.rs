@@ -79,7 +79,7 @@ impl Checked {
     /// What the machine is told, in a cluster that goes by `charter`. A member's file must agree with it.
     pub(crate) fn machine(&self, charter: &Charter) -> Result<MachineConfig, ConfigError> {
         if let Some(body) = &self.body {
-            agree(body, charter)?;
+            agree(body, charter, self.name.id())?;
         }
         let config = &self.machine;
         let settings = Settings {
@@ -204,7 +204,7 @@ fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<
 }
 
 /// A file must say what the epoch says, or nothing.
-fn agree(here: &Body, charter: &Charter) -> Result<(), ConfigError> {
+fn agree(here: &Body, charter: &Charter, me: NodeId) -> Result<(), ConfigError> {
     let there = &charter.body;
     let differs = |key, here: String, there: String| {
         Err(ConfigError::Differs { key, here, there, epoch: charter.epoch.0 })
@@ -217,8 +217,8 @@ fn agree(here: &Body, charter: &Charter) -> Result<(), ConfigError> {
         let (here, there) = (here.clocks.bound, there.clocks.bound);
         return differs("clock bound", format!("{here:?}"), format!("{there:?}"));
     }
-    // The members of the file are only addresses once the members have changed.
-    if charter.before.is_none() && here.quorums != there.quorums {
+    // Once the members have changed, and for who is to become one, those of the file are only addresses.
+    if charter.before.is_none() && charter.has(me) && here.quorums != there.quorums {
         let (here, there) = (&here.quorums, &there.quorums);
         return differs("members or quorums", format!("{here:?}"), format!("{there:?}"));
     }

@@ -227,14 +227,14 @@ impl Driver {
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
         let received = self.clock.read();
         if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
-            self.on_items(&peer, &bytes, received);
+            self.on_items(&peer, bytes, received);
         }
     }
 
     fn on_bulk(&mut self, mut packet: Vec<u8>) {
         let received = self.clock.read();
         if let Opened::Items(peer, bytes) = self.net.open_bulk(&mut packet, received) {
-            self.on_items(&peer, &bytes, received);
+            self.on_items(&peer, bytes, received);
         }
     }
 

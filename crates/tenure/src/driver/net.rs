@@ -68,11 +68,11 @@ pub(crate) struct Net {
 }
 
 /// A packet, opened.
-pub(crate) enum Opened {
+pub(crate) enum Opened<'p> {
     /// Nothing for us to do.
     Nothing,
     /// Authentic bytes of a peer.
-    Items(Arc<Peer>, Vec<u8>),
+    Items(Arc<Peer>, &'p [u8]),
 }
 
 impl Net {
@@ -100,15 +100,15 @@ impl Net {
     }
 
     /// Opens a packet that came by a stream.
-    pub(crate) fn open_bulk(&mut self, packet: &mut [u8], now: LocalTime) -> Opened {
+    pub(crate) fn open_bulk<'p>(&mut self, packet: &'p mut [u8], now: LocalTime) -> Opened<'p> {
         match self.sessions.receive_by_stream(packet, now) {
-            Received::Data { peer, plaintext } => Opened::Items(peer, plaintext.to_vec()),
+            Received::Data { peer, plaintext } => Opened::Items(peer, plaintext),
             _ => Opened::Nothing,
         }
     }
 
     /// Opens a datagram. What is forged, broken or old ends here.
-    pub(crate) fn open(&mut self, packet: &mut [u8], from: SocketAddr, now: LocalTime) -> Opened {
+    pub(crate) fn open<'p>(&mut self, packet: &'p mut [u8], from: SocketAddr, now: LocalTime) -> Opened<'p> {
         self.traffic.datagrams_received += 1;
         self.traffic.bytes_received += packet.len() as u64;
         match self.sessions.receive(packet, from, now) {
@@ -129,7 +129,6 @@ impl Net {
                 Opened::Nothing
             }
             Received::Data { peer, plaintext } => {
-                let plaintext = plaintext.to_vec();
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Items(peer, plaintext)
             }
@@ -169,7 +168,7 @@ impl Net {
 
     /// Sends what may be sent now.
     pub(crate) fn flush(&mut self, now: LocalTime) {
-        for peer in self.outbox.peers() {
+        for peer in self.outbox.peers(now) {
             if !self.sessions.has_session(peer) {
                 self.await_session(peer, now);
                 continue;

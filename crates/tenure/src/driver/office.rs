@@ -81,7 +81,8 @@ impl Office {
 
     /// A handle that waited is gone.
     pub(crate) fn withdraw(&mut self, group: GroupId, number: u64) -> Option<Command> {
-        self.waiting.remove(&group).filter(|entry| entry.number == number).map(|_| Command::Resign(group))
+        self.waiting.get(&group).filter(|entry| entry.number == number)?;
+        self.waiting.remove(&group).map(|_| Command::Resign(group))
     }
 
     /// A handle has resigned: authority is over, the grants stay until the last handle is gone.

@@ -80,7 +80,9 @@ impl Outbox {
     }
 
     /// Those for whom something waits.
-    pub(crate) fn peers(&self) -> Vec<NodeId> {
+    pub(crate) fn peers(&mut self, now: LocalTime) -> Vec<NodeId> {
+        let slot = now.as_nanos() / SLOT;
+        self.queues.retain(|_, queue| !queue.items.is_empty() || queue.slot == slot);
         self.queues.iter().filter(|(_, queue)| !queue.items.is_empty()).map(|(peer, _)| *peer).collect()
     }
 

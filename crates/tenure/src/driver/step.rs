@@ -169,13 +169,13 @@ impl Driver {
         }
     }
 
-    /// What the machine shows: first to those for whom it is authority, then to those who only want to know.
+    /// What the machine shows: first on paper, then to those for whom it is authority, then to those who only want to know.
     fn publish(&mut self, event: &Event, now: LocalTime) {
-        let order = self.office.on_event(event);
-        self.orders.extend(order);
         if let Some(trace) = &self.trace {
             trace.event(now, event);
         }
+        let order = self.office.on_event(event);
+        self.orders.extend(order);
         self.tally.count(event);
         self.log(event);
         self.on_answer(event, now);
