@@ -24,7 +24,7 @@ mod cluster;
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
-use std::{env, io, process, thread};
+use std::{env, thread};
 
 use postgres::{Client, NoTls};
 use tenure::fence::postgres::{INSTALL, STALE};
@@ -79,7 +79,8 @@ fn run(config: &Path, job: &Job, writers: i32) -> Result<(), Box<dyn Error>> {
     let node = waiter.block_on(Node::start(Config::from_path(config)?))?;
     waiter.block_on(node.ready())?;
     println!("ready name={}", node.name());
-    thread::spawn(end_with_input);
+    // Its lease runs out by itself then, for its writers may be in the middle of something.
+    cluster::end_with_input();
     loop {
         let tenure = waiter.block_on(node.campaign("accounts"))?;
         println!("leads term={}", tenure.term());
@@ -97,11 +98,7 @@ fn run(config: &Path, job: &Job, writers: i32) -> Result<(), Box<dyn Error>> {
 
 impl Job {
     /// Reads, computes and writes, for as long as this process leads.
-    fn write_while_leading(
-        &self,
-        tenure: &Tenure,
-        account: i32,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn write_while_leading(&self, tenure: &Tenure, account: i32) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut client = Client::connect(&self.database, NoTls)?;
         // From here on no write of an earlier leader passes: what is read from now on is settled.
         if self.fenced && !self.commit(&mut client, tenure.token(), None)? {
@@ -145,10 +142,4 @@ impl Job {
         transaction.commit()?;
         Ok(true)
     }
-}
-
-/// Ends the process with its input. Its lease runs out by itself, for its writers may be in the middle of something.
-fn end_with_input() {
-    while io::stdin().read_line(&mut String::new()).is_ok_and(|length| length > 0) {}
-    process::exit(0);
 }

@@ -8,13 +8,13 @@
 //!
 //! ```sh
 //! cargo run --example scheduler -- found /tmp/jobs                # once: a key, a.toml, b.toml, c.toml and their stores
-//! cargo run --example scheduler -- log /tmp/jobs                  # the log with its fence, until it is interrupted
+//! cargo run --example scheduler -- log /tmp/jobs                  # the log with its fence
 //! cargo run --example scheduler -- run /tmp/jobs/a.toml           # and b.toml and c.toml, each in its terminal
 //! ```
 //!
 //! Each copy says what happens, a line an event. To the one that leads say `resign`, `transfer b` or `stop`. Or be rude to it:
 //! after `kill -9` another one leads as soon as its lease is over, and after `kill -STOP`, a second or two, and `kill -CONT` it
-//! finds that it does not lead any more, or its last write is refused. The end of its input ends a copy too.
+//! finds that it does not lead any more, or its last write is refused. The end of its input ends each of them.
 
 mod cluster;
 
@@ -209,10 +209,12 @@ fn listen() -> Orders {
     let (sender, orders) = mpsc::unbounded_channel();
     thread::spawn(move || {
         for line in io::stdin().lines().map_while(Result::ok) {
-            match Order::parse(&line) {
-                Some(order) if sender.send(order).is_err() => return,
-                Some(_) => {}
-                None => println!("not understood: say resign, transfer NAME or stop"),
+            let Some(order) = Order::parse(&line) else {
+                println!("not understood: say resign, transfer NAME or stop");
+                continue;
+            };
+            if sender.send(order).is_err() {
+                return;
             }
         }
     });
@@ -232,6 +234,7 @@ fn keep_log(folder: &Path) -> Result<(), Box<dyn Error>> {
     let _ = fs::remove_file(&socket);
     let listener = blocking::UnixListener::bind(&socket)?;
     println!("open socket={}", socket.display());
+    cluster::end_with_input();
     for stream in listener.incoming() {
         let (stream, log) = (stream?, Arc::clone(&log));
         thread::spawn(move || serve(&stream, &log));
@@ -239,7 +242,10 @@ fn keep_log(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn serve(mut stream: &blocking::UnixStream, log: &Mutex<(FileFence, File)>) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn serve(
+    mut stream: &blocking::UnixStream,
+    log: &Mutex<(FileFence, File)>,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     for line in io::BufReader::new(stream).lines() {
         let line = line?;
         let token: Token = line.split_whitespace().next().unwrap_or_default().parse()?;

@@ -1,13 +1,11 @@
 //! Leaders that write to a real PostgreSQL server: what a fence is for, and that it is in nobody's way.
 
 #[path = "../examples/cluster/mod.rs"]
-#[allow(dead_code, reason = "the examples use all of it")]
 mod cluster;
 #[path = "common/process.rs"]
 mod process;
 #[path = "common/postgres.rs"]
 mod server;
-mod support;
 
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
@@ -16,9 +14,8 @@ use std::time::Duration;
 
 use cluster::{NAMES, Plan};
 use postgres::Client;
-use process::{Process, Said, example};
+use process::{Process, Said, example, lasting_addresses};
 use server::{Database, Server};
-use support::free_addresses;
 
 /// What each account has at first.
 const BEGINNING: i64 = 100;
@@ -36,10 +33,9 @@ struct Cluster {
 impl Cluster {
     fn start(name: &str, options: &[&str]) -> Self {
         let (folder, memory) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
-        let addresses = free_addresses(3);
         let plan = Plan {
             folder: folder.path().to_owned(),
-            addresses: [addresses[0], addresses[1], addresses[2]],
+            addresses: lasting_addresses(),
             lease: "500ms",
             drift_ppm: 1000,
             trace: false,

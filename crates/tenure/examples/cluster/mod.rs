@@ -1,9 +1,12 @@
 //! Three members on this machine, for the examples: a key, a file for each, and a store for each.
 
+#![allow(dead_code, reason = "each example uses a part of it")]
+
 use std::error::Error;
-use std::fs;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::{fs, process, thread};
 
 use tenure::{ClusterId, ClusterKey, Config, Node, Term};
 
@@ -46,11 +49,12 @@ impl Plan {
         self.folder.join(name).with_extension("toml")
     }
 
-    /// Founds the cluster: writes everything that its members need to start. A folder that has stores already is refused,
-    /// for what they promised must not be forgotten.
+    /// Founds the cluster: writes everything that its members need to start. A folder that has a cluster already is
+    /// refused, for what its members promised must not be forgotten.
     pub(crate) fn found(&self) -> Result<ClusterId, Box<dyn Error>> {
         fs::create_dir_all(&self.folder)?;
-        fs::write(self.folder.join("key"), ClusterKey::generate().reveal())?;
+        let mut key = fs::File::create_new(self.folder.join("key"))?;
+        key.write_all(ClusterKey::generate().reveal().as_bytes())?;
         let cluster = ClusterId::draw();
         for (name, address) in NAMES.iter().zip(self.addresses) {
             fs::write(self.file(name), self.text(name, address))?;
@@ -86,4 +90,12 @@ window = "50ms"
 "#
         )
     }
+}
+
+/// From now on this process ends when its input does: whoever started it is gone.
+pub(crate) fn end_with_input() {
+    thread::spawn(|| {
+        while io::stdin().read_line(&mut String::new()).is_ok_and(|length| length > 0) {}
+        process::exit(0);
+    });
 }

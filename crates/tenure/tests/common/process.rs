@@ -7,8 +7,10 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::time::SystemTime;
 use std::{env, fs, thread};
@@ -130,6 +132,22 @@ fn program(path: PathBuf, what: &[&str], sources: &[&str]) -> PathBuf {
     }
     assert!(program.is_file(), "{} is missing: run `cargo build {}`", program.display(), what.join(" "));
     program
+}
+
+/// Three addresses on this machine that nobody else is given while a process is dead that will want its own back: below the
+/// ports that Linux hands out by itself, and never the same twice in one test.
+pub(crate) fn lasting_addresses() -> [SocketAddr; 3] {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    [(); 3].map(|()| {
+        loop {
+            let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
+            let port = u16::try_from(10_000 + place % 20_000).expect("it is below 30,000");
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
+                return address;
+            }
+        }
+    })
 }
 
 /// When the newest file below a folder was changed.

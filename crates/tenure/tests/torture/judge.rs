@@ -28,7 +28,8 @@ impl Record {
     /// Reads all traces in a folder.
     pub(crate) fn read(folder: &Path) -> Self {
         let mut record = Self::default();
-        let paths = fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("it is there").path());
+        let paths =
+            fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("it is there").path());
         record.files = paths.filter(|path| path.to_string_lossy().contains(".trace")).collect();
         record.files.sort();
         for path in record.files.clone() {
@@ -100,8 +101,11 @@ impl Record {
 
     /// `tenure lab audit` finds nothing. Returns what it says.
     pub(crate) fn must_pass_audit(&self, tenure: &Path) -> String {
-        let output =
-            Command::new(tenure).args(["lab", "audit"]).args(&self.files).output().expect("it can be started");
+        let output = Command::new(tenure)
+            .args(["lab", "audit"])
+            .args(&self.files)
+            .output()
+            .expect("it can be started");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         said

@@ -37,6 +37,7 @@ struct Desk {
 
 /// What it saw.
 #[derive(Debug)]
+#[allow(dead_code, reason = "told when a run fails")]
 pub(crate) struct Seen {
     pub(crate) admitted: u64,
     pub(crate) refused: u64,

@@ -10,9 +10,8 @@ use std::{env, fs, io};
 use tenure::Clock;
 
 use crate::cluster::{NAMES, Plan};
-use crate::process::{Process, Said, example};
+use crate::process::{Process, Said, example, lasting_addresses};
 use crate::resource::Resource;
-use crate::support::free_addresses;
 
 /// δ.
 pub(crate) const LEASE: Duration = Duration::from_millis(500);
@@ -71,18 +70,16 @@ impl Stage {
     pub(crate) fn set(seed: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let memory = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
-        let addresses = free_addresses(3);
         let plan = Plan {
             folder: folder.path().to_owned(),
-            addresses: [addresses[0], addresses[1], addresses[2]],
+            addresses: lasting_addresses(),
             lease: "500ms",
             drift_ppm: DRIFT_PPM,
             trace: true,
             memory: Some(memory.path().to_owned()),
         };
         plan.found().expect("it is founded");
-        let resource =
-            Resource::open(&folder.path().join("log.sock"), &folder.path().join("resource.trace"));
+        let resource = Resource::open(&folder.path().join("log.sock"), &folder.path().join("resource.trace"));
         let (sender, sayings) = channel();
         let member = |_| Member { process: None, life: 0, ready: false };
         let mut stage = Self {
@@ -191,7 +188,10 @@ impl Stage {
         let status = |member: &Member| (member.life, member.ready, member.process.is_some());
         self.hear(LIMIT).unwrap_or_else(|| {
             let members: Vec<_> = self.members.iter().map(status).collect();
-            panic!("{what}: nothing within {LIMIT:?}; leader {:?}, lives, ready, running {members:?}", self.leader)
+            panic!(
+                "{what}: nothing within {LIMIT:?}; leader {:?}, lives, ready, running {members:?}",
+                self.leader
+            )
         })
     }
 
