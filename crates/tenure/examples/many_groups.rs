@@ -202,7 +202,7 @@ fn take_over(mut members: Vec<Process>, before: &[Vec<Led>], plan: &Plan) -> Out
         for led in member.table()? {
             match orphans.get(&led.group) {
                 Some(term) if led.term > *term => {
-                    times.push(Duration::from_nanos(led.since).saturating_sub(at))
+                    times.push(Duration::from_nanos(led.since).saturating_sub(at));
                 }
                 _ if before.contains(&led) => {}
                 _ => changed.push(led.group),
