@@ -22,6 +22,12 @@ const BENCHMARKS: &[Benchmark] = &[
         command: &["run", "--release", "--package", "tenure-cli", "--", "lab", "bench"],
     },
     Benchmark {
+        name: "guard",
+        measures: "is_leader(), edict(), campaign(), and an idle group",
+        baseline: "a bare clock reading and a bare quorum round",
+        command: &["bench", "--package", "tenure", "--bench", "guard", "--"],
+    },
+    Benchmark {
         name: "groups",
         measures: "10,000 groups on three members, held for a minute and taken over after kill -9: datagrams, CPU, memory, times",
         baseline: "the bound that the lease sets",

@@ -18,11 +18,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
 
 use tenure_proto::LocalTime;
-use tenure_proto::strong::edict::{self, Authority, ByTerm, NotLeader};
+use tenure_proto::strong::edict::{ByTerm, NotLeader};
 use tenure_proto::strong::trace::Common;
 use tenure_proto::strong::{Edict, Term, Token};
 use tokio::sync::{oneshot, watch};
@@ -96,37 +95,15 @@ impl fmt::Display for Loss {
 }
 
 impl SharedTerm {
-    /// Whether this process leads, and until when: the one comparison on which everything rests.
     #[inline]
     fn leads_until(&self) -> Option<(LocalTime, LocalTime)> {
-        let now = self.clock.read();
-        let loaded = self.load();
-        (now < loaded.until && !loaded.closed).then_some((now, loaded.until))
-    }
-
-    /// To be called after the clock was read.
-    #[inline]
-    fn load(&self) -> Authority {
-        Authority {
-            until: LocalTime::from_nanos(self.record.until.load(Acquire)),
-            closed: self.record.closed.load(Acquire),
-        }
-    }
-
-    /// For the driver alone: a run has completed.
-    pub(crate) fn extend(&self, until: LocalTime) {
-        self.record.until.store(until.as_nanos(), Release);
+        self.record.leads_until(|| self.clock.read())
     }
 
     /// For the driver alone: the term is over. Before anything about it is sent.
     pub(crate) fn end(&self, loss: Loss) {
-        self.record.until.store(0, Release);
+        self.record.end();
         self.loss.send_if_modified(|known| known.is_none().then(|| *known = Some(loss)).is_some());
-    }
-
-    /// The last sign of life of the guarded work.
-    pub(crate) fn last_beat(&self) -> LocalTime {
-        LocalTime::from_nanos(self.record.beat.load(Acquire))
     }
 }
 
@@ -154,18 +131,18 @@ impl Tenure {
         if let Some(trace) = &self.term.trace {
             return self.traced_edict(trace);
         }
-        let number = self.term.record.counter.fetch_add(1, AcqRel) + 1;
-        let reading = self.term.clock.read();
-        edict::create(self.term.number, number, reading, self.term.load())
+        self.term.record.edict(self.term.number, || self.term.clock.read())
     }
 
     /// The same, written down with the readings around it, so that an audit can judge it.
     #[cold]
     fn traced_edict(&self, trace: &Trace) -> Result<Edict, NotLeader> {
         let (from, before) = (read(Which::Boot), self.term.clock.read());
-        let number = self.term.record.counter.fetch_add(1, AcqRel) + 1;
-        let reading = self.term.clock.read();
-        let edict = edict::create(self.term.number, number, reading, self.term.load())?;
+        let mut reading = before;
+        let edict = self.term.record.edict(self.term.number, || {
+            reading = self.term.clock.read();
+            reading
+        })?;
         let common = Common::between(from, read(Which::Boot));
         trace.edict(&self.term.group, &self.term.tag, edict, (before, reading), common);
         Ok(edict)
@@ -195,11 +172,15 @@ impl Tenure {
     /// Tells that the guarded work is alive. Only for a campaign that asked for it: see [`Campaign`](crate::Campaign).
     #[inline]
     pub fn heartbeat(&self) {
-        self.term.record.beat.store(self.term.clock.read().as_nanos(), Release);
+        self.term.record.beat(self.term.clock.read());
     }
 
     /// Waits until this process leads no more, and says why. To be told late is harmless: the clock has refused since then.
+    /// In a forked child, which never leads, that is at once.
     pub async fn lost(&self) -> Loss {
+        if self.term.record.is_wiped() {
+            return Loss::Stopped;
+        }
         let mut watch = self.term.loss.subscribe();
         match watch.wait_for(Option::is_some).await {
             Ok(loss) => loss.unwrap_or(Loss::Stopped),
@@ -210,8 +191,11 @@ impl Tenure {
     /// Gives up the leadership. Authority ends at once, for all clones; the grantors are set free when the last clone is
     /// gone, or when the lease has run out.
     pub fn resign(self) {
-        self.term.record.closed.store(true, Release);
-        self.hold.mailbox.send(Request::StandDown { group: self.term.group.id(), term: self.term.number });
+        self.term.record.close();
+        if !self.term.record.is_wiped() {
+            let (group, term) = (self.term.group.id(), self.term.number);
+            self.hold.mailbox.send(Request::StandDown { group, term });
+        }
     }
 
     /// Hands the leadership over to a process that campaigns for this group, with a gap of about one round trip. This guard
@@ -241,7 +225,10 @@ impl Tenure {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.term.record.closed.store(true, Release);
+        if self.term.record.is_wiped() {
+            return; // A forked child has nothing to give up, and must not touch what its parent waits on.
+        }
+        self.term.record.close();
         self.mailbox.send(Request::Gone { group: self.term.group.id(), term: self.term.number });
     }
 }

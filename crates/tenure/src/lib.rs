@@ -94,6 +94,7 @@ mod memory;
 mod name;
 mod node;
 mod observe;
+mod record;
 mod seal;
 mod socket;
 mod store;
@@ -102,6 +103,11 @@ mod tally;
 mod trace;
 mod watchdog;
 mod wire;
+
+/// What a term's record is made of. The model checker of `record` puts its own in this place.
+mod atomics {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
+}
 
 pub use clock::{Clock, Hand};
 pub use config::{
@@ -116,7 +122,7 @@ pub use guard::{Loss, MAX_PROCLAIM, Tenure};
 pub use members::{Changing, MemberChange, Progress};
 pub use memory::MemoryError;
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
-pub use node::{Campaign, Certain, Node, Status};
+pub use node::{Campaign, Certain, Node, Status, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
 pub use seal::Counters as SessionCounters;
 pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};

@@ -101,6 +101,8 @@ pub(crate) enum Request {
     Keys(Box<Credentials>),
     /// Give everything back and end.
     Shutdown(oneshot::Sender<()>),
+    /// The last handle of the node is gone: end.
+    Dropped,
 }
 
 /// The way to the driver, from any thread and any executor. Never waits.
@@ -153,7 +155,15 @@ pub(crate) struct Driver {
     setup: Option<setup::Pending>,
     ready: watch::Sender<bool>,
     stopped: watch::Sender<Option<Stopped>>,
-    farewell: Option<oneshot::Sender<()>>,
+    farewell: Option<Farewell>,
+}
+
+/// Why a node ends that could go on.
+enum Farewell {
+    /// Somebody asked for it, and waits.
+    Asked(oneshot::Sender<()>),
+    /// Nobody has a handle of it any more.
+    Dropped,
 }
 
 impl Driver {
@@ -189,7 +199,10 @@ impl Driver {
             }
         }
         self.end().await;
-        self.farewell.take()
+        match self.farewell.take() {
+            Some(Farewell::Asked(reply)) => Some(reply),
+            Some(Farewell::Dropped) | None => None,
+        }
     }
 
     /// Everything that time brings, then all that may leave, leaves.
@@ -299,7 +312,8 @@ impl Driver {
                 let _ = reply.send(self.status());
             }
             Request::Keys(credentials) => self.net.sessions.set_keyring(*credentials),
-            Request::Shutdown(reply) => self.farewell = Some(reply),
+            Request::Shutdown(reply) => self.farewell = Some(Farewell::Asked(reply)),
+            Request::Dropped => self.farewell = Some(Farewell::Dropped),
         }
         self.settle();
     }
@@ -318,6 +332,9 @@ impl Driver {
             return;
         }
         self.learn_group(group);
+        // Whoever saw by the clock that its lease is over may campaign again at once, before any timer has told us.
+        let now = self.now();
+        self.on_time(now);
         if let Some(priority) = priority {
             self.orders.push_back(Command::Rank { group: id, priority });
         }
@@ -351,12 +368,11 @@ impl Driver {
         self.stopped.send_replace(Some(why));
     }
 
-    /// Gives back what is led here, if the node may still speak.
+    /// Gives up what is led here, and gives it back if the node may still speak.
     async fn end(&mut self) {
         if self.stopped.borrow().is_none() {
-            for group in self.office.groups() {
-                self.orders.push_back(Command::Resign(group));
-            }
+            let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
+            self.orders.extend(self.office.leave(asked));
             self.settle();
             self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
             let slots = FAREWELL.as_millis();

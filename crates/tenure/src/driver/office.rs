@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::Mailbox;
 use crate::clock::Clock;
-use crate::error::CampaignError;
+use crate::error::{CampaignError, Stopped};
 use crate::guard::{Loss, SharedTerm, Tenure, overdue_at};
 use crate::name::GroupName;
 use crate::sys::page::Pages;
@@ -82,7 +82,7 @@ impl Office {
         Some(Command::Campaign(group))
     }
 
-    /// A handle that waited is gone.
+    /// A handle that waited is gone. It may have lost its place to another before it went.
     pub(crate) fn withdraw(&mut self, group: GroupId, number: u64) -> Option<Command> {
         self.waiting.get(&group).filter(|entry| entry.number == number)?;
         self.waiting.remove(&group).map(|_| Command::Resign(group))
@@ -120,17 +120,26 @@ impl Office {
         self.led.len()
     }
 
-    /// All groups that are campaigned for or led here.
-    pub(crate) fn groups(&self) -> Vec<GroupId> {
-        self.waiting.keys().chain(self.led.keys()).copied().collect()
+    /// The node is to end. Whoever asked for that has ended the guarded work before, and what was granted is given back. If
+    /// the node was only dropped, work that still holds a guard may be writing: authority ends, and the lease runs out.
+    pub(crate) fn leave(&mut self, asked: bool) -> Vec<Command> {
+        for (group, led) in &self.led {
+            led.term.end(Loss::Stopped);
+            if !asked {
+                self.held.insert(*group, led.term.number);
+            }
+        }
+        let give_up = if asked { Command::Resign } else { Command::StandDown };
+        let waiting = self.waiting.keys().copied().map(Command::Resign);
+        waiting.chain(self.led.keys().copied().map(give_up)).collect()
     }
 
     /// What the machine tells of who leads. Says what to tell it in return.
     pub(crate) fn on_event(&mut self, event: &Event) -> Option<Command> {
         match event {
-            Event::Leads { group, kind: Kind::Renew, until, .. } => {
-                if let Some(led) = self.led.get(group) {
-                    led.term.extend(*until);
+            Event::Leads { group, kind: Kind::Renew, term, until, .. } => {
+                if let Some(led) = self.led.get(group).filter(|led| led.term.number == *term) {
+                    led.term.record.extend(*until);
                 }
                 None
             }
@@ -164,10 +173,10 @@ impl Office {
         });
         let guard = Tenure::new(term.clone(), self.mailbox.clone());
         guard.heartbeat();
-        term.extend(until);
+        term.record.extend(until);
         if let Some(health) = entry.health {
             self.watched.insert(group, health);
-            let due = overdue_at(term.last_beat(), health);
+            let due = overdue_at(term.record.last_beat(), health);
             self.check_at = Some(self.check_at.map_or(due, |at| at.min(due)));
         }
         self.led.insert(group, Led { term, health: entry.health });
@@ -192,7 +201,7 @@ impl Office {
     }
 
     fn is_overdue(&self, led: &Led) -> bool {
-        led.health.is_some_and(|health| self.clock.read() >= overdue_at(led.term.last_beat(), health))
+        led.health.is_some_and(|health| self.clock.read() >= overdue_at(led.term.record.last_beat(), health))
     }
 
     /// When the work of some group may have given no sign of life for too long.
@@ -210,7 +219,7 @@ impl Office {
         let due = |(group, health): (&GroupId, &Duration)| {
             self.led
                 .get(group)
-                .map(|led| (*group, led.term.number, overdue_at(led.term.last_beat(), *health)))
+                .map(|led| (*group, led.term.number, overdue_at(led.term.record.last_beat(), *health)))
         };
         let (overdue, alive): (Vec<_>, Vec<_>) =
             self.watched.iter().filter_map(due).partition(|(_, _, at)| *at <= now);
@@ -228,5 +237,104 @@ impl Office {
             let _ = entry.prize.send(Err(error.clone()));
         }
         self.watched.clear();
+    }
+}
+
+impl Drop for Office {
+    /// Where the driver has ended in good order there is nothing left to do. If it panicked, nobody renews any more, and
+    /// nobody would tell: the leases would hold until E, for nothing that rests on them was sent, but whoever waits for
+    /// the loss would wait for ever.
+    fn drop(&mut self) {
+        self.close(Loss::Stopped, &CampaignError::Stopped(Stopped::Crashed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_proto::quorum::NodeSet;
+    use tenure_proto::strong::epoch::Epoch;
+    use tenure_proto::strong::{Holder, InstanceId};
+    use tenure_proto::time::Span;
+    use tenure_proto::{Incarnation, NodeId};
+    use tokio::sync::mpsc;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+
+    type Won = oneshot::Receiver<Result<Tenure, CampaignError>>;
+
+    fn office() -> Office {
+        Office::new(Clock::boot(), None, Mailbox(mpsc::unbounded_channel().0))
+    }
+
+    fn campaign(office: &mut Office, number: u64) -> (Option<Command>, Won) {
+        let (prize, won) = oneshot::channel();
+        let group = GroupName::new("jobs").unwrap();
+        (office.enter(Entry { group, number, health: None, prize }), won)
+    }
+
+    fn jobs() -> GroupId {
+        GroupName::new("jobs").unwrap().id()
+    }
+
+    fn leads(kind: Kind, term: u64, until: LocalTime) -> Event {
+        let holder = Holder { node: NodeId(1), incarnation: Incarnation(1) };
+        Event::Leads {
+            group: jobs(),
+            epoch: Epoch(0),
+            id: InstanceId { holder, seq: 1 },
+            kind,
+            term: Term(term),
+            lease: Span::from_nanos(1),
+            until,
+            quorum: NodeSet::EMPTY,
+            stamps: std::iter::empty().collect(),
+        }
+    }
+
+    fn in_an_hour() -> LocalTime {
+        overdue_at(Clock::boot().read(), Duration::from_secs(3600))
+    }
+
+    #[test]
+    fn a_second_campaign_that_is_dropped_takes_nothing_from_the_first() {
+        let mut office = office();
+        let (order, mut first) = campaign(&mut office, 1);
+        assert_eq!(order, Some(Command::Campaign(jobs())));
+        let (order, mut second) = campaign(&mut office, 2);
+        assert_eq!(order, None);
+        assert!(matches!(second.try_recv(), Ok(Err(CampaignError::AlreadyCampaigning { .. }))));
+        assert_eq!(office.withdraw(jobs(), 2), None);
+        assert!(matches!(first.try_recv(), Err(TryRecvError::Empty)), "the first goes on waiting");
+        assert_eq!(office.withdraw(jobs(), 1), Some(Command::Resign(jobs())));
+    }
+
+    #[test]
+    fn a_renewal_extends_its_own_term_only() {
+        let mut office = office();
+        let (_, mut won) = campaign(&mut office, 1);
+        office.on_event(&leads(Kind::Acquire, 5, LocalTime::from_nanos(1)));
+        let tenure = won.try_recv().expect("it is elected").expect("it is elected");
+        assert!(!tenure.is_leader(), "that lease is long over");
+        office.on_event(&leads(Kind::Renew, 4, in_an_hour()));
+        assert!(!tenure.is_leader(), "another term's");
+        office.on_event(&leads(Kind::Renew, 5, in_an_hour()));
+        assert!(tenure.is_leader());
+    }
+
+    #[tokio::test]
+    async fn a_driver_that_panics_ends_its_terms_and_says_so() {
+        let mut office = office();
+        let (_, mut won) = campaign(&mut office, 1);
+        office.on_event(&leads(Kind::Acquire, 5, in_an_hour()));
+        let tenure = won.try_recv().expect("it is elected").expect("it is elected");
+        assert!(tenure.is_leader());
+        let panicked = std::thread::spawn(move || {
+            let _led_here = office;
+            panic!("as a driver might");
+        });
+        assert!(panicked.join().is_err());
+        assert!(!tenure.is_leader());
+        assert_eq!(tenure.lost().await, Loss::Stopped);
     }
 }

@@ -11,24 +11,11 @@
 
 use std::io;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const PAGE: usize = 4096;
+use crate::record::Record;
 
-/// What the handles of one term share with the driver. All zero means: over.
-#[repr(align(64))]
-#[derive(Debug, Default)]
-pub(crate) struct Record {
-    /// E, in nanoseconds. Only the driver writes it.
-    pub(crate) until: AtomicU64,
-    /// The number of the last edict.
-    pub(crate) counter: AtomicU64,
-    /// The last sign of life of the guarded work.
-    pub(crate) beat: AtomicU64,
-    /// A holder has resigned.
-    pub(crate) closed: AtomicBool,
-}
+const PAGE: usize = 4096;
 
 /// Pages of records.
 #[derive(Debug, Default)]
@@ -56,7 +43,7 @@ unsafe impl Send for Lent {}
 unsafe impl Sync for Lent {}
 
 impl Pages {
-    /// Lends a record, all zero.
+    /// Lends a record that nobody leads by yet.
     pub(crate) fn lend(self: &Arc<Self>) -> io::Result<Lent> {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if free.records.is_empty() {
@@ -65,7 +52,7 @@ impl Pages {
         let record = free.records.pop().expect("a page holds more than one");
         drop(free);
         // SAFETY: it came from a page of ours and nobody else has it: what is over is taken back exclusively.
-        unsafe { record.write(Record::default()) };
+        unsafe { record.write(Record::new()) };
         Ok(Lent { record, pages: self.clone() })
     }
 }
@@ -123,6 +110,9 @@ impl std::ops::Deref for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
+        if self.is_wiped() {
+            return; // A forked child: whoever held the lock when it forked does not run here.
+        }
         let mut free = self.pages.0.lock().unwrap_or_else(PoisonError::into_inner);
         free.records.push(self.record);
     }
@@ -130,51 +120,92 @@ impl Drop for Lent {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering::SeqCst;
+    use tenure_proto::LocalTime;
+    use tenure_proto::strong::Term;
 
     use super::*;
+
+    const NOW: LocalTime = LocalTime::from_nanos(7);
+    const LATER: LocalTime = LocalTime::from_nanos(8);
+
+    fn number(record: &Record) -> Option<u64> {
+        record.edict(Term(1), || NOW).ok().map(|edict| edict.number)
+    }
 
     #[test]
     fn a_record_comes_back_empty() {
         let pages = Arc::new(Pages::default());
         let record = pages.lend().unwrap();
-        record.until.store(7, SeqCst);
+        record.extend(LATER);
+        record.beat(NOW);
+        assert_eq!(number(&record), Some(1));
+        record.close();
         let place = record.record;
         drop(record);
         let again = pages.lend().unwrap();
         assert_eq!(again.record, place);
-        assert_eq!(again.until.load(SeqCst), 0);
+        assert_eq!((again.look(), number(&again), again.last_beat()), (0, None, LocalTime::ZERO));
     }
 
     #[test]
     fn a_hundred_records_do_not_share_a_place() {
         let pages = Arc::new(Pages::default());
         let records: Vec<Lent> = (0..100).map(|_| pages.lend().unwrap()).collect();
-        for (value, record) in (0..).zip(&records) {
-            record.counter.store(value, SeqCst);
+        for (value, record) in (1..).zip(&records) {
+            record.beat(LocalTime::from_nanos(value));
         }
-        for (value, record) in (0..).zip(&records) {
-            assert_eq!(record.counter.load(SeqCst), value);
+        for (value, record) in (1..).zip(&records) {
+            assert_eq!(record.last_beat().as_nanos(), value);
         }
+    }
+
+    /// What a forked child does with a record, and whether it was as it should be.
+    fn in_a_child(record: Lent, look: impl FnOnce(Lent) -> bool) -> (i32, Lent) {
+        // SAFETY: the child does what `look` does, which takes no lock and no memory, and leaves at once.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let fine = look(record);
+            // SAFETY: as above.
+            unsafe { libc::_exit(i32::from(!fine)) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is room for one status of our own child.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(number(&record), Some(2), "the parent goes on where it was");
+        (status, record)
+    }
+
+    fn lead(pages: &Arc<Pages>) -> Lent {
+        let record = pages.lend().unwrap();
+        record.extend(LATER);
+        assert_eq!(number(&record), Some(1));
+        record
     }
 
     #[test]
     fn a_forked_child_finds_nothing() {
         let pages = Arc::new(Pages::default());
-        let record = pages.lend().unwrap();
-        record.until.store(u64::MAX, SeqCst);
-        record.counter.store(41, SeqCst);
-        // SAFETY: the child only reads two atomics and leaves at once, without running anything else.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let empty = record.until.load(SeqCst) == 0 && record.counter.load(SeqCst) == 0;
-            // SAFETY: as above.
-            unsafe { libc::_exit(i32::from(!empty)) };
-        }
-        let mut status = 0;
-        // SAFETY: `status` is room for one status of our own child.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0, "the child saw the parent's record");
-        assert_eq!(record.counter.load(SeqCst), 41);
+        let (found, _) = in_a_child(lead(&pages), |record| {
+            let fine = record.is_wiped() && number(&record).is_none();
+            std::mem::forget(record);
+            fine
+        });
+        assert_eq!(found, 0, "the child saw the parent's record");
+    }
+
+    #[test]
+    fn a_forked_child_lets_go_of_a_record_while_a_thread_that_it_lacks_holds_the_lock() {
+        let pages = Arc::new(Pages::default());
+        let record = lead(&pages);
+        let held = pages.0.lock().unwrap();
+        let (found, record) = in_a_child(record, |record| {
+            // SAFETY: the default action ends the process.
+            unsafe { libc::alarm(10) };
+            drop(record);
+            true
+        });
+        assert_eq!(found, 0, "the child waited for a lock that nobody gives back");
+        drop(held);
+        drop(record);
     }
 }
