@@ -27,6 +27,12 @@ const BENCHMARKS: &[Benchmark] = &[
         baseline: "a bare clock reading and a bare quorum round",
         command: &["bench", "--package", "tenure", "--bench", "guard", "--"],
     },
+    Benchmark {
+        name: "groups",
+        measures: "10,000 groups on three members, held for a minute and taken over after kill -9: datagrams, CPU, memory, times",
+        baseline: "the bound that the lease sets",
+        command: &["run", "--release", "--package", "tenure", "--example", "many_groups", "--"],
+    },
 ];
 
 /// Runs the benchmark that the first argument names and passes the others on; without arguments, lists them.

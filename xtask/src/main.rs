@@ -1,11 +1,12 @@
 //! What CI does, nothing hidden: `cargo xtask test`, and the tools beside it.
 //!
-//! | Command      | File       | Does                                                             |
-//! |--------------|------------|------------------------------------------------------------------|
-//! | `test`       | `test.rs`  | every check, in order, up to the first that fails                |
-//! | `setup`      | `setup.rs` | installs what the tests need and this machine lacks              |
-//! | `tidy`       | `tidy.rs`  | the rules of this repository that the compiler does not know     |
-//! | `bench NAME` | `bench.rs` | one benchmark, which prints ratios to a baseline of the same run |
+//! | Command      | File         | Does                                                             |
+//! |--------------|--------------|------------------------------------------------------------------|
+//! | `test`       | `test.rs`    | every check, in order, up to the first that fails                |
+//! | `setup`      | `setup.rs`   | installs what the tests need and this machine lacks              |
+//! | `tidy`       | `tidy.rs`    | the rules of this repository that the compiler does not know     |
+//! | `bench NAME` | `bench.rs`   | one benchmark, which prints ratios to a baseline of the same run |
+//! | `torture`    | `torture.rs` | kills, pauses and restarts real processes, and times it          |
 //!
 //! No dependencies: this is the first thing that is built on a new machine.
 
@@ -15,6 +16,7 @@ mod setup;
 mod suggest;
 mod test;
 mod tidy;
+mod torture;
 
 use std::env;
 use std::ffi::OsString;
@@ -30,9 +32,10 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   test                   format, tidy, clippy, documentation, tests, dependencies; stops at the first failure
-  setup                  installs what the tests need and this machine lacks: PostgreSQL, by apt-get
+  setup                  installs what the tests need and this machine lacks, by apt-get: PostgreSQL, strace and others
   tidy                   the rules that the compiler does not know: arrows between crates, lengths, dead paths
   bench [NAME [ARG...]]  runs a benchmark, passing ARGs on; without a NAME, lists the benchmarks
+  torture                kills, pauses and restarts real processes fifty times, and prints how long it took
 
 Examples:
   cargo xtask setup
@@ -44,7 +47,7 @@ Examples:
 Exit codes: 0 all is well, 1 a check failed, 2 the command could not be understood or started.
 ";
 
-const COMMANDS: &[&str] = &["test", "setup", "tidy", "bench"];
+const COMMANDS: &[&str] = &["test", "setup", "tidy", "bench", "torture"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -73,6 +76,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "setup" => no_more(command, rest).and_then(|()| setup::run()),
         "tidy" => no_more(command, rest).and_then(|()| tidy::run(&root()?)),
         "bench" => bench::run(rest, root),
+        "torture" => no_more(command, rest).and_then(|()| torture::run(&root()?)),
         unknown => Err(Failure::Error(format!(
             "no command `{unknown}`.{} There are {}: see `cargo xtask --help`",
             suggest::did_you_mean(unknown, COMMANDS),

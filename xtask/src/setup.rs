@@ -1,7 +1,7 @@
 //! `cargo xtask setup`: what the tests need and a new machine may lack. On one that has it, nothing happens.
 //!
 //! The tests of the fence start a PostgreSQL server of their own; this only sees to it that its programs are there. The
-//! cluster that Debian's package makes beside them is not used.
+//! cluster that Debian's package makes beside them is not used. Those of disks and system calls need a few small programs.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,49 @@ use crate::finish;
 
 const PACKAGE: &str = "postgresql";
 
+/// Programs that tests call, and Debian's packages of them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("strace", "strace"),
+    ("unshare", "util-linux"),
+    ("fsfreeze", "util-linux"),
+    ("mount", "mount"),
+    ("mkfs.ext4", "e2fsprogs"),
+];
+
 /// Where Debian keeps the programs of the server, in a folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// Finds PostgreSQL, or installs it.
+/// Finds what is needed, or installs it.
 pub(crate) fn run() -> Result<(), Failure> {
-    if let Some(program) = server() {
-        eprintln!("xtask: PostgreSQL is here: {}", program.display());
+    let missing = missing();
+    if missing.is_empty() {
+        eprintln!("xtask: all that the tests need is here");
         return Ok(());
     }
+    let list = missing.join(" ");
     if !is_root() || !is_on_path("apt-get") {
         return Err(Failure::Error(format!(
-            "there is no PostgreSQL server, which the tests need. On Debian: `sudo apt-get install {PACKAGE}`; elsewhere, \
-             put `initdb` and `postgres` on the PATH"
+            "the tests need programs that are not here. On Debian: `sudo apt-get install {list}`; elsewhere, put the programs \
+             of these packages on the PATH (of PostgreSQL `initdb` and `postgres`)"
         )));
     }
-    eprintln!("xtask: there is no PostgreSQL server: installing Debian's package `{PACKAGE}`");
+    eprintln!("xtask: installing what the tests need: {list}");
     finish(apt_get(&["update"]), "`apt-get update`")?;
-    finish(apt_get(&["install", "--yes", "--no-install-recommends", PACKAGE]), "`apt-get install`")?;
-    match server() {
-        Some(_) => Ok(()),
-        None => Err(Failure::Broken(format!("`{PACKAGE}` is installed, but {VERSIONS}/*/bin has no initdb"))),
+    let install = [&["install", "--yes", "--no-install-recommends"], missing.as_slice()].concat();
+    finish(apt_get(&install), "`apt-get install`")?;
+    match self::missing().as_slice() {
+        [] => Ok(()),
+        still => Err(Failure::Broken(format!("installed, but not found: {}", still.join(" ")))),
     }
+}
+
+/// The packages that this machine lacks.
+fn missing() -> Vec<&'static str> {
+    let lacks = |(program, package): &(&str, &'static str)| (!is_on_path(program)).then_some(*package);
+    let mut missing: Vec<&str> = PROGRAMS.iter().filter_map(lacks).collect();
+    missing.extend(server().is_none().then_some(PACKAGE));
+    missing.dedup();
+    missing
 }
 
 /// The server, where the tests look for it.
@@ -65,7 +86,8 @@ fn is_root() -> bool {
 
 fn is_on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from); // Not always on the PATH, but always found by root.
+    env::split_paths(&path).chain(system).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]

@@ -15,6 +15,14 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
+/// Reads a file that need not be text.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::file(path, "there is no such file; check the path"),
+        _ => Failure::file(path, format!("cannot be read: {error}")),
+    })
+}
+
 /// Files that will be written once their contents are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outputs(Vec<PathBuf>);

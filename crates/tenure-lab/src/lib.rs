@@ -18,6 +18,7 @@
 //! | [`race`] | protocols and parts of them compared, in tables and plots |
 //! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
 //! | [`draw`] | space-time diagrams as SVG and as a page |
+//! | [`audit`] | traces of real nodes, judged by the same properties |
 //!
 //! ```
 //! use tenure_lab::catalogue::{Trial, find};
@@ -32,6 +33,7 @@
 //! # Ok::<(), tenure_lab::catalogue::Error>(())
 //! ```
 
+pub mod audit;
 pub mod catalogue;
 pub mod count;
 pub mod draw;

@@ -155,15 +155,18 @@ impl fmt::Display for Span {
     }
 }
 
-/// Writes nanoseconds exactly, in the largest unit that keeps them readable: `1.5s`, `250ms`, `0.001ms`.
+/// Writes nanoseconds exactly, in the largest unit that keeps them readable: `1.5s`, `250ms`, `0.001ms`. Allocates nothing:
+/// nodes write traces with it.
 fn write_nanos(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
     let (unit, digits, name) =
         if nanos >= 1_000_000_000 { (1_000_000_000, 9, "s") } else { (1_000_000, 6, "ms") };
     write!(f, "{}", nanos / unit)?;
-    let rest = nanos % unit;
+    let (mut rest, mut digits) = (nanos % unit, digits);
     if rest != 0 {
-        let text = format!("{rest:0digits$}");
-        write!(f, ".{}", text.trim_end_matches('0'))?;
+        while rest % 10 == 0 {
+            (rest, digits) = (rest / 10, digits - 1);
+        }
+        write!(f, ".{rest:0digits$}")?;
     }
     f.write_str(name)
 }

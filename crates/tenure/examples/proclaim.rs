@@ -37,7 +37,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Sight::Leadership(other) => println!("{other:?}"),
             Sight::Edict(edict) => {
                 println!("edict {}: {}", edict.token, String::from_utf8_lossy(&edict.body));
-                leaving.take().map(tenure::Tenure::resign);
+                if let Some(tenure) = leaving.take() {
+                    tenure.resign();
+                }
             }
         }
     }

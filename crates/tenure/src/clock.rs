@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_proto::LocalTime;
+use tenure_proto::time::Bound;
 
 use crate::sys::clock::{Which, read};
 
@@ -52,12 +53,21 @@ impl Clock {
         })
     }
 
-    /// How much of what this clock has shown since the boot the machine was suspended for.
-    pub(crate) fn suspended(&self) -> u64 {
-        let system = read(Which::Boot).saturating_sub(read(Which::Monotonic));
+    /// What this clock would show had it stood still whenever the machine was suspended: what a counter that stands still
+    /// then can be held against. One reading, not a difference of two: a suspend between two readings would count for one
+    /// of them and not for the other. Only differences mean anything.
+    pub(crate) fn awake(&self) -> u64 {
         match &self.0 {
-            Source::Boot | Source::Real => system,
-            Source::Hand(hand) => system + hand.0.lock().unwrap_or_else(PoisonError::into_inner).suspended,
+            Source::Boot | Source::Real => read(Which::Monotonic),
+            Source::Hand(hand) => hand.awake(),
+        }
+    }
+
+    /// Whether it can serve where clocks are synchronised, or where only their rates are bounded.
+    pub(crate) fn suits(&self, bound: Bound) -> bool {
+        match (&self.0, bound) {
+            (Source::Boot, Bound::Skew(_)) | (Source::Real, Bound::Drift(_)) => false,
+            (Source::Boot | Source::Real | Source::Hand(_), _) => true,
         }
     }
 
@@ -99,6 +109,12 @@ impl Dial {
 impl Hand {
     fn read(&self, boot: u64) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).at(boot)
+    }
+
+    fn awake(&self) -> u64 {
+        let dial = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (awake, boot) = (read(Which::Monotonic), read(Which::Boot));
+        dial.at(boot).saturating_sub(dial.suspended).saturating_sub(boot.saturating_sub(awake))
     }
 
     fn turn(&self, change: impl FnOnce(&mut Dial)) {
@@ -153,5 +169,24 @@ mod tests {
         assert_eq!(clock.read().as_nanos(), standing.as_nanos() + 5_000_000_000);
         hand.back(Duration::from_secs(6));
         assert_eq!(clock.read().as_nanos(), standing.as_nanos() - 1_000_000_000);
+    }
+
+    #[test]
+    fn what_was_slept_is_not_counted_as_awake() {
+        let (clock, hand) = Clock::by_hand();
+        hand.rate(0);
+        let (shown, awake) = (clock.read().as_nanos(), clock.awake());
+        hand.suspend(Duration::from_secs(60));
+        assert_eq!(clock.read().as_nanos(), shown + 60_000_000_000);
+        assert!(clock.awake().abs_diff(awake) < 1_000_000_000, "it stands");
+    }
+
+    #[test]
+    fn a_clock_serves_the_bound_that_it_was_made_for() {
+        use tenure_proto::time::{Drift, LocalSpan};
+        let drift = Bound::Drift(Drift::from_ppm(1000).unwrap());
+        let skew = Bound::Skew(LocalSpan::from_nanos(1));
+        assert!(Clock::boot().suits(drift) && !Clock::boot().suits(skew));
+        assert!(Clock::real().suits(skew) && !Clock::real().suits(drift));
     }
 }

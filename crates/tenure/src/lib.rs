@@ -122,7 +122,7 @@ pub use guard::{Loss, MAX_PROCLAIM, Tenure};
 pub use members::{Changing, MemberChange, Progress};
 pub use memory::MemoryError;
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
-pub use node::{Campaign, Certain, Node, Status};
+pub use node::{Campaign, Certain, Node, Status, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
 pub use seal::Counters as SessionCounters;
 pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};

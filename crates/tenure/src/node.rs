@@ -23,6 +23,7 @@ use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
 use crate::seal::{ClusterKey, Counters};
 use crate::store::{Founding, Store};
+use crate::sys::clock::{Which, read};
 use crate::tally::Tally;
 
 /// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to clone. When the last clone is
@@ -45,6 +46,13 @@ pub(crate) struct Launched {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) ready: watch::Receiver<bool>,
     pub(crate) stopped: watch::Receiver<Option<Stopped>>,
+}
+
+/// The terms of a cluster that is founded now should begin above this: seconds since the beginning of 2024. So a cluster that is
+/// founded anew presents larger tokens than the old one did, and fences that remember the old one let it pass.
+pub fn term_floor() -> Term {
+    const BEGINNING: u64 = 1_704_067_200;
+    Term((read(Which::Real) / 1_000_000_000).saturating_sub(BEGINNING))
 }
 
 /// How to campaign: see [`Node::campaign_with`].

@@ -30,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// All datagram sockets of a node.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    datagrams: Vec<UdpSocket>,
+    /// With the address of each: to ask for it again costs a system call.
+    datagrams: Vec<(UdpSocket, SocketAddr)>,
 }
 
 /// Packets that came on streams.
@@ -46,27 +47,27 @@ impl Sockets {
         let mut datagrams = Vec::new();
         for address in listen {
             let socket = open_datagrams(*address).map_err(|error| (*address, error))?;
+            let local = socket.local_addr().map_err(|error| (*address, error))?;
             if streams {
-                let local = socket.local_addr().map_err(|error| (*address, error))?;
                 let listener = open_stream(local).map_err(|error| (local, error))?;
                 tokio::spawn(accept(listener, sender.clone()));
             }
-            datagrams.push(socket);
+            datagrams.push((socket, local));
         }
         Ok((Self { datagrams }, bulk))
     }
 
     /// Where this node listens: the port is real even if none was asked for.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        self.datagrams.iter().filter_map(|socket| socket.local_addr().ok()).collect()
+        self.datagrams.iter().map(|(_, local)| *local).collect()
     }
 
     /// Waits until a datagram may have come.
     pub(crate) async fn readable(&self) {
         match self.datagrams.as_slice() {
             [] => std::future::pending().await,
-            [one] => drop(one.readable().await),
-            [one, other, ..] => {
+            [(one, _)] => drop(one.readable().await),
+            [(one, _), (other, _), ..] => {
                 tokio::select! { _ = one.readable() => {}, _ = other.readable() => {} }
             }
         }
@@ -74,7 +75,7 @@ impl Sockets {
 
     /// Takes one datagram, if there is one.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
-        for socket in &self.datagrams {
+        for (socket, _) in &self.datagrams {
             // An error here is one of an earlier send: somebody is not there. That shows soon enough.
             if let Ok((length, from)) = socket.try_recv_from(buffer) {
                 return Some((length, canonical(from)));
@@ -85,12 +86,13 @@ impl Sockets {
 
     /// Sends one datagram. What the kernel has no room for is lost, like any datagram may be. Says whether it left.
     pub(crate) fn send(&self, packet: &[u8], to: SocketAddr) -> bool {
-        let fits =
-            |socket: &&UdpSocket| socket.local_addr().is_ok_and(|local| local.is_ipv6() || to.is_ipv4());
-        let exact = |socket: &&UdpSocket| socket.local_addr().is_ok_and(|at| at.is_ipv4() == to.is_ipv4());
+        let fits = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv6() || to.is_ipv4();
+        let exact = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv4() == to.is_ipv4();
         let socket = self.datagrams.iter().find(exact).or_else(|| self.datagrams.iter().find(fits));
         // Past the runtime, which would first want to be told by the system that there is room.
-        socket.is_some_and(|socket| SockRef::from(socket).send_to(packet, &mapped(to, socket).into()).is_ok())
+        socket.is_some_and(|(socket, local)| {
+            SockRef::from(socket).send_to(packet, &mapped(to, *local).into()).is_ok()
+        })
     }
 
     /// Sends one packet on a stream of its own, in the background.
@@ -107,9 +109,9 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// An address in the family of the socket.
-fn mapped(to: SocketAddr, socket: &UdpSocket) -> SocketAddr {
-    match (to.ip(), socket.local_addr().map(|local| local.ip())) {
-        (IpAddr::V4(ip), Ok(IpAddr::V6(_))) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+fn mapped(to: SocketAddr, local: SocketAddr) -> SocketAddr {
+    match (to.ip(), local.ip()) {
+        (IpAddr::V4(ip), IpAddr::V6(_)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
         _ => to,
     }
 }

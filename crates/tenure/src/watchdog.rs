@@ -5,7 +5,7 @@
 //!
 //! | looked at | by | if it is beyond the bound |
 //! |---|---|---|
-//! | the own rate | the hardware's counter (CLOCK_MONOTONIC_RAW), which nobody corrects | the node stops |
+//! | the own rate, steps among it | the hardware's counter (CLOCK_MONOTONIC_RAW), which nobody corrects | the node stops |
 //! | the rate of each peer | stamps that went there and back | one peer: reported, and its grants do not count |
 //! | | | a quorum of peers, all in one direction: it is this clock; the node stops |
 //! | the error of a synchronised clock | what the kernel says of it, where the bound is on skew | the node stops |
@@ -21,11 +21,19 @@
 //!
 //! Only an interval that lies wholly outside of what two legal clocks can show, `(1-ρ)/(1+ρ)` to `(1+ρ)/(1-ρ)`, is held
 //! against anybody. The longer the span and the shorter the round trip, the narrower it is; of each second the quickest
-//! round trip is kept.
+//! round trip is kept. The counter is read before and after the own clock, so that a pause between the readings widens the
+//! interval and accuses nobody. A peer that was restarted may have come back on another machine: it begins anew.
 //!
-//! **How soon.** The own rate against the counter: within [`LOOK`] of each [`SPAN`], so about a second and a quarter. A peer, which is
-//! asked every ten seconds:
-//! a span of ten seconds shows a deviation of `x` beyond the bound when the round trips are quicker than `10 s · x`.
+//! **How soon.** Looks are [`LOOK`] apart, by the counter too: a clock that stands still is looked at all the same.
+//!
+//! | what | is found within |
+//! |---|---|
+//! | the own rate, off by more than the bound and the counter's error ([`CRYSTAL`]) | [`SPAN`] and two looks: a second and a half; what is far off, sooner |
+//! | the own clock stepping, forward without a suspend or back | a look, a quarter of a second; in the first half second of a node's life, three |
+//! | a quorum of peers against the own clock, or a peer, off by `x` more than the bound allows | two times [`ASK`], a round trip and a look: 21 s, if no datagram is lost and round trips are quicker than `ASK·x/2` |
+//! | the error of a synchronised clock | a look |
+//!
+//! What was found against a peer is held against it until it has left the window: [`KEPT`] times [`ASK`], or its restart.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,7 +42,7 @@ use tenure_proto::time::{Bound, Clockwork};
 use tenure_proto::{LocalTime, NodeId};
 
 use crate::clock::Clock;
-use crate::sys::clock::{Synchronised, Which, read, synchronised};
+use crate::sys::clock::{Synchronised, Which, read};
 
 /// How often to look, in nanoseconds.
 pub(crate) const LOOK: u64 = 250_000_000;
@@ -61,10 +69,12 @@ const MILLION: u128 = 1_000_000;
 pub(crate) struct Readings {
     /// The clock by which leases are judged.
     pub(crate) own: u64,
+    /// The same, without the time in which the machine was suspended.
+    pub(crate) awake: u64,
     /// The counter, before and after.
     pub(crate) raw: (u64, u64),
-    /// How much of the own clock's time the machine was suspended.
-    pub(crate) suspended: u64,
+    /// The boot clock, whatever leases are judged by.
+    pub(crate) boot: u64,
     /// The calendar.
     pub(crate) real: u64,
 }
@@ -72,9 +82,11 @@ pub(crate) struct Readings {
 impl Readings {
     /// Reads them all.
     pub(crate) fn take(clock: &Clock) -> Self {
+        let own = clock.read().as_nanos();
         let before = read(Which::Raw);
-        let (own, suspended) = (clock.read().as_nanos(), clock.suspended());
-        Self { own, raw: (before, read(Which::Raw)), suspended, real: read(Which::Real) }
+        let awake = clock.awake();
+        let raw = (before, read(Which::Raw));
+        Self { own, awake, raw, boot: read(Which::Boot), real: read(Which::Real) }
     }
 }
 
@@ -99,6 +111,8 @@ struct Trip {
 
 #[derive(Debug, Default)]
 struct PeerClock {
+    /// Which life of the peer this is about.
+    boot: u128,
     /// The quickest of each second, the oldest first.
     trips: VecDeque<Trip>,
     suspected: bool,
@@ -107,8 +121,12 @@ struct PeerClock {
 /// The detector.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
+    /// By the own clock.
     look_at: u64,
+    /// By the counter.
+    look_at_raw: u64,
     ask_at: u64,
+    /// Earlier readings, [`LOOK`] of the counter apart.
     past: VecDeque<Readings>,
     peers: BTreeMap<NodeId, PeerClock>,
 }
@@ -117,6 +135,11 @@ impl Watchdog {
     /// When to look again.
     pub(crate) fn next_wake(&self) -> LocalTime {
         LocalTime::from_nanos(self.look_at)
+    }
+
+    /// Whether to look now: by the own clock, or by the counter if the own clock is late.
+    pub(crate) fn is_due(&self, now: LocalTime) -> bool {
+        now.as_nanos() >= self.look_at || read(Which::Raw) >= self.look_at_raw
     }
 
     /// Whether it is time to ask the peers for their clocks.
@@ -133,25 +156,24 @@ impl Watchdog {
         self.peers.get(&peer).is_none_or(|peer| !peer.suspected)
     }
 
-    /// A peer has stamped a ping that left at `s` and is back at `t`.
-    pub(crate) fn on_pong(&mut self, peer: NodeId, s: LocalTime, r: LocalTime, t: LocalTime) {
+    /// A peer has stamped a ping that left at `s` and is back at `t`. `boot` is its life.
+    pub(crate) fn on_pong(&mut self, peer: NodeId, boot: u128, [s, r, t]: [LocalTime; 3]) {
         let trip = Trip { s: s.as_nanos(), r: r.as_nanos(), t: t.as_nanos() };
-        let trips = &mut self.peers.entry(peer).or_default().trips;
-        match trips.back_mut() {
-            // A peer that was restarted, perhaps on another machine, begins anew.
-            Some(last) if trip.r < last.r => {
-                trips.clear();
-                trips.push_back(trip);
-            }
+        let clock = self.peers.entry(peer).or_default();
+        if clock.boot != boot {
+            *clock = PeerClock { boot, ..PeerClock::default() };
+        }
+        match clock.trips.back_mut() {
+            Some(last) if trip.s < last.s => {} // It was overtaken.
             Some(last) if trip.s / SPAN == last.s / SPAN => {
                 if trip.t - trip.s < last.t - last.s {
                     *last = trip;
                 }
             }
-            _ => trips.push_back(trip),
+            _ => clock.trips.push_back(trip),
         }
-        if trips.len() > KEPT {
-            trips.pop_front();
+        if clock.trips.len() > KEPT {
+            clock.trips.pop_front();
         }
     }
 
@@ -163,26 +185,35 @@ impl Watchdog {
         (quorums, me): (&Quorums, NodeId),
         calendar: impl FnOnce() -> Synchronised,
     ) -> Vec<Finding> {
-        if readings.own < self.look_at {
+        if readings.own < self.look_at && readings.raw.1 < self.look_at_raw {
             return Vec::new();
         }
-        self.look_at = readings.own + LOOK;
+        self.look_at = readings.own.saturating_add(LOOK);
+        self.look_at_raw = readings.raw.1.saturating_add(LOOK);
         let mut found: Vec<Finding> = self.own_rate(&readings, clocks).into_iter().collect();
         found.extend(self.jump(&readings));
         found.extend(skew(clocks, calendar));
         found.extend(self.peers(clocks, quorums, me));
-        self.past.push_back(readings);
-        while self.past.len() > 1 && readings.own - self.past[1].own.min(readings.own) >= SPAN {
+        self.keep(readings);
+        found
+    }
+
+    /// By the counter, not by the own clock: what a step of that showed must not be thrown away because of the step.
+    fn keep(&mut self, readings: Readings) {
+        let since = |then: &Readings| readings.raw.1.saturating_sub(then.raw.1);
+        if self.past.back().is_none_or(|last| since(last) >= LOOK) {
+            self.past.push_back(readings);
+        }
+        while self.past.get(1).is_some_and(|second| since(second) >= SPAN) {
             self.past.pop_front();
         }
-        found
     }
 
     /// The own clock against the counter, over about a second, without the time in which the machine slept.
     fn own_rate(&self, now: &Readings, clocks: Clockwork) -> Option<Finding> {
         let Bound::Drift(drift) = clocks.bound else { return None };
         let then = self.past.front()?;
-        let own = now.own.checked_sub(then.own)?.saturating_sub(now.suspended.saturating_sub(then.suspended));
+        let own = now.awake.saturating_sub(then.awake); // One that went back did not go on.
         let least = now.raw.0.saturating_sub(then.raw.1);
         let most = now.raw.1.saturating_sub(then.raw.0);
         if most < SPAN / 2 {
@@ -192,19 +223,22 @@ impl Watchdog {
         let fast = u128::from(own) * MILLION > u128::from(most) * (MILLION + u128::from(bound));
         let slow = u128::from(own) * MILLION < u128::from(least) * MILLION.saturating_sub(u128::from(bound));
         (fast || slow).then(|| {
-            let (own, raw) = (own / 1_000_000, most / 1_000_000);
+            let (own, raw) = (own / 1_000_000, if fast { most } else { least } / 1_000_000);
+            let back = if now.awake < then.awake { "it went back: " } else { "" };
             Finding::Broken(format!(
-                "it showed {own} ms while the hardware counted {raw} ms; the bound is {} ppm",
+                "{back}it showed {own} ms while the hardware counted {raw} ms; the bound is {} ppm",
                 drift.as_ppm()
             ))
         })
     }
 
+    /// The calendar against the boot clock, since the last look.
     fn jump(&self, now: &Readings) -> Option<Finding> {
         let then = self.past.back()?;
-        let passed = i128::from(now.own) - i128::from(then.own);
+        let passed = i128::from(now.boot) - i128::from(then.boot);
         let by = i128::from(now.real) - i128::from(then.real) - passed;
-        (by.unsigned_abs() > u128::from(JUMP)).then(|| Finding::Jumped(i64::try_from(by).unwrap_or(i64::MAX)))
+        let told = i64::try_from(by).unwrap_or(if by < 0 { i64::MIN } else { i64::MAX });
+        (by.unsigned_abs() > u128::from(JUMP)).then_some(Finding::Jumped(told))
     }
 
     /// Peers whose clocks cannot be legal if this one is. If they are so many, and all in one direction, that only this one can
@@ -240,22 +274,25 @@ impl Watchdog {
 }
 
 impl PeerClock {
-    /// Whether its clock runs too fast (`true`) or too slow (`false`) to be legal, if this one is.
+    /// Whether its clock has run too fast (`true`) or too slow (`false`) to be legal, if this one is. Any two trips may show
+    /// it: over the whole window a short deviation, or a step, would be lost in the average.
     fn verdict(&self, rho: u128) -> Option<bool> {
-        let (first, last) = (self.trips.front()?, self.trips.back()?);
-        let theirs = u128::from(last.r.saturating_sub(first.r));
-        let most = u128::from(last.t.saturating_sub(first.s));
-        let least = u128::from(last.s.saturating_sub(first.t));
-        if theirs == 0 || least == 0 {
-            return None;
-        }
-        // theirs/most > (1+ρ)/(1-ρ): even the slowest that it can be is too fast.
-        if theirs * MILLION.saturating_sub(rho) > most * (MILLION + rho) {
-            return Some(true);
-        }
-        // theirs/least < (1-ρ)/(1+ρ): even the fastest that it can be is too slow.
-        (theirs * (MILLION + rho) < least * MILLION.saturating_sub(rho)).then_some(false)
+        let later = |(index, first)| self.trips.iter().skip(index + 1).map(move |last| (first, last));
+        self.trips.iter().enumerate().flat_map(later).find_map(|(first, last)| between(first, last, rho))
     }
+}
+
+/// The same, by two trips.
+fn between(first: &Trip, last: &Trip, rho: u128) -> Option<bool> {
+    let theirs = u128::from(last.r.saturating_sub(first.r)); // One that went back did not go on.
+    let most = u128::from(last.t.saturating_sub(first.s));
+    let least = u128::from(last.s.saturating_sub(first.t));
+    // theirs/most > (1+ρ)/(1-ρ): even the slowest that it can be is too fast.
+    if theirs * MILLION.saturating_sub(rho) > most * (MILLION + rho) {
+        return Some(true);
+    }
+    // theirs/least < (1-ρ)/(1+ρ): even the fastest that it can be is too slow.
+    (theirs * (MILLION + rho) < least * MILLION.saturating_sub(rho)).then_some(false)
 }
 
 /// A synchronised clock is good for a bound Δ on skew if no clock is off by more than half of it.
@@ -271,11 +308,6 @@ fn skew(clocks: Clockwork, calendar: impl FnOnce() -> Synchronised) -> Option<Fi
             "its error may be {error} us, more than half of the bound on skew, {half} us"
         ))
     })
-}
-
-/// What the kernel says of the synchronised clock.
-pub(crate) fn calendar() -> Synchronised {
-    synchronised()
 }
 
 #[cfg(test)]
@@ -300,7 +332,11 @@ mod tests {
     }
 
     fn at(own: u64, raw: u64, suspended: u64) -> Readings {
-        Readings { own, raw: (raw, raw), suspended, real: own }
+        Readings { own, awake: own - suspended, raw: (raw, raw), boot: own, real: own }
+    }
+
+    fn is_broken(found: &[Finding]) -> bool {
+        found.iter().any(|finding| matches!(finding, Finding::Broken(_)))
     }
 
     /// What is found when the own clock runs at `ppm` millionths of the counter for three seconds.
@@ -334,11 +370,7 @@ mod tests {
             dog.look(at(SECOND, SECOND, 0), drift(1000), (&three(), ME), good);
             let later = at(2 * SECOND + 60 * SECOND, 2 * SECOND, suspended);
             let found = dog.look(later, drift(1000), (&three(), ME), good);
-            assert_eq!(
-                found.iter().any(|finding| matches!(finding, Finding::Broken(_))),
-                broken,
-                "{found:?}"
-            );
+            assert_eq!(is_broken(&found), broken, "{found:?}");
         }
     }
 
@@ -349,8 +381,8 @@ mod tests {
             for (node, rate) in peers {
                 let sent = second * SECOND;
                 let stamped = (sent + 1_000_000) / 1_000_000 * rate;
-                let [s, r, t] = [sent, stamped, sent + 2_000_000].map(LocalTime::from_nanos);
-                dog.on_pong(NodeId(*node), s, r, t);
+                let trip = [sent, stamped, sent + 2_000_000].map(LocalTime::from_nanos);
+                dog.on_pong(NodeId(*node), 1, trip);
             }
         }
         let found = dog.look(at(11 * SECOND, 11 * SECOND, 0), drift(1000), (&three(), ME), good);
@@ -367,12 +399,9 @@ mod tests {
     #[test]
     fn if_a_quorum_deviates_in_one_direction_it_is_the_own_clock() {
         let (_, found) = heard(&[(1, 1_010_000), (2, 1_009_000)]);
-        assert!(found.iter().any(|finding| matches!(finding, Finding::Broken(_))), "{found:?}");
+        assert!(is_broken(&found), "{found:?}");
         let (_, found) = heard(&[(1, 1_010_000), (2, 991_000)]);
-        assert!(
-            !found.iter().any(|finding| matches!(finding, Finding::Broken(_))),
-            "in opposite directions: {found:?}"
-        );
+        assert!(!is_broken(&found), "in opposite directions: {found:?}");
     }
 
     #[test]
@@ -387,8 +416,8 @@ mod tests {
         for second in 1..=10u64 {
             let sent = second * SECOND;
             // Each way may have taken all of 800 ms: what looks like two percent is nothing.
-            let [s, r, t] = [sent, sent * 102 / 100, sent + 800_000_000].map(LocalTime::from_nanos);
-            dog.on_pong(NodeId(1), s, r, t);
+            let trip = [sent, sent * 102 / 100, sent + 800_000_000].map(LocalTime::from_nanos);
+            dog.on_pong(NodeId(1), 1, trip);
         }
         assert_eq!(dog.look(at(11 * SECOND, 11 * SECOND, 0), drift(1000), (&three(), ME), good), []);
     }
@@ -414,5 +443,91 @@ mod tests {
         let jumped = Readings { real: 9 * SECOND, ..at(2 * SECOND, 2 * SECOND, 0) };
         let found = dog.look(jumped, drift(1000), (&three(), ME), good);
         assert_eq!(found, [Finding::Jumped(7_000_000_000)]);
+    }
+
+    #[test]
+    fn a_jump_of_the_calendar_is_told_also_where_leases_are_judged_by_it() {
+        let mut dog = Watchdog::default();
+        dog.look(at(SECOND, SECOND, 0), drift(1000), (&three(), ME), good);
+        let both = Readings { own: 9 * SECOND, real: 9 * SECOND, ..at(2 * SECOND, 2 * SECOND, 0) };
+        let found = dog.look(both, drift(1000), (&three(), ME), good);
+        assert_eq!(found, [Finding::Jumped(7_000_000_000)]);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_is_looked_at_all_the_same() {
+        let mut dog = Watchdog::default();
+        let looks = (0..8).map(|quarter| at(SECOND, SECOND + quarter * LOOK, 0));
+        let found: Vec<_> =
+            looks.map(|readings| dog.look(readings, drift(100_000), (&three(), ME), good)).collect();
+        assert!(!is_broken(&found[1]), "a quarter of a second is too short");
+        assert!(is_broken(&found[2]), "{found:?}");
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_broken() {
+        let mut dog = Watchdog::default();
+        dog.look(at(100 * SECOND, SECOND, 0), drift(100_000), (&three(), ME), good);
+        let found = dog.look(at(90 * SECOND, 2 * SECOND, 0), drift(100_000), (&three(), ME), good);
+        assert!(matches!(&found[..], [Finding::Broken(why)] if why.starts_with("it went back")), "{found:?}");
+    }
+
+    #[test]
+    fn a_step_in_the_first_half_second_is_found_later() {
+        let mut dog = Watchdog::default();
+        dog.look(at(SECOND, SECOND, 0), drift(1000), (&three(), ME), good);
+        let stepped = |quarter| at(6 * SECOND + quarter * LOOK, SECOND + quarter * LOOK, 0);
+        assert_eq!(dog.look(stepped(1), drift(1000), (&three(), ME), good), []);
+        assert!(is_broken(&dog.look(stepped(2), drift(1000), (&three(), ME), good)));
+    }
+
+    #[test]
+    fn a_pause_between_two_readings_accuses_nobody() {
+        let mut dog = Watchdog::default();
+        // The process was off the processor for 300 ms, before or after the own clock was read.
+        let pauses = [(0, 0), (300_000_000, 0), (0, 0), (0, 300_000_000), (0, 0)];
+        for (second, (before, after)) in (1..).zip(pauses) {
+            let now = second * SECOND;
+            let paused = Readings { raw: (now - before, now + after), ..at(now, now, 0) };
+            assert_eq!(dog.look(paused, drift(1000), (&three(), ME), good), []);
+        }
+    }
+
+    /// Pings ten seconds apart, with round trips of 2 ms; the peers' stamps are given in milliseconds.
+    fn stamped(dog: &mut Watchdog, node: u64, boot: u128, stamps: &[u64]) {
+        for (sent, stamp) in (1..).map(|tick| tick * ASK).zip(stamps) {
+            let trip = [sent, stamp * 1_000_000, sent + 2_000_000].map(LocalTime::from_nanos);
+            dog.on_pong(NodeId(node), boot, trip);
+        }
+    }
+
+    #[test]
+    fn a_peer_that_deviates_only_lately_is_found_within_two_pings() {
+        let mut dog = Watchdog::default();
+        // Right for seventy seconds, then half as fast again: over the window that is only a twentieth.
+        stamped(&mut dog, 1, 1, &[0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000, 85_000]);
+        let found = dog.look(at(91 * SECOND, 91 * SECOND, 0), drift(100_000), (&three(), ME), good);
+        assert_eq!(found, [Finding::Peer(NodeId(1))]);
+    }
+
+    #[test]
+    fn peers_that_come_back_on_other_machines_accuse_nobody() {
+        let mut dog = Watchdog::default();
+        for node in [1, 2] {
+            stamped(&mut dog, node, 1, &[0]);
+            let later = [11 * SECOND, 9_000 * SECOND, 11 * SECOND + 1].map(LocalTime::from_nanos);
+            dog.on_pong(NodeId(node), 2, later);
+        }
+        assert_eq!(dog.look(at(12 * SECOND, 12 * SECOND, 0), drift(1000), (&three(), ME), good), []);
+    }
+
+    #[test]
+    fn a_peer_whose_clock_goes_back_or_stands_is_found() {
+        for stamps in [[9_000, 9_000], [9_000, 5_000]] {
+            let mut dog = Watchdog::default();
+            stamped(&mut dog, 1, 1, &stamps);
+            let found = dog.look(at(21 * SECOND, 21 * SECOND, 0), drift(100_000), (&three(), ME), good);
+            assert_eq!(found, [Finding::Peer(NodeId(1))]);
+        }
     }
 }

@@ -238,7 +238,7 @@ fn told<R: Steps>(record: R) {
     let (record, clock) = begin(record);
     let word = Arc::new(AtomicBool::new(false));
     let other = {
-        let (record, clock, word) = (record.clone(), clock.clone(), word.clone());
+        let (record, clock, word) = (record.clone(), clock, word.clone());
         thread::spawn(move || (word.load(Acquire), record.edict(&clock)))
     };
     let driver = {
@@ -257,7 +257,7 @@ fn begun<R: Steps>(record: R) {
     let (record, clock) = (Arc::new(record), Arc::new(Clock(AtomicU64::new(5))));
     let word = Arc::new(AtomicBool::new(false));
     let other = {
-        let (record, clock, word) = (record.clone(), clock.clone(), word.clone());
+        let (record, clock, word) = (record.clone(), clock, word.clone());
         thread::spawn(move || (word.load(Acquire), record.edict(&clock)))
     };
     record.extend(10);

@@ -83,6 +83,26 @@ async fn a_campaign_whose_future_is_dropped_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn a_second_campaign_that_is_dropped_leaves_the_first_alone() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let first = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let waiting = nodes[1].clone();
+    let waiting = tokio::spawn(async move { waiting.campaign("jobs").await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    for _ in 0..20 {
+        tokio::select! {
+            biased;
+            again = nodes[1].campaign("jobs") => assert!(matches!(again, Err(CampaignError::AlreadyCampaigning { .. }))),
+            () = std::future::ready(()) => {} // Mostly nobody has answered yet, and the future is dropped.
+        }
+    }
+    drop(first);
+    let second = within("the next leader", SOON, waiting).await.expect("no panic").expect("it is elected");
+    assert!(second.is_leader());
+}
+
+#[tokio::test]
 async fn leadership_is_handed_over_to_whom_the_leader_chooses() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;

@@ -80,6 +80,17 @@ pub struct Violation {
     pub at: RealTime,
     /// What was seen.
     pub text: String,
+    /// Where that was said which it contradicts, if that is known and has a place.
+    pub before: Option<Mark>,
+}
+
+/// A place in what is judged: a line of a file. Simulated worlds have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mark {
+    /// The how-manieth file.
+    pub file: u32,
+    /// The line, counted from 1.
+    pub line: u32,
 }
 
 /// A time during which one process led without a break.

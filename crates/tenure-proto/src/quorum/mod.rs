@@ -427,7 +427,7 @@ mod tests {
             let quorums = parse(text, count).unwrap();
             assert!(!quorums.is_quorum(NodeSet::EMPTY));
             for set in subsets(count).filter(|set| quorums.is_quorum(*set)) {
-                for more in 0..count as usize {
+                for more in 0..NodeId(count).index() {
                     let mut larger = set;
                     larger.insert(more);
                     assert!(quorums.is_quorum(larger), "{text}: {set:?} is a quorum, {larger:?} is not");

@@ -394,18 +394,21 @@ impl Candidate {
 
     /// Asks the silent members again, for the same run. Once somebody refused an acquisition, members that did not
     /// answer twice count as refusing too: with dead members a few refusals decide, and to wait for the dead would block
-    /// the living. A leader, who blocks nobody that it does not lead, waits to the end.
+    /// the living. A leader, who blocks nobody that it does not lead, waits to the end, and asks those again that refused:
+    /// a candidate that had them may have given them back, and the leader may not last without them.
     fn retry<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some(run) = &mut self.run else { return };
         let quorums = &run.charter.body.quorums;
         run.retries += 1;
-        let silent = quorums.everyone().difference(run.oks).difference(run.nacks);
+        let missing = quorums.everyone().difference(run.oks);
+        let silent = missing.difference(run.nacks);
         let hopeless = !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent));
         if hopeless && run.retries >= 2 && run.request.kind == Kind::Acquire {
             return self.fail(Failure::Blocked, around);
         }
         let request = run.request;
-        around.ask(silent, request, self.tells(request.kind));
+        let asked = if request.kind == Kind::Renew { missing } else { silent };
+        around.ask(asked, request, self.tells(request.kind));
         self.measure_repeated();
         let interval = self.retry_interval(around);
         self.timers.set(Timer::Retry, around.cx.now().after(interval));

@@ -18,10 +18,17 @@ use crate::MachineConfig;
 use crate::clock::{Clock, nanos};
 use crate::contact::Contact;
 use crate::name::{ClusterId, GroupName, NodeName};
-use crate::seal::{ClusterKey, KeyKind};
+use crate::seal::{ClusterKey, KeyKind, Versions};
+use crate::sys::clock::{Synchronised, synchronised};
 
 /// How many terms the durable ceiling is raised by at a time.
 const BLOCK: u64 = 256;
+
+/// The versions of the protocol that this node speaks.
+const VERSIONS: Versions = Versions { oldest: 1, newest: 1 };
+
+/// A clock that is not synchronised cannot serve where clocks must be, and one that is set serves nowhere else.
+pub(crate) const UNSUITED: &str = "a bound on skew is for Clock::real(), a bound on drift for Clock::boot(): `time` must fit the cluster's bound; from a file, `clock` sets both";
 
 /// Settings that hold together.
 #[derive(Clone, Debug)]
@@ -40,6 +47,10 @@ pub(crate) struct Checked {
     pub(crate) trace: Option<PathBuf>,
     pub(crate) longest_pledge: Span,
     pub(crate) time: Clock,
+    /// What is said of the synchronised clock; tests say something else.
+    pub(crate) calendar: fn() -> Synchronised,
+    /// Tests speak others.
+    pub(crate) versions: Versions,
     /// What the file says of the cluster, if it says anything.
     body: Option<Body>,
     machine: Box<Config>,
@@ -71,6 +82,8 @@ impl Checked {
             trace: config.trace.clone(),
             longest_pledge: span(config.longest_pledge),
             time: config.time.clone(),
+            calendar: synchronised,
+            versions: VERSIONS,
             body,
             machine: Box::new(config.clone()),
         })
@@ -80,6 +93,9 @@ impl Checked {
     pub(crate) fn machine(&self, charter: &Charter) -> Result<MachineConfig, ConfigError> {
         if let Some(body) = &self.body {
             agree(body, charter, self.name.id())?;
+        }
+        if !self.time.suits(charter.body.clocks.bound) {
+            return Err(ConfigError::Invalid { key: "time", why: UNSUITED.to_owned() });
         }
         let config = &self.machine;
         let settings = Settings {
@@ -101,6 +117,11 @@ impl Checked {
             rules: Sound,
         };
         settings.validate().map_err(|error| ConfigError::Invalid { key: "lease", why: error.to_string() })
+    }
+
+    /// Whether leases follow the round trips that are measured.
+    pub(crate) fn adapts(&self) -> bool {
+        self.machine.adapt.is_some()
     }
 
     /// δ, in real time.

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::name::{ClusterId, NameError};
 use crate::seal::{CandidateKey, ClusterKey, KeyError};
 
-pub(crate) use check::Checked;
+pub(crate) use check::{Checked, UNSUITED};
 
 /// What this process is in its cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -55,7 +55,7 @@ impl Driver {
             Item::Charter(charter) if peer.rights.is_cluster() => self.on_charter(peer.id, &charter),
             Item::Ping { at } => self.net.send(peer.id, &Item::Pong { echo: at, at: now }),
             Item::Pong { echo, at } if echo <= received => {
-                self.watchdog.on_pong(peer.id, echo, at, received);
+                self.watchdog.on_pong(peer.id, peer.boot, [echo, at, received]);
             }
             Item::Pong { .. } => {}
             Item::Contacts(_)
@@ -89,6 +89,9 @@ impl Driver {
 
     fn on_message(&mut self, peer: &Peer, name: Option<GroupName>, message: Message, received: LocalTime) {
         let group = group_of(&message);
+        if matches!(message, Message::Ok { .. } | Message::Nack { .. }) {
+            self.net.answered(peer.id);
+        }
         if !self.may_say(peer, group, name.as_ref(), &message) || !self.is_wanted(peer.id, group, &message) {
             self.tally.out_of_scope += 1;
             return;

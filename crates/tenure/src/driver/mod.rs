@@ -32,6 +32,8 @@ mod outbox;
 mod questions;
 mod setup;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -66,7 +68,7 @@ pub(crate) use questions::{ChangeOrder, VerifyOrder};
 pub(crate) use setup::{credentials, launch};
 
 /// How many datagrams are taken before deadlines and users are looked at again.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
 /// How long a node that shuts down tries to get its releases out.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -129,6 +131,8 @@ pub(crate) struct Driver {
     cluster: ClusterId,
     config: Checked,
     clock: Clock,
+    /// The reading of the last turn.
+    turned: LocalTime,
     machine: Option<Machine>,
     tickets: Ticket,
     effects: Vec<Effect<Machine>>,
@@ -163,13 +167,13 @@ enum Farewell {
 }
 
 impl Driver {
-    /// Runs until the node is shut down or must stop.
+    /// Runs until the node is shut down or must stop. Says whom to tell when everything is given back.
     pub(crate) async fn run(
         mut self,
         mut requests: mpsc::UnboundedReceiver<Request>,
         mut notices: mpsc::UnboundedReceiver<Notice>,
         mut bulk: Bulk,
-    ) {
+    ) -> Option<oneshot::Sender<()>> {
         let mut buffer = vec![0; 1 << 16];
         self.begin();
         while self.farewell.is_none() && self.stopped.borrow().is_none() {
@@ -184,13 +188,21 @@ impl Driver {
                 },
                 () = self.net.sockets.readable() => self.receive(&mut buffer),
                 Some(packet) = bulk.recv() => self.on_bulk(packet),
-                () = tokio::time::sleep(nap) => {}
+                () = pause(nap) => self.net.has_heard_all(self.clock.read()),
+            }
+            // A flood of datagrams, which come first, does not keep the others waiting.
+            if let Ok(packet) = bulk.try_recv() {
+                self.on_bulk(packet);
             }
             while let Ok(request) = requests.try_recv() {
                 self.on_request(request);
             }
         }
         self.end().await;
+        match self.farewell.take() {
+            Some(Farewell::Asked(reply)) => Some(reply),
+            Some(Farewell::Dropped) | None => None,
+        }
     }
 
     /// Everything that time brings, then all that may leave, leaves.
@@ -198,12 +210,13 @@ impl Driver {
         let now = self.clock.read();
         self.on_time(now);
         self.settle();
+        if self.stopped.borrow().is_some() {
+            return; // What it would say now, it must not.
+        }
         let now = self.clock.read();
-        if let Some(machine) = &self.machine {
-            if self.gallery.is_open() {
-                let net = &self.net;
-                self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
-            }
+        if let (Some(machine), true) = (&self.machine, self.gallery.is_open()) {
+            let net = &self.net;
+            self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
         }
         self.net.flush(now);
         self.tell_ready(now);
@@ -229,7 +242,9 @@ impl Driver {
     /// Takes what has come, but not so much that deadlines are missed.
     fn receive(&mut self, buffer: &mut [u8]) {
         for _ in 0..BATCH {
-            let Some((length, from)) = self.net.sockets.receive(buffer) else { return };
+            let Some((length, from)) = self.net.sockets.receive(buffer) else {
+                return self.net.has_heard_all(self.clock.read());
+            };
             self.on_packet(&mut buffer[..length], from);
         }
     }
@@ -258,7 +273,7 @@ impl Driver {
                 }
             }
             Notice::Durable(Durable::Failed(error)) => {
-                self.stop(Stopped::Store { reason: error.to_string() })
+                self.stop(Stopped::Store { reason: error.to_string() });
             }
             Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
         }
@@ -350,7 +365,8 @@ impl Driver {
     /// The node can promise nothing more: nobody leads by it from here on, and it says why.
     fn stop(&mut self, why: Stopped) {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
-        self.office.close(Loss::Stopped, &CampaignError::Stopped(why.clone()));
+        let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
+        self.office.close(loss, &CampaignError::Stopped(why.clone()));
         self.stopped.send_replace(Some(why));
     }
 
@@ -376,9 +392,6 @@ impl Driver {
             trace.stop(self.clock.read());
         }
         self.keep.close();
-        if let Some(Farewell::Asked(reply)) = self.farewell.take() {
-            let _ = reply.send(());
-        }
     }
 
     /// How this node is.
@@ -419,5 +432,14 @@ impl Driver {
     /// A reading for what happens now.
     fn now(&self) -> LocalTime {
         self.clock.read()
+    }
+}
+
+/// Waits, and lets the runtime look whether something has come in any case: whoever has no time to wait would otherwise never
+/// hear of it.
+async fn pause(nap: Duration) {
+    match nap.is_zero() {
+        true => tokio::task::yield_now().await,
+        false => tokio::time::sleep(nap).await,
     }
 }

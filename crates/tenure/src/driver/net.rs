@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::Notice;
 use super::book::Book;
-use super::outbox::{Encoded, Outbox, Parcel, SLOT};
+use super::outbox::{Encoded, Lane, Outbox, Parcel};
 use crate::contact::Contact;
 use crate::name::NodeName;
 use crate::seal::{Expect, Peer, Received, Refusal, Sessions};
@@ -20,6 +20,10 @@ use crate::wire::{self, Item};
 
 /// How long an address that was looked up is good for at least.
 const LOOK_UP_PAUSE: u64 = 5_000_000_000;
+
+/// How many times longer than it takes to ask again a peer may be silent before it is greeted anew. A peer that was restarted
+/// greets by itself; one that is only busy must not lose what is on its way to it.
+const PAUSES: u32 = 3;
 
 /// How long items wait for a session before they are worth nothing.
 const PATIENCE: u64 = 2_000_000_000;
@@ -63,6 +67,8 @@ pub(crate) struct Net {
     retry: LocalSpan,
     /// When to look for peers that have fallen silent.
     check_at: LocalTime,
+    /// All that had come by then was heard.
+    heard_all: LocalTime,
     /// Since when something waits for a peer without a session.
     waits: BTreeMap<NodeId, LocalTime>,
 }
@@ -82,19 +88,20 @@ impl Net {
         sessions: Sessions,
         sockets: Sockets,
         notices: mpsc::UnboundedSender<Notice>,
-        retry: LocalSpan,
+        (retry, measures): (LocalSpan, bool),
     ) -> Self {
         Self {
             me,
             book,
             sessions,
-            outbox: Outbox::default(),
+            outbox: Outbox::new(retry, measures),
             sockets,
             notices,
             traffic: Traffic::default(),
             strangers: BTreeSet::new(),
             retry,
             check_at: LocalTime::ZERO,
+            heard_all: LocalTime::ZERO,
             waits: BTreeMap::new(),
         }
     }
@@ -147,9 +154,21 @@ impl Net {
     pub(crate) fn send(&mut self, to: NodeId, item: &Item) {
         debug_assert_ne!(to, self.me, "what one says to oneself does not go out");
         if let Ok(bytes) = wire::encode(item) {
-            let item = Encoded { bytes, expects_answer: expects_answer(item) };
+            let item = Encoded { bytes, expects_answer: expects_answer(item), lane: lane(item) };
             self.outbox.push(to, item, self.sessions.has_session(to));
         }
+    }
+
+    /// Nothing that has come by now waits in a socket. Only up to here can it be said that a peer was silent: a process that was
+    /// held up, by much work or by the system, must not take that for the silence of others. It would begin new sessions with
+    /// all of them, and what is on its way in the old ones would be lost.
+    pub(crate) fn has_heard_all(&mut self, now: LocalTime) {
+        self.heard_all = now;
+    }
+
+    /// A peer has answered a request.
+    pub(crate) fn answered(&mut self, by: NodeId) {
+        self.outbox.answered(by);
     }
 
     /// Greets a process, wherever it may be, unless that was done just now.
@@ -168,7 +187,8 @@ impl Net {
 
     /// Sends what may be sent now.
     pub(crate) fn flush(&mut self, now: LocalTime) {
-        for peer in self.outbox.peers(now) {
+        self.outbox.tidy(now);
+        for peer in self.outbox.peers() {
             if !self.sessions.has_session(peer) {
                 self.await_session(peer, now);
                 continue;
@@ -180,7 +200,8 @@ impl Net {
         }
         if self.check_at <= now {
             self.check_at = now.after(self.retry.fraction(1, 4));
-            let silent: Vec<NodeId> = self.sessions.unanswered(now).collect();
+            let since = self.heard_all.as_nanos().saturating_sub(self.retry.times(PAUSES).as_nanos());
+            let silent: Vec<NodeId> = self.sessions.unanswered(LocalTime::from_nanos(since)).collect();
             silent.into_iter().for_each(|peer| self.greet(peer, now));
         }
     }
@@ -226,13 +247,14 @@ impl Net {
         });
     }
 
-    /// When something that waits may leave: in the next slot, or when a greeting is to be repeated.
+    /// When something that waits may leave, or when a greeting is to be repeated. Somebody who cannot be reached holds up
+    /// nobody else.
     pub(crate) fn next_wake(&self, now: LocalTime) -> Option<LocalTime> {
-        if self.outbox.is_empty() {
-            return None;
-        }
-        let slot = if self.waits.is_empty() { LocalSpan::from_nanos(SLOT) } else { self.retry };
-        Some(now.after(slot))
+        let next = |peer| match self.waits.contains_key(&peer) {
+            true => Some(now.after(self.retry)),
+            false => self.outbox.next_wake(peer, now),
+        };
+        self.outbox.peers().into_iter().filter_map(next).min()
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -253,5 +275,14 @@ fn expects_answer(item: &Item) -> bool {
         }
         Item::Watch { .. } | Item::AskCharter | Item::Ping { .. } => true,
         _ => false,
+    }
+}
+
+/// What it waits with.
+fn lane(item: &Item) -> Lane {
+    match item {
+        Item::Machine { message: Message::Extend { request, .. }, .. } => Lane::Renewal(request.group),
+        Item::Machine { message: Message::Request(request), .. } => Lane::Acquisition(request.group),
+        _ => Lane::Swift,
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Office {
     led: BTreeMap<GroupId, Led>,
     /// Those whose work must give signs of life.
     watched: BTreeMap<GroupId, Duration>,
+    /// Nobody is overdue before this. Signs of life only move it away, so that it need not be known exactly.
+    check_at: Option<LocalTime>,
     /// Terms that are over but whose grants are given back only when the last handle is gone.
     held: BTreeMap<GroupId, Term>,
 }
@@ -63,6 +65,7 @@ impl Office {
             waiting: BTreeMap::new(),
             led: BTreeMap::new(),
             watched: BTreeMap::new(),
+            check_at: None,
             held: BTreeMap::new(),
         }
     }
@@ -178,6 +181,8 @@ impl Office {
         term.record.extend(until);
         if let Some(health) = entry.health {
             self.watched.insert(group, health);
+            let due = overdue_at(term.record.last_beat(), health);
+            self.check_at = Some(self.check_at.map_or(due, |at| at.min(due)));
         }
         self.led.insert(group, Led { term, health: entry.health });
         // If nobody waits any more the guard comes back, is dropped, and says so: the campaign was cancelled.
@@ -204,24 +209,28 @@ impl Office {
         led.health.is_some_and(|health| self.clock.read() >= overdue_at(led.term.record.last_beat(), health))
     }
 
-    /// When the work of some group must have given a sign of life.
+    /// When the work of some group may have given no sign of life for too long.
     pub(crate) fn next_check(&self) -> Option<LocalTime> {
-        let due = |(group, health): (&GroupId, &Duration)| {
-            self.led.get(group).map(|led| overdue_at(led.term.record.last_beat(), *health))
-        };
-        self.watched.iter().filter_map(due).min()
+        self.check_at
     }
 
-    /// Groups whose work seems to hang: authority ends, and the lease runs out, for the work may still be doing something.
+    /// Groups whose work seems to hang: authority ends, and the lease runs out, for the work may still be doing something. All are
+    /// looked at only when one may be overdue: there may be thousands.
     pub(crate) fn unhealthy(&mut self) -> Vec<Command> {
-        let overdue = |group: &&GroupId| self.led.get(group).is_some_and(|led| self.is_overdue(led));
-        let groups: Vec<GroupId> = self.watched.keys().filter(overdue).copied().collect();
-        for group in &groups {
-            if let Some(led) = self.led.get(group) {
-                self.held.insert(*group, led.term.number);
-            }
+        let now = self.clock.read();
+        if self.check_at.is_none_or(|at| now < at) {
+            return Vec::new();
         }
-        groups.into_iter().map(Command::StandDown).collect()
+        let due = |(group, health): (&GroupId, &Duration)| {
+            self.led
+                .get(group)
+                .map(|led| (*group, led.term.number, overdue_at(led.term.record.last_beat(), *health)))
+        };
+        let (overdue, alive): (Vec<_>, Vec<_>) =
+            self.watched.iter().filter_map(due).partition(|(_, _, at)| *at <= now);
+        self.check_at = alive.into_iter().map(|(_, _, at)| at).min();
+        self.held.extend(overdue.iter().map(|(group, term, _)| (*group, *term)));
+        overdue.into_iter().map(|(group, ..)| Command::StandDown(group)).collect()
     }
 
     /// The node stops for good: nobody leads by it any more.

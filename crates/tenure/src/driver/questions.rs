@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Driver;
 use crate::clock::nanos;
+use crate::config::UNSUITED;
 use crate::contact::Contact;
 use crate::error::{MembersError, TransferError, VerifyError};
 use crate::members::Progress;
@@ -110,6 +111,11 @@ impl Driver {
             let _ = order.progress.send(Progress::Failed(MembersError::NotAMember));
             return;
         }
+        if matches!(&order.change, Change::Clocks(clocks) if !self.clock.suits(clocks.bound)) {
+            let reason = format!("{UNSUITED}, and no node changes its clock while it runs");
+            let _ = order.progress.send(Progress::Failed(MembersError::Halted { reason }));
+            return;
+        }
         for contact in &order.contacts {
             self.net.book.learn(contact);
         }
@@ -175,7 +181,7 @@ impl Driver {
         match event {
             Event::Found { group, leader, .. } => self.on_found(*group, *leader),
             Event::Verified { group, leader, term, until } => {
-                self.on_verified(*group, *leader, *term, *until)
+                self.on_verified(*group, *leader, *term, *until);
             }
             Event::NotFound { group, .. } => {
                 for asked in self.questions.verifications.get_mut(group).into_iter().flatten() {

@@ -26,7 +26,7 @@ use crate::error::{StartError, Stopped};
 use crate::memory::{self, Memory};
 use crate::name::ClusterId;
 use crate::node::Launched;
-use crate::seal::{ClusterKey, Credentials, Identity, Keyring, Limits, Sessions, Versions};
+use crate::seal::{ClusterKey, Credentials, Identity, Keyring, Limits, Sessions};
 use crate::socket::{ANY, ANY_V4, Bulk, Sockets};
 use crate::store::{Opened, Store};
 use crate::tally::Tally;
@@ -34,9 +34,6 @@ use crate::trace::Trace;
 use crate::watchdog::Watchdog;
 use crate::wire::Item;
 use crate::{Machine, MachineConfig, chance};
-
-/// The versions of the protocol that this node speaks.
-const VERSIONS: Versions = Versions { oldest: 1, newest: 1 };
 
 /// What a machine will be started with as soon as somebody has told which charter the cluster goes by.
 pub(super) struct Pending {
@@ -53,25 +50,31 @@ pub(crate) fn launch(config: Checked) -> Result<oneshot::Receiver<Result<Launche
             Ok(runtime) => runtime,
             Err(error) => return drop(started.send(Err(error.into()))),
         };
-        runtime.block_on(async {
+        let farewell = runtime.block_on(async {
             match prepare(config) {
                 Ok((driver, ends, launched)) => {
-                    if started.send(Ok(launched)).is_ok() {
-                        driver.run(ends.requests, ends.notices, ends.bulk).await;
-                    }
+                    started.send(Ok(launched)).ok()?;
+                    driver.run(ends.requests, ends.notices, ends.bulk).await
                 }
-                Err(error) => drop(started.send(Err(error))),
+                Err(error) => {
+                    let _ = started.send(Err(error));
+                    None
+                }
             }
         });
+        drop(runtime); // And with it the sockets: whoever is told of the end can listen there.
+        if let Some(farewell) = farewell {
+            let _ = farewell.send(());
+        }
     })?;
     Ok(answer)
 }
 
 /// Where the driver's inputs come in.
-struct Ends {
-    requests: mpsc::UnboundedReceiver<Request>,
-    notices: mpsc::UnboundedReceiver<Notice>,
-    bulk: Bulk,
+pub(super) struct Ends {
+    pub(super) requests: mpsc::UnboundedReceiver<Request>,
+    pub(super) notices: mpsc::UnboundedReceiver<Notice>,
+    pub(super) bulk: Bulk,
 }
 
 /// What was found of this process's former lives.
@@ -83,7 +86,7 @@ struct Past {
     contacts: Vec<Contact>,
 }
 
-fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
+pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
     let (notice, notices) = mpsc::unbounded_channel();
     let (request, requests) = mpsc::unbounded_channel();
     let mailbox = Mailbox(request);
@@ -100,9 +103,9 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
     let boot = past.boot.incarnation.0;
     let identity = match credentials(&config.key, &config.old_keys) {
         Credentials::Member(keys) => {
-            Identity::member(config.name.clone(), past.cluster, keys, boot, VERSIONS)
+            Identity::member(config.name.clone(), past.cluster, keys, boot, config.versions)
         }
-        Credentials::Outsider(key) => Identity::outsider(key, boot, VERSIONS),
+        Credentials::Outsider(key) => Identity::outsider(key, boot, config.versions),
     };
     let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
     let trace = open_trace(&config, past.boot.incarnation)?;
@@ -115,6 +118,7 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
         name: config.name.clone(),
         cluster: past.cluster,
         clock: config.time.clone(),
+        turned: LocalTime::ZERO,
         machine: None,
         tickets: Ticket(0),
         effects: Vec::new(),
@@ -128,7 +132,7 @@ fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
             Sessions::new(identity, limits, chance::bytes()),
             sockets,
             notice,
-            limits.retry,
+            (limits.retry, config.adapts()),
         ),
         keep: past.keep,
         office: Office::new(config.time.clone(), trace.clone(), mailbox),

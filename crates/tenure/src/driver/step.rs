@@ -6,8 +6,9 @@ use tenure_proto::{Chooser, Context, Effect, GroupId, Input, LocalTime, NodeId, 
 
 use super::Driver;
 use super::gallery::Post;
+use crate::config::UNSUITED;
 use crate::error::Stopped;
-use crate::watchdog::{self, Finding, Readings};
+use crate::watchdog::{Finding, Readings};
 use crate::wire::{GroupState, Item, Proclaim, Report};
 use crate::{Machine, chance};
 
@@ -73,7 +74,11 @@ impl Driver {
         let unhealthy = self.office.unhealthy();
         self.orders.extend(unhealthy);
         self.settle();
-        if self.machine.as_ref().is_some_and(|machine| machine.next_deadline().is_some_and(|at| at <= now)) {
+        let is_due = self.machine.as_ref().and_then(Protocol::next_deadline).is_some_and(|at| at <= now);
+        // A clock that went back reaches no deadline, and a leader by it would believe in its lease for as long as it went
+        // back: the machine must see the reading.
+        let went_back = std::mem::replace(&mut self.turned, now) > now;
+        if is_due || went_back {
             self.step(Input::Deadline);
         }
         self.watch_clocks(now);
@@ -88,10 +93,10 @@ impl Driver {
     fn watch_clocks(&mut self, now: LocalTime) {
         let Some(machine) = &self.machine else { return };
         let body = &machine.charter().body;
-        if now >= self.watchdog.next_wake() {
+        if self.watchdog.is_due(now) {
             let readings = Readings::take(&self.clock);
-            let found =
-                self.watchdog.look(readings, body.clocks, (&body.quorums, self.me), watchdog::calendar);
+            let calendar = self.config.calendar;
+            let found = self.watchdog.look(readings, body.clocks, (&body.quorums, self.me), calendar);
             found.into_iter().for_each(|finding| self.on_finding(finding));
         }
         if self.watchdog.asks(now) {
@@ -187,6 +192,10 @@ impl Driver {
             Event::Granted { request, .. } => self.tell_of(request.group, now),
             Event::Freed { group, .. } | Event::Lost { group, .. } | Event::WeakLeader { group, .. } => {
                 self.tell_of(*group, now);
+            }
+            Event::Adopted { charter, .. } if !self.clock.suits(charter.body.clocks.bound) => {
+                let reason = UNSUITED.to_owned();
+                self.stop(Stopped::Config { reason });
             }
             Event::ClockWentBack { by } => {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");

@@ -11,7 +11,7 @@
 //! this boot, by this clock, for this store, by the life just before this one ([`Boot::judge`]); and each life makes it
 //! its own in this order:
 //!
-//! 1. The store's incarnation has been raised, durably ([`Store::open`](crate::Store::open)). Whatever is here now belongs to the
+//! 1. The store's incarnation has been raised, durably ([`Store::open`](crate::store::Store::open)). Whatever is here now belongs to the
 //!    life before. If this one is killed now, the next one finds it two lives old: silence.
 //! 2. [`Memory::open`] reads it. If it is believed it stays as it is; otherwise all of it is wiped, and it has no header.
 //! 3. The machine starts, and its first effects are carried out. One of them may be to remember a silence.

@@ -1,5 +1,6 @@
 //! `tenure lab`: the laboratory.
 
+mod audit;
 mod bench;
 mod list;
 mod mutants;
@@ -24,6 +25,7 @@ use crate::output::{Answer, Format};
   tenure lab sweep nerio-drift --seeds 10000 --mutant swap-rho   one rule broken on purpose
   tenure lab replay nerio-drift-swap-rho-17.scenario             what that found, repeated
   tenure lab race election                                       how long elections take, against their bound
+  tenure lab audit traces/*.trace                                what real nodes did, judged
 
 Exit codes: 0 it holds, 1 a property is broken or a mutant survives, 2 error.")]
 pub(crate) struct Lab {
@@ -41,6 +43,8 @@ enum Command {
     Sweep(sweep::Sweep),
     /// Repeat a trace or a scenario
     Replay(replay::Replay),
+    /// Judge the traces of real nodes by the same properties
+    Audit(audit::Audit),
     /// Try known-wrong variants: does a property notice each of them?
     Mutants(mutants::Mutants),
     /// Compare protocols, or parts of them, in tables and plots: election, detectors, blocking
@@ -57,6 +61,7 @@ impl Lab {
             Command::Run(run) => run.run(format),
             Command::Sweep(sweep) => sweep.run(format),
             Command::Replay(replay) => replay.run(format),
+            Command::Audit(audit) => audit.run(format),
             Command::Mutants(mutants) => mutants.run(format),
             Command::Race(race) => race.run(format),
             Command::Bench(bench) => bench.run(format),

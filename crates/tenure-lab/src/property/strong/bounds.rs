@@ -9,8 +9,8 @@ use tenure_proto::time::{Clockwork, Incarnation, Stamp};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::{
-    CHANGE_ENDS, COUNTED, ENDS, GIVEN_AGAIN, GIVEN_TERMS, INSTANCES, LONGEST, PLEDGE_OVER, PLEDGED, Status,
-    StrongJudge,
+    CHANGE_ENDS, COUNTED, ENDS, GIVEN_AGAIN, GIVEN_TERMS, INSTANCES, LONGEST, PLEDGE_OVER, PLEDGED, Sight,
+    Status, StrongJudge,
 };
 use crate::world::{RealTime, World};
 
@@ -105,6 +105,11 @@ impl Bounds {
     pub(super) fn crashes(&mut self, node: NodeId) {
         self.unsent.retain(|(grantor, _), _| *grantor != node);
     }
+
+    /// What a grantor has granted may never have left it: of that nothing is known.
+    pub(super) fn forgets(&mut self, node: NodeId) {
+        self.granted.retain(|(grantor, _), _| *grantor != node);
+    }
 }
 
 impl StrongJudge {
@@ -154,9 +159,9 @@ impl StrongJudge {
     }
 
     /// L4: a grant is no longer than the longest lease allows, or than it was.
-    pub(super) fn judge_end<R: Rules>(
+    pub(super) fn judge_end<S: Sight>(
         &mut self,
-        world: &World<Nerio<R>>,
+        sight: &S,
         grantor: NodeId,
         request: &GrantRequest,
         (at, until): (Stamp, LocalTime),
@@ -168,8 +173,8 @@ impl StrongJudge {
         }
         let held = self.ghosts.get(&(grantor, request.group, self.age(request.epoch)));
         let held = held.filter(|ghost| ghost.holder == request.id.holder).map(|ghost| ghost.until);
-        if until > latest && held.is_none_or(|held| held < world.host(grantor).instant(until)) {
-            self.break_at(ENDS, world.now, || {
+        if until > latest && held.is_none_or(|held| held.is_before(sight.ends(grantor, until))) {
+            self.break_at(ENDS, sight.now(), || {
                 let holder = request.id.holder.node;
                 format!("{grantor} supports {holder} until {until} on its clock, later than {latest}")
             });
@@ -210,19 +215,23 @@ impl StrongJudge {
     pub(super) fn judge_passed<R: Rules>(&mut self, world: &World<Nerio<R>>) {
         for flight in world.sent.iter().filter_map(|id| world.flight(*id)) {
             let Message::Ok { group, id, .. } = flight.message else { continue };
-            let grantor = flight.name.from;
-            if self.has_forgotten(grantor) {
-                continue; // What it learns again covers the terms that were completed, not all that were given away.
-            }
-            let Some(passed) = self.bounds.passes(grantor, group, id) else { continue };
-            if passed.reborn {
-                self.see(GIVEN_AGAIN);
-            }
-            if let Some((term, last)) = passed.stale {
-                self.break_at(GIVEN_TERMS, world.now, || {
-                    format!("{grantor} gives term {term} of {group} away after term {last}")
-                });
-            }
+            self.on_passed(world.now, flight.name.from, group, id);
+        }
+    }
+
+    /// I6: an Ok has left a grantor.
+    pub(crate) fn on_passed(&mut self, now: RealTime, grantor: NodeId, group: GroupId, id: InstanceId) {
+        if self.has_forgotten(grantor) {
+            return; // What it learns again covers the terms that were completed, not all that were given away.
+        }
+        let Some(passed) = self.bounds.passes(grantor, group, id) else { return };
+        if passed.reborn {
+            self.see(GIVEN_AGAIN);
+        }
+        if let Some((term, last)) = passed.stale {
+            self.break_at(GIVEN_TERMS, now, || {
+                format!("{grantor} gives term {term} of {group} away after term {last}")
+            });
         }
     }
 

@@ -9,7 +9,9 @@ use tenure_proto::strong::Term;
 use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
-use super::{Belief, CARRIED, EPOCH_DECIDED, EPOCHS_FOLLOW, FLOORS, ONE_CHARTER, Run, StrongJudge};
+use super::{
+    Belief, CARRIED, EPOCH_DECIDED, EPOCHS_FOLLOW, FLOORS, Mark, ONE_CHARTER, Run, Sight, StrongJudge,
+};
 use crate::world::RealTime;
 
 /// What the judge knows of epochs.
@@ -18,7 +20,7 @@ pub(super) struct Epochs {
     /// The quorum system of each later epoch that anybody goes by, or that is decided.
     known: BTreeMap<Epoch, Quorums>,
     /// The charter of each epoch, but for the first, which was founded.
-    charters: BTreeMap<Epoch, Arc<Charter>>,
+    charters: BTreeMap<Epoch, (Arc<Charter>, Option<Mark>)>,
     /// Who has accepted what.
     accepted: BTreeMap<(Epoch, Ballot), Vec<NodeId>>,
     /// What was proposed, where that is seen.
@@ -56,33 +58,46 @@ impl Epochs {
 
     /// The bounds of an epoch; of one that nobody goes by, those of the newest before it.
     pub(super) fn body(&self, epoch: Epoch) -> &Body {
-        self.charters.range(..=epoch).next_back().map_or(&self.founding, |(_, charter)| &charter.body)
+        self.charters.range(..=epoch).next_back().map_or(&self.founding, |(_, (charter, _))| &charter.body)
     }
 
     /// The latest F that any grantor may have at a reading of its clock.
     pub(super) fn latest_grant(&self, now: LocalTime) -> LocalTime {
-        let bodies = self.charters.values().map(|charter| &charter.body).chain([&self.founding]);
+        let bodies = self.charters.values().map(|(charter, _)| &charter.body).chain([&self.founding]);
         let ends = bodies.map(|body| body.clocks.silence_end(now, body.longest_lease));
         ends.max().unwrap_or(now)
     }
 
     /// The latest reading at which anything is refused because it was given back: twice the longest lease from now.
     pub(super) fn latest_tomb(&self, now: LocalTime) -> LocalTime {
-        let bodies = self.charters.values().map(|charter| &charter.body).chain([&self.founding]);
+        let bodies = self.charters.values().map(|(charter, _)| &charter.body).chain([&self.founding]);
         let ends = bodies.map(|body| now.after(body.longest_lease.nominal().times(2)));
         ends.max().unwrap_or(now)
     }
 
-    /// Somebody goes by a charter, or holds it for decided: whether it is the only one of its epoch (T6). Its floor is part of
-    /// it or, where ballots are terms, not.
-    pub(super) fn is_only(&mut self, charter: &Arc<Charter>, floors: bool) -> bool {
+    /// Somebody goes by a charter, or holds it for decided. If it is not the only one of its epoch (T6): where the other was
+    /// told. Its floor is part of it or, where ballots are terms, not.
+    pub(super) fn other(
+        &mut self,
+        charter: &Arc<Charter>,
+        floors: bool,
+        mark: Option<Mark>,
+    ) -> Option<Option<Mark>> {
         self.known.entry(charter.epoch).or_insert_with(|| charter.body.quorums.clone());
-        let known = self.charters.entry(charter.epoch).or_insert_with(|| charter.clone());
-        if floors {
+        let (known, told) = self.charters.entry(charter.epoch).or_insert_with(|| (charter.clone(), mark));
+        let same = if floors {
             known == charter
         } else {
             (&known.body, &known.before) == (&charter.body, &charter.before)
-        }
+        };
+        (!same).then_some(*told)
+    }
+
+    /// Before anything was seen, this charter was decided and somebody goes by it.
+    pub(super) fn begins_with(&mut self, charter: &Arc<Charter>, mark: Option<Mark>) {
+        self.decided = self.decided.max(charter.epoch);
+        self.known.entry(charter.epoch).or_insert_with(|| charter.body.quorums.clone());
+        self.charters.entry(charter.epoch).or_insert_with(|| (charter.clone(), mark));
     }
 
     /// A member has accepted a charter. Not on disk yet: a crash may still undo it.
@@ -109,13 +124,19 @@ impl Epochs {
         quorums.is_quorum(by.collect()).then_some(charter)
     }
 
-    /// Somebody holds a charter for decided: whether a quorum of the epoch before has accepted under one ballot.
-    pub(super) fn decides(&mut self, charter: &Charter) -> bool {
+    /// Somebody holds a charter for decided: whether a quorum of the epoch before has accepted under one ballot. Those of whom
+    /// that is not known may have.
+    pub(super) fn decides(&mut self, charter: &Charter, knows: impl Fn(NodeId) -> bool) -> bool {
         let Some(before) = charter.epoch.0.checked_sub(1).map(Epoch) else { return false };
         let quorums = self.quorums(before);
         let mut ballots = self.accepted.iter().filter(|((epoch, _), _)| *epoch == charter.epoch);
-        let decided = ballots
-            .any(|(_, by)| quorums.is_quorum(by.iter().filter_map(|node| quorums.position(*node)).collect()));
+        let unknown: Vec<NodeId> =
+            quorums.members().iter().copied().filter(|member| !knows(*member)).collect();
+        let accepted = |by: &[NodeId]| {
+            let may_have = by.iter().chain(&unknown);
+            quorums.is_quorum(may_have.filter_map(|node| quorums.position(*node)).collect())
+        };
+        let decided = ballots.any(|(_, by)| accepted(by)) || accepted(&[]);
         if decided {
             self.decided = self.decided.max(charter.epoch);
         }
@@ -161,10 +182,15 @@ impl StrongJudge {
     }
 
     /// T6, and that what is decided covers all terms before it (T4).
-    pub(super) fn judge_charter(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
+    pub(super) fn judge_charter(
+        &mut self,
+        (now, mark): (RealTime, Option<Mark>),
+        node: NodeId,
+        charter: &Arc<Charter>,
+    ) {
         let floors = self.wedges.is_none();
-        if !self.epochs.is_only(charter, floors) {
-            self.break_at(ONE_CHARTER, now, || {
+        if let Some(told) = self.epochs.other(charter, floors, mark) {
+            self.contradict(ONE_CHARTER, now, told, || {
                 let (epoch, members) = (charter.epoch, charter.members());
                 format!("{node} goes by an epoch {epoch} of {members:?}, others by another epoch {epoch}")
             });
@@ -176,11 +202,12 @@ impl StrongJudge {
     }
 
     /// A charter is decided: leases of two epochs before must be over, and its floor must cover their terms.
-    pub(super) fn on_decided(&mut self, now: RealTime, node: NodeId, charter: &Arc<Charter>) {
-        if self.epochs.decides(charter) {
+    pub(super) fn on_decided<S: Sight>(&mut self, sight: &S, node: NodeId, charter: &Arc<Charter>) {
+        let now = sight.now();
+        if self.epochs.decides(charter, |member| sight.knows(member, now)) {
             self.see(EPOCH_DECIDED);
         }
-        self.judge_charter(now, node, charter);
+        self.judge_charter((now, sight.mark()), node, charter);
         let distance = if self.wedges.is_some() { 1 } else { 2 };
         if let Some(term) = self.epochs.above_floor(charter, distance) {
             self.break_at(FLOORS, now, || {
@@ -191,7 +218,7 @@ impl StrongJudge {
             });
         }
         for i in 0..self.beliefs.len() {
-            self.judge_support(self.beliefs[i], now);
+            self.judge_support(sight, self.beliefs[i], now);
         }
     }
 }

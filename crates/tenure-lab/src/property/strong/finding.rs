@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use tenure_proto::strong::{Event, Holder, InstanceId, Term};
 use tenure_proto::{GroupId, NodeId};
 
-use super::{FINDS, FOUND, HOPS, StrongJudge};
-use crate::world::RealTime;
+use super::{FINDS, FOUND, HOPS, Sight, StrongJudge};
 
 /// The questions under way, as the judge sees them.
 #[derive(Default)]
@@ -62,15 +61,16 @@ impl Searches {
 
 impl StrongJudge {
     /// A question is asked, or has come to its end.
-    pub(super) fn on_search(&mut self, now: RealTime, node: NodeId, event: &Event) {
+    pub(super) fn on_search<S: Sight>(&mut self, sight: &S, node: NodeId, event: &Event) {
         match event {
             Event::Sought { group, id, hops, .. } => {
-                let leading = self.beliefs.iter().filter(|belief| belief.group == *group);
+                self.lately.retain(|belief| belief.gone >= sight.now());
+                let leading = self.beliefs.iter().chain(&self.lately).filter(|belief| belief.group == *group);
                 let leading = leading.map(|belief| (belief.holder, belief.term));
                 self.searches.asked(*id, *group, *hops, leading);
             }
             Event::Found { id, leader, term, hops, .. } => {
-                self.judge_found(now, node, *id, (*leader, *term, *hops));
+                self.judge_found(sight, node, *id, (*leader, *term, *hops));
             }
             Event::NotFound { id, .. } => self.searches.missed(*id),
             _ => {}
@@ -78,18 +78,19 @@ impl StrongJudge {
     }
 
     /// Section 10.4: who says that it leads has led since it was asked.
-    fn judge_found(
+    fn judge_found<S: Sight>(
         &mut self,
-        now: RealTime,
+        sight: &S,
         node: NodeId,
         id: InstanceId,
         (leader, term, hops): (Holder, Term, u8),
     ) {
+        let now = sight.now();
         let answer = self.searches.found(id, leader, term, hops);
         if hops > 0 {
             self.see(FINDS);
         }
-        if answer.never_led {
+        if answer.never_led && sight.follows(leader) {
             self.break_at(FOUND, now, || {
                 format!("{node} finds {} in term {term}, which has not led since the question", leader.node)
             });

@@ -1,27 +1,34 @@
 //! The properties of strong leadership, named after the paper's equations.
 //!
 //! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
-//! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events.
+//! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events. What it
+//! must see besides is a [`Sight`]: a simulated world, or the traces of real processes.
 
 mod bounds;
+mod edicts;
 mod epochs;
 mod finding;
 mod list;
+mod run;
+mod sight;
 mod stability;
 mod wedge;
 
+pub use edicts::{Stamped, misordered, misordered_text};
 pub use list::*;
+pub use sight::{Moment, Sight};
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tenure_proto::quorum::NodeSet;
-use tenure_proto::strong::epoch::{Body, Epoch};
+use tenure_proto::strong::edict::QuorumStamp;
+use tenure_proto::strong::epoch::{Body, Charter, Epoch};
 use tenure_proto::strong::{Event, GrantRequest, Holder, InstanceId, Kind as Run, Nerio, Rules, Term};
 use tenure_proto::time::{Span, Stamp};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
-use super::{Judge, Kind, Outside, Property, Status, Tenure, Violation};
+use super::{Judge, Kind, Mark, Property, Status, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
 use bounds::Bounds;
@@ -35,7 +42,8 @@ use wedge::Wedges;
 struct Ghost {
     holder: Holder,
     /// c_q(F_q).
-    until: RealTime,
+    until: Moment,
+    mark: Option<Mark>,
 }
 
 /// A process that believes it leads.
@@ -50,6 +58,9 @@ struct Belief {
     lease: LocalTime,
     /// The first instant at which it no longer believes: c_p(E_p).
     until: RealTime,
+    /// The same at the latest, where it is not known exactly.
+    gone: RealTime,
+    mark: Option<Mark>,
 }
 
 /// Somebody's certainty that a process is supported by a quorum.
@@ -61,6 +72,7 @@ struct Claim {
     /// Until when, on the clock of the one who is certain, and in real time.
     lease: LocalTime,
     until: RealTime,
+    mark: Option<Mark>,
 }
 
 /// The judge of strong leadership.
@@ -72,12 +84,16 @@ pub struct StrongJudge {
     beliefs: Vec<Belief>,
     /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
     doubts: Vec<(Belief, RealTime)>,
+    /// Those that may believe a little longer than is certain.
+    lately: Vec<Belief>,
     claims: Vec<Claim>,
     searches: Searches,
     bounds: Bounds,
-    last_term: BTreeMap<GroupId, (Term, Holder)>,
+    last_term: BTreeMap<GroupId, (Term, Holder, Option<Mark>)>,
     last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
+    /// Grants on which a process counts though the judge cannot know of them.
+    trusted: BTreeSet<(GroupId, Holder, NodeId)>,
     /// What each process gave back.
     given_back: BTreeMap<(GroupId, Holder), InstanceId>,
     /// Valid edicts of the first group, in the order of their creation.
@@ -105,12 +121,14 @@ impl StrongJudge {
             ghosts: BTreeMap::new(),
             beliefs: Vec::new(),
             doubts: Vec::new(),
+            lately: Vec::new(),
             claims: Vec::new(),
             searches: Searches::default(),
             bounds: Bounds::default(),
             last_term: BTreeMap::new(),
             last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
+            trusted: BTreeSet::new(),
             given_back: BTreeMap::new(),
             edicts: Vec::new(),
             seen: Vec::new(),
@@ -131,29 +149,50 @@ impl StrongJudge {
     }
 
     fn break_at(&mut self, property: Property, at: RealTime, text: impl FnOnce() -> String) {
+        self.contradict(property, at, None, text);
+    }
+
+    /// A property is broken by what is seen now together with what was said before.
+    fn contradict(
+        &mut self,
+        property: Property,
+        at: RealTime,
+        before: Option<Mark>,
+        text: impl FnOnce() -> String,
+    ) {
         if self.violations.iter().all(|known| known.property != property.name) {
-            self.violations.push(Violation { property: property.name, at, text: text() });
+            self.violations.push(Violation { property: property.name, at, text: text(), before });
         }
     }
 
-    /// Who of an epoch's members supports a process at an instant, by what was promised.
-    fn supporters(&self, epoch: Epoch, group: GroupId, holder: Holder, at: RealTime) -> NodeSet {
+    /// Who of an epoch's members supports a process at an instant, by what was promised. Of whom that is not known counts
+    /// too.
+    fn supporters<S: Sight>(
+        &self,
+        sight: &S,
+        epoch: Epoch,
+        (group, holder): (GroupId, Holder),
+        at: RealTime,
+    ) -> NodeSet {
         let quorums = self.epochs.quorums(epoch);
         let supports = |position: &usize| {
-            let ghost = self.ghosts.get(&(quorums.members()[*position], group, self.age(epoch)));
-            ghost.is_some_and(|ghost| ghost.holder == holder && at < ghost.until)
+            let member = quorums.members()[*position];
+            let ghost = self.ghosts.get(&(member, group, self.age(epoch)));
+            ghost.is_some_and(|ghost| ghost.holder == holder && at < ghost.until.latest)
+                || !sight.knows(member, at)
+                || self.trusted.contains(&(group, holder, member))
         };
         (0..quorums.members().len()).filter(supports).collect()
     }
 
     /// (14) for one believer at one instant, by the quorums of the epoch in which it was elected or last renewed.
-    fn judge_support(&mut self, belief: Belief, at: RealTime) {
-        let Belief { holder, term, group, epoch, .. } = belief;
+    fn judge_support<S: Sight>(&mut self, sight: &S, belief: Belief, at: RealTime) {
+        let Belief { holder, term, group, epoch, mark, .. } = belief;
         let quorums = self.epochs.quorums(epoch);
-        let behind = self.supporters(epoch, group, holder, at);
+        let behind = self.supporters(sight, epoch, (group, holder), at);
         if !quorums.is_quorum(behind) {
             let names = quorums.names(behind);
-            self.break_at(SUPPORT, at, || {
+            self.contradict(SUPPORT, at, mark, || {
                 format!(
                     "{} believes to lead {group} in term {term}, but only {names:?} still support it",
                     holder.node
@@ -164,96 +203,99 @@ impl StrongJudge {
         if self.wedges.is_some() {
             self.judge_ended(belief, at);
         } else if decided.0 > epoch.0 + 1 {
-            self.break_at(SPACED, at, || {
+            self.contradict(SPACED, at, mark, || {
                 format!("{} leads {group} by a lease of epoch {epoch} when {decided} is decided", holder.node)
             });
         }
     }
 
     /// (12) for one who is certain, at one instant: by the quorums of one of the two epochs that can have leases.
-    fn judge_claim(&mut self, claim: Claim, at: RealTime) {
-        let Claim { by, leader, group, .. } = claim;
+    fn judge_claim<S: Sight>(&mut self, sight: &S, claim: Claim, at: RealTime) {
+        let Claim { by, leader, group, mark, .. } = claim;
         let newest = self.epochs.decided();
         let epochs = [newest, Epoch(newest.0.saturating_sub(1))];
         let supported = epochs.iter().any(|epoch| {
             let quorums = self.epochs.quorums(*epoch);
-            quorums.is_quorum(self.supporters(*epoch, group, leader, at))
+            quorums.is_quorum(self.supporters(sight, *epoch, (group, leader), at))
         });
         if !supported {
-            self.break_at(CERTAIN, at, || {
+            self.contradict(CERTAIN, at, mark, || {
                 format!("{by} is certain that {} leads {group}, but no quorum supports it", leader.node)
             });
         }
     }
 
-    fn judge_all_support(&mut self, group: GroupId, at: RealTime) {
+    fn judge_all_support<S: Sight>(&mut self, sight: &S, group: GroupId) {
+        let at = sight.now();
         for i in 0..self.beliefs.len() {
             if self.beliefs[i].group == group {
-                self.judge_support(self.beliefs[i], at);
+                self.judge_support(sight, self.beliefs[i], at);
             }
         }
         for i in 0..self.claims.len() {
             if self.claims[i].group == group {
-                self.judge_claim(self.claims[i], at);
+                self.judge_claim(sight, self.claims[i], at);
             }
         }
     }
 
-    fn on_granted<R: Rules>(
+    fn on_granted<S: Sight>(
         &mut self,
-        world: &World<Nerio<R>>,
+        sight: &S,
         grantor: NodeId,
         request: &GrantRequest,
         (at, until): (Stamp, LocalTime),
     ) {
         let GrantRequest { group, epoch, id: InstanceId { holder, .. }, .. } = *request;
-        self.judge_wedged(world.now, grantor, epoch);
-        self.judge_all_support(group, world.now);
-        self.judge_end(world, grantor, request, (at, until));
+        self.judge_wedged(sight.now(), grantor, epoch);
+        self.judge_all_support(sight, group);
+        self.judge_end(sight, grantor, request, (at, until));
         self.bounds.grants(grantor, request, at.incarnation);
-        let until = world.host(grantor).instant(until);
+        let new = Ghost { holder, until: sight.ends(grantor, until), mark: sight.mark() };
         let key = (grantor, group, self.age(epoch));
-        if let Some(ghost) = self.ghosts.insert(key, Ghost { holder, until }) {
-            self.judge_kept(grantor, ghost, Ghost { holder, until }, world.now);
+        if let Some(ghost) = self.ghosts.insert(key, new) {
+            self.judge_kept(grantor, ghost, new, (sight.now(), sight.latest()));
         }
-        self.judge_all_support(group, world.now);
+        self.judge_all_support(sight, group);
         if let Some(last) = self.last_stamp.insert(grantor, at) {
             if last.incarnation < at.incarnation {
                 self.see(SECOND_LIFE);
             }
             if last >= at && !self.has_forgotten(grantor) {
-                self.break_at(STAMPS, world.now, || format!("{grantor} stamped {at:?} after {last:?}"));
+                self.break_at(STAMPS, sight.now(), || format!("{grantor} stamped {at:?} after {last:?}"));
             }
         }
     }
 
     /// (16) at one grantor: what was promised, and what replaces it.
-    fn judge_kept(&mut self, grantor: NodeId, old: Ghost, new: Ghost, now: RealTime) {
+    fn judge_kept(&mut self, grantor: NodeId, old: Ghost, new: Ghost, (now, latest): (RealTime, RealTime)) {
+        let stands = latest < old.until.earliest;
         if old.holder != new.holder {
             self.see(PASSES);
-            if now < old.until {
-                self.break_at(KEPT, now, || {
+            if stands {
+                self.contradict(KEPT, now, old.mark, || {
                     format!(
                         "{grantor} supports {}, though it promised {} its support until {}",
-                        new.holder.node, old.holder.node, old.until
+                        new.holder.node, old.holder.node, old.until.earliest
                     )
                 });
             }
-        } else if now < old.until && new.until < old.until {
-            self.break_at(KEPT, now, || {
+        } else if stands && new.until.is_before(old.until) {
+            self.contradict(KEPT, now, old.mark, || {
                 format!(
                     "{grantor} takes back support of {}: until {}, not {}",
-                    new.holder.node, new.until, old.until
+                    new.holder.node, new.until.latest, old.until.earliest
                 )
             });
         }
     }
 
     /// A promise ends before its time only if its holder gave it back, and (14) must hold without it.
-    fn on_freed(&mut self, now: RealTime, grantor: NodeId, group: GroupId, newest: InstanceId) {
-        self.judge_all_support(group, now);
-        if self.given_back.get(&(group, newest.holder)).is_none_or(|upto| *upto < newest) {
-            self.break_at(KEPT, now, || {
+    fn on_freed<S: Sight>(&mut self, sight: &S, grantor: NodeId, group: GroupId, newest: InstanceId) {
+        self.judge_all_support(sight, group);
+        let never = self.given_back.get(&(group, newest.holder)).is_none_or(|upto| *upto < newest);
+        if never && sight.follows(newest.holder) {
+            self.break_at(KEPT, sight.now(), || {
                 format!("{grantor} drops its support of {} for a run never given back", newest.holder.node)
             });
         }
@@ -263,10 +305,18 @@ impl StrongJudge {
         if self.ghosts.len() < before {
             self.see(FREED);
         }
-        self.judge_all_support(group, now);
+        self.judge_all_support(sight, group);
     }
 
-    fn on_leads(&mut self, now: RealTime, node: NodeId, mut belief: Belief, run: Run, quorum: NodeSet) {
+    fn on_leads<S: Sight>(
+        &mut self,
+        sight: &S,
+        node: NodeId,
+        mut belief: Belief,
+        run: Run,
+        (quorum, stamps): (NodeSet, &QuorumStamp),
+    ) {
+        let now = sight.now();
         self.judge_epoch(now, belief, run);
         let longer =
             |old: &&Belief| (old.group, old.holder, old.lease) == (belief.group, belief.holder, belief.lease);
@@ -278,7 +328,12 @@ impl StrongJudge {
             }
             None => {
                 for grantor in self.epochs.quorums(belief.epoch).names(quorum) {
-                    self.judge_inside(grantor, belief, now);
+                    if stamps.get(grantor).is_some_and(|stamp| !sight.has_stamped(grantor, stamp)) {
+                        self.trusted.insert((belief.group, belief.holder, grantor));
+                    } else {
+                        let end = sight.stops(node, belief.lease);
+                        self.judge_inside(grantor, Belief { until: end, ..belief }, now);
+                    }
                 }
             }
         }
@@ -287,7 +342,7 @@ impl StrongJudge {
             self.see(OUTSIDE);
         }
         if let Some(rival) = rival {
-            self.break_at(UNIQUENESS, now, || two_leaders(belief, rival));
+            self.contradict(UNIQUENESS, now, rival.mark, || two_leaders(belief, rival));
         }
         let extends =
             |old: &Belief| (old.group, old.holder, old.term) == (belief.group, belief.holder, belief.term);
@@ -295,7 +350,7 @@ impl StrongJudge {
         self.beliefs.retain(|b| b.group != belief.group || b.holder.node != node);
         self.beliefs.push(belief);
         self.searches.leads(belief.group, belief.holder, belief.term);
-        self.judge_support(belief, now);
+        self.judge_support(sight, belief, now);
         match run {
             Run::Acquire => self.judge_term(now, belief),
             Run::Renew if extended => self.see(RENEWS),
@@ -310,55 +365,18 @@ impl StrongJudge {
         }
     }
 
-    /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes nothing by readings below
-    /// one that it has seen; but if it sees none of them, it will believe again.
-    fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
-        let host = world.host(node);
-        for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {
-            claim.until = host.reading_reaches(claim.lease);
-        }
-        let doubted = self.doubts.extract_if(.., |(belief, _)| belief.holder.node == node);
-        self.beliefs.extend(doubted.map(|(belief, _)| belief));
-        let reading = host.reading(world.now);
-        let believes = |belief: &Belief| {
-            host.process.as_ref().is_some_and(|process| process.leadership(belief.group, reading).is_some())
-        };
-        for belief in self.beliefs.iter_mut().filter(|belief| belief.holder.node == node) {
-            belief.until = host.reading_reaches(belief.lease);
-            self.stability.leads(*belief, world.now);
-        }
-        let again = host.reading_reaches(host.last_seen());
-        let doubts = self.beliefs.extract_if(.., |belief| {
-            belief.holder.node == node && reading < belief.lease && !believes(belief)
-        });
-        self.doubts.extend(doubts.map(|belief| (belief, again)));
-    }
-
-    /// A clock that went back has caught up without being noticed: who believed before believes again.
-    fn resume(&mut self, to: RealTime) {
-        let resumed: Vec<_> = self.doubts.extract_if(.., |(_, again)| *again < to).collect();
-        for (belief, again) in resumed {
-            let rival = self.beliefs.iter().find(|b| b.group == belief.group && b.until > again).copied();
-            if let Some(rival) = rival {
-                self.break_at(UNIQUENESS, again, || two_leaders(belief, rival));
-            }
-            self.judge_support(belief, again);
-            self.beliefs.push(belief);
-        }
-    }
-
     fn judge_inside(&mut self, grantor: NodeId, belief: Belief, now: RealTime) {
         let ghost = self.ghosts.get(&(grantor, belief.group, self.age(belief.epoch))).copied();
         let name = belief.holder.node;
         match ghost {
-            Some(ghost) if ghost.holder == belief.holder && belief.until <= ghost.until => {}
-            Some(ghost) if ghost.holder == belief.holder => self.break_at(INSIDE, now, || {
+            Some(ghost) if ghost.holder == belief.holder && belief.until <= ghost.until.latest => {}
+            Some(ghost) if ghost.holder == belief.holder => self.contradict(INSIDE, now, ghost.mark, || {
                 format!(
                     "{name} leads until {}, but {grantor} supports it only until {}",
-                    belief.until, ghost.until
+                    belief.until, ghost.until.latest
                 )
             }),
-            Some(ghost) => self.break_at(INSIDE, now, || {
+            Some(ghost) => self.contradict(INSIDE, now, ghost.mark, || {
                 format!("{name} leads counting on {grantor}, which supports {} instead", ghost.holder.node)
             }),
             None => {
@@ -369,47 +387,15 @@ impl StrongJudge {
         }
     }
 
-    /// (2) and (3): an edict may be found valid long after its creation, so it is put where it belongs in time and compared
-    /// with those around it.
-    fn judge_edict(&mut self, now: RealTime, node: NodeId, edict: Made) {
-        let name = format!("{}.{}", edict.by_term.tag, edict.by_term.number);
-        if !edict.led {
-            let at = edict.created;
-            self.break_at(VALID, now, || {
-                format!("{node} created edict {name} at {at}, when it did not lead")
-            });
-        }
-        let place = self.edicts.partition_point(|(_, other)| other.created <= edict.created);
-        let around = place.saturating_sub(COMPARED)..(place + COMPARED).min(self.edicts.len());
-        let wrong = self.edicts[around].iter().find_map(|(other, earlier)| {
-            let (first, second) =
-                if earlier.created <= edict.created { (earlier, &edict) } else { (&edict, earlier) };
-            let by_quorums = self.stamps_compare(first, second);
-            misordered(first, second, by_quorums).map(|form| (*other, first.by_term, second.by_term, form))
-        });
-        if let Some((other, first, second, form)) = wrong {
-            self.break_at(ORDERED, now, || {
-                format!(
-                    "of {node} and {other}, edict {}.{} came before {}.{}, but {form} does not say so",
-                    first.tag, first.number, second.tag, second.number
-                )
-            });
-        }
-        if self.edicts.last().is_some_and(|(other, _)| *other != node) {
-            self.see(EDICTS);
-        }
-        self.edicts.insert(place, (node, edict));
-    }
-
     fn judge_term(&mut self, now: RealTime, belief: Belief) {
-        let Belief { group, term, holder, .. } = belief;
-        let Some((last, before)) = self.last_term.insert(group, (term, holder)) else { return };
+        let Belief { group, term, holder, mark, .. } = belief;
+        let Some((last, before, said)) = self.last_term.insert(group, (term, holder, mark)) else { return };
         self.see(SECOND_TERM);
         if before.node != holder.node {
             self.see(MOVES);
         }
         if term <= last {
-            self.break_at(TERMS, now, || {
+            self.contradict(TERMS, now, said, || {
                 format!(
                     "{} completes term {term} of {group} after {} completed term {last}",
                     holder.node, before.node
@@ -418,62 +404,63 @@ impl StrongJudge {
         }
     }
 
-    fn on_event<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId, now: LocalTime, event: &Event) {
+    /// A process has published something, by a reading of its clock.
+    pub(crate) fn on_event<S: Sight>(&mut self, sight: &S, node: NodeId, reading: LocalTime, event: &Event) {
+        let now = sight.now();
         match event {
-            Event::Asked(request) => self.on_asked(world.now, node, *request),
+            Event::Asked(request) => self.on_asked(now, node, *request),
             Event::Granted { request, at, until } => {
-                self.on_granted(world, node, request, (*at, *until));
+                self.on_granted(sight, node, request, (*at, *until));
             }
             Event::Pledged { group, leader, until } => self.bounds.pledges(*group, *leader, *until),
             Event::GaveBack { group, upto } => {
-                self.judge_pledge(world.now, (*group, *upto), now);
+                self.judge_pledge(now, (*group, *upto), reading);
                 let newest = self.given_back.entry((*group, upto.holder)).or_insert(*upto);
                 *newest = (*newest).max(*upto);
             }
             Event::Verified { group, leader, until, .. } => {
-                let (lease, until) = (*until, world.host(node).reading_reaches(*until));
-                let claim = Claim { group: *group, leader: *leader, by: node, lease, until };
-                self.judge_claim(claim, world.now);
+                let (lease, until, mark) = (*until, sight.stops(node, *until), sight.mark());
+                let claim = Claim { group: *group, leader: *leader, by: node, lease, until, mark };
+                self.judge_claim(sight, claim, now);
                 self.claims.push(claim);
             }
             Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
-                self.on_search(world.now, node, event);
+                self.on_search(sight, node, event);
             }
-            Event::Freed { group, newest } => self.on_freed(world.now, node, *group, *newest),
+            Event::Freed { group, newest } => self.on_freed(sight, node, *group, *newest),
             Event::Refused { refusal: tenure_proto::strong::Refusal::Busy { .. }, .. } => self.see(REFUSES),
-            Event::Leads { group, epoch, id, kind, term, quorum, .. } => {
-                let host = world.host(node);
-                // The machine itself is asked, by the clock it would ask: an event is not authority.
-                let Some(lease) = host.process.as_ref().and_then(|p| p.leadership(*group, now)) else {
-                    return self.break_at(IN_TIME, world.now, || {
+            Event::Leads { group, epoch, id, kind, term, until, quorum, stamps, .. } => {
+                let (group, epoch, term, mark) = (*group, *epoch, *term, sight.mark());
+                let Some(lease) = sight.leadership(node, group, reading, *until) else {
+                    return self.break_at(IN_TIME, now, || {
                         format!("{node} completed term {term} of {group} when its lease was over")
                     });
                 };
-                let until = host.reading_reaches(lease);
-                self.judge_counted(world.now, node, (*group, *id, *term), (*epoch, lease));
-                let belief =
-                    Belief { group: *group, holder: id.holder, term: *term, epoch: *epoch, lease, until };
-                self.on_leads(world.now, node, belief, *kind, *quorum);
+                self.judge_counted(now, node, (group, *id, term), (epoch, lease));
+                let (holder, until) = (id.holder, sight.stops(node, lease).min(sight.heard_until(node)));
+                let gone = sight.ends(node, lease).latest.max(until);
+                let belief = Belief { group, holder, term, epoch, lease, until, gone, mark };
+                self.on_leads(sight, node, belief, *kind, (*quorum, stamps));
             }
             Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
             Event::Accepted { ballot, charter } => {
-                self.bounds.accepts(node, world.now);
+                self.bounds.accepts(node, now);
                 self.epochs.accepts(node, *ballot, charter);
             }
-            Event::Decided { charter } => {
-                self.on_decided(world.now, node, charter);
-                self.forgive_if_gone(world);
-            }
-            Event::Wedged { epoch, .. } => self.on_wedged(world.now, node, *epoch),
+            Event::Decided { charter } => self.on_decided(sight, node, charter),
+            Event::Wedged { epoch, .. } => self.on_wedged(now, node, *epoch),
             Event::Recovering => self.on_forgotten(node),
             Event::Recovered { .. } => self.see(RECOVERED),
             Event::Adopted { charter, .. } => {
                 self.bounds.settles(node);
-                self.judge_charter(world.now, node, charter);
+                if !sight.sees_all() {
+                    self.epochs.decides(charter, |member| sight.knows(member, now)); // Nobody need have said so.
+                }
+                self.judge_charter((now, sight.mark()), node, charter);
             }
             Event::Yields { group, .. } => self.stability.gives(*group, node),
             Event::Lost { group, .. } => {
-                self.leave_all(world.now, |b| b.group == *group && b.holder.node == node);
+                self.leave_all(now, |b| b.group == *group && b.holder.node == node);
             }
             Event::Refused { .. }
             | Event::Changed { .. }
@@ -488,33 +475,60 @@ impl StrongJudge {
         }
     }
 
-    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed. Nor if
-    /// no candidate that is left knows the newest epoch, and too few are left of the one before to tell or decide it again.
-    fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
-        let newest = self.epochs.decided();
-        let up = |node: &NodeId| is_up(world, *node);
-        let epoch_at = |node: &NodeId| world.host(*node).process.as_ref().map(Nerio::epoch);
-        let knows = |node: &NodeId| up(node) && epoch_at(node).is_some_and(|epoch| epoch >= newest);
-        let learnt = match self.wedges {
-            Some(_) => self.can_be_learnt(world),
-            None => self.candidates.iter().any(knows) || self.runs(world, Epoch(newest.0.saturating_sub(1))),
-        };
-        learnt && self.runs(world, newest) && self.candidates.iter().any(up)
-    }
-
-    /// Whether a quorum of an epoch can grant.
-    fn runs<R: Rules>(&self, world: &World<Nerio<R>>, epoch: Epoch) -> bool {
-        let quorums = self.epochs.quorums(epoch);
-        let up = |position: &usize| is_up(world, quorums.members()[*position]);
-        quorums.is_quorum((0..quorums.members().len()).filter(up).collect())
-    }
-
-    /// A cluster may be left to members that are gone: then nothing is owed any more.
-    fn forgive_if_gone<R: Rules>(&mut self, world: &World<Nerio<R>>) {
-        if !self.can_elect(world) {
-            self.stability.forgive();
-            self.owed = None;
+    /// Time is about to pass to `to`, without any event until then: what runs out meanwhile is judged at its last instant.
+    pub(crate) fn run_out<S: Sight>(&mut self, sight: &S, to: RealTime) {
+        while let Some(over) = self.beliefs.iter().position(|belief| belief.until <= to) {
+            let belief = self.beliefs.swap_remove(over);
+            self.see(LAPSES);
+            self.judge_support(sight, belief, RealTime(belief.until.0.saturating_sub(1)).max(sight.now()));
+            self.leave(belief, belief.until);
+            self.lately.extend(Some(belief).filter(|belief| belief.gone > belief.until));
         }
+        while let Some(over) = self.claims.iter().position(|claim| claim.until <= to) {
+            let claim = self.claims.swap_remove(over);
+            self.see(VERIFIES);
+            self.judge_claim(sight, claim, RealTime(claim.until.0.saturating_sub(1)).max(sight.now()));
+        }
+    }
+
+    /// A life begins, and goes by this charter. What the one before had granted may never have left it.
+    pub(crate) fn on_started(
+        &mut self,
+        now: RealTime,
+        node: NodeId,
+        charter: &Arc<Charter>,
+        mark: Option<Mark>,
+    ) {
+        self.on_ended(now, node);
+        self.bounds.forgets(node);
+        self.epochs.begins_with(charter, mark);
+    }
+
+    /// A process has ended.
+    pub(crate) fn on_ended(&mut self, now: RealTime, node: NodeId) {
+        self.bounds.crashes(node);
+        self.leave_all(now, |belief| belief.holder.node == node);
+        self.claims.retain(|claim| claim.by != node);
+    }
+
+    /// The properties that were broken, each with the first time, in order.
+    pub(crate) fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Every property with what became of it.
+    pub(crate) fn report(&self) -> Vec<(Property, Status)> {
+        let broken =
+            |property: &Property| self.violations.iter().any(|known| known.property == property.name);
+        let status = |property: &Property| match property.kind {
+            _ if broken(property) => Status::Broken,
+            Kind::Always => Status::Holds,
+            Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
+            Kind::Sometimes => Status::Unseen,
+            Kind::Eventually if property.name == CHANGE_ENDS.name => self.liveness[2],
+            Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
+        };
+        self.properties().iter().map(|property| (*property, status(property))).collect()
     }
 
     /// (4): a leader has left, though from some instant on it must stay.
@@ -531,128 +545,6 @@ impl StrongJudge {
         self.beliefs = stay;
         left.into_iter().for_each(|belief| self.leave(belief, at));
     }
-
-    fn judge_liveness(&mut self, at: RealTime) {
-        let Some(led) = self.stability.led() else { return };
-        let elected = u64::try_from(led).unwrap_or(u64::MAX) >= self.groups;
-        let same = self.stability.changes() == 0;
-        let status = |holds| if holds { Status::Holds } else { Status::Broken };
-        (self.liveness[0], self.liveness[1]) = (status(elected), status(same));
-        if !elected {
-            let groups = self.groups;
-            self.break_at(ELECTED, at, || format!("of {groups} groups only {led} have a leader"));
-        }
-    }
-}
-
-impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
-    fn pass(&mut self, world: &World<Nerio<R>>, to: RealTime) {
-        self.resume(to);
-        if let Some(settled) = self.stability.due(to) {
-            let leading = self.beliefs.iter().filter(|belief| belief.until > settled);
-            self.stability.settle(leading.copied());
-        }
-        while let Some(over) = self.beliefs.iter().position(|belief| belief.until <= to) {
-            let belief = self.beliefs.swap_remove(over);
-            self.see(LAPSES);
-            self.judge_support(belief, RealTime(belief.until.0.saturating_sub(1)).max(world.now));
-            self.leave(belief, belief.until);
-        }
-        while let Some(over) = self.claims.iter().position(|claim| claim.until <= to) {
-            let claim = self.claims.swap_remove(over);
-            self.see(VERIFIES);
-            self.judge_claim(claim, RealTime(claim.until.0.saturating_sub(1)).max(world.now));
-        }
-    }
-
-    fn observe(&mut self, world: &World<Nerio<R>>, node: NodeId, outside: Outside) {
-        match outside {
-            Outside::Step => {}
-            Outside::Started => self.judge_start(world, node),
-            Outside::Crashed => {
-                self.bounds.crashes(node);
-                self.leave_all(world.now, |belief| belief.holder.node == node);
-                self.claims.retain(|claim| claim.by != node);
-            }
-            Outside::ClockDisturbed => self.on_clock_disturbed(world, node),
-        }
-        for (node, now, event) in &world.published {
-            self.on_event(world, *node, *now, event);
-        }
-        self.judge_passed(world);
-        if self.wedges.is_some() {
-            self.observe_sent(world);
-        }
-    }
-
-    fn edict(&mut self, world: &World<Nerio<R>>, node: NodeId, edict: Made) {
-        self.judge_edict(world.now, node, edict);
-    }
-
-    fn healed(&mut self, world: &World<Nerio<R>>) {
-        let pending = |node: NodeId| {
-            let process = world.host(node).process.as_ref();
-            process.is_some_and(|process| process.pending_change().is_some() || process.is_wedged())
-        };
-        if world.nodes().any(pending) {
-            self.see(INTERRUPTED);
-        }
-        if self.can_elect(world) {
-            self.owed = Some(world.now);
-            self.stability.owed_from(world.now.after(self.longest_lease.as_nanos().saturating_mul(10)));
-        }
-    }
-
-    fn end(&mut self, world: &World<Nerio<R>>) {
-        for node in world.nodes() {
-            self.judge_kept_ends(world, node);
-        }
-        self.judge_change_ended(world);
-        self.judge_liveness(world.now);
-        self.judge_changes(world);
-    }
-
-    fn violations(&self) -> &[Violation] {
-        &self.violations
-    }
-
-    fn leader(&self) -> Option<NodeId> {
-        let mut leaders = self.beliefs.iter().filter(|belief| belief.group == GroupId(0));
-        let first = leaders.next()?.holder.node;
-        leaders.next().is_none().then_some(first)
-    }
-
-    fn tenures(&self) -> &[Tenure] {
-        self.stability.tenures()
-    }
-
-    fn settled(&self) -> Option<RealTime> {
-        self.stability.since()
-    }
-
-    fn changes(&self) -> u64 {
-        self.stability.changes()
-    }
-
-    fn report(&self) -> Vec<(Property, Status)> {
-        let broken =
-            |property: &Property| self.violations.iter().any(|known| known.property == property.name);
-        let status = |property: &Property| match property.kind {
-            _ if broken(property) => Status::Broken,
-            Kind::Always => Status::Holds,
-            Kind::Sometimes if self.seen.contains(&property.name) => Status::Seen,
-            Kind::Sometimes => Status::Unseen,
-            Kind::Eventually if property.name == CHANGE_ENDS.name => self.liveness[2],
-            Kind::Eventually => self.liveness[usize::from(property.name == STABLE.name)],
-        };
-        self.properties().iter().map(|property| (*property, status(property))).collect()
-    }
-}
-
-/// Whether a process runs and can grant. A member may be a name that no host of this world has.
-fn is_up<R: Rules>(world: &World<Nerio<R>>, node: NodeId) -> bool {
-    let process = world.hosts.get(node.0 as usize).and_then(|host| host.process.as_ref());
-    process.is_some_and(|process| !process.is_mute() && !process.is_recovering())
 }
 
 fn two_leaders(belief: Belief, rival: Belief) -> String {
@@ -660,25 +552,4 @@ fn two_leaders(belief: Belief, rival: Belief) -> String {
         "{} leads {} in term {} while {} leads it in term {} until {}",
         belief.holder.node, belief.group, belief.term, rival.holder.node, rival.term, rival.until
     )
-}
-
-/// With how many edicts on either side an edict is compared. Those further away follow: the orders are transitive.
-const COMPARED: usize = 12;
-
-/// The form of timestamp that does not put two edicts in the order in which they were created.
-fn misordered(first: &Made, second: &Made, by_quorums: bool) -> Option<&'static str> {
-    if first.created >= second.created {
-        return None; // Of two threads at one instant either may be first.
-    }
-    if first.by_term.order(&second.by_term) != Ok(Ordering::Less) {
-        return Some("(term, counter)");
-    }
-    if !by_quorums {
-        return None;
-    }
-    if first.by_first.order(&second.by_first) != Ok(Ordering::Less) {
-        return Some("(epoch, QT0, counter)");
-    }
-    let (Some(one), Some(other)) = (&first.by_instance, &second.by_instance) else { return None };
-    (one.order(other) != Ok(Ordering::Less)).then_some("(epoch, QT, EC)")
 }

@@ -163,6 +163,8 @@ mod tests {
             epoch: Epoch(0),
             lease: LocalTime::from_nanos(until),
             until: RealTime(until),
+            gone: RealTime(until),
+            mark: None,
         }
     }
 

@@ -79,11 +79,10 @@ impl StrongJudge {
     /// (16), I6: a member is wedged in place of a grant only if that has run out or was given back.
     pub(super) fn on_wedged(&mut self, now: RealTime, node: NodeId, epoch: Epoch) {
         self.see(WEDGES);
-        let kept = self
-            .ghosts
-            .iter()
-            .find(|((grantor, _, age), ghost)| (*grantor, *age) == (node, epoch) && now < ghost.until);
-        if let Some((holder, until)) = kept.map(|(_, ghost)| (ghost.holder.node, ghost.until)) {
+        let kept = self.ghosts.iter().find(|((grantor, _, age), ghost)| {
+            (*grantor, *age) == (node, epoch) && now < ghost.until.earliest
+        });
+        if let Some((holder, until)) = kept.map(|(_, ghost)| (ghost.holder.node, ghost.until.earliest)) {
             self.break_at(KEPT, now, || {
                 format!("{node} is wedged, though it promised {holder} its support until {until}")
             });
@@ -113,7 +112,7 @@ impl StrongJudge {
                     wedges.said.insert((from, bid.epoch));
                     let next = bid.epoch.next();
                     if let Some(charter) = self.epochs.says_accepted(from, next, bid.ballot.into()) {
-                        self.on_decided(world.now, from, &charter);
+                        self.on_decided(world, from, &charter);
                         self.forgive_if_gone(world);
                     }
                 }
@@ -140,7 +139,7 @@ impl StrongJudge {
         let newest = self.epochs.decided();
         let members = self.epochs.quorums(newest).members();
         let stuck = members.iter().copied().find(|node| {
-            let process = world.hosts.get(node.0 as usize).and_then(|host| host.process.as_ref());
+            let process = world.hosts.get(node.index()).and_then(|host| host.process.as_ref());
             process.is_some_and(|process| process.is_wedged() && !process.is_mute())
         });
         self.liveness[2] = if stuck.is_some() { Status::Broken } else { Status::Holds };

@@ -103,10 +103,10 @@ fn old_news_passed_to_and_fro_keeps_nobody_alive() {
 fn signs_of_life_reach_every_member_along_the_ring() {
     let count = 9;
     let mut all: Vec<_> = (0..count).map(|me| ring_of(me, count)).collect();
-    let everyone: NodeSet = (0..count as usize).collect();
+    let everyone: NodeSet = (0..NodeId(count).index()).collect();
     for round in 1..100 {
         let now = at(round * INTERVAL);
-        for me in 0..count as usize {
+        for me in 0..NodeId(count).index() {
             let beats = all[me].beats();
             for to in all[me].neighbours(now) {
                 all[to.index()].heard(NodeId(u64::try_from(me).unwrap()), now);

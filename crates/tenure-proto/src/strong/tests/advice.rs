@@ -113,6 +113,35 @@ fn a_leader_reports_who_answered_it() {
 }
 
 #[test]
+fn a_leader_asks_those_again_that_refused_its_renewal() {
+    let mut bench = Bench::founded();
+    let acquired = bench.ask();
+    for from in [0, 1] {
+        bench.ok(from, acquired);
+    }
+    assert!(bench.leads().is_some());
+    let effects = wait(&mut bench, 10_450);
+    let (asked, renewal) = asked_at(&effects).expect("it renews after half of its lease");
+    let refusal = Refusal::Busy { holder: NodeId(2), remaining: LocalSpan::from_nanos(900) };
+    let (group, id) = (GROUP, renewal.id);
+    bench.hear(2, Message::Nack { group, id, refusal, max_term: Term(2) });
+    let again = wait(&mut bench, asked + 60);
+    let to: Vec<u64> = again.iter().filter_map(|(_, effect)| sent_to(effect)).collect();
+    assert_eq!(to, [0, 1, 2], "n2 may be free by now, and n1 may be dead");
+    bench.ok(0, renewal);
+    bench.ok(2, renewal);
+    assert!(bench.leads() > Some(asked + 800), "it was the one that was missing");
+}
+
+/// Whom the leader asks by an effect.
+fn sent_to(effect: &Effect<Nerio>) -> Option<u64> {
+    match effect {
+        Effect::Send { to, message: Message::Extend { .. }, .. } => Some(to.0),
+        _ => None,
+    }
+}
+
+#[test]
 fn without_a_leader_processes_tell_their_neighbours_that_they_live() {
     let mut bench = campaigning(3, 5, settings());
     let effects = wait(&mut bench, 10_120);

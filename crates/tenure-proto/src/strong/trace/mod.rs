@@ -26,7 +26,8 @@
 //! # What is asked of those who write
 //!
 //! 1. `own` and `common` of an event are read after its input was taken from the queue, as the machine's `now` is. So what
-//!    an event rests on has happened before, by the common clock too.
+//!    an event rests on has happened before, by the common clock too. They are read together, one around the other, and not
+//!    when the line is written: a process may be stopped in between for any time, and a lease would seem to last longer.
 //! 2. The lines of a step are handed to the operating system before anybody can see what the step did: before its events are
 //!    visible to users and before its messages leave. So a file that ends because its process was killed lacks nothing that
 //!    others know of. Its last line may be cut off; it does not count.
@@ -78,7 +79,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// Where the own clock is the common one, or follows from it.
+    /// Where the own clock is the common one, or follows from it: one reading, not two, however quickly they follow each other.
     pub const fn exact(nanos: u64) -> Self {
         Self { from: nanos, to: nanos }
     }

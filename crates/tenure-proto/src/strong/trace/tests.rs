@@ -29,7 +29,11 @@ impl Draw {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
+        usize::try_from(self.bits() % bound as u64).unwrap()
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.bits().to_le_bytes()[0]
     }
 
     fn pick<T: Clone>(&mut self, of: &[T]) -> T {
@@ -77,7 +81,7 @@ impl Draw {
     }
 
     fn stamp(&mut self) -> Stamp {
-        Stamp { incarnation: self.incarnation(), at: self.time(), count: (self.number() >> 32) as u32 }
+        Stamp { incarnation: self.incarnation(), at: self.time(), count: u32::from(self.byte()) << 24 }
     }
 
     fn stamps(&mut self) -> QuorumStamp {
@@ -109,7 +113,7 @@ impl Draw {
             _ => Quorate::List(vec![set(&[0, 1, 2]), set(&[2, 3]), set(&[0, 2, 5])]),
         };
         let skew = Bound::Skew(self.local());
-        let drift = Bound::Drift(Drift::from_ppm(self.below(1_000_000) as u32).unwrap());
+        let drift = Bound::Drift(Drift::from_ppm(u32::from(self.byte()) * 3_906).unwrap());
         let clocks = Clockwork { bound: self.pick(&[skew, drift]), tick: self.local() };
         Body { quorums: Quorums::new(members, rule).unwrap(), clocks, longest_lease: self.span() }
     }
@@ -148,8 +152,8 @@ impl Draw {
             5 => Event::Freed { group, newest: id },
             6 => Event::Pledged { group, leader, until },
             7 => Event::Verified { group, leader, term, until },
-            8 => Event::Sought { group, id, ask: self.node(), hops: self.below(256) as u8 },
-            9 => Event::Found { group, id, leader, term, hops: self.below(256) as u8 },
+            8 => Event::Sought { group, id, ask: self.node(), hops: self.byte() },
+            9 => Event::Found { group, id, leader, term, hops: self.byte() },
             10 => {
                 let misses = [Miss::NotLeader, Miss::Unknown, Miss::Full, Miss::TimedOut, Miss::Outdated];
                 let why = self.pick(&[&misses[..], &[Miss::NoHopsLeft, Miss::Unanswered]].concat());
@@ -422,7 +426,7 @@ fn any_damage_gives_entries_or_an_error_and_never_a_panic() {
         for _ in 0..1 + draw.below(3) {
             let at = draw.below(bytes.len());
             match draw.below(3) {
-                0 => bytes[at] = draw.below(256) as u8,
+                0 => bytes[at] = draw.byte(),
                 1 => bytes.insert(at, bytes[at]),
                 _ => bytes.truncate(at + 1),
             }

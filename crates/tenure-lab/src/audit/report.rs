@@ -1,0 +1,252 @@
+//! What came of an audit: what is broken, what holds, and what nobody could judge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_proto::NodeId;
+
+use super::record::{Life, Record};
+use super::words::{Names, line_words};
+use super::{ADMITTED, File, Findings, Found, OWN};
+use crate::property::strong::{
+    ALL, CERTAIN, CHANGE_ENDS, ELECTED, ENDS, EPOCHS_FOLLOW, FLOORS, FOUND, GIVEN_TERMS, INSIDE, ORDERED,
+    SPACED, STABLE, SUPPORT, UNIQUENESS, VALID,
+};
+use crate::property::{Kind, Property, Status};
+use crate::world::RealTime;
+
+/// What came of an audit.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The properties that are broken, each with the lines that show it.
+    pub violations: Vec<Broken>,
+    /// What became of each property.
+    pub properties: Vec<(Property, Status)>,
+    /// What was not judged, or only in part.
+    pub unjudged: Vec<Unjudged>,
+    /// What there was to judge.
+    pub counts: Counted,
+    /// The nodes that have traces.
+    pub nodes: Vec<NodeAbout>,
+}
+
+/// A broken property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which.
+    pub property: Property,
+    /// When it was noticed, counted from the first line of all, where that can be said.
+    pub at: Option<RealTime>,
+    /// What was seen.
+    pub text: String,
+    /// The lines that show it.
+    pub places: Vec<Place>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which file.
+    pub file: String,
+    /// Which line, counted from 1.
+    pub line: u32,
+    /// What it says.
+    pub text: String,
+}
+
+/// Something that was not judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjudged {
+    /// What: the name of a property, or a part of the traces.
+    pub what: String,
+    /// Why not.
+    pub why: String,
+    /// Whether it was judged in part.
+    pub partly: bool,
+}
+
+/// What there was to judge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Files.
+    pub files: usize,
+    /// Nodes that have a trace.
+    pub nodes: usize,
+    /// Lives of theirs.
+    pub lives: usize,
+    /// Elections.
+    pub groups: usize,
+    /// What machines published.
+    pub events: usize,
+    /// Terms that somebody began to lead.
+    pub terms: usize,
+    /// Edicts.
+    pub edicts: usize,
+    /// Writes that fenced resources admitted.
+    pub admitted: usize,
+    /// Writes that fenced resources refused.
+    pub refused: usize,
+    /// Lines that were cut off, and do not count.
+    pub cut: usize,
+    /// Lines of kinds that this version does not know.
+    pub unknown: usize,
+}
+
+/// A node that has a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAbout {
+    /// Its number.
+    pub node: NodeId,
+    /// What people call it.
+    pub name: String,
+    /// How many lives of it have a trace.
+    pub lives: usize,
+}
+
+pub(super) fn report(files: &[File<'_>], record: &Record, findings: Findings) -> Report {
+    let names = Names::new(record);
+    let unjudged = unjudged(files, record, &names);
+    let properties = statuses(&findings, &unjudged);
+    let broken = |found: &Found| Broken {
+        property: found.property,
+        at: found.at,
+        text: names.told(&found.text),
+        places: found
+            .marks
+            .iter()
+            .filter_map(|mark| {
+                let file = files.get(mark.file as usize)?;
+                let text = names.told(&line_words(file.bytes, *mark, record));
+                Some(Place { file: file.name.to_owned(), line: mark.line, text })
+            })
+            .collect(),
+    };
+    let mut lives: BTreeMap<NodeId, usize> = BTreeMap::new();
+    record.lives.iter().for_each(|life| *lives.entry(life.holder.node).or_default() += 1);
+    Report {
+        violations: findings.broken.iter().map(broken).collect(),
+        properties,
+        unjudged,
+        counts: counted(files, record),
+        nodes: lives
+            .into_iter()
+            .map(|(node, lives)| NodeAbout { node, name: names.node(node), lives })
+            .collect(),
+    }
+}
+
+fn counted(files: &[File<'_>], record: &Record) -> Counted {
+    let steps = || record.lives.iter().flat_map(|life| &life.steps);
+    let nodes: BTreeSet<NodeId> = record.lives.iter().map(|life| life.holder.node).collect();
+    let groups: BTreeSet<_> = steps().filter_map(|step| super::timeline::group_of(&step.event)).collect();
+    let terms: BTreeSet<_> = record.acquisitions().map(|run| (run.group, run.term)).collect();
+    Counted {
+        files: files.len(),
+        nodes: nodes.len(),
+        lives: record.lives.len(),
+        groups: groups.len(),
+        events: steps().count(),
+        terms: terms.len(),
+        edicts: record.edicts.len(),
+        admitted: record.admitted.len(),
+        refused: record.refused.len(),
+        cut: record.cut,
+        unknown: record.unknown,
+    }
+}
+
+/// Every property with what became of it.
+fn statuses(findings: &Findings, unjudged: &[Unjudged]) -> Vec<(Property, Status)> {
+    let status = |property: &Property| {
+        if findings.broken.iter().any(|found| found.property.name == property.name) {
+            return Status::Broken;
+        }
+        let exempt = unjudged.iter().any(|left| left.what == property.name && !left.partly);
+        match property.kind {
+            _ if exempt => Status::Exempt,
+            Kind::Always | Kind::Eventually => Status::Holds,
+            Kind::Sometimes if findings.seen.contains(&property.name) => Status::Seen,
+            Kind::Sometimes => Status::Unseen,
+        }
+    };
+    ALL.iter().chain(&OWN).map(|property| (*property, status(property))).collect()
+}
+
+/// What compares the times of different processes.
+const TIMED: [Property; 8] = [UNIQUENESS, SUPPORT, INSIDE, CERTAIN, FOUND, SPACED, FLOORS, EPOCHS_FOLLOW];
+
+fn unjudged(files: &[File<'_>], record: &Record, names: &Names) -> Vec<Unjudged> {
+    let mut left = Vec::new();
+    let mut leave = |what: &str, partly: bool, why: &str| {
+        left.push(Unjudged { what: what.to_owned(), why: why.to_owned(), partly });
+    };
+    let healed = "a trace does not say when faults have healed";
+    for name in [ELECTED.name, STABLE.name, CHANGE_ENDS.name, "change-interrupted"] {
+        leave(name, false, healed);
+    }
+    let gone = "within each life only: what a node granted in its last steps may never have left it";
+    leave(GIVEN_TERMS.name, true, gone);
+    leave(ENDS.name, true, "new grants only: what a node remembers over a restart is not in its trace");
+    if record.edicts.is_empty() {
+        for property in [VALID, ORDERED] {
+            leave(property.name, false, "no edict was written down");
+        }
+        leave("edicts-of-two-leaders", false, "no edict was written down");
+    } else {
+        leave(
+            ORDERED.name,
+            true,
+            "by (term, counter) and (epoch, QT0, counter): nodes do not use (epoch, QT, EC)",
+        );
+    }
+    if record.admitted.is_empty() {
+        leave(ADMITTED.name, false, "no fenced resource has written down what it admitted");
+    }
+    if !record.lives.iter().any(|life| life.timed) {
+        for property in TIMED {
+            leave(property.name, false, "no life has a common clock");
+        }
+    }
+    left.extend(unseen(files, record, names));
+    left
+}
+
+/// Whose deeds are not known, or not known to have been at the same time as others'.
+fn unseen(files: &[File<'_>], record: &Record, names: &Names) -> Vec<Unjudged> {
+    let file = |life: &Life| files.get(life.mark.file as usize).map_or("", |file| file.name).to_owned();
+    let life_of = |life: &Life| {
+        format!("life {} of {} ({})", life.holder.incarnation.0, names.node(life.holder.node), file(life))
+    };
+    let mut left = Vec::new();
+    let mut leave = |what: String, why: &str| left.push(Unjudged { what, why: why.to_owned(), partly: true });
+    for life in record.lives.iter().filter(|life| !life.timed) {
+        leave(life_of(life), "has no common clock: judged by its own clock, and by what needs none");
+    }
+    for life in record.lives.iter().filter(|life| !life.clock.is_steady()) {
+        leave(life_of(life), "its clock went back: edicts are not judged by it");
+    }
+    let nodes: BTreeSet<NodeId> = record.lives.iter().map(|life| life.holder.node).collect();
+    let members: BTreeSet<NodeId> =
+        record.charters().flat_map(|(_, charter, _)| charter.members_and_former()).collect();
+    for member in members.difference(&nodes) {
+        leave(names.node(*member), "a member without a trace: what others say of its grants is believed");
+    }
+    for node in &nodes {
+        let mut lives: Vec<&Life> = record.lives.iter().filter(|life| life.holder.node == *node).collect();
+        lives.sort_by_key(|life| life.holder.incarnation);
+        let missing = (1..).zip(&lives).find(|(number, life)| life.holder.incarnation.0 != *number);
+        if let Some((number, _)) = missing.filter(|_| members.contains(node)) {
+            let what = format!("life {number} of {}", names.node(*node));
+            leave(what, "has no trace: from then on what others say of this node's grants is believed");
+        }
+        if let Some(last) = lives.last().filter(|life| !life.has_stopped()) {
+            leave(life_of(last), "ends without 'stop': what it did after its last line is not known");
+        }
+    }
+    let known: BTreeSet<_> = record.lives.iter().map(|life| life.holder).collect();
+    let makers: BTreeSet<_> = record.edicts.iter().map(|edict| edict.by).collect();
+    for life in makers.difference(&known) {
+        let what = format!("edicts of life {} of {}", life.incarnation.0, names.node(life.node));
+        leave(what, "its node has no trace: whether it led is not known");
+    }
+    left
+}

@@ -1,0 +1,95 @@
+//! Lines of a trace in words, and people's names in place of numbers.
+
+use std::collections::BTreeMap;
+
+use tenure_proto::strong::Sound;
+use tenure_proto::strong::trace::{Decision, EdictMade, HEADER, Line, Reader, What};
+use tenure_proto::{GroupId, NodeId};
+
+use super::record::Record;
+use crate::property::Mark;
+use crate::subject::Subject;
+use crate::subject::strong::Strong;
+
+/// What people call nodes and groups.
+pub(super) struct Names {
+    nodes: BTreeMap<NodeId, String>,
+    groups: BTreeMap<GroupId, String>,
+}
+
+impl Names {
+    pub(super) fn new(record: &Record) -> Self {
+        let nodes = record.lives.iter().map(|life| (life.holder.node, life.name.clone())).collect();
+        Self { nodes, groups: record.groups.clone() }
+    }
+
+    /// The name of a node, or its number.
+    pub(super) fn node(&self, node: NodeId) -> String {
+        self.nodes.get(&node).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| node.to_string())
+    }
+
+    /// Text in which `n1` and `g1` are called by name, where they have one.
+    pub(super) fn told(&self, text: &str) -> String {
+        let mut told = String::with_capacity(text.len());
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let end = match is_part(first) {
+                true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+                false => rest.find(is_part).unwrap_or(rest.len()),
+            };
+            let (word, after) = rest.split_at(end);
+            told.push_str(self.name(word).filter(|name| !name.is_empty()).unwrap_or(word));
+            rest = after;
+        }
+        told
+    }
+
+    fn name(&self, word: &str) -> Option<&str> {
+        let number = |letter: char| word.strip_prefix(letter)?.parse().ok();
+        let node = || self.nodes.get(&NodeId(number('n')?));
+        let group = || self.groups.get(&GroupId(number('g')?));
+        node().or_else(group).map(String::as_str)
+    }
+}
+
+/// What a line of a file says.
+pub(super) fn line_words(bytes: &[u8], mark: Mark, record: &Record) -> String {
+    let line = bytes.split(|byte| *byte == b'\n').nth(mark.line as usize - 1).unwrap_or_default();
+    let alone = [HEADER.as_bytes(), b"\n", line, b"\n"].concat();
+    let Some(Ok((_, Line { own, what, .. }))) = Reader::new(&alone).next() else { return String::new() };
+    let node = record.writer(mark).map(|life| life.node);
+    let who = node.map(|node| node.to_string()).unwrap_or_default();
+    match what {
+        What::Start(start) => {
+            let (life, epoch) = (start.life.incarnation.0, start.charter.epoch);
+            format!("{who} begins its life {life} in epoch {epoch}")
+        }
+        What::Event(event) => {
+            node.map(|node| <Strong<Sound, false> as Subject>::event_text(node, &event)).unwrap_or_default()
+        }
+        What::Edict(EdictMade { group, term, number, after, .. }) => {
+            format!("{who} makes edict {term}.{number} of {group} between {own} and {after} on its clock")
+        }
+        What::Admitted(Decision { resource, token, at, .. }) => {
+            format!("{resource} admits {token:?} as number {at}")
+        }
+        What::Refused(Decision { resource, token, at, .. }) => {
+            format!("{resource} refuses {token:?} after number {at}")
+        }
+        What::Part(_) | What::Group { .. } | What::Stop => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_nodes_and_groups_are_told_by_name_and_nothing_else_is() {
+        let nodes = BTreeMap::from([(NodeId(1), "alpha".to_owned()), (NodeId(12), String::new())]);
+        let names = Names { nodes, groups: BTreeMap::from([(GroupId(7), "jobs".to_owned())]) };
+        let text = "n1 leads g7 in term 1; [n1, n12], g1, n1x, n1.5, 7ms";
+        assert_eq!(names.told(text), "alpha leads jobs in term 1; [alpha, n12], g1, n1x, n1.5, 7ms");
+    }
+}

@@ -1,0 +1,101 @@
+//! Three members on this machine, for the examples: a key, a file for each, and a store for each.
+
+#![allow(dead_code, reason = "each example uses a part of it")]
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::{fs, process, thread};
+
+use tenure::{ClusterId, ClusterKey, Config, Node, Term};
+
+/// The names of the members; each has its file, `a.toml` and so on.
+pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// What to found.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Where the key, the files and the stores go.
+    pub(crate) folder: PathBuf,
+    /// Where the members listen.
+    pub(crate) addresses: [SocketAddr; 3],
+    /// δ, as it is written in a file.
+    pub(crate) lease: &'static str,
+    /// ρ. The default of a node is 100000; 1000 needs clocks whose slew is limited.
+    pub(crate) drift_ppm: u32,
+    /// Whether the members write down what happens, for `tenure lab audit`: into `a.trace.1` and so on, a file a life.
+    pub(crate) trace: bool,
+    /// Where the members remember what survives a restart but not a reboot, if not in `/dev/shm`.
+    pub(crate) memory: Option<PathBuf>,
+}
+
+impl Plan {
+    /// A cluster to play with: on the ports from 7401, with leases of a second.
+    pub(crate) fn by_hand(folder: &Path) -> Self {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Self {
+            folder: folder.to_owned(),
+            addresses: [address(7401), address(7402), address(7403)],
+            lease: "1s",
+            drift_ppm: 100_000,
+            trace: false,
+            memory: None,
+        }
+    }
+
+    /// The file of a member.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name).with_extension("toml")
+    }
+
+    /// Founds the cluster: writes everything that its members need to start. A folder that has a cluster already is
+    /// refused, for what its members promised must not be forgotten.
+    pub(crate) fn found(&self) -> Result<ClusterId, Box<dyn Error>> {
+        fs::create_dir_all(&self.folder)?;
+        let mut key = fs::File::create_new(self.folder.join("key"))?;
+        key.write_all(ClusterKey::generate().reveal().as_bytes())?;
+        let cluster = ClusterId::draw();
+        for (name, address) in NAMES.iter().zip(self.addresses) {
+            fs::write(self.file(name), self.text(name, address))?;
+            Node::found(&Config::from_path(self.file(name))?, cluster, Term(1))?;
+        }
+        Ok(cluster)
+    }
+
+    fn text(&self, name: &str, address: SocketAddr) -> String {
+        let Self { addresses: [a, b, c], lease, drift_ppm, .. } = self;
+        let trace = if self.trace { format!("trace = \"{name}.trace\"\n") } else { String::new() };
+        let memory = |folder: &PathBuf| format!("memory = \"{}\"\n", folder.display());
+        let memory = self.memory.as_ref().map(memory).unwrap_or_default();
+        format!(
+            r#"name = "{name}"
+listen = "{address}"
+store = "{name}"
+key_file = "key"
+{trace}{memory}
+[cluster]
+drift_ppm = {drift_ppm}
+longest_lease = "2s"
+members = [
+    {{ name = "a", address = "{a}" }},
+    {{ name = "b", address = "{b}" }},
+    {{ name = "c", address = "{c}" }},
+]
+
+[lease]
+length = "{lease}"
+retry = "20ms"
+window = "50ms"
+"#
+        )
+    }
+}
+
+/// From now on this process ends when its input does: whoever started it is gone.
+pub(crate) fn end_with_input() {
+    thread::spawn(|| {
+        while io::stdin().read_line(&mut String::new()).is_ok_and(|length| length > 0) {}
+        process::exit(0);
+    });
+}

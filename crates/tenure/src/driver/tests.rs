@@ -1,0 +1,196 @@
+//! Nodes that are told what no configuration can tell them: what the kernel says of the clock, other versions of the
+//! protocol, and a candidate that does not keep to its own scope. Everything else is tested from outside.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::setup::{Ends, prepare};
+use super::*;
+use crate::config::{ClockBound, Config, Role};
+use crate::error::Stopped;
+use crate::node::Launched;
+use crate::seal::{ClusterKey, Scope, Versions};
+use crate::sys::clock::{Synchronised, synchronised};
+use crate::{Node, peers};
+
+const SOON: Duration = Duration::from_secs(10);
+
+struct Founded {
+    dir: tempfile::TempDir,
+    id: ClusterId,
+    key: ClusterKey,
+    addresses: Vec<SocketAddr>,
+    names: Vec<&'static str>,
+    bound: ClockBound,
+}
+
+impl Founded {
+    fn new(names: &[&'static str], bound: ClockBound) -> Self {
+        let held: Vec<_> = names.iter().map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+        let founded = Self {
+            dir: tempfile::tempdir().unwrap(),
+            id: ClusterId::draw(),
+            key: ClusterKey::generate(),
+            addresses: held.iter().map(|socket| socket.local_addr().unwrap()).collect(),
+            names: names.to_vec(),
+            bound,
+        };
+        for index in 0..names.len() {
+            Node::found(&founded.member(index), founded.id, Term(1)).unwrap();
+        }
+        founded
+    }
+
+    fn config(&self, name: &str, key: Key) -> Config {
+        let mut config = Config::new(name, key);
+        let texts: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        config.members = peers(self.names.iter().copied().zip(texts.iter().map(String::as_str)));
+        config.bound = self.bound;
+        if matches!(self.bound, ClockBound::Skew { .. }) {
+            config.time = Clock::real();
+        }
+        config.memory = Some(self.dir.path().to_owned());
+        config.retry = Duration::from_millis(20);
+        config
+    }
+
+    fn member(&self, index: usize) -> Config {
+        let name = self.names[index];
+        let mut config = self.config(name, Key::Cluster(self.key.clone()));
+        config.listen = vec![self.addresses[index]];
+        config.store = Some(self.dir.path().join(name));
+        config
+    }
+
+    async fn launch(&self, index: usize, change: impl FnOnce(&mut Checked)) -> Launched {
+        let mut checked = Checked::new(&self.member(index)).unwrap();
+        change(&mut checked);
+        launch(checked).unwrap().await.unwrap().unwrap()
+    }
+}
+
+async fn within<T>(limit: Duration, wait: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, wait).await.ok()
+}
+
+async fn stopped(launched: &Launched, limit: Duration) -> Option<Stopped> {
+    let mut stopped = launched.stopped.clone();
+    within(limit, async move { stopped.wait_for(Option::is_some).await.unwrap().clone().unwrap() }).await
+}
+
+async fn status(launched: &Launched) -> Status {
+    let (reply, answer) = oneshot::channel();
+    launched.mailbox.send(Request::Status(reply));
+    answer.await.unwrap()
+}
+
+fn skew() -> ClockBound {
+    ClockBound::Skew { bound: Duration::from_millis(10) }
+}
+
+fn drift() -> ClockBound {
+    ClockBound::Drift { ppm: 100_000 }
+}
+
+#[tokio::test]
+async fn a_synchronised_clock_that_nobody_keeps_stops_the_node_at_once() {
+    let founded = Founded::new(&["a"], skew());
+    let node = founded.launch(0, |checked| checked.calendar = || Synchronised { is: false, error: 0 }).await;
+    let Some(Stopped::Clock { reason }) = stopped(&node, SOON).await else { panic!("it goes on") };
+    assert!(reason.contains("nobody keeps it synchronised"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_synchronised_clock_whose_error_grows_stops_the_node() {
+    static ERROR: AtomicU64 = AtomicU64::new(5_000_000);
+    let founded = Founded::new(&["a"], skew());
+    let calendar = || Synchronised { is: true, error: ERROR.load(Relaxed) };
+    let node = founded.launch(0, |checked| checked.calendar = calendar).await;
+    assert_eq!(stopped(&node, Duration::from_millis(600)).await, None, "half of the bound is good enough");
+    ERROR.store(5_000_001, Relaxed);
+    let Some(Stopped::Clock { reason }) = stopped(&node, SOON).await else { panic!("it goes on") };
+    assert!(reason.contains("more than half of the bound"), "{reason}");
+}
+
+#[tokio::test]
+async fn it_is_this_kernel_that_is_asked() {
+    let founded = Founded::new(&["a"], skew());
+    let node = founded.launch(0, |_| ()).await;
+    let said = synchronised();
+    let good = said.is && said.error <= 5_000_000;
+    let stopped = stopped(&node, Duration::from_millis(600)).await;
+    assert_eq!(stopped.is_none(), good, "{said:?}, {stopped:?}");
+}
+
+static LINES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts what is said of versions.
+struct Lines;
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.name() == "tenure.version"
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        LINES.fetch_add(1, Relaxed);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn versions_without_overlap_are_counted_and_told_once() {
+    static LOG: Once = Once::new();
+    LOG.call_once(|| tracing::subscriber::set_global_default(Lines).unwrap());
+    let founded = Founded::new(&["a", "b"], drift());
+    let old = founded.launch(0, |_| ()).await;
+    let new = founded.launch(1, |checked| checked.versions = Versions { oldest: 2, newest: 3 }).await;
+    let (prize, _won) = oneshot::channel();
+    let group = GroupName::new("jobs").unwrap();
+    old.mailbox.send(Request::Campaign(Entry { group, number: 1, health: None, prize }, None));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for node in [&old, &new] {
+        let counters = status(node).await.sessions;
+        let refused = counters.refused().find(|(name, _)| *name == "versions").unwrap().1;
+        assert!(refused > 0, "{counters:?}");
+        assert_eq!((counters.accepted, counters.begun), (0, 0));
+    }
+    let lines = LINES.load(Relaxed);
+    assert!((1..=2).contains(&lines), "each says it once: {lines}");
+}
+
+#[tokio::test]
+async fn a_candidate_that_oversteps_its_scope_is_refused_by_the_grantors() {
+    let founded = Founded::new(&["a"], drift());
+    let grantor = founded.launch(0, |_| ()).await;
+    let (name, scope) = (NodeName::new("app").unwrap(), Scope::new("app/*").unwrap());
+    let own = Key::Scoped(founded.key.candidate(founded.id, name, scope));
+    let mut config = founded.config("app", own);
+    config.role = Role::Candidate;
+    let (mut driver, ends, launched) = prepare(Checked::new(&config).unwrap()).unwrap();
+    // It believes that it may do everything; its sessions are still those of its key.
+    driver.config.key = Key::Cluster(founded.key.clone());
+    let Ends { requests, notices, bulk } = ends;
+    let campaign = |group: &str, number| {
+        let (prize, won) = oneshot::channel();
+        let group = GroupName::new(group).unwrap();
+        launched.mailbox.send(Request::Campaign(Entry { group, number, health: None, prize }, None));
+        won
+    };
+    let attack = async {
+        let guard = within(SOON, campaign("app/main", 1)).await.unwrap().unwrap();
+        assert!(guard.unwrap().is_leader(), "what is in its scope");
+        assert!(within(Duration::from_millis(500), campaign("jobs", 2)).await.is_none(), "what is not");
+    };
+    tokio::select! {
+        _ = driver.run(requests, notices, bulk) => panic!("it goes on"),
+        () = attack => {}
+    }
+    assert!(status(&grantor).await.tally.out_of_scope > 0);
+}
