@@ -4,9 +4,11 @@
 //! packets, each after its length, under the same sessions: it is only another way for bytes that are authentic or
 //! worthless. Leases never take it.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
@@ -64,13 +66,11 @@ impl Sockets {
 
     /// Waits until a datagram may have come.
     pub(crate) async fn readable(&self) {
-        match self.datagrams.as_slice() {
-            [] => std::future::pending().await,
-            [(one, _)] => drop(one.readable().await),
-            [(one, _), (other, _), ..] => {
-                tokio::select! { _ = one.readable() => {}, _ = other.readable() => {} }
-            }
-        }
+        let any = |context: &mut Context<'_>| {
+            let ready = |(socket, _): &(UdpSocket, SocketAddr)| socket.poll_recv_ready(context).is_ready();
+            if self.datagrams.iter().any(ready) { Poll::Ready(()) } else { Poll::Pending }
+        };
+        poll_fn(any).await;
     }
 
     /// Takes one datagram, if there is one.
@@ -185,3 +185,42 @@ pub(crate) const ANY: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIF
 
 /// The same where the machine has no IPv6.
 pub(crate) const ANY_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    async fn received(sockets: &Sockets) -> (Vec<u8>, SocketAddr) {
+        let mut buffer = [0; 64];
+        loop {
+            timeout(Duration::from_secs(10), sockets.readable()).await.expect("a datagram comes");
+            if let Some((length, from)) = sockets.receive(&mut buffer) {
+                return (buffer[..length].to_vec(), from);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn every_address_is_listened_on() {
+        let (sockets, _) = Sockets::open(&[LOOPBACK; 3], false).unwrap();
+        let (sender, _) = Sockets::open(&[LOOPBACK], false).unwrap();
+        for (number, address) in (0..).zip(sockets.addresses()) {
+            assert!(sender.send(&[number], address));
+            assert_eq!(received(&sockets).await, (vec![number], sender.addresses()[0]));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_of_both_families_shows_and_takes_addresses_of_the_older_as_such() {
+        let Ok((both, _)) = Sockets::open(&[ANY], false) else {
+            return println!("skipped: this machine has no IPv6");
+        };
+        let (older, _) = Sockets::open(&[LOOPBACK], false).unwrap();
+        assert!(both.send(b"there", older.addresses()[0]));
+        let (_, from) = received(&older).await;
+        assert!(older.send(b"and back", from));
+        assert_eq!(received(&both).await, (b"and back".to_vec(), older.addresses()[0]));
+    }
+}
