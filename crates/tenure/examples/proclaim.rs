@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Sight::Leadership(Leadership::Leader { name: Some(name), term }) => {
                 println!("{name} leads in term {term}");
             }
-            Sight::Leadership(Leadership::Nobody { after }) => {
+            Sight::Leadership(Leadership::Nobody { after }) if leaving.is_none() => {
                 println!("nobody leads any more after term {after}");
                 break;
             }

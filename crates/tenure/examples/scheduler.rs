@@ -237,7 +237,10 @@ fn keep_log(folder: &Path) -> Result<(), Box<dyn Error>> {
     cluster::end_with_input();
     for stream in listener.incoming() {
         let (stream, log) = (stream?, Arc::clone(&log));
-        thread::spawn(move || serve(&stream, &log));
+        thread::spawn(move || match serve(&stream, &log) {
+            Ok(()) => {}
+            Err(error) => println!("closed: {error}"),
+        });
     }
     Ok(())
 }
@@ -251,7 +254,7 @@ fn serve(
         let token: Token = line.split_whitespace().next().unwrap_or_default().parse()?;
         let mut log = log.lock().expect("nobody panics while holding the log");
         let (fence, file) = &mut *log;
-        let answer = match fence.admit(token, "") {
+        let answer = match fence.admit(token, "scheduler") {
             Ok(_) => writeln!(file, "{line}").map(|()| "admitted".to_owned())?,
             Err(Refused::Stale(stale)) => format!("refused {}", stale.newest),
             Err(Refused::Failed(error)) => return Err(error.into()),

@@ -53,7 +53,8 @@ impl Plan {
     /// refused, for what its members promised must not be forgotten.
     pub(crate) fn found(&self) -> Result<ClusterId, Box<dyn Error>> {
         fs::create_dir_all(&self.folder)?;
-        let mut key = fs::File::create_new(self.folder.join("key"))?;
+        let key = self.folder.join("key");
+        let mut key = fs::File::create_new(&key).map_err(|error| format!("{}: {error}", key.display()))?;
         key.write_all(ClusterKey::generate().reveal().as_bytes())?;
         let cluster = ClusterId::draw();
         for (name, address) in NAMES.iter().zip(self.addresses) {
