@@ -366,8 +366,9 @@ impl Driver {
     fn stop(&mut self, why: Stopped) {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
         let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
-        self.office.close(loss, &CampaignError::Stopped(why.clone()));
-        self.stopped.send_replace(Some(why));
+        // Said first: whoever learns that its term is over may ask at once why.
+        self.stopped.send_replace(Some(why.clone()));
+        self.office.close(loss, &CampaignError::Stopped(why));
     }
 
     /// Gives up what is led here, and gives it back if the node may still speak.
@@ -376,6 +377,7 @@ impl Driver {
             let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
             self.orders.extend(self.office.leave(asked));
             self.settle();
+            self.stopped.send_replace(Some(Stopped::ShutDown));
             self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
             let slots = FAREWELL.as_millis();
             for _ in 0..slots {
@@ -386,7 +388,6 @@ impl Driver {
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            self.stopped.send_replace(Some(Stopped::ShutDown));
         }
         if let Some(trace) = &self.trace {
             trace.stop(self.clock.read());
