@@ -176,8 +176,11 @@ impl Quorums {
                 Self::grid(members, number(rows)?, number(columns)?)
             }
             "list" => {
-                let position = |c: char| c.to_digit(36).and_then(|at| members.get(at as usize));
-                let digit = |c: char| position(c).copied().ok_or_else(malformed);
+                let beyond = QuorumError::NoSuchPosition { members: members.len() };
+                let digit = |c: char| {
+                    let position = c.to_digit(36).ok_or_else(malformed)?;
+                    members.get(position as usize).copied().ok_or_else(|| beyond.clone())
+                };
                 let sets = value.split(',').map(|set| set.trim().chars().map(digit).collect());
                 let sets = sets.collect::<Result<_, _>>()?;
                 Self::list(members, sets)
@@ -466,7 +469,7 @@ mod tests {
             ("weights:1,1", 3, "2 weights for 3 members"),
             ("weights:0,0,0", 3, "no set of members is a quorum"),
             ("grid:2x2", 5, "does not hold 5 members"),
-            ("list:05", 3, "n5 is in a listed quorum"),
+            ("list:05", 3, "beyond the last of 3 members"),
             ("list:", 3, "share no member"),
             ("weights:a", 1, "cannot read quorums"),
             ("everyone", 3, "cannot read quorums"),
