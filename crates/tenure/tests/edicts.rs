@@ -97,9 +97,13 @@ async fn a_million_edicts_by_four_threads_are_in_order_over_renewals_and_resigna
     while made.len() < EDICTS {
         let node = &nodes[chance.index(nodes.len())];
         let tenure = within("a leader", SOON, node.campaign("edicts")).await.expect("it is elected");
-        let most = EDICTS / THREADS / 8;
+        // In turns: a term that is renewed a few times, and one that is resigned while all are at it.
+        let (most, length) = match terms % 2 {
+            0 => (EDICTS / THREADS / 16, 100 + chance.below(150)),
+            _ => (EDICTS / THREADS / 2, 5 + chance.below(20)),
+        };
         let writers: Vec<_> = (0..THREADS).map(|_| writer(tenure.clone(), most, chance.next())).collect();
-        tokio::time::sleep(Duration::from_millis(20 + chance.below(250))).await;
+        tokio::time::sleep(Duration::from_millis(length)).await;
         tenure.resign();
         let resigned = now();
         let of_term: Vec<Made> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
@@ -118,7 +122,7 @@ async fn a_million_edicts_by_four_threads_are_in_order_over_renewals_and_resigna
         "{} edicts in {terms} terms with {renewals} renewals; {under_fire} resigned in between",
         made.len()
     );
-    assert!(terms >= 8 && renewals > terms && under_fire > 0, "this was no test");
+    assert!(terms >= 4 && renewals >= 4 && under_fire > 0, "this was no test");
 }
 
 /// A reading and what was left of the lease at it: between which readings E lies.
