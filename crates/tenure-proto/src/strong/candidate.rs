@@ -67,6 +67,8 @@ struct Run {
     /// When those granted, by their own clocks.
     stamps: Vec<(NodeId, Stamp)>,
     nacks: NodeSet,
+    /// Who counts as refusing without a word, for it is silent or seems dead.
+    mute: NodeSet,
     /// How often the silent ones were asked again.
     retries: u32,
     /// Whether every nack said that the term is too small.
@@ -381,6 +383,7 @@ impl Candidate {
             oks: settings.rules.counted_unasked(around.process.position),
             stamps: Vec::new(),
             nacks: NodeSet::EMPTY,
+            mute: NodeSet::EMPTY,
             retries: 0,
             all_stale: true,
             rival: None,
@@ -404,6 +407,7 @@ impl Candidate {
         let silent = missing.difference(run.nacks);
         let hopeless = !run.nacks.is_empty() && quorums.is_blocking(run.nacks.union(silent));
         if hopeless && run.retries >= 2 && run.request.kind == Kind::Acquire {
+            run.mute = silent;
             return self.fail(Failure::Blocked, around);
         }
         let request = run.request;
@@ -469,6 +473,7 @@ impl Candidate {
         let dead = quorums.everyone().difference(around.process.weak.trusted(around.cx.now()));
         let dead = if run.request.kind == Kind::Acquire { dead.difference(run.oks) } else { NodeSet::EMPTY };
         if quorums.is_blocking(run.nacks.union(dead)) {
+            run.mute = dead.difference(run.nacks);
             self.fail(Failure::Blocked, around);
         }
     }
@@ -548,9 +553,10 @@ impl Candidate {
         if failure == Failure::Blocked && run.all_stale {
             return self.start(around); // Only the term was too small, and now it is known: no need to wait.
         }
-        // Whoever holds enough to block all others probably leads: wait for it. Others give back what they hold.
+        // Whoever holds enough to block all others probably leads, or has led until now: wait for it. Those who are dead cannot
+        // say whom they support. Others give back what they hold.
         let quorums = &run.charter.body.quorums;
-        let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held));
+        let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held.union(run.mute)));
         let now = around.cx.now();
         self.patience.crowded |= leader.is_none() || self.patience.collisions > PATIENCE;
         self.patience.awaited = leader.map(|rival| rival.node);

@@ -149,6 +149,19 @@ fn without_a_leader_processes_tell_their_neighbours_that_they_live() {
 }
 
 #[test]
+fn who_is_refused_by_all_that_answer_waits_for_the_holder_whom_the_silent_may_support_too() {
+    let mut bench = Bench::founded();
+    let asked = bench.ask();
+    let refusal = Refusal::Busy { holder: NodeId(2), remaining: LocalSpan::from_nanos(300) };
+    let (group, id) = (GROUP, asked.id);
+    bench.at(10_010).hear(1, Message::Nack { group, id, refusal, max_term: Term(1) });
+    let effects = wait(&mut bench, 10_500);
+    let again = effects.iter().filter(|(_, effect)| matches!(effect, Effect::Publish(Event::Asked(_))));
+    let again: Vec<u64> = again.map(|(at, _)| *at).collect();
+    assert_eq!(again.first(), Some(&10_310), "n2 led, and is dead: its last grant ends then");
+}
+
+#[test]
 fn runs_that_met_are_followed_by_a_random_wait_whatever_the_rank() {
     let mut bench = Bench::founded();
     let asked = bench.ask();
