@@ -58,7 +58,7 @@ fn whatever_happens_to_leaders_and_grantors_nothing_is_written_out_of_order() {
     let kills: Vec<Break> =
         (0..size.kills).map(|round| kill_the_leader(&mut stage, round % 2 == 0)).collect();
     let refused = (0..size.pauses).filter(|_| pause_the_leader(&mut stage)).count();
-    restart_each(&mut stage);
+    restart_each(&mut stage, &witness);
     let restarts = [restart_all(&mut stage, false), restart_all(&mut stage, true)];
     let resigned: Vec<Break> = (0..size.handovers).map(|_| resign(&mut stage)).collect();
     let transferred: Vec<Break> = (0..size.handovers).map(|_| transfer(&mut stage)).collect();
@@ -121,21 +121,20 @@ fn pause_the_leader(stage: &mut Stage) -> bool {
     assert_ne!(next.who, leader.who, "it stands still");
     sleep(LEASE / 4);
     stage.process(leader.who).wake();
-    stage.word_of(leader.who, leader.term, &["lost", "deposed"]).word() == "deposed"
+    stage.end_of(leader.who, leader.term).word() == "deposed"
 }
 
-/// Kills and starts each copy in turn. One that does not lead is not missed.
-fn restart_each(stage: &mut Stage) {
+/// Kills and starts each copy in turn. One that does not lead is not missed; where the machine itself stood still for so long
+/// that a renewal may have been late, nothing is said about that.
+fn restart_each(stage: &mut Stage, witness: &Witness) {
     for who in 0..NAMES.len() {
         let leader = stage.settled();
         stage.kill(who);
         stage.rest(LEASE);
         stage.start(who);
         let after = stage.settled();
-        assert!(
-            leader.who == who || after.term == leader.term,
-            "a leader lost its tenure by another's restart"
-        );
+        let kept = leader.who == who || after.term == leader.term;
+        assert!(kept || witness.largest_hole() > LEASE / 5, "a leader lost its tenure by another's restart");
     }
 }
 
@@ -157,23 +156,31 @@ fn restart_all(stage: &mut Stage, reboot: bool) -> Break {
 
 /// The leader resigns.
 fn resign(stage: &mut Stage) -> Break {
-    let leader = stage.settled();
-    stage.process(leader.who).tell("resign");
-    let at = stage.word_of(leader.who, leader.term, &["resigned"]).number("at");
-    (at, stage.successor(leader.term).term)
+    loop {
+        let leader = stage.settled();
+        let ended = stage.tell(leader, "resign").expect("nobody is kept from resigning");
+        let next = stage.successor(leader.term);
+        if ended.word() == "resigned" {
+            assert_ne!(next.who, leader.who, "another was waiting");
+            return (ended.number("at"), next.term);
+        }
+    }
 }
 
 /// The leader hands over to another. Returns both terms.
 fn transfer(stage: &mut Stage) -> Break {
-    let leader = stage.settled();
-    stage.rest(Duration::from_millis(20)); // Whoever led before is a candidate again by now.
-    let other = 1 + usize::try_from(stage.random.below(2)).expect("it is small");
-    let to = (leader.who + other) % NAMES.len();
-    stage.process(leader.who).tell(&format!("transfer {}", NAMES[to]));
-    stage.word_of(leader.who, leader.term, &["transferred"]);
-    let next = stage.successor(leader.term);
-    assert_eq!(next.who, to, "the one that was chosen");
-    (leader.term, next.term)
+    loop {
+        let leader = stage.settled();
+        stage.rest(Duration::from_millis(20)); // Whoever led before is a candidate again by now.
+        let other = 1 + usize::try_from(stage.random.below(2)).expect("it is small");
+        let to = (leader.who + other) % NAMES.len();
+        let ended = stage.tell(leader, &format!("transfer {}", NAMES[to]));
+        if ended.is_some_and(|ended| ended.word() == "transferred") {
+            let next = stage.successor(leader.term);
+            assert_eq!(next.who, to, "the one that was chosen");
+            return (leader.term, next.term);
+        }
+    }
 }
 
 /// δ·(1+ρ)/(1-ρ), three round trips, and 5 ms.

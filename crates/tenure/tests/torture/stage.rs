@@ -1,5 +1,6 @@
 //! Three copies of the scheduler, as processes, and the resource that they write to.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -55,6 +56,8 @@ pub(crate) struct Leader {
 pub(crate) struct Stage {
     members: Vec<Member>,
     leader: Option<Leader>,
+    /// How terms ended, as those who led say.
+    ends: BTreeMap<(usize, u64), Said>,
     sayings: Receiver<Said>,
     sender: Sender<Said>,
     program: PathBuf,
@@ -85,6 +88,7 @@ impl Stage {
         let mut stage = Self {
             members: NAMES.iter().map(member).collect(),
             leader: None,
+            ends: BTreeMap::new(),
             sayings,
             sender,
             program: example("scheduler"),
@@ -174,12 +178,26 @@ impl Stage {
         }
     }
 
-    /// Waits until a copy says one of these words about a term.
-    pub(crate) fn word_of(&mut self, who: usize, term: u64, words: &[&str]) -> Said {
+    /// Waits until a copy has said how a term of its own ended.
+    pub(crate) fn end_of(&mut self, who: usize, term: u64) -> Said {
         loop {
-            let said = self.must_hear("a word about the end of a term");
-            if said.who == who && words.contains(&said.word()) && said.number("term") == term {
+            if let Some(said) = self.ends.remove(&(who, term)) {
                 return said;
+            }
+            self.must_hear("a word about the end of a term");
+        }
+    }
+
+    /// Tells the leader something that should end its term. Returns how it ended; `None` if it could not be done, and it leads on.
+    pub(crate) fn tell(&mut self, leader: Leader, order: &str) -> Option<Said> {
+        self.process(leader.who).tell(order);
+        loop {
+            if let Some(said) = self.ends.remove(&(leader.who, leader.term)) {
+                return Some(said);
+            }
+            let said = self.must_hear("an answer to an order");
+            if said.who == leader.who && said.word() == "kept" {
+                return None;
             }
         }
     }
@@ -222,8 +240,9 @@ impl Stage {
             "wrote" if said.number("term") == newest => {
                 self.leader = self.leader.map(|leader| Leader { wrote: true, ..leader });
             }
-            "lost" | "deposed" | "resigned" | "transferred" if said.number("term") == newest => {
-                self.leader = None;
+            "lost" | "deposed" | "resigned" | "transferred" => {
+                self.leader = self.leader.filter(|leader| leader.term != said.number("term"));
+                self.ends.insert((said.who, said.number("term")), said.clone());
             }
             _ => {}
         }
