@@ -38,6 +38,9 @@ const GROUP: &str = "scheduler";
 /// How long it takes to prepare a job, and to rest after it.
 const MOMENT: Duration = Duration::from_millis(2);
 
+/// For how long a copy that resigned leaves it to the others to lead.
+const TURN: Duration = Duration::from_millis(50);
+
 const USAGE: &str = "usage: scheduler found FOLDER | log FOLDER | run FOLDER/NAME.toml";
 
 #[tokio::main(flavor = "current_thread")]
@@ -68,8 +71,10 @@ async fn run(config: &Path) -> Result<(), Box<dyn Error>> {
         let ended = schedule(&tenure, &mut log, &mut orders).await?;
         println!("{} term={} at={}", ended.word(), tenure.term(), now());
         tenure.resign(); // Nothing happens if it leads no more; otherwise the others need not wait for the end of its lease.
-        if ended == Ended::Stopped {
-            break;
+        match ended {
+            Ended::Stopped => break,
+            Ended::Resigned => tokio::time::sleep(TURN).await,
+            Ended::Lost | Ended::Refused | Ended::Transferred => {}
         }
     }
     let name = node.name().clone();

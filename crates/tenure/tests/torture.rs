@@ -158,6 +158,7 @@ fn restart_all(stage: &mut Stage, reboot: bool) -> Break {
 fn resign(stage: &mut Stage) -> Break {
     loop {
         let leader = stage.settled();
+        stage.rest(Duration::from_millis(100)); // Whoever resigned before is a candidate again by now.
         let ended = stage.tell(leader, "resign").expect("nobody is kept from resigning");
         let next = stage.successor(leader.term);
         if ended.word() == "resigned" {
