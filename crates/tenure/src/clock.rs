@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_proto::LocalTime;
+use tenure_proto::strong::trace::Common;
 use tenure_proto::time::Bound;
 
 use crate::sys::clock::{Which, read};
@@ -53,6 +54,17 @@ impl Clock {
         })
     }
 
+    /// A reading, and what the clock that all processes of the machine share showed meanwhile, for the trace. Read together:
+    /// a writer that was preempted in between would date what it tells too late, and look as if it led beside another.
+    pub(crate) fn reading(&self) -> Reading {
+        let from = read(Which::Boot);
+        let Source::Boot = self.0 else {
+            let own = self.read();
+            return Reading { own, common: Common::between(from, read(Which::Boot)) };
+        };
+        Reading { own: LocalTime::from_nanos(from), common: Common::exact(from) }
+    }
+
     /// What this clock would show had it stood still whenever the machine was suspended: what a counter that stands still
     /// then can be held against. One reading, not a difference of two: a suspend between two readings would count for one
     /// of them and not for the other. Only differences mean anything.
@@ -78,6 +90,13 @@ impl Clock {
             Source::Hand(_) => Duration::from_millis(2),
         }
     }
+}
+
+/// When something happened, by the own clock and by the one that all processes of the machine share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) own: LocalTime,
+    pub(crate) common: Common,
 }
 
 /// Turns a [`Clock`] for tests: faster, slower, forward, back.

@@ -13,8 +13,8 @@ use tenure_proto::strong::edict::ByTerm;
 use tenure_proto::strong::trace::{self, Common, EdictMade, Line, Start, What};
 use tenure_proto::strong::{Edict, Event};
 
+use crate::clock::Reading;
 use crate::name::GroupName;
-use crate::sys::clock::{Which, read};
 
 /// A trace that is being written. Cheap to copy; all copies write to one file.
 #[derive(Clone, Debug)]
@@ -38,17 +38,16 @@ impl Trace {
         Ok(Self(Arc::new(Mutex::new(Sheet { file, line: String::new(), torn: false }))))
     }
 
-    pub(crate) fn start(&self, own: LocalTime, start: Start) {
-        self.line(&Line { own, common: common(), what: What::Start(start) });
+    pub(crate) fn start(&self, at: Reading, start: Start) {
+        self.tell(at, What::Start(start));
     }
 
-    pub(crate) fn group(&self, own: LocalTime, name: &GroupName) {
-        let what = What::Group { group: name.id(), name: name.to_string() };
-        self.line(&Line { own, common: common(), what });
+    pub(crate) fn group(&self, at: Reading, name: &GroupName) {
+        self.tell(at, What::Group { group: name.id(), name: name.to_string() });
     }
 
-    pub(crate) fn event(&self, own: LocalTime, event: &Event) {
-        self.write(|line| trace::write_event(line, own, common(), event));
+    pub(crate) fn event(&self, at: Reading, event: &Event) {
+        self.write(|line| trace::write_event(line, at.own, Some(at.common), event));
     }
 
     /// An edict made between two readings.
@@ -68,14 +67,15 @@ impl Trace {
             after,
             first: Some(tag.first.clone()),
         };
-        self.line(&Line { own: before, common: Some(common), what: What::Edict(made) });
+        self.tell(Reading { own: before, common }, What::Edict(made));
     }
 
-    pub(crate) fn stop(&self, own: LocalTime) {
-        self.line(&Line { own, common: common(), what: What::Stop });
+    pub(crate) fn stop(&self, at: Reading) {
+        self.tell(at, What::Stop);
     }
 
-    fn line(&self, line: &Line) {
+    fn tell(&self, at: Reading, what: What) {
+        let line = Line { own: at.own, common: Some(at.common), what };
         self.write(|out| line.write(out));
     }
 
@@ -89,9 +89,4 @@ impl Trace {
             tracing::error!(name: "tenure.trace", "the trace cannot be written and ends here");
         }
     }
-}
-
-/// The clock that all processes of a machine share.
-fn common() -> Option<Common> {
-    Some(Common::exact(read(Which::Boot)))
 }

@@ -165,7 +165,7 @@ impl Driver {
             return;
         }
         if let Some(trace) = &self.trace {
-            trace.group(self.now(), &name);
+            trace.group(self.clock.reading(), &name);
         }
         self.names.insert(name.id(), name);
     }

@@ -366,7 +366,8 @@ impl Driver {
     fn stop(&mut self, why: Stopped) {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
         let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
-        // Said first: whoever learns that its term is over may ask at once why.
+        // Authority ends before the node says that it has stopped, and whoever is told of its loss may ask at once why.
+        self.office.disown();
         self.stopped.send_replace(Some(why.clone()));
         self.office.close(loss, &CampaignError::Stopped(why));
     }
@@ -377,6 +378,7 @@ impl Driver {
             let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
             self.orders.extend(self.office.leave(asked));
             self.settle();
+            self.office.disown();
             self.stopped.send_replace(Some(Stopped::ShutDown));
             self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
             let slots = FAREWELL.as_millis();
@@ -390,7 +392,7 @@ impl Driver {
             }
         }
         if let Some(trace) = &self.trace {
-            trace.stop(self.clock.read());
+            trace.stop(self.clock.reading());
         }
         self.keep.close();
     }

@@ -233,6 +233,13 @@ impl Office {
         overdue.into_iter().map(|(group, ..)| Command::StandDown(group)).collect()
     }
 
+    /// Nobody leads by this node from here on. Nobody is told yet.
+    pub(crate) fn disown(&self) {
+        for led in self.led.values() {
+            led.term.record.end();
+        }
+    }
+
     /// The node stops for good: nobody leads by it any more.
     pub(crate) fn close(&mut self, loss: Loss, error: &CampaignError) {
         for led in std::mem::take(&mut self.led).into_values() {

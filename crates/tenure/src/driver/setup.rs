@@ -233,15 +233,15 @@ impl Driver {
     /// Starts the machine: from here on this process takes part.
     fn start_machine(&mut self, config: &MachineConfig, charter: &Arc<Charter>) {
         let Some(Pending { boot, .. }) = self.setup.take() else { return };
-        let now = self.now();
+        let at = self.clock.reading();
         if let Some(trace) = &self.trace {
             let life = Life { node: self.me, incarnation: boot.incarnation, cluster: self.cluster.0 };
-            trace.start(now, Start { life, name: self.name.to_string(), charter: charter.clone() });
+            trace.start(at, Start { life, name: self.name.to_string(), charter: charter.clone() });
         }
         let (mut chance, mut effects) = (Os, Vec::new());
-        let mut context = Context::new(now, &mut chance, &mut self.tickets, &mut effects);
+        let mut context = Context::new(at.own, &mut chance, &mut self.tickets, &mut effects);
         self.machine = Some(Machine::start(config, self.me, boot, &mut context));
-        self.perform(&mut effects, now);
+        self.perform(&mut effects, at);
         self.keep.claim();
         if let Some(trouble) = self.keep.trouble() {
             tracing::warn!(name: "tenure.memory", node = %self.name, "{trouble}");

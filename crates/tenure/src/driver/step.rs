@@ -6,6 +6,7 @@ use tenure_proto::{Chooser, Context, Effect, GroupId, Input, LocalTime, NodeId, 
 
 use super::Driver;
 use super::gallery::Post;
+use crate::clock::Reading;
 use crate::config::UNSUITED;
 use crate::error::Stopped;
 use crate::watchdog::{Finding, Readings};
@@ -25,15 +26,15 @@ impl Driver {
     /// One input. The clock is read here, after the input was taken from wherever it waited.
     pub(super) fn step(&mut self, input: Input<Machine>) {
         let Some(machine) = &mut self.machine else { return };
-        let now = self.clock.read();
+        let at = self.clock.reading();
         let mut effects = std::mem::take(&mut self.effects);
-        machine.handle(input, &mut Context::new(now, &mut Os, &mut self.tickets, &mut effects));
-        self.perform(&mut effects, now);
+        machine.handle(input, &mut Context::new(at.own, &mut Os, &mut self.tickets, &mut effects));
+        self.perform(&mut effects, at);
         self.effects = effects;
     }
 
     /// In order: a leader's E is gone before its release is queued, and a grant is remembered before its Ok is.
-    pub(super) fn perform(&mut self, effects: &mut Vec<Effect<Machine>>, now: LocalTime) {
+    pub(super) fn perform(&mut self, effects: &mut Vec<Effect<Machine>>, at: Reading) {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Persist { ticket, record } => {
@@ -41,7 +42,7 @@ impl Driver {
                     self.keep.persist(ticket, record, |nodes| book.contacts(nodes.into_iter()));
                 }
                 Effect::Remember(record) => self.keep.remember(&record),
-                Effect::Publish(event) => self.publish(&event, now),
+                Effect::Publish(event) => self.publish(&event, at),
                 Effect::Send { to, message, after } => match after {
                     Some(ticket) if !self.keep.is_durable(ticket) => {
                         self.waiting.entry(ticket).or_default().push((to, message));
@@ -175,9 +176,10 @@ impl Driver {
     }
 
     /// What the machine shows: first on paper, then to those for whom it is authority, then to those who only want to know.
-    fn publish(&mut self, event: &Event, now: LocalTime) {
+    fn publish(&mut self, event: &Event, at: Reading) {
+        let now = at.own;
         if let Some(trace) = &self.trace {
-            trace.event(now, event);
+            trace.event(at, event);
         }
         let order = self.office.on_event(event);
         self.orders.extend(order);
