@@ -20,6 +20,9 @@ use crate::NodeId;
 /// The most grantors that one system can have.
 pub const MAX_MEMBERS: usize = 64;
 
+/// The most sets that a list may have. A charter goes over the wire and into the store, which read no longer ones.
+pub const MAX_LISTED: usize = 4096;
+
 /// A set of members, by their position in the member list.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeSet(u64);
@@ -204,6 +207,9 @@ impl Quorums {
             Rule::Grid { rows, columns } if rows.checked_mul(*columns) != Some(members.len()) => {
                 return Err(QuorumError::Grid { members: members.len(), rows: *rows, columns: *columns });
             }
+            Rule::List(sets) if sets.len() > MAX_LISTED => {
+                return Err(QuorumError::TooLong { sets: sets.len() });
+            }
             Rule::List(sets) if sets.iter().any(|set| !NodeSet::first(members.len()).is_superset(*set)) => {
                 return Err(QuorumError::NoSuchPosition { members: members.len() });
             }
@@ -316,6 +322,11 @@ pub enum QuorumError {
         /// How many members there are.
         members: usize,
     },
+    /// A list has more sets than can be told and kept.
+    TooLong {
+        /// How many were given.
+        sets: usize,
+    },
     /// As many weights as members are needed.
     Weights {
         /// Members given.
@@ -351,6 +362,9 @@ impl fmt::Display for QuorumError {
             ),
             Self::NoSuchPosition { members } => {
                 write!(f, "a listed set names a position beyond the last of {members} members")
+            }
+            Self::TooLong { sets } => {
+                write!(f, "a list of {sets} quorums: list at most {MAX_LISTED}, or give weights")
             }
             Self::Impossible => {
                 f.write_str("no set of members is a quorum: give at least one member a weight, or list a set")
@@ -389,6 +403,13 @@ mod tests {
 
     fn parse(text: &str, count: u64) -> Result<Quorums, QuorumError> {
         Quorums::parse(text, nodes(count))
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_to_be_kept_is_refused() {
+        let listed = |sets| Quorums::new(nodes(3), Rule::List(vec![NodeSet::first(3); sets]));
+        assert!(listed(MAX_LISTED).is_ok());
+        assert_eq!(listed(MAX_LISTED + 1), Err(QuorumError::TooLong { sets: MAX_LISTED + 1 }));
     }
 
     /// Every subset of `count` members.

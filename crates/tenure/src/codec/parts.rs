@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_proto::quorum::{MAX_MEMBERS, NodeSet, Quorums, Rule};
+use tenure_proto::quorum::{MAX_LISTED, MAX_MEMBERS, NodeSet, Quorums, Rule};
 use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
 use tenure_proto::strong::{Grant, Holder, InstanceId, Term};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
@@ -270,13 +270,12 @@ impl Wire for Quorums {
     }
     /// Whatever comes in is checked like what an operator types: quorums that need not meet are refused.
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        const MOST_SETS: usize = 4096;
         let members = read_list(from, MAX_MEMBERS)?;
         let rule = match from.byte()? {
             0 => Rule::Majority,
             1 => Rule::Weighted(read_list(from, MAX_MEMBERS)?),
             2 => Rule::Grid { rows: from.small()?, columns: from.small()? },
-            3 => Rule::List(read_list(from, MOST_SETS)?),
+            3 => Rule::List(read_list(from, MAX_LISTED)?),
             other => return Err(DecodeError::Kind(u64::from(other))),
         };
         Self::new(members, rule).map_err(|_| DecodeError::Invalid)
