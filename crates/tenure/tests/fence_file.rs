@@ -64,7 +64,7 @@ fn kill_after(child: &mut Child, edicts: u64) -> u64 {
 fn forty_kills_forget_nothing_that_was_admitted() {
     let seed = 4;
     println!("seed {seed}");
-    let mut random = arrivals::Random(seed);
+    let mut random = arrivals::chance::Chance::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prices.fence");
     drop(FileFence::create(&path, "prices", Rule::InOrder).unwrap());

@@ -5,6 +5,9 @@
 //! until somebody else leads after a kill, and how long a hand-over takes, beside the largest hole in time that a thread saw
 //! that did nothing but look at the clock.
 
+#[path = "support/chance.rs"]
+#[allow(dead_code, reason = "others need the rest")]
+mod chance;
 #[path = "../examples/cluster/mod.rs"]
 mod cluster;
 #[path = "torture/judge.rs"]

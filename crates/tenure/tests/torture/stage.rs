@@ -10,6 +10,7 @@ use std::{env, fs, io};
 
 use tenure::Clock;
 
+use crate::chance::Chance;
 use crate::cluster::{NAMES, Plan};
 use crate::process::{Process, Said, example, lasting_addresses};
 use crate::resource::Resource;
@@ -22,19 +23,6 @@ pub(crate) const DRIFT_PPM: u32 = 1000;
 
 /// Longer than anything here may take on a machine that works at all.
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// A generator (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
 
 /// One copy of the service.
 struct Member {
@@ -63,7 +51,7 @@ pub(crate) struct Stage {
     program: PathBuf,
     plan: Plan,
     pub(crate) resource: Resource,
-    pub(crate) random: Random,
+    pub(crate) random: Chance,
     folder: tempfile::TempDir,
     memory: tempfile::TempDir,
 }
@@ -94,7 +82,7 @@ impl Stage {
             program: example("scheduler"),
             plan,
             resource,
-            random: Random(seed),
+            random: Chance::new(seed),
             folder,
             memory,
         };
