@@ -112,8 +112,14 @@ async fn leadership_is_handed_over_to_whom_the_leader_chooses() {
     assert!(first.is_leader(), "it goes on");
     let other = nodes[2].clone();
     let second = tokio::spawn(async move { other.campaign("jobs").await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    within("the hand-over", SOON, first.transfer(&NodeName::new("c").unwrap())).await.expect("c takes over");
+    let successor = NodeName::new("c").unwrap();
+    let handed = async {
+        // Declined until the leader has heard that c campaigns.
+        while first.transfer(&successor).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within("the hand-over", SOON, handed).await;
     assert!(!first.is_leader());
     let second = within("the successor", SOON, second).await.expect("no panic").expect("it is elected");
     assert!(second.is_leader() && second.term() > first.term());
