@@ -1,11 +1,33 @@
 //! The command line as a whole: what is common to all commands, and what a mistake looks like.
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use std::path::PathBuf;
 
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::commands::calc::Calc;
+use crate::commands::completions::Completions;
+use crate::commands::config::Config;
+use crate::commands::doctor::Doctor;
+use crate::commands::init::Init;
+use crate::commands::key::Key;
 use crate::commands::lab::Lab;
+use crate::commands::leader::Leader;
+use crate::commands::man::Man;
+use crate::commands::members::Members;
+use crate::commands::node::Node;
+use crate::commands::proclaim::Proclaim;
+use crate::commands::resign::Resign;
+use crate::commands::run::Run;
+use crate::commands::sentinel::Sentinel;
+use crate::commands::status::Status;
+use crate::commands::top::Top;
+use crate::commands::transfer::Transfer;
+use crate::commands::up::Up;
+use crate::commands::verify::Verify;
 use crate::failure::Failure;
 use crate::output::{Answer, Format};
+use crate::settings::Settings;
 
 /// Elects leaders you can fence
 #[derive(Debug, Parser)]
@@ -14,33 +36,113 @@ use crate::output::{Answer, Format};
     version,
     disable_help_subcommand = true,
     after_help = "Examples:
-  tenure lab list                              what can be tried
+  tenure up                                    a cluster on this machine
+  tenure run -g jobs -- ./worker               in another terminal: the worker runs while this process leads
+  tenure leader jobs --watch                   who leads, as it changes
+  tenure status                                nodes, epoch, groups
   tenure lab run nerio-drift --html run.html   one election with faults, drawn
-  tenure lab sweep nerio-drift --seeds 1000    a thousand of them, judged
 
-Exit codes: 0 it holds, 1 the answer is no (a property is broken), 2 error."
+Exit codes: 0 yes, 1 the answer is no (nobody leads, a property is broken), 2 error, 69 nobody answers, 77 not allowed,
+78 the configuration must be changed first; `tenure run --help` has those of run."
 )]
 pub(crate) struct Arguments {
     /// What to do
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// What is common to all
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What every command takes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// The configuration [default: .tenure/tenure.toml, then /etc/tenure/tenure.toml] [env: TENURE_CONFIG]
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// How to print: a table for people, or JSON for programs
     #[arg(short, long, global = true, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
 }
 
+impl Common {
+    /// The settings that the file and the environment give.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        Settings::find(self.config.as_deref())
+    }
+}
+
 /// What `tenure` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a whole cluster on this machine: the place to start
+    Up(Up),
+    /// Run a command only while this process leads
+    Run(Run),
+    /// Say who leads a group (exit code 1: nobody)
+    Leader(Leader),
+    /// Show the cluster: nodes, epoch, groups
+    Status(Status),
+    /// Watch the cluster live
+    Top(Top),
+    /// Ask the leader itself, and say for how long it is certain
+    Verify(Verify),
+    /// Let the leader of a group say something to those who watch
+    Proclaim(Proclaim),
+    /// Ask the leader of a group to step down
+    Resign(Resign),
+    /// Ask the leader of a group to hand over
+    Transfer(Transfer),
+    /// List and change the members of the cluster
+    Members(Members),
+    /// Run one daemon
+    Node(Node),
+    /// Found a cluster: make its key and every founding member's store
+    Init(Init),
+    /// Make and derive keys
+    Key(Key),
+    /// Check a configuration, or show what it amounts to
+    Config(Config),
+    /// Compute what a lease costs: fail-over, messages, silence after a restart
+    Calc(Calc),
+    /// Look for what is wrong with this machine and its cluster, and say what to do
+    Doctor(Doctor),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Write the manual pages
+    Man(Man),
+    /// Ends the command of a runner that died (started by `tenure run`)
+    #[command(hide = true)]
+    Sentinel(Sentinel),
     /// Try protocols in the laboratory: run, sweep, replay, draw
     Lab(Lab),
 }
 
-impl Command {
-    /// Does it.
-    pub(crate) fn run(self, format: Format) -> Result<Answer, Failure> {
-        match self {
-            Self::Lab(lab) => lab.run(format),
+impl Arguments {
+    /// Does what was asked for.
+    pub(crate) fn run(self) -> Result<Answer, Failure> {
+        let common = self.common;
+        match self.command {
+            Command::Up(up) => up.run(&common),
+            Command::Run(run) => run.run(&common),
+            Command::Leader(leader) => leader.run(&common),
+            Command::Status(status) => status.run(&common),
+            Command::Top(top) => top.run(&common),
+            Command::Verify(verify) => verify.run(&common),
+            Command::Proclaim(proclaim) => proclaim.run(&common),
+            Command::Resign(resign) => resign.run(&common),
+            Command::Transfer(transfer) => transfer.run(&common),
+            Command::Members(members) => members.run(&common),
+            Command::Node(node) => node.run(&common),
+            Command::Init(init) => init.run(&common),
+            Command::Key(key) => key.run(&common),
+            Command::Config(config) => config.run(&common),
+            Command::Calc(calc) => calc.run(&common),
+            Command::Doctor(doctor) => doctor.run(&common),
+            Command::Completions(completions) => completions.run(&common),
+            Command::Man(man) => man.run(&common),
+            Command::Sentinel(sentinel) => sentinel.run(&common),
+            Command::Lab(lab) => lab.run(common.output),
         }
     }
 }

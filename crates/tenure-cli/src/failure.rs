@@ -1,4 +1,13 @@
-//! Why a command did nothing.
+//! Why a command did nothing, and the exit code that says so to a script.
+//!
+//! | code | means |
+//! |---|---|
+//! | 2 | the command line or the question makes no sense, or something unforeseen happened |
+//! | 69 | nobody answers: no daemon, or no quorum |
+//! | 75 | not elected in time; try again later |
+//! | 77 | the key or the token does not allow it |
+//! | 78 | the configuration, the store or the key must be changed first |
+//! | 79 | the lease was lost (`tenure run --lost-exit-code`) |
 
 use std::fmt;
 use std::path::Path;
@@ -7,17 +16,47 @@ use tenure_lab::catalogue;
 
 /// What went wrong and what to do, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure(String);
+pub(crate) struct Failure {
+    what: String,
+    code: u8,
+}
 
 impl Failure {
     /// A failure in words.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self(what.into())
+        Self { what: what.into(), code: 2 }
     }
 
     /// A failure that concerns a file.
     pub(crate) fn file(path: &Path, what: impl fmt::Display) -> Self {
-        Self(format!("{}: {what}", path.display()))
+        Self::new(format!("{}: {what}", path.display()))
+    }
+
+    /// The configuration, the store or the key must be changed first.
+    pub(crate) fn config(what: impl fmt::Display) -> Self {
+        Self::new(what.to_string()).with_code(78)
+    }
+
+    /// Nobody answers.
+    pub(crate) fn unavailable(what: impl fmt::Display) -> Self {
+        Self::new(what.to_string()).with_code(69)
+    }
+
+    /// The key or the token does not allow it.
+    pub(crate) fn denied(what: impl fmt::Display) -> Self {
+        Self::new(what.to_string()).with_code(77)
+    }
+
+    /// The same, under another exit code.
+    #[must_use]
+    pub(crate) fn with_code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
     }
 }
 
@@ -25,14 +64,30 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Whatever is quoted in it, a failure is one line.
         let words: Vec<&str> =
-            self.0.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
+            self.what.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
         f.write_str(&words.join(" "))
+    }
+}
+
+impl From<tenure::StartError> for Failure {
+    /// What a file, a store or a key is to blame for is told apart from what the machine refuses.
+    fn from(error: tenure::StartError) -> Self {
+        match error {
+            tenure::StartError::System(_) => Self::new(error.to_string()),
+            _ => Self::config(error),
+        }
+    }
+}
+
+impl From<tenure::ConfigError> for Failure {
+    fn from(error: tenure::ConfigError) -> Self {
+        Self::config(error)
     }
 }
 
 impl From<catalogue::Error> for Failure {
     fn from(error: catalogue::Error) -> Self {
-        Self(error.to_string())
+        Self::new(error.to_string())
     }
 }
 

@@ -1,7 +1,8 @@
 //! The command `tenure`: leaders you can fence, and the laboratory that checks them.
 //!
 //! A command gives an [`Answer`](output::Answer): what goes to stdout, what goes to stderr, and a verdict. Exit codes:
-//! 0 it holds, 1 the answer is no (a property is broken, a mutant survives), 2 nothing was done, and one line says why.
+//! 0 it holds, 1 the answer is no (nobody leads, a property is broken, a mutant survives), 2 nothing was done, and one line
+//! says why; some failures have codes of their own, see [`failure`].
 
 mod arguments;
 mod clock;
@@ -9,6 +10,7 @@ mod commands;
 mod failure;
 mod files;
 mod output;
+mod settings;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,10 +22,11 @@ fn main() -> ExitCode {
     match run() {
         Ok(Verdict::Holds) => ExitCode::SUCCESS,
         Ok(Verdict::Broken) => ExitCode::from(1),
+        Ok(Verdict::Code(code)) => ExitCode::from(code),
         Err(failure) => {
             // Where stderr is closed, the exit code must do.
             let _ = writeln!(std::io::stderr(), "tenure: {failure}");
-            ExitCode::from(2)
+            ExitCode::from(failure.code())
         }
     }
 }
@@ -31,6 +34,6 @@ fn main() -> ExitCode {
 fn run() -> Result<Verdict, Failure> {
     match arguments::parse()? {
         None => Ok(Verdict::Holds), // It asked for help, and got it.
-        Some(arguments) => arguments.command.run(arguments.output)?.print(),
+        Some(arguments) => arguments.run()?.print(),
     }
 }

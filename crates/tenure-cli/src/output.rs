@@ -23,8 +23,10 @@ pub(crate) enum Format {
 pub(crate) enum Verdict {
     /// Yes.
     Holds,
-    /// No: a property is broken, a mutant survives.
+    /// No: nobody leads, a property is broken, a mutant survives.
     Broken,
+    /// A code that is not ours to choose: that of the command which `tenure run` ran.
+    Code(u8),
 }
 
 impl Verdict {
@@ -37,7 +39,7 @@ impl Verdict {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",
-            Self::Broken => "broken",
+            Self::Broken | Self::Code(_) => "broken",
         }
     }
 }

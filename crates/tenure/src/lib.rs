@@ -110,6 +110,8 @@ mod atomics {
 }
 
 pub use clock::{Clock, Hand};
+#[cfg(feature = "config")]
+pub use config::parse_length;
 pub use config::{
     AdaptiveLease, ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection, peers,
 };

@@ -49,6 +49,11 @@ struct File {
     lease: LeaseTable,
     #[serde(default)]
     election: ElectionTable,
+    /// For the command `tenure`, which reads these two itself.
+    #[serde(rename = "daemon")]
+    _daemon: Option<toml::Table>,
+    #[serde(rename = "client")]
+    _client: Option<toml::Table>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -150,8 +155,8 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
-/// `250ms`, `1.5s`, `2m`.
-fn parse_length(text: &str) -> Option<Duration> {
+/// A length of time as people write it: `250ms`, `1.5s`, `2m`.
+pub fn parse_length(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
     let nanos: u64 = match unit.trim() {
@@ -201,7 +206,15 @@ impl Config {
 
     /// Reads a text; `path` is what to call it, and what relative paths start from.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|error| problem(path, &error))?;
+        Self::from_file(toml::from_str(text).map_err(|error| problem(path, &error))?, path)
+    }
+
+    /// What a file says, after something was put over it.
+    pub fn from_table(table: toml::Table, path: &Path) -> Result<Self, ConfigError> {
+        Self::from_file(table.try_into().map_err(|error| problem(path, &error))?, path)
+    }
+
+    fn from_file(file: File, path: &Path) -> Result<Self, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let key = read_key(&file, folder)?;
         let mut config = Self::new(&file.name, key);

@@ -27,6 +27,8 @@ use crate::name::{ClusterId, NameError};
 use crate::seal::{CandidateKey, ClusterKey, KeyError};
 
 pub(crate) use check::{Checked, UNSUITED};
+#[cfg(feature = "config")]
+pub use file::parse_length;
 
 /// What this process is in its cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,0 +1,326 @@
+//! What a command is told beside its command line: a TOML file, and `TENURE_*` in the environment.
+//!
+//! Flags win over the environment, the environment over the file, the file over the defaults. Which file: `-c FILE`, else
+//! `TENURE_CONFIG`, else `.tenure/tenure.toml` in this folder (written by `tenure up`), else `/etc/tenure/tenure.toml`.
+//!
+//! One file serves all. What makes a node is read by the library ([`tenure::Config`]); two tables are for the command alone:
+//! `[daemon]`, for `tenure node`, and `[client]`, for the commands that ask a daemon.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+use tenure::Config;
+use toml::{Table, Value};
+
+use crate::failure::Failure;
+
+/// Where `tenure up` puts it, and where everybody looks.
+pub(crate) const LOCAL: &str = ".tenure/tenure.toml";
+
+/// Where a system has it.
+pub(crate) const SYSTEM: &str = "/etc/tenure/tenure.toml";
+
+/// The settings of a process, from file, environment and flags, not yet checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    path: PathBuf,
+    /// The file's text, as long as nothing was put over it: errors in it have lines.
+    text: Option<String>,
+    table: Table,
+    /// For `tenure node`.
+    pub(crate) daemon: Daemon,
+    /// For those who ask a daemon.
+    pub(crate) client: Client,
+}
+
+/// `[daemon]`: what `tenure node` does beside granting.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Daemon {
+    /// Where HTTP is served: an address, or none for no HTTP.
+    pub(crate) http: Option<std::net::SocketAddr>,
+    /// Where the answer of the leader-elector sidecar is served, on the address of `http`: a port of its own.
+    pub(crate) sidecar_port: Option<u16>,
+    /// The group that the sidecar's answer is about.
+    pub(crate) sidecar_group: Option<String>,
+    /// A file with the bearer token that requests must have.
+    pub(crate) token_file: Option<PathBuf>,
+    /// TLS: the certificate chain, as PEM.
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// TLS: its private key, as PEM.
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Mutual TLS: who may ask must have a certificate by one of these authorities.
+    pub(crate) tls_client_ca: Option<PathBuf>,
+    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or directives as of `tracing`'s filter.
+    pub(crate) log: Option<String>,
+    /// How it is logged.
+    pub(crate) log_format: LogFormat,
+    /// A member that was not heard of for this long is replaced by a standby; never, if absent.
+    pub(crate) replace_after: Option<Length>,
+    /// Who takes the place of a member that is gone, in this order. They run already, and have joined.
+    pub(crate) standbys: Vec<Standby>,
+}
+
+/// A node that waits to become a member.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Standby {
+    /// Its name.
+    pub(crate) name: String,
+    /// `host:port`.
+    pub(crate) address: String,
+}
+
+/// How lines of the log look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// `key=value` pairs
+    #[default]
+    Logfmt,
+    /// One JSON object a line
+    Json,
+}
+
+/// `[client]`: where daemons are asked.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Client {
+    /// Addresses of daemons, asked in this order until one answers: `http://127.0.0.1:7401`.
+    pub(crate) endpoints: Vec<String>,
+    /// A file with the bearer token.
+    pub(crate) token_file: Option<PathBuf>,
+    /// TLS: the authorities that daemons' certificates come from, as PEM.
+    pub(crate) ca: Option<PathBuf>,
+    /// Mutual TLS: this client's certificate chain.
+    pub(crate) cert: Option<PathBuf>,
+    /// Mutual TLS: its private key.
+    pub(crate) key: Option<PathBuf>,
+}
+
+/// A length of time in a file: `250ms`, `1.5s`, `2m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Length(pub(crate) Duration);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        length(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// A length of time, in a file or on the command line.
+pub(crate) fn length(text: &str) -> Result<Duration, String> {
+    tenure::parse_length(text).ok_or_else(|| {
+        format!("'{text}' is no length of time: write a number and ns, us, ms, s or m, as in 250ms")
+    })
+}
+
+/// How a variable's text becomes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    /// Relative to the folder where the command was started.
+    File,
+    Number,
+    /// With commas between.
+    List,
+}
+
+/// `TENURE_` and the first, in the environment, is the second, in the file.
+const VARIABLES: &[(&str, &str, Kind)] = &[
+    ("NAME", "name", Kind::Text),
+    ("ROLE", "role", Kind::Text),
+    ("LISTEN", "listen", Kind::List),
+    ("ADVERTISE", "advertise", Kind::Text),
+    ("STORE", "store", Kind::File),
+    ("MEMORY", "memory", Kind::File),
+    ("TRACE", "trace", Kind::File),
+    ("KEY", "key", Kind::Text),
+    ("KEY_FILE", "key_file", Kind::File),
+    ("CLUSTER_ID", "cluster_id", Kind::Text),
+    ("GROUPS", "groups", Kind::List),
+    ("QUORUMS", "cluster.quorums", Kind::Text),
+    ("DRIFT_PPM", "cluster.drift_ppm", Kind::Number),
+    ("LONGEST_LEASE", "cluster.longest_lease", Kind::Text),
+    ("LEASE", "lease.length", Kind::Text),
+    ("RETRY", "lease.retry", Kind::Text),
+    ("WINDOW", "lease.window", Kind::Text),
+    ("HTTP", "daemon.http", Kind::Text),
+    ("SIDECAR_PORT", "daemon.sidecar_port", Kind::Number),
+    ("SIDECAR_GROUP", "daemon.sidecar_group", Kind::Text),
+    ("LOG", "daemon.log", Kind::Text),
+    ("LOG_FORMAT", "daemon.log_format", Kind::Text),
+    ("ENDPOINTS", "client.endpoints", Kind::List),
+    ("TOKEN_FILE", "client.token_file", Kind::File),
+];
+
+/// What `tenure run` tells its child, and what names the file: no settings.
+const OTHERS: &[&str] = &["CONFIG", "GROUP", "TERM", "TOKEN", "NODE", "SOCKET"];
+
+impl Settings {
+    /// Finds and reads the file that `config` names or that is found without a name, and puts the environment over it.
+    pub(crate) fn find(config: Option<&Path>) -> Result<Self, Failure> {
+        let named = config.map(Path::to_owned).or_else(|| env::var_os("TENURE_CONFIG").map(PathBuf::from));
+        let usual = || [LOCAL, SYSTEM].into_iter().map(PathBuf::from).find(|path| path.is_file());
+        let path = named.or_else(usual).ok_or_else(|| {
+            Failure::config(format!(
+                "there is no configuration: start a cluster here with `tenure up`, or name a file with -c FILE or TENURE_CONFIG (looked for {LOCAL} and {SYSTEM})"
+            ))
+        })?;
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            Failure::config(format!("{}: {error}; name another file with -c FILE", path.display()))
+        })?;
+        let mut settings = Self::read(&path, text)?;
+        for (name, value) in env::vars() {
+            settings.put_variable(&name, &value)?;
+        }
+        Ok(settings)
+    }
+
+    /// Reads a text; `path` is what to call it, and what relative paths start from.
+    pub(crate) fn read(path: &Path, text: String) -> Result<Self, Failure> {
+        let table: Table = toml::from_str(&text).map_err(|error| problem(path, &error))?;
+        #[derive(Deserialize)]
+        struct Own {
+            #[serde(default)]
+            daemon: Daemon,
+            #[serde(default)]
+            client: Client,
+        }
+        let own: Own = toml::from_str(&text).map_err(|error| problem(path, &error))?;
+        let (daemon, client) = (own.daemon, own.client);
+        Ok(Self { path: path.to_owned(), text: Some(text), table, daemon, client })
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path of the file: relative ones start from where the file is.
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new(".")).join(path)
+    }
+
+    /// Whether the file or what was put over it says anything of this key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        let mut parts = key.split('.');
+        let first = parts.next().and_then(|part| self.table.get(part));
+        parts.try_fold(first, |value, part| value.map(|value| value.get(part))).flatten().is_some()
+    }
+
+    /// Puts a flag's or a variable's value over what the file says; `key` has its tables before dots.
+    pub(crate) fn put(&mut self, key: &str, value: Value) -> Result<(), Failure> {
+        let mut table = &mut self.table;
+        let (tables, last) = key.rsplit_once('.').unwrap_or(("", key));
+        for part in tables.split('.').filter(|part| !part.is_empty()) {
+            let entry = table.entry(part).or_insert_with(|| Value::Table(Table::new()));
+            table = entry
+                .as_table_mut()
+                .ok_or_else(|| Failure::config(format!("{}: {part} must be a table", self.path.display())))?;
+        }
+        table.insert(last.to_owned(), value);
+        self.text = None;
+        let own = |name: &str| self.table.get(name).cloned().unwrap_or_else(|| Value::Table(Table::new()));
+        let wrong = |error: toml::de::Error| Failure::config(format!("{key}: {}", error.message()));
+        self.daemon = own("daemon").try_into().map_err(wrong)?;
+        self.client = own("client").try_into().map_err(wrong)?;
+        Ok(())
+    }
+
+    /// What makes a node: read by the library, errors in its words.
+    pub(crate) fn node(&self) -> Result<Config, Failure> {
+        Ok(match &self.text {
+            Some(text) => Config::from_toml(text, &self.path)?,
+            None => Config::from_table(self.table.clone(), &self.path)?,
+        })
+    }
+
+    /// Everything that is set, secrets left out, as a file would say it.
+    pub(crate) fn effective(&self) -> String {
+        let mut shown = self.table.clone();
+        if let Some(key) = shown.get_mut("key") {
+            *key = Value::String("(secret)".to_owned());
+        }
+        toml::to_string_pretty(&shown).unwrap_or_default()
+    }
+
+    fn put_variable(&mut self, name: &str, text: &str) -> Result<(), Failure> {
+        let Some(short) = name.strip_prefix("TENURE_") else { return Ok(()) };
+        let Some((_, key, kind)) = VARIABLES.iter().find(|(variable, ..)| *variable == short) else {
+            if !OTHERS.contains(&short) {
+                eprintln!("tenure: {name} in the environment is no setting and is passed over");
+            }
+            return Ok(());
+        };
+        let wrong = |what: &str| Failure::config(format!("{name}='{text}' in the environment: {what}"));
+        let value = match kind {
+            Kind::Text => Value::String(text.to_owned()),
+            Kind::File => {
+                let path = env::current_dir().unwrap_or_default().join(text);
+                Value::String(path.to_string_lossy().into_owned())
+            }
+            Kind::Number => Value::Integer(text.parse().map_err(|_| wrong("write a whole number"))?),
+            Kind::List => {
+                Value::Array(text.split(',').map(|part| Value::String(part.trim().to_owned())).collect())
+            }
+        };
+        self.put(key, value).map_err(|failure| wrong(&failure.to_string()))
+    }
+}
+
+fn problem(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::config(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, Failure> {
+        Settings::read(Path::new("/etc/tenure/tenure.toml"), text.to_owned())
+    }
+
+    #[test]
+    fn a_variable_wins_over_the_file_and_a_flag_over_both() {
+        let mut settings = read("name = \"a\"\n[daemon]\nlog = \"warn\"\n").unwrap();
+        assert_eq!(settings.daemon.log.as_deref(), Some("warn"));
+        settings.put_variable("TENURE_LOG", "debug").unwrap();
+        assert_eq!(settings.daemon.log.as_deref(), Some("debug"));
+        settings.put("daemon.log", Value::String("info".to_owned())).unwrap();
+        assert_eq!(settings.daemon.log.as_deref(), Some("info"));
+        assert!(settings.has("name") && settings.has("daemon.log") && !settings.has("lease.length"));
+    }
+
+    #[test]
+    fn a_misspelt_key_of_the_daemon_is_named_with_its_line() {
+        let failure = read("name = \"a\"\n[daemon]\nhtpp = \"127.0.0.1:1\"\n").unwrap_err();
+        assert_eq!(failure.code(), 78);
+        let text = failure.to_string();
+        assert!(text.contains("htpp") && text.contains("line 3"), "{text}");
+    }
+
+    #[test]
+    fn a_wrong_variable_is_named() {
+        let mut settings = read("name = \"a\"\n").unwrap();
+        let failure = settings.put_variable("TENURE_SIDECAR_PORT", "many").unwrap_err();
+        assert!(failure.to_string().contains("TENURE_SIDECAR_PORT"), "{failure}");
+        assert_eq!(failure.code(), 78);
+    }
+
+    #[test]
+    fn variables_that_are_for_a_child_of_run_are_no_settings() {
+        let mut settings = read("name = \"a\"\n").unwrap();
+        settings.put_variable("TENURE_TOKEN", "7").unwrap();
+        assert!(!settings.has("token"));
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let settings = read("name = \"a\"\nkey = \"tenure-key-1:abc\"\n").unwrap();
+        assert!(!settings.effective().contains("abc"), "{}", settings.effective());
+    }
+}
