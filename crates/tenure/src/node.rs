@@ -9,22 +9,21 @@ use std::time::Duration;
 
 use tenure_proto::LocalTime;
 use tenure_proto::strong::Term;
-use tenure_proto::strong::epoch::Epoch;
 use tenure_proto::time::Span;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::{Clock, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
-use crate::driver::{self, Entry, Mailbox, Request, Traffic};
+use crate::driver::{self, Entry, Mailbox, Request};
 use crate::error::{CampaignError, MembersError, StartError, Stopped, VerifyError};
 use crate::guard::{Loss, Tenure};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
-use crate::seal::{ClusterKey, Counters};
+use crate::seal::ClusterKey;
+use crate::status::{GroupStatus, Status};
 use crate::store::{Founding, Store};
 use crate::sys::clock::{Which, read};
-use crate::tally::Tally;
 
 /// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to clone. When the last clone is
 /// dropped the node ends: guards that are left are over at once, and their leases run out, for the work that holds them may still
@@ -101,38 +100,6 @@ impl Certain {
         let left = self.until.remaining(self.clock.read()).as_nanos();
         (left > 0).then(|| Duration::from_nanos(left))
     }
-}
-
-/// How a node is.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Status {
-    /// Its name.
-    pub name: NodeName,
-    /// Its cluster.
-    pub cluster: ClusterId,
-    /// The newest epoch that it knows; `None` if it knows none yet.
-    pub epoch: Option<Epoch>,
-    /// The members of that epoch, where their names are known.
-    pub members: Vec<NodeName>,
-    /// Whether it is one of them.
-    pub is_member: bool,
-    /// Whether it can do its part: see [`Node::ready`].
-    pub ready: bool,
-    /// For how much longer it waits out what it may have promised before a restart.
-    pub silent_for: Option<Duration>,
-    /// How many groups are led here.
-    pub led: usize,
-    /// What happened.
-    pub tally: Tally,
-    /// What went over the network.
-    pub traffic: Traffic,
-    /// What sessions were begun, and what was refused before anybody read it.
-    pub sessions: Counters,
-    /// With how many processes there are sessions.
-    pub peers: usize,
-    /// How many records were handed to the disk.
-    pub persisted: u64,
 }
 
 impl Node {
@@ -258,18 +225,43 @@ impl Node {
         self.0.launched.mailbox.send(Request::Keys(credentials));
     }
 
-    /// How it is.
+    /// How it is. Costs little, however many groups there are.
     pub async fn status(&self) -> Result<Status, Stopped> {
         let (reply, status) = oneshot::channel();
         self.0.launched.mailbox.send(Request::Status(reply));
         status.await.map_err(|_| self.why_stopped())
     }
 
-    /// Waits until this node can do its part: it knows the members, is not silent after a restart, and has reached a quorum. In a
-    /// rolling restart, wait for this before the next node is stopped.
+    /// Every group that this node knows by name, sorted by name: a member knows those for which somebody has campaigned since it was
+    /// started, everybody those that it has to do with itself. What a node knows of a group is about the past, except for what it
+    /// leads itself; to be certain, [`verify`](Self::verify).
+    pub async fn groups(&self) -> Result<Vec<GroupStatus>, Stopped> {
+        let (reply, groups) = oneshot::channel();
+        self.0.launched.mailbox.send(Request::Groups(reply));
+        groups.await.map_err(|_| self.why_stopped())
+    }
+
+    /// Waits until this node can do its part: it knows the members, is not silent after a restart, and reaches a quorum. In a
+    /// rolling restart, wait for this before the next node is stopped. For a candidate or an observer it says that a quorum is there
+    /// to be asked. [`Status::not_ready`] tells what is missing.
     pub async fn ready(&self) -> Result<(), Stopped> {
+        self.until_ready_is(true).await
+    }
+
+    /// Waits until this node cannot do its part any more: mostly because too few members answer. That is noticed when they are
+    /// asked something: within a few seconds by whoever leads or campaigns, within a dozen by whoever is idle.
+    pub async fn unready(&self) -> Result<(), Stopped> {
+        self.until_ready_is(false).await
+    }
+
+    /// Whether it can do its part, as of its last look.
+    pub fn is_ready(&self) -> bool {
+        *self.0.launched.ready.borrow()
+    }
+
+    async fn until_ready_is(&self, wanted: bool) -> Result<(), Stopped> {
         let mut ready = self.0.launched.ready.clone();
-        ready.wait_for(|ready| *ready).await.map(drop).map_err(|_| self.why_stopped())
+        ready.wait_for(|ready| *ready == wanted).await.map(drop).map_err(|_| self.why_stopped())
     }
 
     /// Waits until the node has stopped, by itself or because it was told to, and says why.

@@ -160,6 +160,16 @@ impl View {
         }
     }
 
+    /// The newest leader that was heard of, unless its term is known to be over.
+    pub(crate) fn leader(&self) -> Option<(Term, NodeId)> {
+        self.leader.filter(|_| !self.over)
+    }
+
+    /// The newest edict.
+    pub(crate) fn edict(&self) -> Option<&Proclaimed> {
+        self.edict.as_ref()
+    }
+
     /// What that amounts to.
     pub(crate) fn scene(
         &mut self,

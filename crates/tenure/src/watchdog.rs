@@ -156,6 +156,11 @@ impl Watchdog {
         self.peers.get(&peer).is_none_or(|peer| !peer.suspected)
     }
 
+    /// How long the newest question to a peer and its answer took, in nanoseconds.
+    pub(crate) fn round_trip(&self, peer: NodeId) -> Option<u64> {
+        self.peers.get(&peer)?.trips.back().map(|trip| trip.t - trip.s)
+    }
+
     /// A peer has stamped a ping that left at `s` and is back at `t`. `boot` is its life.
     pub(crate) fn on_pong(&mut self, peer: NodeId, boot: u128, [s, r, t]: [LocalTime; 3]) {
         let trip = Trip { s: s.as_nanos(), r: r.as_nanos(), t: t.as_nanos() };

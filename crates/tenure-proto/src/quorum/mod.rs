@@ -289,6 +289,25 @@ impl Quorums {
     }
 }
 
+/// As [`Quorums::parse`] reads it. A list whose sets have members beyond the thirty-sixth has no such form: they are shown as `?`.
+impl fmt::Display for Quorums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = |items: Vec<String>| items.join(",");
+        match &self.rule {
+            Rule::Majority => f.write_str("majority"),
+            Rule::Weighted(weights) => {
+                write!(f, "weights:{}", listed(weights.iter().map(ToString::to_string).collect()))
+            }
+            Rule::Grid { rows, columns } => write!(f, "grid:{rows}x{columns}"),
+            Rule::List(sets) => {
+                let digit = |p: usize| u32::try_from(p).ok().and_then(|p| char::from_digit(p, 36));
+                let text = |set: &NodeSet| set.positions().map(|p| digit(p).unwrap_or('?')).collect();
+                write!(f, "list:{}", listed(sets.iter().map(text).collect()))
+            }
+        }
+    }
+}
+
 /// Why a quorum system was not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -458,6 +477,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_system_is_shown_as_it_is_read() {
+        let systems = [
+            ("majority", 3),
+            ("weights:3,1,1", 3),
+            ("grid:2x3", 6),
+            ("list:01,12,02", 3),
+            ("list:0z,0a", 36),
+        ];
+        for (text, count) in systems {
+            let quorums = parse(text, count).unwrap();
+            assert_eq!(parse(&quorums.to_string(), count), Ok(quorums), "{text}");
+        }
+        assert_eq!(parse("weights: 3, 1, 1", 3).unwrap().to_string(), "weights:3,1,1");
     }
 
     #[test]

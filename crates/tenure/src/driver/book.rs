@@ -55,6 +55,11 @@ impl Book {
         self.0.get(&node).map_or(&[], |known| &known.resolved)
     }
 
+    /// Where somebody has written that it is.
+    pub(crate) fn written_address(&self, node: NodeId) -> Option<&str> {
+        self.0.get(&node)?.address.as_deref()
+    }
+
     /// What can be told to others of these.
     pub(crate) fn contacts(&self, nodes: impl Iterator<Item = NodeId>) -> Vec<Contact> {
         let told =

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::Standing;
+use tenure_proto::strong::{Grant, Standing, Term};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 use tokio::sync::watch;
 
 use crate::Machine;
 use crate::name::{GroupName, NodeName};
-use crate::observe::{Scene, View};
+use crate::observe::{Proclaimed, Scene, View};
 use crate::wire::{GroupState, Item, Proclaim, Report};
 
 /// How often an observer asks again, in nanoseconds.
@@ -189,6 +189,26 @@ impl Gallery {
         self.shown.values().map(|shown| shown.ask_at).chain(self.look_at).min()
     }
 
+    /// The newest word of a group's leader, if this member keeps them.
+    pub(crate) fn word(&self, group: GroupId) -> Option<&Proclaim> {
+        self.words.get(&group)
+    }
+
+    /// The newest edict of a group that was heard.
+    pub(crate) fn newest_edict(&self, group: GroupId) -> Option<Proclaimed> {
+        let kept = self.words.get(&group).and_then(|word| {
+            let body = word.body.clone()?;
+            Some(Proclaimed { token: word.token, body })
+        });
+        let shown = self.shown.get(&group).and_then(|shown| shown.view.edict().cloned());
+        kept.into_iter().chain(shown).max_by_key(|edict| edict.token)
+    }
+
+    /// Who leads a group that is observed here, as far as was told.
+    pub(crate) fn leader(&self, group: GroupId) -> Option<(Term, NodeId)> {
+        self.shown.get(&group).and_then(|shown| shown.view.leader())
+    }
+
     /// Whether anybody here observes anything.
     pub(crate) fn is_open(&self) -> bool {
         !self.shown.is_empty()
@@ -203,11 +223,22 @@ fn state_of(machine: &Machine, group: GroupId, word: Option<&Proclaim>, now: Loc
     let live = machine.grant(group).filter(|grant| now < grant.until);
     match live {
         Some(grant) => {
-            let renews = machine.renewed_by(group) == Some(grant.holder);
-            let said = word.is_some_and(|word| word.token.term() == grant.term);
-            let own = machine.leadership(group, now).is_some();
-            GroupState::Bound { holder: grant.holder.node, term: grant.term, leads: renews || said || own }
+            let leads = is_known_to_lead(machine, group, word, grant, now);
+            GroupState::Bound { holder: grant.holder.node, term: grant.term, leads }
         }
         None => GroupState::Free { after: machine.largest_term(group) },
     }
+}
+
+/// Whether the holder of a live grant is known to lead, and does not only ask.
+pub(super) fn is_known_to_lead(
+    machine: &Machine,
+    group: GroupId,
+    word: Option<&Proclaim>,
+    grant: &Grant,
+    now: LocalTime,
+) -> bool {
+    let renews = machine.renewed_by(group) == Some(grant.holder);
+    let said = word.is_some_and(|word| word.token.term() == grant.term);
+    renews || said || machine.leadership(group, now).is_some()
 }

@@ -19,9 +19,11 @@
 //! | `office` | campaigns and the terms that are led here |
 //! | `gallery` | observers |
 //! | `questions` | verifications, hand-overs and changes of members under way |
+//! | `account` | how this node is, for those who ask |
 //! | `net`, `book`, `outbox` | sessions, addresses, pacing |
 //! | `keep` | store and memory |
 
+mod account;
 mod book;
 mod gallery;
 mod inbound;
@@ -49,10 +51,10 @@ use crate::config::{Checked, Key};
 use crate::error::{CampaignError, Stopped, TransferError};
 use crate::guard::Loss;
 use crate::name::{ClusterId, GroupName, NodeName};
-use crate::node::Status;
 use crate::observe::Scene;
 use crate::seal::Credentials;
 use crate::socket::Bulk;
+use crate::status::{GroupStatus, Status};
 use crate::store::Durable;
 use crate::tally::Tally;
 use crate::trace::Trace;
@@ -97,6 +99,8 @@ pub(crate) enum Request {
     Change(ChangeOrder),
     /// How is this node?
     Status(oneshot::Sender<Status>),
+    /// What does it know of its groups?
+    Groups(oneshot::Sender<Vec<GroupStatus>>),
     /// Speak and accept other keys.
     Keys(Box<Credentials>),
     /// Give everything back and end.
@@ -129,6 +133,8 @@ pub(crate) struct Driver {
     me: NodeId,
     name: NodeName,
     cluster: ClusterId,
+    /// This life of the process.
+    incarnation: u128,
     config: Checked,
     clock: Clock,
     /// The reading of the last turn.
@@ -311,6 +317,9 @@ impl Driver {
             Request::Status(reply) => {
                 let _ = reply.send(self.status());
             }
+            Request::Groups(reply) => {
+                let _ = reply.send(self.groups());
+            }
             Request::Keys(credentials) => self.net.sessions.set_keyring(*credentials),
             Request::Shutdown(reply) => self.farewell = Some(Farewell::Asked(reply)),
             Request::Dropped => self.farewell = Some(Farewell::Dropped),
@@ -395,41 +404,6 @@ impl Driver {
             trace.stop(self.clock.reading());
         }
         self.keep.close();
-    }
-
-    /// How this node is.
-    fn status(&self) -> Status {
-        let now = self.now();
-        let charter = self.machine.as_ref().map(|machine| machine.charter());
-        let silent = self.machine.as_ref().map(|machine| machine.silent_until().remaining(now).as_nanos());
-        Status {
-            name: self.name.clone(),
-            cluster: self.cluster,
-            epoch: charter.map(|charter| charter.epoch),
-            members: self.members().into_iter().filter_map(|member| self.net.name(member)).collect(),
-            is_member: charter.is_some_and(|charter| charter.has(self.me)),
-            ready: *self.ready.borrow(),
-            silent_for: silent.filter(|left| *left > 0).map(Duration::from_nanos),
-            led: self.office.led(),
-            tally: self.tally,
-            traffic: self.net.traffic(),
-            sessions: self.net.sessions.counters(),
-            peers: self.net.sessions.peers(),
-            persisted: self.keep.persisted,
-        }
-    }
-
-    /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next node is safe then.
-    fn tell_ready(&self, now: LocalTime) {
-        let ready = self.machine.as_ref().is_some_and(|machine| {
-            let charter = machine.charter();
-            let reached = |member: &NodeId| *member == self.me || self.net.sessions.has_session(*member);
-            let within = charter.members().iter().enumerate().filter(|(_, member)| reached(member));
-            let part = !self.config.role.grants() || charter.has(self.me);
-            let quorum = charter.body.quorums.is_quorum(within.map(|(position, _)| position).collect());
-            part && quorum && now >= machine.silent_until() && !machine.is_mute()
-        });
-        self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
     }
 
     /// A reading for what happens now.

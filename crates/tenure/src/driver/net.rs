@@ -25,6 +25,9 @@ const LOOK_UP_PAUSE: u64 = 5_000_000_000;
 /// greets by itself; one that is only busy must not lose what is on its way to it.
 const PAUSES: u32 = 3;
 
+/// A peer that was asked something and has been silent for longer than this, in nanoseconds, is not reached.
+const UNREACHED: u64 = 2_000_000_000;
+
 /// How long items wait for a session before they are worth nothing.
 const PATIENCE: u64 = 2_000_000_000;
 
@@ -169,6 +172,12 @@ impl Net {
     /// A peer has answered a request.
     pub(crate) fn answered(&mut self, by: NodeId) {
         self.outbox.answered(by);
+    }
+
+    /// Whether a process is reached: there is a session with it, and it answers, as far as it was asked anything.
+    pub(crate) fn answers(&self, peer: NodeId) -> bool {
+        let since = LocalTime::from_nanos(self.heard_all.as_nanos().saturating_sub(UNREACHED));
+        self.sessions.has_session(peer) && !self.sessions.is_awaited_since(peer, since)
     }
 
     /// Greets a process, wherever it may be, unless that was done just now.

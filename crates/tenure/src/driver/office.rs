@@ -115,6 +115,11 @@ impl Office {
         self.led.contains_key(&group)
     }
 
+    /// The term that is led here, as far as was told.
+    pub(crate) fn term_of(&self, group: GroupId) -> Option<Term> {
+        self.led.get(&group).map(|led| led.term.number)
+    }
+
     /// Whether somebody here waits to lead a group.
     pub(crate) fn campaigns_for(&self, group: GroupId) -> bool {
         self.waiting.contains_key(&group)

@@ -71,6 +71,11 @@ impl Questions {
         let handovers = self.handovers.values().map(|handover| handover.again.min(handover.deadline));
         verifications.chain(handovers).min()
     }
+
+    /// Whether somebody here waits for a change of the members.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.change.is_some()
+    }
 }
 
 fn later(now: LocalTime, by: Duration) -> LocalTime {

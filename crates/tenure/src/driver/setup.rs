@@ -97,9 +97,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let me = config.name.id();
     let mut book = Book::default();
     past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));
-    if config.advertise.is_some() {
-        book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
-    }
+    book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
     let boot = past.boot.incarnation.0;
     let identity = match credentials(&config.key, &config.old_keys) {
         Credentials::Member(keys) => {
@@ -117,6 +115,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         me,
         name: config.name.clone(),
         cluster: past.cluster,
+        incarnation: boot,
         clock: config.time.clone(),
         turned: LocalTime::ZERO,
         machine: None,

@@ -94,18 +94,26 @@ impl Driver {
     fn watch_clocks(&mut self, now: LocalTime) {
         let Some(machine) = &self.machine else { return };
         let body = &machine.charter().body;
-        if self.watchdog.is_due(now) {
+        let is_due = self.watchdog.is_due(now);
+        if is_due {
             let readings = Readings::take(&self.clock);
             let calendar = self.config.calendar;
             let found = self.watchdog.look(readings, body.clocks, (&body.quorums, self.me), calendar);
             found.into_iter().for_each(|finding| self.on_finding(finding));
         }
-        if self.watchdog.asks(now) {
-            for member in self.members().into_iter().filter(|member| *member != self.me) {
-                if self.net.sessions.has_session(member) {
-                    let at = self.now();
-                    self.net.send(member, &Item::Ping { at });
-                }
+        let asks_all = self.watchdog.asks(now);
+        if is_due || asks_all {
+            self.ping(asks_all);
+        }
+    }
+
+    /// Asks members for their clocks: all of them now and then, and soon those that have never told.
+    fn ping(&mut self, all: bool) {
+        for member in self.members().into_iter().filter(|member| *member != self.me) {
+            let wanted = all || self.watchdog.round_trip(member).is_none();
+            if wanted && self.net.sessions.has_session(member) {
+                let at = self.now();
+                self.net.send(member, &Item::Ping { at });
             }
         }
     }

@@ -6,6 +6,7 @@
 //! before it is kept until then: answers may be on their way. Packets go out on the session on which the peer was heard
 //! last, because that one it has for certain; and on a pending one for at most one interval of retransmission.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tenure_proto::time::LocalSpan;
@@ -139,6 +140,16 @@ impl Known {
     /// The session to speak on.
     pub(super) fn speak(&mut self) -> Option<&mut Link> {
         self.place(self.speaking).as_deref_mut()
+    }
+
+    /// Where that session goes.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        let link = match self.speaking {
+            Place::Theirs => &self.theirs,
+            Place::Mine => &self.mine,
+            Place::Pending => &self.pending,
+        };
+        link.as_ref().map(|link| link.address)
     }
 
     /// Whether the peer has been silent for longer than `retry` after something was sent.

@@ -223,6 +223,26 @@ impl Sessions {
         self.known.contains_key(&peer)
     }
 
+    /// All peers with sessions.
+    pub(crate) fn known(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.known.keys().copied()
+    }
+
+    /// When the last authentic packet of a peer came.
+    pub(crate) fn heard_at(&self, peer: NodeId) -> Option<LocalTime> {
+        self.known.get(&peer).map(|known| known.heard_at)
+    }
+
+    /// Where packets for a peer go.
+    pub(crate) fn address(&self, peer: NodeId) -> Option<SocketAddr> {
+        self.known.get(&peer).and_then(Known::address)
+    }
+
+    /// Whether a peer was asked something at `since` or before and has said nothing after that.
+    pub(crate) fn is_awaited_since(&self, peer: NodeId, since: LocalTime) -> bool {
+        self.known.get(&peer).is_some_and(|known| known.is_silent(since, LocalSpan::ZERO))
+    }
+
     /// Whom to greet: peers that were asked something and have been silent since, for longer than `retry`, and those with
     /// whom the session is still one under a key that this process does not speak any more.
     pub(crate) fn unanswered(&self, now: LocalTime) -> impl Iterator<Item = NodeId> + '_ {

@@ -1,0 +1,157 @@
+//! How this node is, for those who ask.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tenure_proto::strong::epoch::Charter;
+use tenure_proto::time::Bound;
+use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
+
+use super::Driver;
+use super::gallery::is_known_to_lead;
+use crate::config::ClockBound;
+use crate::name::GroupName;
+use crate::status::{CharterStatus, GroupStatus, NotReady, PeerStatus, Status};
+
+/// The most processes besides the members that are told of.
+const MOST_OTHERS: usize = 1000;
+
+impl Driver {
+    /// How this node is.
+    pub(super) fn status(&self) -> Status {
+        let now = self.now();
+        let charter = self.machine.as_ref().map(|machine| machine.charter());
+        let not_ready = self.not_ready(now);
+        let silent_for = not_ready.iter().find_map(|why| match why {
+            NotReady::Silent { left } => Some(*left),
+            _ => None,
+        });
+        Status {
+            name: self.name.clone(),
+            cluster: self.cluster,
+            role: self.config.role,
+            incarnation: self.incarnation,
+            epoch: charter.map(|charter| charter.epoch),
+            charter: charter.map(|charter| self.charter_status(charter)),
+            members: self.members().into_iter().filter_map(|member| self.net.name(member)).collect(),
+            is_member: charter.is_some_and(|charter| charter.has(self.me)),
+            ready: not_ready.is_empty(),
+            not_ready,
+            silent_for,
+            lease: self.config.lease(),
+            led: self.office.led(),
+            tally: self.tally,
+            traffic: self.net.traffic(),
+            sessions: self.net.sessions.counters(),
+            peers: self.net.sessions.peers(),
+            peers_known: self.peers_known(now),
+            persisted: self.keep.persisted,
+        }
+    }
+
+    fn charter_status(&self, charter: &Charter) -> CharterStatus {
+        let pending = self.machine.as_ref().is_some_and(|machine| machine.pending_change().is_some());
+        CharterStatus {
+            quorums: charter.body.quorums.to_string(),
+            bound: match charter.body.clocks.bound {
+                Bound::Drift(drift) => ClockBound::Drift { ppm: drift.as_ppm() },
+                Bound::Skew(bound) => ClockBound::Skew { bound: Duration::from_nanos(bound.as_nanos()) },
+            },
+            longest_lease: Duration::from_nanos(charter.body.longest_lease.as_nanos()),
+            changing: pending || self.questions.is_changing(),
+        }
+    }
+
+    /// Members first, then others, each by name.
+    fn peers_known(&self, now: LocalTime) -> Vec<PeerStatus> {
+        let members: BTreeSet<NodeId> = self.members().into_iter().collect();
+        let others = self.net.sessions.known().filter(|peer| !members.contains(peer));
+        let others = others.take(MOST_OTHERS).map(|peer| (peer, false));
+        let all = members.iter().map(|member| (*member, true)).chain(others);
+        let mut known: Vec<PeerStatus> =
+            all.filter_map(|(peer, is_member)| self.peer_status(peer, is_member, now)).collect();
+        known.sort_by(|one, other| (!one.is_member, &one.name).cmp(&(!other.is_member, &other.name)));
+        known
+    }
+
+    fn peer_status(&self, peer: NodeId, is_member: bool, now: LocalTime) -> Option<PeerStatus> {
+        let (is_me, sessions) = (peer == self.me, &self.net.sessions);
+        let past = |at: LocalTime| Duration::from_nanos(now.remaining(at).as_nanos());
+        let heard_from = || sessions.address(peer).map(|address| address.to_string());
+        Some(PeerStatus {
+            name: self.net.name(peer)?,
+            address: self.net.book.written_address(peer).map(str::to_owned).or_else(heard_from),
+            is_member,
+            is_me,
+            has_session: sessions.has_session(peer),
+            answers: is_me || self.net.answers(peer),
+            heard: sessions.heard_at(peer).map(past),
+            round_trip: self.watchdog.round_trip(peer).map(Duration::from_nanos),
+            clock_trusted: self.watchdog.trusts(peer),
+        })
+    }
+
+    /// Every group that is known by name.
+    pub(super) fn groups(&self) -> Vec<GroupStatus> {
+        let now = self.now();
+        let mut groups: Vec<GroupStatus> =
+            self.names.iter().map(|(id, name)| self.group_status(*id, name, now)).collect();
+        groups.sort_by(|one, other| one.group.cmp(&other.group));
+        groups
+    }
+
+    fn group_status(&self, id: GroupId, name: &GroupName, now: LocalTime) -> GroupStatus {
+        let left = |until: LocalTime| Duration::from_nanos(until.remaining(now).as_nanos());
+        let machine = self.machine.as_ref();
+        let grant = machine.and_then(|machine| machine.grant(id)).filter(|grant| now < grant.until);
+        let until = machine.and_then(|machine| machine.leadership(id, now));
+        let own = until.and_then(|_| self.office.term_of(id)).map(|term| (self.me, term, true));
+        let granted = machine.zip(grant).map(|(machine, grant)| {
+            let leads = is_known_to_lead(machine, id, self.gallery.word(id), grant, now);
+            (grant.holder.node, grant.term, leads)
+        });
+        let told = || self.gallery.leader(id).map(|(term, leader)| (leader, term, true));
+        let holder = own.or(granted).or_else(told);
+        GroupStatus {
+            group: name.clone(),
+            holder: holder.and_then(|(node, ..)| self.net.name(node)),
+            holder_known_to_lead: holder.is_some_and(|(.., leads)| leads),
+            term: holder.map(|(_, term, _)| term),
+            grant_remaining: grant.map(|grant| left(grant.until)),
+            led_here: own.is_some(),
+            lease_remaining: own.and(until).map(left),
+            campaigning_here: self.office.campaigns_for(id),
+            proclaimed: self.gallery.newest_edict(id),
+        }
+    }
+
+    /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next node is safe then.
+    pub(super) fn tell_ready(&self, now: LocalTime) {
+        let ready = self.not_ready(now).is_empty();
+        self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
+    }
+
+    /// What is in the way of that.
+    fn not_ready(&self, now: LocalTime) -> Vec<NotReady> {
+        let Some(machine) = &self.machine else { return vec![NotReady::NoCharter] };
+        let (charter, mut why) = (machine.charter(), Vec::new());
+        if self.config.role.grants() && !charter.has(self.me) {
+            why.push(NotReady::NotAMember);
+        }
+        if machine.is_mute() {
+            why.push(NotReady::Mute);
+        }
+        let left = machine.silent_until().remaining(now).as_nanos();
+        if left > 0 {
+            why.push(NotReady::Silent { left: Duration::from_nanos(left) });
+        }
+        let members = charter.members();
+        let reached = |(_, member): &(usize, &NodeId)| **member == self.me || self.net.answers(**member);
+        let reached: tenure_proto::quorum::NodeSet =
+            members.iter().enumerate().filter(reached).map(|(position, _)| position).collect();
+        if !charter.body.quorums.is_quorum(reached) {
+            why.push(NotReady::NoQuorum { reached: reached.len(), members: members.len() });
+        }
+        why
+    }
+}
