@@ -7,8 +7,10 @@
 mod arguments;
 mod clock;
 mod commands;
+mod daemon;
 mod failure;
 mod files;
+mod founding;
 mod output;
 mod settings;
 

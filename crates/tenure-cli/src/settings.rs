@@ -85,6 +85,16 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// As it is written in a file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Logfmt => "logfmt",
+            Self::Json => "json",
+        }
+    }
+}
+
 /// `[client]`: where daemons are asked.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tenure_proto::detect::phi::{self, Phi};
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Body, Charter};
-use tenure_proto::strong::{Adapt, Settings, Sound, Succession};
+use tenure_proto::strong::epoch::{Body, Charter, Epoch};
+use tenure_proto::strong::{Adapt, Settings, Sound, Succession, Term};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId};
 
@@ -117,6 +117,17 @@ impl Checked {
             rules: Sound,
         };
         settings.validate().map_err(|error| ConfigError::Invalid { key: "lease", why: error.to_string() })
+    }
+
+    /// Whether the machine would take these settings in a cluster that is just what the file says. Who has no list of members
+    /// will be told one, with bounds that are not known yet.
+    pub(super) fn check_machine(&self) -> Result<(), ConfigError> {
+        if self.contacts.is_empty() {
+            return Ok(());
+        }
+        let body = body(&self.machine)?;
+        let charter = Charter { epoch: Epoch(0), body, before: None, floor: Term(0) };
+        self.machine(&charter).map(drop)
     }
 
     /// Whether leases follow the round trips that are measured.

@@ -330,7 +330,7 @@ fn read_key(file: &File, folder: &Path) -> Result<Key, ConfigError> {
         (Some(text), None) => (text.clone(), "key"),
         (None, Some(path)) => (read(&folder.join(path))?, "key_file"),
         (None, None) => {
-            let why = "every process proves who it is; write key_file, and make a key with `tenure key`";
+            let why = "every process proves who it is; write key_file, and make a key with `tenure key new`";
             return Err(ConfigError::Missing { key: "key_file", why });
         }
     };

@@ -254,6 +254,12 @@ impl Config {
         }
     }
 
+    /// Checks everything that can be checked without a store, a socket or a word from anybody: what
+    /// [`Node::start`](crate::Node::start) would refuse for the configuration's sake alone.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        Checked::new(self)?.check_machine()
+    }
+
     /// What this file would found: members, quorums and bounds.
     pub(crate) fn body(&self) -> Result<Body, ConfigError> {
         check::body(self)

@@ -298,7 +298,7 @@ fn part<const N: usize>(bytes: &[u8], from: usize) -> [u8; N] {
 #[non_exhaustive]
 pub enum KeyError {
     /// It does not begin like the key of a cluster.
-    #[error("this is no cluster key: it begins with '{CLUSTER_PREFIX}' (`tenure key` makes one)")]
+    #[error("this is no cluster key: it begins with '{CLUSTER_PREFIX}' (`tenure key new` makes one)")]
     NotAClusterKey,
     /// It does not begin like the key of somebody who is no member.
     #[error(

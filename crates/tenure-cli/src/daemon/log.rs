@@ -1,0 +1,226 @@
+//! The log: one line an event, on stderr.
+//!
+//! ```text
+//! time=2026-11-05T12:00:00.123Z level=info event=elected node=a group=jobs term=7 epoch=0 msg=leads
+//! ```
+//!
+//! What the library and the daemon say has a name, `event=…`, that does not change: `docs/events.md` lists them all. What
+//! other crates say has `target=` in its place. Under systemd each line begins with its priority, as journald likes it.
+
+use std::fmt;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Registry, reload};
+
+use crate::failure::Failure;
+use crate::settings::{LogFormat, Settings};
+
+/// What is logged unless the settings say otherwise.
+const USUAL: &str = "info";
+
+/// Names of events begin with this; the log leaves it out.
+const OURS: &str = "tenure.";
+
+/// The log of this process, whose level can be changed.
+#[derive(Debug)]
+pub(super) struct Log(reload::Handle<EnvFilter, Registry>);
+
+impl Log {
+    /// Begins to log.
+    pub(super) fn start(settings: &Settings) -> Result<Self, Failure> {
+        let (filter, handle) = reload::Layer::new(filter(settings)?);
+        let lines = Lines { format: settings.daemon.log_format, journal: to_journal() };
+        let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(lines);
+        let log = tracing_subscriber::registry().with(filter).with(layer);
+        tracing::subscriber::set_global_default(log).map_err(|error| Failure::new(error.to_string()))?;
+        Ok(Self(handle))
+    }
+
+    /// Takes the level from the settings.
+    pub(super) fn reload(&self, settings: &Settings) -> Result<(), Failure> {
+        self.0.reload(filter(settings)?).map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+/// What the settings say should be logged.
+pub(crate) fn filter(settings: &Settings) -> Result<EnvFilter, Failure> {
+    let text = settings.daemon.log.as_deref().unwrap_or(USUAL);
+    EnvFilter::try_new(text).map_err(|error| {
+        Failure::config(format!(
+            "daemon.log is '{text}', which is no level ({error}): write error, warn, info, debug or trace"
+        ))
+    })
+}
+
+/// Whether stderr goes to the journal: systemd says which file that would be.
+fn to_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
+    let here = rustix::fs::fstat(std::io::stderr()).map(|stat| format!("{}:{}", stat.st_dev, stat.st_ino));
+    here.is_ok_and(|here| here == stream)
+}
+
+/// How an event becomes a line.
+#[derive(Debug)]
+struct Lines {
+    format: LogFormat,
+    journal: bool,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut fields = Fields(Vec::new());
+        let about = event.metadata();
+        fields.put("time", time().into());
+        fields.put("level", about.level().to_string().to_lowercase().into());
+        match about.name().strip_prefix(OURS) {
+            Some(name) => fields.put("event", name.into()),
+            None => fields.put("target", about.target().into()),
+        }
+        event.record(&mut fields);
+        // What it says in words comes last.
+        if let Some(at) = fields.0.iter().position(|(key, _)| *key == "message") {
+            let (_, message) = fields.0.remove(at);
+            fields.put("msg", message);
+        }
+        if self.journal {
+            write!(writer, "<{}>", priority(*about.level()))?;
+        }
+        match self.format {
+            LogFormat::Json => writeln!(writer, "{}", json(&fields.0)),
+            LogFormat::Logfmt => writeln!(writer, "{}", logfmt(&fields.0)),
+        }
+    }
+}
+
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        _ => 7,
+    }
+}
+
+/// What an event carries, in its order.
+struct Fields(Vec<(&'static str, Value)>);
+
+impl Fields {
+    fn put(&mut self, key: &'static str, value: Value) {
+        self.0.push((key, value));
+    }
+}
+
+impl Visit for Fields {
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field.name(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field.name(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field.name(), value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field.name(), value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field.name(), format!("{value:?}").into());
+    }
+}
+
+/// `key=value`, quoted where a value has blanks or quotes in it.
+fn logfmt(fields: &[(&str, Value)]) -> String {
+    let pair = |(key, value): &(&str, Value)| match value {
+        Value::String(text) if is_plain(text) => format!("{key}={text}"),
+        value => format!("{key}={value}"), // As in JSON.
+    };
+    fields.iter().map(pair).collect::<Vec<_>>().join(" ")
+}
+
+/// One object, its keys in the order of the line.
+fn json(fields: &[(&str, Value)]) -> String {
+    let pairs: Vec<String> =
+        fields.iter().map(|(key, value)| format!("{}:{value}", Value::from(*key))).collect();
+    format!("{{{}}}", pairs.join(","))
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '"' | '=' | '\\'))
+}
+
+/// The time now, as RFC 3339 has it.
+fn time() -> String {
+    let now = clock_gettime(ClockId::Realtime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let millis = now.tv_nsec / 1_000_000;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Year, month and day of a day since 1970. Years are counted from March, so that the odd day is their last: in 400 of them
+/// there are 146,097 days.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468; // Since the first of March of the year 0.
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = (era * 400 + year, if month < 10 { month + 3 } else { month - 9 });
+    (if month <= 2 { year + 1 } else { year }, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dated_as_calendars_do() {
+        let dates = [0, 58, 59, 11_016, 19_782, 19_783, 20_454].map(date);
+        let expected = [
+            (1970, 1, 1),
+            (1970, 2, 28),
+            (1970, 3, 1),
+            (2000, 2, 29),
+            (2024, 2, 29),
+            (2024, 3, 1),
+            (2026, 1, 1),
+        ];
+        assert_eq!(dates, expected);
+    }
+
+    #[test]
+    fn values_are_quoted_where_a_reader_would_take_them_apart() {
+        let mut fields = Fields(Vec::new());
+        fields.put("a", "plain/1:2".into());
+        fields.put("b", "two words".into());
+        fields.put("c", "say \"x\"\n".into());
+        fields.put("d", 7.into());
+        fields.put("e", "".into());
+        assert_eq!(logfmt(&fields.0), r#"a=plain/1:2 b="two words" c="say \"x\"\n" d=7 e="""#);
+        assert_eq!(json(&fields.0[2..4]), r#"{"c":"say \"x\"\n","d":7}"#);
+    }
+}

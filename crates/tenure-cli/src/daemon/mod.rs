@@ -1,0 +1,244 @@
+//! `tenure node`: one node of the library, with what a service needs around it.
+//!
+//! The node itself runs on a thread of its own ([`tenure::Node`]). Around it, on a runtime that may be slow without anybody
+//! losing a lease: signals (`signals.rs`), the service manager (`notify.rs`), the log (`log.rs`), HTTP (`http/`), and a look at the
+//! node every second (`watch.rs`).
+//!
+//! | it ends because | exit code |
+//! |---|---|
+//! | TERM or INT: it has resigned and answered what was asked | 0 |
+//! | a second TERM or INT: at once | 128 + the signal |
+//! | its clock or its disk cannot be trusted, or its thread died | 70 |
+//! | configuration, key, store, name or port must be changed first | 78 |
+
+pub(crate) mod http;
+pub(crate) mod log;
+mod notify;
+pub(crate) mod signals;
+mod watch;
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use tenure::{Config, Node, Stopped, Term};
+use tokio::time::timeout;
+
+use crate::failure::Failure;
+use crate::output::{Answer, Verdict};
+use crate::settings::Settings;
+use http::Server;
+use log::Log;
+use notify::Manager;
+use signals::{End, Signals, Told};
+use watch::Watcher;
+
+/// How long open requests are waited for when the daemon ends. What was led is given back at once.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The exit code of a node that stopped by itself: software or hardware failed (EX_SOFTWARE).
+const FAILED: u8 = 70;
+
+/// Whether the store is to be made first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Founding {
+    /// It is there.
+    Done,
+    /// As a member that founds the cluster.
+    Found {
+        /// No term up to this is ever granted.
+        floor: u64,
+    },
+    /// As a member to be.
+    Join,
+}
+
+/// A daemon that is to run.
+pub(crate) struct Daemon {
+    /// What it was told.
+    pub(crate) settings: Settings,
+    /// Whether its store is to be made.
+    pub(crate) founding: Founding,
+    /// Reads the settings again.
+    pub(crate) again: Box<dyn Fn() -> Result<Settings, Failure>>,
+}
+
+/// Ends this process when its parent ends, however that happens.
+pub(crate) fn die_with(parent: i32) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Failure::new(format!("--parent-pid: the system refuses: {error}")))?;
+    // If it ended before, no signal comes any more.
+    match getppid().map(Pid::as_raw_pid) {
+        Some(pid) if pid == parent => Ok(()),
+        _ => Err(Failure::new("--parent-pid: the process that started this one has ended")),
+    }
+}
+
+impl Daemon {
+    /// Runs until it is told to end, or cannot go on.
+    pub(crate) fn run(self) -> Result<Answer, Failure> {
+        let log = Log::start(&self.settings)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("tenure-daemon")
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(format!("the system gives no threads: {error}")))?;
+        let result = runtime.block_on(self.serve(&log));
+        // Whatever hangs in a blocking call is not waited for.
+        runtime.shutdown_background();
+        result
+    }
+
+    async fn serve(self, log: &Log) -> Result<Answer, Failure> {
+        let mut signals = Signals::catch()?;
+        let node = self.start().await?;
+        let server = match http::serve(&node, &self.settings).await {
+            Ok(server) => server,
+            Err(failure) => {
+                node.shutdown().await;
+                return Err(failure);
+            }
+        };
+        let mut manager = Manager::from_environment();
+        tell_started(&node, &server, &self.settings).await;
+        match self.attend(&node, &mut signals, &mut manager, log).await {
+            Ok(end) => {
+                manager.stopping();
+                leave(node, server, &mut signals, end).await
+            }
+            Err(why) => {
+                manager.status(why.to_string());
+                manager.stopping();
+                Err(Failure::new(why.to_string()).with_code(exit_code(&why)))
+            }
+        }
+    }
+
+    async fn start(&self) -> Result<Node, Failure> {
+        let config = self.settings.node()?;
+        if !config.role.grants() && self.settings.daemon.http.is_none() {
+            return Err(Failure::config(format!(
+                "{} is for clients (role = \"{}\"): name the file of a member with -c FILE, as in -c .tenure/n1/tenure.toml",
+                self.settings.path().display(),
+                config.role.name()
+            )));
+        }
+        self.make_store(&config)?;
+        Ok(Node::start(config).await?)
+    }
+
+    fn make_store(&self, config: &Config) -> Result<(), Failure> {
+        let cluster = || {
+            config.cluster.ok_or_else(|| {
+                Failure::config(
+                    "which cluster? Give its id with --cluster-id ID, or as cluster_id in the file; `tenure init` printed it, and `tenure status` shows it",
+                )
+            })
+        };
+        match self.founding {
+            Founding::Done => Ok(()),
+            Founding::Found { floor } => Ok(Node::found(config, cluster()?, Term(floor))?),
+            Founding::Join => Ok(Node::join(config, cluster()?)?),
+        }
+    }
+
+    /// Does what signals ask for and looks after the node, until one of them says that this is over.
+    async fn attend(
+        &self,
+        node: &Node,
+        signals: &mut Signals,
+        manager: &mut Manager,
+        log: &Log,
+    ) -> Result<End, Stopped> {
+        let mut watcher = Watcher::new(manager.interval());
+        loop {
+            tokio::select! {
+                biased;
+                told = signals.next() => match told {
+                    Told::End(end) => return Ok(end),
+                    Told::Reload => {
+                        manager.reloading();
+                        self.reload(node, log);
+                        if watcher.is_ready() {
+                            manager.ready();
+                        }
+                    }
+                    Told::Dump => watch::dump(node).await,
+                },
+                why = node.stopped() => return Err(why),
+                () = watcher.next(node, manager) => {}
+            }
+        }
+    }
+
+    /// Reads the settings again and takes over what can change in a process that runs: what is logged, and the keys. If anything is
+    /// wrong, nothing changes.
+    fn reload(&self, node: &Node, log: &Log) {
+        let read = || {
+            let settings = (self.again)()?;
+            let config = settings.node()?;
+            log.reload(&settings)?;
+            node.set_keys(&config.key, &config.old_keys);
+            Ok::<_, Failure>((settings, config))
+        };
+        match read() {
+            Ok((settings, config)) => {
+                let level = settings.daemon.log.as_deref().unwrap_or("info");
+                let key = key_id(&config);
+                tracing::info!(name: "tenure.reloaded", log = level, key, old_keys = config.old_keys.len(), "settings were read again");
+            }
+            Err(failure) => {
+                tracing::error!(name: "tenure.reload_failed", reason = %failure, "everything stays as it was");
+            }
+        }
+    }
+}
+
+/// The short name of the key that is spoken.
+fn key_id(config: &Config) -> String {
+    match &config.key {
+        tenure::Key::Cluster(key) => key.id().to_string(),
+        tenure::Key::Scoped(key) => key.made_from().to_string(),
+    }
+}
+
+async fn tell_started(node: &Node, server: &Server, settings: &Settings) {
+    let list = |addresses: &[std::net::SocketAddr]| {
+        addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    };
+    let cluster = node.status().await.map(|status| status.cluster.to_string()).unwrap_or_default();
+    tracing::info!(
+        name: "tenure.started",
+        node = %node.name(),
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        cluster,
+        listen = list(node.addresses()),
+        http = list(server.addresses()),
+        config = %settings.path().display(),
+        "the node runs"
+    );
+}
+
+/// Gives back what is led here, answers what was asked, and ends; at once if it is told so a second time.
+async fn leave(node: Node, server: Server, signals: &mut Signals, end: End) -> Result<Answer, Failure> {
+    let name = node.name().clone();
+    tracing::info!(name: "tenure.stopping", node = %name, signal = end.name(), "resigns and ends");
+    let drain = async { tokio::join!(node.shutdown(), timeout(DRAIN, server.shutdown())) };
+    tokio::select! {
+        _ = drain => {}
+        end = signals.end() => {
+            tracing::warn!(name: "tenure.ended", node = %name, signal = end.name(), "ends at once");
+            return Ok(Answer { verdict: Verdict::Code(end.code()), ..Answer::text(String::new()) });
+        }
+    }
+    tracing::info!(name: "tenure.ended", node = %name, "has ended");
+    Ok(Answer::text(String::new()))
+}
+
+fn exit_code(why: &Stopped) -> u8 {
+    match why {
+        Stopped::Config { .. } | Stopped::NameTaken { .. } => 78,
+        _ => FAILED,
+    }
+}
