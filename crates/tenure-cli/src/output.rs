@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -188,6 +189,18 @@ pub(crate) fn grouped(number: u64) -> String {
 /// One thing or many of them.
 pub(crate) fn many(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A length of time as people read it: three places, in the unit that suits it.
+pub(crate) fn readable(length: Duration) -> String {
+    let seconds = length.as_secs_f64();
+    match seconds {
+        0.0 => "0 s".to_owned(),
+        _ if seconds < 1e-3 => format!("{:.0} µs", seconds * 1e6),
+        _ if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        _ if seconds < 120.0 => format!("{seconds:.3} s"),
+        _ => format!("{:.1} min", seconds / 60.0),
+    }
 }
 
 /// A word as a shell reads it back.

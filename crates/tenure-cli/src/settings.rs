@@ -173,13 +173,18 @@ const OTHERS: &[&str] = &["CONFIG", "GROUP", "TERM", "TOKEN", "NODE", "SOCKET"];
 impl Settings {
     /// Finds and reads the file that `config` names or that is found without a name, and puts the environment over it.
     pub(crate) fn find(config: Option<&Path>) -> Result<Self, Failure> {
-        let named = config.map(Path::to_owned).or_else(|| env::var_os("TENURE_CONFIG").map(PathBuf::from));
-        let usual = || [LOCAL, SYSTEM].into_iter().map(PathBuf::from).find(|path| path.is_file());
-        let path = named.or_else(usual).ok_or_else(|| {
+        Self::find_any(config)?.ok_or_else(|| {
             Failure::config(format!(
                 "there is no configuration: start a cluster here with `tenure up`, or name a file with -c FILE or TENURE_CONFIG (looked for {LOCAL} and {SYSTEM})"
             ))
-        })?;
+        })
+    }
+
+    /// The same, for those who can do without: `None` if nobody named a file and none is found.
+    pub(crate) fn find_any(config: Option<&Path>) -> Result<Option<Self>, Failure> {
+        let named = config.map(Path::to_owned).or_else(|| env::var_os("TENURE_CONFIG").map(PathBuf::from));
+        let usual = || [LOCAL, SYSTEM].into_iter().map(PathBuf::from).find(|path| path.is_file());
+        let Some(path) = named.or_else(usual) else { return Ok(None) };
         let text = std::fs::read_to_string(&path).map_err(|error| {
             Failure::config(format!("{}: {error}; name another file with -c FILE", path.display()))
         })?;
@@ -187,7 +192,7 @@ impl Settings {
         for (name, value) in env::vars() {
             settings.put_variable(&name, &value)?;
         }
-        Ok(settings)
+        Ok(Some(settings))
     }
 
     /// Reads a text; `path` is what to call it, and what relative paths start from.
@@ -217,9 +222,14 @@ impl Settings {
 
     /// Whether the file or what was put over it says anything of this key.
     pub(crate) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// What the file or what was put over it says of this key; `key` has its tables before dots.
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         let mut parts = key.split('.');
         let first = parts.next().and_then(|part| self.table.get(part));
-        parts.try_fold(first, |value, part| value.map(|value| value.get(part))).flatten().is_some()
+        parts.try_fold(first, |value, part| value.map(|value| value.get(part))).flatten()
     }
 
     /// Puts a flag's or a variable's value over what the file says; `key` has its tables before dots.
