@@ -259,13 +259,18 @@ impl Settings {
         })
     }
 
-    /// Everything that is set, secrets left out, as a file would say it.
-    pub(crate) fn effective(&self) -> String {
+    /// Everything that is set, secrets left out.
+    pub(crate) fn shown(&self) -> Table {
         let mut shown = self.table.clone();
         if let Some(key) = shown.get_mut("key") {
             *key = Value::String("(secret)".to_owned());
         }
-        toml::to_string_pretty(&shown).unwrap_or_default()
+        shown
+    }
+
+    /// A key's text, if it is one, as file, environment and flags have it.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        self.table.get(key).and_then(Value::as_str).map(str::to_owned)
     }
 
     fn put_variable(&mut self, name: &str, text: &str) -> Result<(), Failure> {
@@ -341,6 +346,7 @@ mod tests {
     #[test]
     fn a_secret_is_not_shown() {
         let settings = read("name = \"a\"\nkey = \"tenure-key-1:abc\"\n").unwrap();
-        assert!(!settings.effective().contains("abc"), "{}", settings.effective());
+        let shown = settings.shown().to_string();
+        assert!(shown.contains("secret") && !shown.contains("abc"), "{shown}");
     }
 }

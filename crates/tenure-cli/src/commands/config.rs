@@ -1,18 +1,152 @@
-//! `tenure config`.
+//! `tenure config`: checks a configuration, or shows what it amounts to.
 
-use clap::Args;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tenure::{ClockBound, Key, Role};
+use toml::{Table, Value};
 
 use crate::arguments::Common;
+use crate::daemon::log;
 use crate::failure::Failure;
+use crate::founding::length;
 use crate::output::Answer;
+use crate::settings::Settings;
 
 /// Check a configuration, or show what it amounts to.
 #[derive(Args, Debug)]
-pub(crate) struct Config {}
+pub(crate) struct Config {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say whether a node would take it, without starting one
+    Check(Check),
+    /// Print what file and environment say
+    Show(Show),
+}
+
+/// Say whether a node would take it, without starting one.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Reads the file, TENURE_* in the environment, and the key files, and checks everything that can be checked without the
+store and the network. Whether it agrees with the cluster's epoch is found out at the start.
+
+Examples:
+  tenure config check /var/lib/tenure/tenure.toml
+  tenure config check && systemctl restart tenure
+
+Exit codes: 0 ok, 78 something must be changed: one line says what"
+)]
+struct Check {
+    /// The configuration [default: as for every command]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Print what file and environment say.
+#[derive(Args, Debug)]
+#[command(after_help = "Secrets are left out: of a key only its short name is shown.
+
+Examples:
+  tenure config show
+  tenure config show --effective -c /var/lib/tenure/tenure.toml
+  TENURE_LEASE=1s tenure config show --effective -o json
+
+Exit codes: 0 shown, 78 it cannot be read")]
+struct Show {
+    /// The configuration [default: as for every command]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// With the defaults of everything that is not set
+    #[arg(long)]
+    effective: bool,
+}
 
 impl Config {
     /// Does it.
-    pub(crate) fn run(self, _common: &Common) -> Result<Answer, Failure> {
-        Err(Failure::new("this is not built yet"))
+    pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
+        match self.command {
+            Command::Check(check) => {
+                let settings = settings(check.file.as_deref(), common)?;
+                let role = whole_check(&settings)?;
+                let path = settings.path().display().to_string();
+                let json = || json!({ "config": path, "ok": true, "role": role.name() });
+                Ok(Answer::new(common.output, json, || format!("{path}: ok ({})\n", role.name())))
+            }
+            Command::Show(show) => {
+                let settings = settings(show.file.as_deref(), common)?;
+                let table = if show.effective { effective(&settings)? } else { settings.shown() };
+                let text = || toml::to_string_pretty(&table).unwrap_or_default();
+                Ok(Answer::new(common.output, || json!(table), text))
+            }
+        }
     }
+}
+
+fn settings(file: Option<&Path>, common: &Common) -> Result<Settings, Failure> {
+    Settings::find(file.or(common.config.as_deref()))
+}
+
+/// Everything that a start would refuse for the configuration's sake alone.
+fn whole_check(settings: &Settings) -> Result<Role, Failure> {
+    let config = settings.node()?;
+    config.check()?;
+    log::filter(settings)?;
+    let daemon = &settings.daemon;
+    let files = [
+        ("daemon.token_file", &daemon.token_file),
+        ("daemon.tls_cert", &daemon.tls_cert),
+        ("daemon.tls_key", &daemon.tls_key),
+        ("daemon.tls_client_ca", &daemon.tls_client_ca),
+        ("client.token_file", &settings.client.token_file),
+        ("client.ca", &settings.client.ca),
+        ("client.cert", &settings.client.cert),
+        ("client.key", &settings.client.key),
+    ];
+    for (key, path) in files {
+        let Some(path) = path.as_ref().map(|path| settings.resolve(path)) else { continue };
+        std::fs::read(&path).map_err(|error| {
+            Failure::config(format!("{key}: {}: {error}; name a file that can be read", path.display()))
+        })?;
+    }
+    Ok(config.role)
+}
+
+/// What is set, and the defaults of what is not.
+fn effective(settings: &Settings) -> Result<Table, Failure> {
+    let config = settings.node()?;
+    let key = match &config.key {
+        Key::Cluster(key) => format!("(the cluster's, {})", key.id()),
+        Key::Scoped(key) => format!("(of '{}', made from {})", key.name(), key.made_from()),
+    };
+    let mut cluster = vec![
+        ("cluster.quorums", Value::from(config.quorums.as_str())),
+        ("cluster.longest_lease", Value::from(length(config.longest_lease))),
+    ];
+    match config.bound {
+        ClockBound::Drift { ppm } => cluster.push(("cluster.drift_ppm", Value::from(i64::from(ppm)))),
+        ClockBound::Skew { bound } => cluster.push(("cluster.skew", Value::from(length(bound)))),
+    }
+    let own = [
+        ("role", Value::from(config.role.name())),
+        ("lease.length", Value::from(length(config.lease))),
+        ("lease.retry", Value::from(length(config.retry))),
+        ("lease.window", Value::from(length(config.window))),
+        ("lease.longest_pledge", Value::from(length(config.longest_pledge))),
+        ("daemon.log", Value::from("info")),
+        ("daemon.log_format", Value::from(settings.daemon.log_format.name())),
+    ];
+    let mut all = settings.clone();
+    for (name, value) in cluster.into_iter().chain(own) {
+        if !settings.has(name) {
+            all.put(name, value)?;
+        }
+    }
+    let mut table = all.shown();
+    table.insert("key".to_owned(), Value::from(key));
+    Ok(table)
 }

@@ -1,0 +1,229 @@
+//! `tenure key rotate`: another key for the whole cluster, without a gap.
+//!
+//! No two members can change at the same instant, so there is a time in which both keys are understood:
+//!
+//! | step | every member | files afterwards |
+//! |---|---|---|
+//! | 1 | understands the new key, speaks the old one | `key` old, `key.new` new, `old_key_files = ["key.new"]` |
+//! | 2 | speaks the new key, understands the old one | `key` new, `key.old` old, `old_key_files = ["key.old"]` |
+//! | 3 | knows the new key only | `key` new, `old_key_files = []` |
+//!
+//! After each step every member reads its files again, by HUP, before the next step begins anywhere. Between 2 and 3 those
+//! that are no members get keys derived from the new one. A step that was interrupted can be done again.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tenure::ClusterKey;
+
+use crate::arguments::Common;
+use crate::failure::Failure;
+use crate::founding::write_file;
+use crate::output::{Answer, quoted};
+use crate::settings::Settings;
+
+/// Change the cluster's key without anybody noticing, in three steps.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Each step is done for every member (-c FILE), which then reads its files again (HUP), before the next step begins
+anywhere. No leader is disturbed.
+
+  1  draws the new key to KEY.new, or takes the one that another member drew, and lets the member understand it
+  2  the member speaks the new key; the old one goes to KEY.old and is still understood. Now derive new keys for
+     candidates, observers and operators, and give clients the new key
+  3  removes the old key: who still has it, or a key derived from it, is refused
+
+Where KEY is key_file of the configuration. Written are KEY, KEY.new or KEY.old, and the line old_key_files.
+
+Examples:
+  tenure key rotate --step 1 -c a/tenure.toml                     on a's host; then: systemctl reload tenure
+  tenure key rotate --step 1 -c b/tenure.toml --with a/key.new    on b's host, with what a's wrote
+  tenure key rotate --step 2 -c a/tenure.toml
+
+Exit codes: 0 done, 2 error, 78 the files are not as this step needs them: one line says what to do"
+)]
+pub(super) struct Rotate {
+    /// Which step
+    #[arg(long, value_name = "1|2|3", value_parser = clap::value_parser!(u8).range(1..=3))]
+    step: u8,
+    /// Step 1: the new key that another member drew
+    #[arg(long, value_name = "FILE")]
+    with: Option<PathBuf>,
+}
+
+/// The files of one member.
+struct Files {
+    config: PathBuf,
+    key: PathBuf,
+    new: PathBuf,
+    old: PathBuf,
+    /// What `key_file` says, for the line that names the others.
+    written: String,
+}
+
+impl Rotate {
+    /// Does it.
+    pub(super) fn run(self, common: &Common) -> Result<Answer, Failure> {
+        let settings = common.settings()?;
+        if self.with.is_some() && self.step != 1 {
+            return Err(Failure::new("--with is for step 1, which alone takes a new key"));
+        }
+        let files = Files::of(&settings)?;
+        let (wrote, next) = match self.step {
+            1 => files.first(self.with.as_deref())?,
+            2 => files.second()?,
+            _ => files.third()?,
+        };
+        let id = |path: &Path| read_key(path).ok().map(|key| key.id().to_string());
+        let (spoken, new) = (id(&files.key), id(&files.new));
+        let json = || json!({ "step": self.step, "wrote": wrote, "speaks": spoken, "new": new });
+        let text = || {
+            let wrote: Vec<String> = wrote.iter().map(|path| path.display().to_string()).collect();
+            format!("Step {} is done: wrote {}.\n{next}\n", self.step, wrote.join(", "))
+        };
+        Ok(Answer::new(common.output, json, text))
+    }
+}
+
+type Done = (Vec<PathBuf>, String);
+
+impl Files {
+    fn of(settings: &Settings) -> Result<Self, Failure> {
+        let config = settings.path().to_owned();
+        let written = settings.text("key_file").ok_or_else(|| {
+            Failure::config(format!(
+                "{} has no key_file: put the key into a file of its own first",
+                config.display()
+            ))
+        })?;
+        let key = settings.resolve(Path::new(&written));
+        read_key(&key)?;
+        let beside = |ending: &str| PathBuf::from(format!("{}.{ending}", key.display()));
+        Ok(Self { config, new: beside("new"), old: beside("old"), key: key.clone(), written })
+    }
+
+    fn first(&self, with: Option<&Path>) -> Result<Done, Failure> {
+        if self.old.exists() {
+            return Err(Failure::config(format!(
+                "{} is there: a rotation has come to step 2; finish it with --step 3",
+                self.old.display()
+            )));
+        }
+        let mut wrote = vec![self.config.clone()];
+        match (with.map(read_key).transpose()?, self.new.exists()) {
+            (Some(key), true) if read_key(&self.new)? != key => {
+                return Err(Failure::config(format!(
+                    "{} has another key: all members must get the same; remove the one that is wrong",
+                    self.new.display()
+                )));
+            }
+            (_, true) => {} // This step was begun before.
+            (given, false) => {
+                let key = given.unwrap_or_else(ClusterKey::generate);
+                write_file(&self.new, &(key.reveal() + "\n"), 0o600)?;
+                wrote.insert(0, self.new.clone());
+            }
+        }
+        self.write_line(&format!("[\"{}.new\"]", self.written))?;
+        let (new, config) = (quoted(&self.new.to_string_lossy()), quoted(&self.config.to_string_lossy()));
+        let next = format!(
+            "Next: let this node read its files (kill -HUP, or systemctl reload tenure). Copy {new} to each other member,\n\
+             and do step 1 there with --with. When all have read their files: tenure key rotate --step 2 -c {config}"
+        );
+        Ok((wrote, next))
+    }
+
+    fn second(&self) -> Result<Done, Failure> {
+        if self.new.exists() {
+            read_key(&self.new)?;
+            // Interrupted after the first rename, there would be no key; so the old one is copied, and then overwritten at once.
+            if !self.old.exists() {
+                write_file(
+                    &self.old,
+                    &fs::read_to_string(&self.key).map_err(|e| wrong(&self.key, &e))?,
+                    0o600,
+                )?;
+            }
+            fs::rename(&self.new, &self.key).map_err(|error| wrong(&self.key, &error))?;
+        } else if !self.old.exists() {
+            return Err(Failure::config(format!("{} is missing: begin with --step 1", self.new.display())));
+        }
+        self.write_line(&format!("[\"{}.old\"]", self.written))?;
+        let config = quoted(&self.config.to_string_lossy());
+        let next = format!(
+            "Next: let this node read its files (kill -HUP, or systemctl reload tenure), and do step 2 for the other members. Derive\n\
+             new keys for those that are none, give clients the new key, and when nobody needs the old one:\n\
+             tenure key rotate --step 3 -c {config}"
+        );
+        Ok((vec![self.key.clone(), self.old.clone(), self.config.clone()], next))
+    }
+
+    fn third(&self) -> Result<Done, Failure> {
+        if self.new.exists() {
+            return Err(Failure::config(format!(
+                "{} is there: this member speaks the old key still; do --step 2 first",
+                self.new.display()
+            )));
+        }
+        self.write_line("[]")?;
+        if let Err(error) = fs::remove_file(&self.old)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(wrong(&self.old, &error));
+        }
+        let next =
+            "Next: let this node read its files (kill -HUP, or systemctl reload tenure), and do step 3 for the other members."
+                .to_owned();
+        Ok((vec![self.config.clone()], next))
+    }
+
+    /// Writes the one line of the configuration that this changes, and nothing else: the rest is its owner's.
+    fn write_line(&self, value: &str) -> Result<(), Failure> {
+        let text = fs::read_to_string(&self.config).map_err(|error| wrong(&self.config, &error))?;
+        let mut found = 0;
+        let lines = text.lines().map(|line| match line.split_once('=') {
+            Some((key, rest)) if key.trim() == "old_key_files" => {
+                found += 1;
+                let comment =
+                    rest.split_once('#').map(|(_, comment)| format!(" #{comment}")).unwrap_or_default();
+                format!("old_key_files = {value}{comment}")
+            }
+            _ => line.to_owned(),
+        });
+        let changed = lines.collect::<Vec<_>>().join("\n") + "\n";
+        let sound =
+            found == 1 && Settings::read(&self.config, changed.clone()).is_ok_and(|s| s.node().is_ok());
+        if !sound {
+            return Err(Failure::config(format!(
+                "{} has no line `old_key_files = […]` that can be changed: write old_key_files = {value} there yourself, above all tables",
+                self.config.display()
+            )));
+        }
+        replace(&self.config, &changed)
+    }
+}
+
+/// Replaces a file in one step, with its mode.
+fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let draft = path.with_extension("toml.draft");
+    let write = || {
+        let mut file = fs::File::create(&draft)?;
+        file.set_permissions(fs::metadata(path)?.permissions())?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    };
+    write().map_err(|error| wrong(path, &error))
+}
+
+fn read_key(path: &Path) -> Result<ClusterKey, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| wrong(path, &error))?;
+    text.trim().parse().map_err(|error| wrong(path, &error))
+}
+
+fn wrong(path: &Path, what: &dyn std::fmt::Display) -> Failure {
+    Failure::config(format!("{}: {what}", path.display()))
+}

@@ -1,0 +1,163 @@
+//! `tenure up`: a whole cluster on this machine.
+//!
+//! Every node is a process of its own, as it would be in earnest: one can be killed, stopped or started again by itself. This
+//! process founds the cluster if there is none, and looks after the nodes as a service manager does: they tell it by
+//! `sd_notify` when they are ready. However it ends, they end with it.
+
+mod cluster;
+mod nodes;
+mod ports;
+mod teller;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::{Instant, sleep_until};
+
+use crate::arguments::Common;
+use crate::daemon::signals::{End, Signals};
+use crate::failure::Failure;
+use crate::output::{Answer, Verdict};
+use crate::settings::length;
+use cluster::Cluster;
+use nodes::{Node, Nodes, Note};
+use teller::Teller;
+
+/// How long nodes may take to become ready before that is said. After a reboot they are silent for about a longest lease.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long nodes may take to end before they are killed.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Run a whole cluster on this machine: the place to start.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Founds a cluster in DIR, or continues the one that is there; runs its nodes, each a process of its own, and shows who
+leads. Node i of n1, n2, … has UDP port BASE+2(i-1) and HTTP port BASE+2(i-1)+1, on 127.0.0.1. Ctrl-C or TERM stops all
+of them; if this process is killed, they end too. Other commands find the cluster by DIR/tenure.toml: in this folder
+without being told if DIR is .tenure, else by -c FILE.
+
+Examples:
+  tenure up
+  tenure up --nodes 5 --lease 500ms --dir /tmp/five --port 7500
+  tenure leader jobs --watch -c /tmp/five/tenure.toml
+
+Exit codes: 0 stopped as it was told, 2 error, 78 the folder or a port will not do, 128+N for a second signal N"
+)]
+pub(crate) struct Up {
+    /// How many nodes [default: 3, or what the folder has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=31))]
+    nodes: Option<u16>,
+    /// The folder of the cluster
+    #[arg(long, value_name = "DIR", default_value = ".tenure")]
+    dir: PathBuf,
+    /// The first port [default: 7400, or what the folder has]
+    #[arg(long, value_name = "BASE", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// δ: how long leases last [default: 2s, or what the folder has]
+    #[arg(long, value_name = "D", value_parser = length)]
+    lease: Option<Duration>,
+}
+
+/// What a new cluster shall be like, or an old one must be like.
+#[derive(Clone, Copy, Debug)]
+struct Wishes {
+    nodes: Option<u16>,
+    port: Option<u16>,
+    lease: Option<Duration>,
+}
+
+impl Up {
+    /// Does it.
+    pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
+        if common.config.is_some() {
+            return Err(Failure::new(
+                "tenure up has no configuration but that of its folder: leave -c out, and name the folder with --dir",
+            ));
+        }
+        let wishes = Wishes { nodes: self.nodes, port: self.port, lease: self.lease };
+        let cluster = Cluster::find_or_found(&self.dir, wishes)?;
+        // Nodes are tied to the life of the thread that starts them: this one, which lives as long as the process.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime =
+            runtime.map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
+        runtime.block_on(attend(&cluster, &mut Teller::new(common.output)))
+    }
+}
+
+/// Starts the nodes and looks after them until it is told to end.
+async fn attend(cluster: &Cluster, teller: &mut Teller) -> Result<Answer, Failure> {
+    let mut signals = Signals::catch()?;
+    let mut nodes = Nodes::start(cluster)?;
+    let waited = tokio::select! {
+        waited = wait_for_all(cluster, &mut nodes, teller) => waited.map(|()| None),
+        end = signals.end() => Ok(Some(end)),
+    };
+    let end = match waited {
+        Ok(Some(end)) => Ok(end),
+        Ok(None) => tokio::select! {
+            failure = report(&mut nodes, teller) => Err(failure),
+            end = signals.end() => Ok(end),
+        },
+        Err(failure) => Err(failure),
+    };
+    if let Ok(end) = &end {
+        teller.stopping(end.name());
+    }
+    let by_force = stop(&mut nodes, &mut signals).await;
+    end?;
+    teller.stopped();
+    let verdict = by_force.map_or(Verdict::Holds, |end: End| Verdict::Code(end.code()));
+    Ok(Answer { verdict, ..Answer::text(String::new()) })
+}
+
+/// Waits until every node is ready. One that ends before is a failure; one that is slow is not.
+async fn wait_for_all(cluster: &Cluster, nodes: &mut Nodes, teller: &mut Teller) -> Result<(), Failure> {
+    let mut look = Instant::now() + PATIENCE;
+    while !nodes.all(Node::is_ready) {
+        let note = tokio::select! {
+            note = nodes.next() => Some(note),
+            () = sleep_until(look) => None,
+        };
+        match note {
+            Some(Note::Ended { node, how }) => {
+                return Err(Failure::new(format!("{node} did not start: {}", nodes.last_words(&node, &how)))
+                    .with_code(how.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
+            }
+            Some(Note::Ready { .. } | Note::Status) => {}
+            None => {
+                teller.waiting(nodes);
+                look += PATIENCE;
+            }
+        }
+    }
+    teller.ready(cluster);
+    Ok(())
+}
+
+/// Says what happens, for as long as any node runs.
+async fn report(nodes: &mut Nodes, teller: &mut Teller) -> Failure {
+    loop {
+        if let Note::Ended { node, how } = nodes.next().await {
+            teller.ended(nodes, &node, how);
+        }
+        if nodes.all(|node| !node.runs()) {
+            return Failure::new("no node is left: see their logs, and start again with `tenure up`");
+        }
+    }
+}
+
+/// Ends all nodes, by force if they take too long or if it is asked for; says whether it was.
+async fn stop(nodes: &mut Nodes, signals: &mut Signals) -> Option<End> {
+    nodes.terminate();
+    let deadline = Instant::now() + FAREWELL;
+    let by_force = tokio::select! {
+        () = nodes.ended() => return None,
+        () = sleep_until(deadline) => None,
+        end = signals.end() => Some(end),
+    };
+    nodes.kill();
+    nodes.ended().await;
+    by_force
+}
