@@ -125,7 +125,7 @@ async fn wait_for_all(cluster: &Cluster, nodes: &mut Nodes, teller: &mut Teller)
                 return Err(Failure::new(format!("{node} did not start: {}", nodes.last_words(&node, &how)))
                     .with_code(how.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
             }
-            Some(Note::Ready { .. } | Note::Status) => {}
+            Some(Note::Ready | Note::Status) => {}
             None => {
                 teller.waiting(nodes);
                 look += PATIENCE;
