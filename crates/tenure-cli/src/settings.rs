@@ -7,6 +7,7 @@
 //! `[daemon]`, for `tenure node`, and `[client]`, for the commands that ask a daemon.
 
 use std::env;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -193,6 +194,31 @@ impl Settings {
             settings.put_variable(&name, &value)?;
         }
         Ok(Some(settings))
+    }
+
+    /// The same for those who can do without a file: where none is named and none is found, only the environment speaks.
+    pub(crate) fn find_or_none(config: Option<&Path>) -> Result<Self, Failure> {
+        let named = config.is_some() || env::var_os("TENURE_CONFIG").is_some();
+        if named || [LOCAL, SYSTEM].into_iter().any(|path| Path::new(path).is_file()) {
+            return Self::find(config);
+        }
+        let mut settings = Self::read(Path::new("tenure.toml"), String::new())?;
+        for (name, value) in env::vars() {
+            settings.put_variable(&name, &value)?;
+        }
+        Ok(settings)
+    }
+
+    /// Where the daemon of this file is asked from its own host.
+    pub(crate) fn daemon_url(&self) -> Option<String> {
+        let mut address = self.daemon.http?;
+        if address.ip().is_unspecified() {
+            let loopback =
+                if address.is_ipv4() { IpAddr::from([127, 0, 0, 1]) } else { Ipv6Addr::LOCALHOST.into() };
+            address.set_ip(loopback);
+        }
+        let scheme = if self.daemon.tls_cert.is_some() { "https" } else { "http" };
+        Some(format!("{scheme}://{address}"))
     }
 
     /// Reads a text; `path` is what to call it, and what relative paths start from.

@@ -1,28 +1,81 @@
-//! What a daemon serves over HTTP.
+//! What a daemon serves over HTTP: the interface of version 1 (`crate::api`), health, metrics, and a page.
+//!
+//! | file | has |
+//! |---|---|
+//! | `routes.rs` | every path, once |
+//! | `desk.rs` | what handlers share: the node, and what is known of groups |
+//! | `status.rs`, `groups.rs`, `watch.rs`, `health.rs`, `metrics.rs`, `page.rs` | the handlers |
+//! | `entry.rs` | who may ask what: token, certificate, host |
+//! | `listen.rs` | sockets, TLS, limits, the end |
+//! | `sidecar.rs` | the answer of the old leader-elector sidecar, on a port of its own |
+//!
+//! **Nothing here decides anything.** A handler asks the node, which compares clocks itself, and writes down the answer.
+
+mod answer;
+mod desk;
+mod entry;
+mod groups;
+mod health;
+mod listen;
+mod routes;
+mod status;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// The servers of a daemon.
-#[derive(Debug, Default)]
+use desk::Desk;
+use entry::Entry;
+
+/// What a daemon serves. Dropping it ends it at once.
+#[derive(Debug)]
 pub(crate) struct Server {
     addresses: Vec<SocketAddr>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Where they listen.
+    /// Where it listens: HTTP first, then the sidecar's port. Empty if nothing is to be served.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Answers what was asked, and ends.
-    pub(crate) async fn shutdown(self) {}
+    /// Takes no more requests, ends streams, answers what was asked, and ends.
+    pub(crate) async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        for task in std::mem::take(&mut self.tasks) {
+            let _ = task.await; // One that panicked has ended too.
+        }
+    }
 }
 
-/// Serves what the settings ask for; nothing yet.
-#[expect(clippy::unused_async, reason = "what listens will be asynchronous")]
-pub(crate) async fn serve(_node: &tenure::Node, _settings: &Settings) -> Result<Server, Failure> {
-    Ok(Server::default())
+impl Drop for Server {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// Serves what the settings ask for: `daemon.http` and `daemon.sidecar_port`. Returns when the sockets are open.
+pub(crate) async fn serve(node: &tenure::Node, settings: &Settings) -> Result<Server, Failure> {
+    let (stop, stopping) = watch::channel(false);
+    let mut server = Server { addresses: Vec::new(), stop, tasks: Vec::new() };
+    let desk = Desk::new(node.clone(), settings, stopping.clone())?;
+    if let Some(address) = settings.daemon.http {
+        let entry = Entry::new(settings, address)?;
+        let tls = listen::acceptor(settings)?;
+        let router = routes::router(desk.clone(), entry);
+        let listener = listen::bind("daemon.http", address).await?;
+        server.addresses.extend(listener.local_addr());
+        server.tasks.push(tokio::spawn(listen::run(listener, tls, router, stopping)));
+    }
+    Ok(server)
 }

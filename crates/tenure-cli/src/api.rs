@@ -1,0 +1,418 @@
+//! The JSON of the HTTP interface, version 1. Server and client share these types, so that they cannot disagree.
+//!
+//! What is promised of version 1: fields keep their names, types and meanings; new ones may come, and who reads passes over those
+//! it does not know. A field that has no value is `null`, never left out. Units are in the names: `_ms` are milliseconds, `_us`
+//! microseconds; both are rounded down. `docs/api.md` has an example of each.
+
+use serde::{Deserialize, Serialize};
+
+/// What `GET /v1/status` and each event of `GET /v1/watch` say: the node that answers, and the cluster as it sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    /// The node that answers.
+    pub(crate) name: String,
+    /// What it is: `member`, `witness`, `candidate` or `observer`.
+    pub(crate) role: String,
+    /// The version of its program.
+    pub(crate) version: String,
+    /// The cluster's id.
+    pub(crate) cluster: String,
+    /// The newest epoch that it knows; null if it knows none yet.
+    pub(crate) epoch: Option<u64>,
+    /// Whether it is a member of that epoch.
+    pub(crate) is_member: bool,
+    /// Whether it can do its part: it knows the members, is not silent after a restart, and reaches a quorum.
+    pub(crate) ready: bool,
+    /// Why it cannot, a sentence each; empty if it is ready.
+    pub(crate) not_ready: Vec<String>,
+    /// For how much longer it waits out what it may have promised before a restart; null if it does not.
+    pub(crate) silent_for_ms: Option<u64>,
+    /// For how long it has run.
+    pub(crate) uptime_ms: u64,
+    /// Where it listens for other nodes.
+    pub(crate) addresses: Vec<String>,
+    /// What the members have agreed on; null if it is not known yet.
+    pub(crate) charter: Option<Charter>,
+    /// The members, as this node sees them.
+    pub(crate) members: Vec<Member>,
+    /// The groups that this node knows, by name; at most a thousand.
+    pub(crate) groups: Vec<Group>,
+    /// How many it knows.
+    pub(crate) groups_total: u64,
+    /// How many are led by this process.
+    pub(crate) led: u64,
+    /// What was counted since it started.
+    pub(crate) counts: Counts,
+}
+
+/// What the members have agreed on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Charter {
+    /// Which sets of members suffice, as in the configuration: `majority`, `weights:3,1,1` …
+    pub(crate) quorums: String,
+    /// By how much clocks' rates may be off, in parts per million; null where clocks are synchronised.
+    pub(crate) drift_ppm: Option<u64>,
+    /// By how much synchronised clocks may differ; null where they are not.
+    pub(crate) skew_us: Option<u64>,
+    /// The longest lease.
+    pub(crate) longest_lease_ms: u64,
+}
+
+/// A member, as the node that answers sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Member {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where it is reached, if that is known.
+    pub(crate) address: Option<String>,
+    /// Whether it is the node that answers.
+    pub(crate) me: bool,
+    /// Whether it answers what it is asked; always true of the node itself.
+    pub(crate) answers: bool,
+    /// How long ago it was last heard; null if never, and for the node itself.
+    pub(crate) heard_ago_ms: Option<u64>,
+    /// The last round trip; null if none was measured.
+    pub(crate) round_trip_us: Option<u64>,
+    /// Whether its clock keeps to the bound, as far as can be seen. If not, its grants do not count.
+    pub(crate) clock_trusted: bool,
+}
+
+/// What is known of who leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// Somebody led when it was last heard of.
+    Leader,
+    /// Nobody led any more when enough members were last heard of.
+    Nobody,
+    /// Too few members hear each other to elect anybody; `leader` speaks for those that do, without authority.
+    Weak,
+    /// Not enough was heard yet.
+    Unknown,
+}
+
+/// A group, as the node that answers knows it. All of it is about the past: to be certain, verify.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Group {
+    /// Its name.
+    pub(crate) group: String,
+    /// Who leads, in a word.
+    pub(crate) state: State,
+    /// Who leads, or speaks for a minority; null if nobody, or if its name was not heard yet.
+    pub(crate) leader: Option<String>,
+    /// The term of the leader, or the last term that was heard of if nobody leads; null if none was.
+    pub(crate) term: Option<u64>,
+    /// For how much longer this member supports the leader; null if it does not.
+    pub(crate) granted_for_ms: Option<u64>,
+    /// Whether the node that answers leads it.
+    pub(crate) led_here: bool,
+    /// For how much longer it does if it renews no more; null if it does not.
+    pub(crate) lease_remaining_ms: Option<u64>,
+    /// Whether the node that answers campaigns for it.
+    pub(crate) campaigned_here: bool,
+    /// The newest edict that was proclaimed, if one was heard.
+    pub(crate) edict: Option<Edict>,
+    /// A group of a similar name that is known, where this one is not; else null.
+    pub(crate) nearest: Option<String>,
+}
+
+/// What `GET /v1/groups` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Groups {
+    /// The groups that this node knows, by name, after `?after=` and at most `?limit=` of them.
+    pub(crate) groups: Vec<Group>,
+    /// How many it knows.
+    pub(crate) total: u64,
+    /// What to put into `?after=` for those that follow; null if there are no more.
+    pub(crate) next: Option<String>,
+}
+
+/// Something that a leader proclaimed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Edict {
+    /// The token that orders it among all edicts of the group: a decimal number of up to 128 bits, in a string.
+    pub(crate) token: String,
+    /// The term of the leader.
+    pub(crate) term: u64,
+    /// Its number in that term.
+    pub(crate) number: u64,
+    /// What it says; null if that is no UTF-8.
+    pub(crate) text: Option<String>,
+    /// What it says, in hexadecimal; null if it is text.
+    pub(crate) hex: Option<String>,
+}
+
+/// One event of `GET /v1/groups/{group}/watch`, whose `event:` is the same word as the field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sight {
+    /// The group.
+    pub(crate) group: String,
+    /// `leader`, `nobody`, `weak` or `edict`.
+    pub(crate) event: Seen,
+    /// Who leads, or speaks for a minority; null if nobody, or if its name was not heard yet.
+    pub(crate) leader: Option<String>,
+    /// The term of the leader or of the edict; for `nobody` the last that was heard of; null for `weak`.
+    pub(crate) term: Option<u64>,
+    /// What was proclaimed, for `edict`; else null.
+    pub(crate) edict: Option<Edict>,
+}
+
+/// What can be seen of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Seen {
+    /// Somebody leads.
+    Leader,
+    /// Nobody does.
+    Nobody,
+    /// Too few members hear each other.
+    Weak,
+    /// A leader has proclaimed something.
+    Edict,
+}
+
+impl Seen {
+    /// As it is written.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Leader => "leader",
+            Self::Nobody => "nobody",
+            Self::Weak => "weak",
+            Self::Edict => "edict",
+        }
+    }
+}
+
+/// What `POST /v1/groups/{group}/verify` is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VerifyOrder {
+    /// For how long it should be certain. The leader pledges no more than its configuration allows, 100 ms by default.
+    #[serde(default)]
+    pub(crate) for_ms: Option<u64>,
+}
+
+/// What it answers: nobody else leads for as long as this says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Verified {
+    /// The group.
+    pub(crate) group: String,
+    /// Who leads.
+    pub(crate) leader: String,
+    /// In which term.
+    pub(crate) term: u64,
+    /// For how long that is certain, **counted on the asker's clock from before it sent the request**. What two clocks may differ by is
+    /// taken off already. Nought if it is certain no more.
+    pub(crate) certain_for_ms: u64,
+}
+
+/// What `POST /v1/groups/{group}/proclaim` is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProclaimOrder {
+    /// What to say: at most 512 bytes.
+    pub(crate) text: String,
+}
+
+/// What `POST /v1/groups/{group}/resign` is told: nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResignOrder {}
+
+/// What `POST /v1/groups/{group}/transfer` is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TransferOrder {
+    /// Who shall lead. It must campaign for the group.
+    pub(crate) to: String,
+}
+
+/// What proclaim, resign and transfer answer: the leader has done it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Done {
+    /// The group.
+    pub(crate) group: String,
+    /// The leader that did it.
+    pub(crate) leader: String,
+    /// The term in which it did so.
+    pub(crate) term: u64,
+    /// The token of what was proclaimed; null for the others.
+    pub(crate) token: Option<String>,
+}
+
+/// What `/leader/{group}` answers, with 200 if somebody leads and 503 if not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Leader {
+    /// The group.
+    pub(crate) group: String,
+    /// Who leads; null if nobody does.
+    pub(crate) leader: Option<String>,
+    /// In which term; null if nobody leads.
+    pub(crate) term: Option<u64>,
+    /// Whether it is the node that answers.
+    pub(crate) here: bool,
+}
+
+/// What `GET /v1/members` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Members {
+    /// The newest epoch that the node knows; null if it knows none yet.
+    pub(crate) epoch: Option<u64>,
+    /// What they have agreed on; null if it is not known yet.
+    pub(crate) charter: Option<Charter>,
+    /// The members.
+    pub(crate) members: Vec<Member>,
+}
+
+/// What a node has counted since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    /// Terms that this process won.
+    pub(crate) terms_won: u64,
+    /// Terms that it lost, for whatever reason.
+    pub(crate) terms_lost: u64,
+    /// Renewals of its leases.
+    pub(crate) renewals: u64,
+    /// Grants that it gave, renewals among them.
+    pub(crate) granted: u64,
+    /// Requests that it refused.
+    pub(crate) refused: u64,
+    /// How often its clock was found beyond the bound.
+    pub(crate) clock_faults: u64,
+    /// Datagrams that were sent.
+    pub(crate) datagrams_sent: u64,
+    /// Datagrams that came in.
+    pub(crate) datagrams_received: u64,
+    /// Records that were handed to the disk.
+    pub(crate) persisted: u64,
+}
+
+/// Every error has this form: `{"error": {"code": "no_leader", "message": "…"}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    /// The error.
+    pub(crate) error: Problem,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Problem {
+    /// For programs: see [`Code`]. A word that is not known is to be taken by the status of the answer.
+    pub(crate) code: String,
+    /// For people: what is wrong and what to do, in one line.
+    pub(crate) message: String,
+}
+
+/// The codes of errors, each with its HTTP status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// The request makes no sense.
+    BadRequest,
+    /// The token is missing or wrong.
+    BadToken,
+    /// The request is not allowed: the key does not suffice, or the host is not one that is answered.
+    Forbidden,
+    /// There is no such path.
+    NotFound,
+    /// The path knows no such method.
+    BadMethod,
+    /// The body is too large.
+    TooLarge,
+    /// Nobody leads the group, or its leader does not answer.
+    NoLeader,
+    /// The leader will not do it, or cannot.
+    Declined,
+    /// The node has stopped, or is about to.
+    Stopped,
+    /// Something unforeseen.
+    Internal,
+}
+
+impl Code {
+    /// All of them.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::BadRequest,
+        Self::BadToken,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::BadMethod,
+        Self::TooLarge,
+        Self::NoLeader,
+        Self::Declined,
+        Self::Stopped,
+        Self::Internal,
+    ];
+
+    /// As it is written, and the HTTP status that goes with it.
+    fn told(self) -> (&'static str, u16) {
+        match self {
+            Self::BadRequest => ("bad_request", 400),
+            Self::BadToken => ("bad_token", 401),
+            Self::Forbidden => ("forbidden", 403),
+            Self::NotFound => ("not_found", 404),
+            Self::BadMethod => ("bad_method", 405),
+            Self::TooLarge => ("too_large", 413),
+            Self::NoLeader => ("no_leader", 503),
+            Self::Declined => ("declined", 409),
+            Self::Stopped => ("stopped", 503),
+            Self::Internal => ("internal", 500),
+        }
+    }
+
+    /// As it is written.
+    pub(crate) fn name(self) -> &'static str {
+        self.told().0
+    }
+
+    /// The HTTP status that goes with it.
+    pub(crate) fn status(self) -> u16 {
+        self.told().1
+    }
+}
+
+/// A name as a segment of a path: groups have `/` and `:` in them.
+pub(crate) fn segment(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text += &format!("%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// The path of a group, and of what can be asked of it: `group_path("a/b", "/watch")`.
+pub(crate) fn group_path(group: &str, rest: &str) -> String {
+    format!("/v1/groups/{}{rest}", segment(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_one_segment_of_a_path_whatever_is_in_its_name() {
+        assert_eq!(group_path("app1/jobs:nightly", "/watch"), "/v1/groups/app1%2Fjobs%3Anightly/watch");
+        assert_eq!(segment("n1.a_b-c"), "n1.a_b-c");
+        assert_eq!(segment("ä b"), "%C3%A4%20b");
+    }
+
+    #[test]
+    fn each_error_has_a_code_of_its_own() {
+        let mut names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn a_field_without_a_value_is_null_and_one_that_is_unknown_is_passed_over() {
+        let group = Leader { group: "g".to_owned(), leader: None, term: None, here: false };
+        let text = serde_json::to_string(&group).unwrap();
+        assert_eq!(text, r#"{"group":"g","leader":null,"term":null,"here":false}"#);
+        let newer = r#"{"group":"g","leader":null,"term":null,"here":false,"colour":"blue"}"#;
+        assert_eq!(serde_json::from_str::<Leader>(newer).unwrap(), group);
+    }
+}

@@ -1,0 +1,149 @@
+//! Reaching a daemon: TCP, or TLS over it, with or without a certificate of one's own.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hyper::Uri;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::failure::Failure;
+
+use super::pem;
+
+/// Where Debian and most others keep the authorities that everybody trusts.
+const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// A daemon's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    tls: bool,
+    /// Without the brackets of IPv6.
+    host: String,
+    port: u16,
+    /// What comes before `/v1`, where a proxy wants something.
+    prefix: String,
+}
+
+impl Endpoint {
+    /// `http://host:port` or `https://host:port`.
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::config(format!(
+                "'{text}' is no endpoint: write http://HOST:PORT or https://HOST:PORT, as in http://127.0.0.1:7401"
+            ))
+        };
+        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(wrong()),
+        };
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
+        if uri.query().is_some() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            tls,
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: uri.port_u16().unwrap_or(if tls { 443 } else { 80 }),
+            prefix: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// For the header `Host`.
+    pub(super) fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
+    /// The path to ask for.
+    pub(super) fn target(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.prefix)
+    }
+}
+
+/// What bytes go over.
+pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// An open connection.
+pub(super) type Stream = TokioIo<Box<dyn Wire>>;
+
+/// Opens connections.
+pub(super) struct Connector {
+    tls: Option<TlsConnector>,
+}
+
+impl Connector {
+    pub(super) fn new(
+        wants_tls: bool,
+        ca: Option<PathBuf>,
+        cert: Option<PathBuf>,
+        key: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        if !wants_tls {
+            return Ok(Self { tls: None });
+        }
+        let roots = pem::roots("client.ca", ca.unwrap_or_else(|| SYSTEM_ROOTS.into()))?;
+        let builder =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()
+                .map_err(|error| Failure::config(format!("TLS: {error}")))?
+                .with_root_certificates(roots);
+        let config = match (cert, key) {
+            (None, None) => builder.with_no_client_auth(),
+            (Some(cert), Some(key)) => builder
+                .with_client_auth_cert(pem::chain("client.cert", cert)?, pem::private_key("client.key", key)?)
+                .map_err(|error| Failure::config(format!("client.cert and client.key: {error}")))?,
+            _ => {
+                return Err(Failure::config(
+                    "client.cert and client.key belong together: set both or neither",
+                ));
+            }
+        };
+        Ok(Self { tls: Some(TlsConnector::from(Arc::new(config))) })
+    }
+
+    /// Opens a connection, or says why not.
+    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<Stream, String> {
+        let tcp = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(plain)?;
+        let _ = tcp.set_nodelay(true); // Only a matter of speed.
+        let wire: Box<dyn Wire> = match &self.tls {
+            Some(connector) if endpoint.tls => {
+                let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| error.to_string())?;
+                Box::new(connector.connect(name, tcp).await.map_err(|error| format!("TLS: {error}"))?)
+            }
+            _ => Box::new(tcp),
+        };
+        Ok(TokioIo::new(wire))
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("tls", &self.tls.is_some()).finish()
+    }
+}
+
+/// Without the number that the system adds.
+fn plain(error: std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

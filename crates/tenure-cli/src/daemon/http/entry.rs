@@ -1,0 +1,144 @@
+//! Who may ask what.
+//!
+//! On a loopback address nobody is asked for anything, as a socket file would not; only the `Host` of a request must be this
+//! machine, for a page from elsewhere may have a name that is made to lead here. An address that other hosts can reach must have a
+//! token or ask for certificates: without, the daemon does not start. What is set is required: a token, a certificate, or both.
+//!
+//! `/livez`, `/readyz` and `/metrics` ask for neither (who probes has none), and say nothing that needs to be kept secret: names and
+//! numbers, nothing that was proclaimed. The page at `/` is the same for everybody; what it shows it must ask for.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::api::Code;
+use crate::client::read_token;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+use super::answer::Refused;
+
+/// Paths that ask for nothing.
+pub(super) const OPEN: [&str; 4] = ["/livez", "/readyz", "/metrics", "/"];
+
+/// What is required of those who ask.
+#[derive(Clone, Debug)]
+pub(super) struct Entry(Arc<Rules>);
+
+#[derive(Debug)]
+struct Rules {
+    token: Option<String>,
+    certificate: bool,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    /// Whether it has shown a certificate that one of our authorities has signed.
+    pub(super) certified: bool,
+}
+
+impl Entry {
+    /// By the settings; refused if others could reach `address` and nothing would be required of them.
+    pub(super) fn new(settings: &Settings, address: SocketAddr) -> Result<Self, Failure> {
+        let daemon = &settings.daemon;
+        let certificate = daemon.tls_client_ca.is_some();
+        let token = daemon.token_file.as_ref().map(|path| read_token(&settings.resolve(path))).transpose()?;
+        if !address.ip().is_loopback() && token.is_none() && !certificate {
+            return Err(Failure::config(format!(
+                "daemon.http: other hosts can reach {address} and anybody could depose leaders: set daemon.token_file, or daemon.tls_client_ca with tls_cert and tls_key, or use 127.0.0.1"
+            )));
+        }
+        Ok(Self(Arc::new(Rules { token, certificate })))
+    }
+
+    fn admit(&self, request: &Request) -> Result<(), Refused> {
+        let rules = &*self.0;
+        if OPEN.contains(&request.uri().path()) {
+            return Ok(());
+        }
+        if rules.certificate && !request.extensions().get::<Caller>().is_some_and(|caller| caller.certified) {
+            return Err(Refused::new(
+                Code::BadToken,
+                "a client's certificate is needed: set client.cert and client.key",
+            ));
+        }
+        if let Some(token) = &rules.token {
+            let shown =
+                request.headers().get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
+            let shown = shown.strip_prefix(b"Bearer ").unwrap_or_default();
+            if !equal(shown, token.as_bytes()) {
+                return Err(Refused::new(
+                    Code::BadToken,
+                    "the bearer token is missing or wrong: set client.token_file to a file with this daemon's token",
+                ));
+            }
+        }
+        if rules.token.is_none() && !rules.certificate {
+            let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+            if host.is_some_and(|host| !is_here(host)) {
+                return Err(Refused::new(
+                    Code::Forbidden,
+                    "a daemon without a token answers only as localhost or by its IP address",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets a request pass, or refuses it.
+pub(super) async fn admit(State(entry): State<Entry>, request: Request, next: Next) -> Response {
+    match entry.admit(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
+}
+
+/// Whether a `Host` is this machine: a number, or `localhost`.
+fn is_here(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
+}
+
+/// Whether two texts are the same, in a time that tells nothing of where they differ.
+fn equal(one: &[u8], other: &[u8]) -> bool {
+    let longest = one.len().max(other.len());
+    let mut differ = one.len() ^ other.len();
+    for at in 0..longest {
+        let byte = |text: &[u8]| text.get(at).copied().unwrap_or(0);
+        differ |= usize::from(std::hint::black_box(byte(one) ^ byte(other)));
+    }
+    std::hint::black_box(differ) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_equal_only_if_they_are() {
+        assert!(equal(b"secret", b"secret") && equal(b"", b""));
+        for wrong in ["", "secre", "secret1", "Secret", "secret\0"] {
+            assert!(!equal(wrong.as_bytes(), b"secret"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn only_numbers_and_localhost_are_this_machine() {
+        for host in ["127.0.0.1:7401", "127.0.0.1", "[::1]:7401", "[::1]", "localhost", "LocalHost:80"] {
+            assert!(is_here(host), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:7401", "", "127.0.0.1.evil.example"] {
+            assert!(!is_here(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! For those who probe: is it alive, can it do its part, who leads.
+//!
+//! Three questions, three paths. A node that is not alive should be restarted; one that is not ready should not be followed by the next
+//! in a rolling restart; neither says anything about who leads, for that load balancers ask `/leader/{group}`.
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use tenure::GroupName;
+
+use crate::api;
+
+use super::answer::{Refused, text};
+use super::desk::Desk;
+
+/// `GET /livez`: the node's thread answers.
+pub(super) async fn live(State(desk): State<Desk>) -> Response {
+    match desk.node.status().await {
+        Ok(_) => text(StatusCode::OK, "ok\n"),
+        Err(stopped) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{stopped}\n")),
+    }
+}
+
+/// `GET /readyz`, with `?verbose` each check by name.
+pub(super) async fn ready(State(desk): State<Desk>, RawQuery(query): RawQuery) -> Response {
+    let verbose =
+        query.as_deref().is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
+    let status = match desk.node.status().await {
+        Ok(status) => status,
+        Err(stopped) => return text(StatusCode::SERVICE_UNAVAILABLE, format!("{stopped}\n")),
+    };
+    let (code, verdict) =
+        if status.ready { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready") };
+    if !verbose {
+        return text(code, format!("{verdict}\n"));
+    }
+    text(code, format!("{verdict}\n"))
+}
+
+/// `GET /leader/{group}`: 200 if somebody leads, 503 if not.
+pub(super) async fn leader(State(desk): State<Desk>, Path(group): Path<String>) -> Result<Response, Refused> {
+    let known = desk.group(&GroupName::new(&group)?).await?;
+    let leads = known.state == api::State::Leader;
+    let leader = known.leader.filter(|_| leads);
+    let here = leader.as_deref() == Some(desk.node.name().as_str());
+    let answer = api::Leader { group, leader, term: known.term.filter(|_| leads), here };
+    let code = if leads { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok((code, Json(answer)).into_response())
+}

@@ -1,0 +1,164 @@
+//! Sockets, TLS, limits, and the end.
+//!
+//! What a stranger can do without a token is bounded: so many connections, so long for a handshake and a header, so many bytes of
+//! it. A daemon that ends lets requests come to their end for a short while, and streams hear of it at once.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use rustls::server::WebPkiClientVerifier;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::client::pem;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+use super::entry::Caller;
+
+/// The most connections at a time; more are closed at once.
+const MOST_CONNECTIONS: usize = 1_024;
+
+/// For a handshake of TLS, and for a request's header; also how long an idle connection is kept.
+const HEADER_WITHIN: Duration = Duration::from_secs(10);
+
+/// The most bytes of a header, and of what is buffered.
+const LARGEST_HEADER: usize = 32 << 10;
+
+/// How long requests are given to end when the daemon does.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Opens a socket; `key` is the setting that names it.
+pub(super) async fn bind(key: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::config(format!(
+            "{key}: cannot listen on {address}: {error}; change it, or stop the program that has this port"
+        ))
+    })
+}
+
+/// TLS by the settings, if they want any.
+pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failure> {
+    let daemon = &settings.daemon;
+    let (cert, key) = match (&daemon.tls_cert, &daemon.tls_key) {
+        (Some(cert), Some(key)) => (settings.resolve(cert), settings.resolve(key)),
+        (None, None) if daemon.tls_client_ca.is_none() => return Ok(None),
+        _ => {
+            return Err(Failure::config(
+                "daemon.tls_cert and daemon.tls_key belong together, and tls_client_ca needs both: set them",
+            ));
+        }
+    };
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let wrong =
+        |error: &dyn std::fmt::Display| Failure::config(format!("daemon.tls_cert and tls_key: {error}"));
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(&error))?;
+    let builder = match &daemon.tls_client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let roots = pem::roots("daemon.tls_client_ca", settings.resolve(path))?;
+            // Who shows none gets as far as the paths that are open to all: see `entry`.
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .allow_unauthenticated()
+                .build()
+                .map_err(|error| Failure::config(format!("daemon.tls_client_ca: {error}")))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let (chain, key) = (pem::chain("daemon.tls_cert", cert)?, pem::private_key("daemon.tls_key", key)?);
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| wrong(&error))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}
+
+/// Accepts connections and serves them, until `stopping` turns true.
+pub(super) async fn run(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    let until = stopping.clone();
+    loop {
+        tokio::select! {
+            () = told(&mut stopping) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if connections.len() < MOST_CONNECTIONS => {
+                    connections.spawn(connection(stream, tls.clone(), router.clone(), until.clone()));
+                }
+                Ok(_) => {} // Closed at once.
+                Err(_) => sleep(Duration::from_millis(100)).await, // No file descriptors left, say.
+            }
+        }
+    }
+    drop(listener);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    let _ = timeout(GRACE, ended).await;
+    connections.abort_all();
+}
+
+/// Waits until everything shall end.
+pub(super) async fn told(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+async fn connection(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    stopping: watch::Receiver<bool>,
+) {
+    let _ = stream.set_nodelay(true); // Only a matter of speed.
+    let Some(tls) = tls else {
+        return exchange(stream, Caller { certified: false }, router, stopping).await;
+    };
+    if let Ok(Ok(stream)) = timeout(HEADER_WITHIN, tls.accept(stream)).await {
+        let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
+        exchange(stream, Caller { certified }, router, stopping).await;
+    }
+}
+
+/// Requests and answers on one connection.
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    caller: Caller,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let inner = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(caller);
+        inner.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_WITHIN)
+        .max_buf_size(LARGEST_HEADER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        // What a client does wrong is its own affair.
+        _ = connection.as_mut() => {}
+        () = told(&mut stopping) => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
