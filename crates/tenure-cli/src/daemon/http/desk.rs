@@ -42,6 +42,7 @@ pub(super) struct Things {
     /// When it began to serve.
     pub(super) since: Instant,
     /// Turns true when streams must end.
+    #[allow(dead_code, reason = "for the streams that come next")]
     pub(super) stopping: watch::Receiver<bool>,
     kept: Mutex<BTreeMap<GroupName, Kept>>,
 }
