@@ -87,11 +87,11 @@ impl From<Trouble> for Failure {
         match trouble {
             Trouble::Silent(failure) => failure,
             Trouble::Said { endpoint, status, problem } => {
-                let failure = Self::new(format!("{endpoint} says: {}", problem.message));
+                let what = format!("{endpoint} says: {}", problem.message);
                 match status {
-                    401 | 403 => failure.with_code(77),
-                    503 | 504 => failure.with_code(69),
-                    _ => failure,
+                    401 | 403 => Self::denied(what),
+                    503 | 504 => Self::unavailable(what),
+                    _ => Self::new(what),
                 }
             }
         }
