@@ -171,6 +171,51 @@ pub enum VerifyError {
     Stopped(#[from] Stopped),
 }
 
+/// Why a leader did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// Nobody leads, as far as can be found out. Nothing was done.
+    #[error(
+        "no leader of '{group}' was found: somebody must campaign for it, and a quorum of members must run"
+    )]
+    NoLeader {
+        /// Of which group.
+        group: GroupName,
+    },
+    /// The leader refused. Nothing was done.
+    #[error("the leader declined: {reason}")]
+    Declined {
+        /// Why.
+        reason: String,
+    },
+    /// The program that leads does not ask for wishes. Nothing was done.
+    #[error(
+        "the program that leads takes no wishes: it must call `Tenure::asked`, or lead by `Node::lead` or `tenure run`; to move the leadership, stop it"
+    )]
+    NotListening,
+    /// This process's key is for some groups only.
+    #[error(
+        "this key may not ask anything of leaders: use the cluster's key or an operator's (`tenure key --operator NAME`)"
+    )]
+    NotAllowed,
+    /// The leader was found and did not answer in time.
+    #[error("the leader did not answer in time, and may still do it: look who leads before you ask again")]
+    Timeout,
+    /// Too many bytes to proclaim.
+    #[error("{length} bytes cannot be proclaimed: at most {MAX_PROCLAIM}")]
+    TooLong {
+        /// How many were given.
+        length: usize,
+    },
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] crate::name::NameError),
+    /// The node has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
 /// Why the members did not change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

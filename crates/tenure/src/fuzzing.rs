@@ -6,7 +6,8 @@ use tenure_proto::quorum::{NodeSet, Rule};
 use tenure_proto::strong::Message;
 use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
 
-use crate::wire::{self, Contact, Item};
+use crate::wire::{self, Contact, Item, Pass, Said, Told};
+use crate::wish::{Reply, Wish};
 
 /// How many bytes of memory a byte of input may take.
 const MOST_HEAP: usize = 128;
@@ -42,12 +43,27 @@ fn heap(item: &Item) -> usize {
             });
             contacts.capacity() * size_of::<Contact>() + texts.sum::<usize>()
         }
-        Item::Watch { group } => group.as_str().len(),
+        Item::Watch { group } | Item::Pass(Pass { group, .. }) => group.as_str().len(),
+        Item::Ask(ask) => {
+            ask.group.as_str().len() + ask.order.as_ref().map_or(0, |order| heap_of_wish(&order.wish))
+        }
+        Item::Told(Told { said: Said::Of(Reply::Declined { reason }), .. }) => reason.capacity(),
         Item::Proclaim(proclaim) => proclaim.body.as_ref().map_or(0, Vec::capacity),
         Item::Charter(charter) => heap_of_charter(charter),
-        Item::AskCharter | Item::Unwatch { .. } | Item::Report(_) | Item::Ping { .. } | Item::Pong { .. } => {
-            0
-        }
+        Item::Told(_)
+        | Item::AskCharter
+        | Item::Unwatch { .. }
+        | Item::Report(_)
+        | Item::Ping { .. }
+        | Item::Pong { .. } => 0,
+    }
+}
+
+fn heap_of_wish(wish: &Wish) -> usize {
+    match wish {
+        Wish::Resign => 0,
+        Wish::Transfer { to } => to.as_str().len(),
+        Wish::Proclaim { body } => body.capacity(),
     }
 }
 

@@ -33,6 +33,7 @@ use crate::name::{GroupName, NodeName};
 use crate::sys::clock::{Which, read};
 use crate::sys::page::Lent;
 use crate::trace::Trace;
+use crate::wish::{Asked, Desk};
 
 /// The most bytes that can be [proclaimed](Tenure::proclaim) with an edict.
 pub const MAX_PROCLAIM: usize = 512;
@@ -55,6 +56,8 @@ pub(crate) struct SharedTerm {
     pub(crate) trace: Option<Trace>,
     /// Why it ended, once it has.
     pub(crate) loss: watch::Sender<Option<Loss>>,
+    /// What others ask of this leader.
+    pub(crate) desk: Desk,
 }
 
 /// Exists as often as there are terms with a handle. When it goes, the last clone has gone.
@@ -122,6 +125,13 @@ impl Tenure {
     pub fn remaining(&self) -> Option<Duration> {
         let (now, until) = self.term.leads_until()?;
         Some(Duration::from_nanos(until.remaining(now).as_nanos()))
+    }
+
+    /// E, the end of the lease as it stands: from then on this process does not lead, unless it renews before; nothing if it does
+    /// not lead now. For a watcher that shares this host's clock, such as a process that ends the guarded work if this one hangs. A
+    /// reading of CLOCK_BOOTTIME in nanoseconds; of CLOCK_REALTIME where the cluster's bound is on skew.
+    pub fn until(&self) -> Option<LocalTime> {
+        self.term.leads_until().map(|(_, until)| until)
     }
 
     /// Creates an edict: an act of this leader, whose [token](Edict::token) any [fence](crate::fence) can order. Refused from the
@@ -208,6 +218,19 @@ impl Tenure {
         let group = self.term.group.id();
         self.hold.mailbox.send(Request::Transfer { group, term: self.term.number, to: to.clone(), reply });
         answer.await.unwrap_or(Err(TransferError::Stopped))
+    }
+
+    /// Waits for a [wish](crate::Wish) of somebody who has the cluster's or an operator's key. Whether to do it is for the holder of
+    /// this guard to say, who alone knows when the guarded work has ended: end that, then [`resign`](Self::resign) or
+    /// [`transfer`](Self::transfer), then [`Asked::grant`]. A wish that is not heard within a second is answered in its place: nobody
+    /// listens. Of several that wait, one hears it. Never returns once the term is over: wait for [`lost`](Self::lost) beside it. May be
+    /// dropped and called again: nothing is lost.
+    pub async fn asked(&self) -> Asked {
+        if self.term.record.is_wiped() {
+            std::future::pending::<()>().await; // A forked child is asked nothing.
+        }
+        let note = self.term.desk.next().await;
+        Asked::new(note, self.term.clone(), self.hold.mailbox.clone())
     }
 
     /// Tells observers: an edict and at most [`MAX_PROCLAIM`] bytes. The newest replaces what was proclaimed before; best

@@ -101,9 +101,11 @@ mod status;
 mod store;
 mod sys;
 mod tally;
+mod timing;
 mod trace;
 mod watchdog;
 mod wire;
+mod wish;
 
 /// What a term's record is made of. The model checker of `record` puts its own in this place.
 mod atomics {
@@ -119,7 +121,7 @@ pub use config::{
 pub use contact::{Contact, MAX_ADDRESS};
 pub use driver::Traffic;
 pub use error::{
-    CampaignError, MembersError, ProclaimError, StartError, Stopped, TransferError, VerifyError,
+    AskError, CampaignError, MembersError, ProclaimError, StartError, Stopped, TransferError, VerifyError,
 };
 pub use guard::{Loss, MAX_PROCLAIM, Tenure};
 pub use members::{Changing, MemberChange, Progress};
@@ -132,8 +134,12 @@ pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_
 pub use status::{CharterStatus, GroupStatus, NotReady, PeerStatus, Status};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;
+pub use tenure_proto::LocalTime;
 pub use tenure_proto::strong::edict::{NotLeader, PackedToken};
+pub use tenure_proto::strong::epoch::Epoch;
 pub use tenure_proto::strong::{Edict, Term, Token};
+pub use timing::{Timing, Timings};
+pub use wish::{Asked, Granted, MAX_REASON, Wish};
 
 /// The strong machine of every node.
 ///

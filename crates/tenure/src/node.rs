@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -15,8 +16,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::clock::{Clock, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request};
-use crate::error::{CampaignError, MembersError, StartError, Stopped, VerifyError};
-use crate::guard::{Loss, Tenure};
+use crate::error::{AskError, CampaignError, MembersError, StartError, Stopped, VerifyError};
+use crate::guard::{Loss, MAX_PROCLAIM, Tenure};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
@@ -24,6 +25,7 @@ use crate::seal::ClusterKey;
 use crate::status::{GroupStatus, Status};
 use crate::store::{Founding, Store};
 use crate::sys::clock::{Which, read};
+use crate::wish::{Asked, Granted, Wish};
 
 /// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to clone. When the last clone is
 /// dropped the node ends: guards that are left are over at once, and their leases run out, for the work that holds them may still
@@ -37,6 +39,9 @@ struct Inner {
     launched: Launched,
     numbers: AtomicU64,
 }
+
+/// How long a leader that is asked for something has to answer, unless the asker says otherwise.
+const ASK_WITHIN: Duration = Duration::from_secs(10);
 
 /// How to reach a driver that runs.
 #[derive(Debug)]
@@ -151,6 +156,11 @@ impl Node {
     /// If the leadership is lost before, the work is dropped at its next `.await`, and the campaign begins anew: losing is
     /// normal. Work that must not be cut off like that should look at its guard itself, or hold one from
     /// [`campaign`](Self::campaign).
+    ///
+    /// [Wishes](Wish) of operators are granted: asked to proclaim, it does. Asked to resign or to hand over, it drops the work as on
+    /// a loss, and only then gives up. After a resignation it rests for the length of a lease, so that others can be elected,
+    /// and campaigns again; after a hand-over it does so at once. If the successor does not take over, the work begins anew, in
+    /// the same term.
     pub async fn lead<T, F, W>(&self, group: &str, mut work: W) -> Result<T, CampaignError>
     where
         W: FnMut(Tenure) -> F,
@@ -158,14 +168,20 @@ impl Node {
     {
         loop {
             let tenure = self.campaign(group).await?;
-            let (done, lost) = (work(tenure.clone()), tenure.lost());
-            match race(done, lost).await {
-                Ok(result) => {
+            match lead_once(&tenure, &mut work).await {
+                Outcome::Done(result) => {
                     tenure.resign();
                     return Ok(result);
                 }
-                Err(Loss::Stopped) => return Err(CampaignError::Stopped(self.why_stopped())),
-                Err(_) => {}
+                Outcome::Lost(Loss::Stopped) => return Err(CampaignError::Stopped(self.why_stopped())),
+                Outcome::Lost(_) => {}
+                Outcome::Resign(asked) => {
+                    tenure.resign();
+                    asked.grant();
+                    let (reply, rested) = oneshot::channel();
+                    self.0.launched.mailbox.send(Request::Rest(reply));
+                    let _ = rested.await;
+                }
             }
         }
     }
@@ -208,6 +224,27 @@ impl Node {
         let wanted = Span::from_nanos(nanos(wanted));
         self.0.launched.mailbox.send(Request::Verify(driver::VerifyOrder { group, wanted, reply }));
         answer.await.unwrap_or_else(|_| Err(VerifyError::Stopped(self.why_stopped())))
+    }
+
+    /// Asks the leader of `group`, wherever it is, to resign, to hand over or to proclaim, and waits for its answer, ten seconds at
+    /// most. It is for the holder of the leader's guard to do it or to decline: see [`Tenure::asked`] and [`Node::lead`]. Done at
+    /// most once. Only for holders of the cluster's key or an operator's.
+    pub async fn ask(&self, group: &str, wish: Wish) -> Result<Granted, AskError> {
+        self.ask_within(group, wish, ASK_WITHIN).await
+    }
+
+    /// The same, with another patience: at most a minute. A leader whose work takes long to end answers late.
+    pub async fn ask_within(&self, group: &str, wish: Wish, within: Duration) -> Result<Granted, AskError> {
+        let group = GroupName::new(group)?;
+        if let Wish::Proclaim { body } = &wish
+            && body.len() > MAX_PROCLAIM
+        {
+            return Err(AskError::TooLong { length: body.len() });
+        }
+        let (reply, answer) = oneshot::channel();
+        let within = within.min(driver::LONGEST_ASK);
+        self.0.launched.mailbox.send(Request::Ask(driver::AskOrder { group, wish, within, reply }));
+        answer.await.unwrap_or_else(|_| Err(AskError::Stopped(self.why_stopped())))
     }
 
     /// Changes the members, their quorums or their bounds. Every group goes on being led meanwhile.
@@ -313,11 +350,54 @@ impl Drop for Withdraw<'_> {
     }
 }
 
-/// The first of two to end; the work if both have.
-async fn race<T>(work: impl Future<Output = T>, lost: impl Future<Output = Loss>) -> Result<T, Loss> {
-    tokio::select! {
-        biased;
-        result = work => Ok(result),
-        loss = lost => Err(loss),
+/// How a leadership with work ended.
+enum Outcome<T> {
+    /// The work has.
+    Done(T),
+    /// It was lost, or handed over.
+    Lost(Loss),
+    /// It is to be given up, and the work is dropped.
+    Resign(Asked),
+}
+
+/// Runs the work while `tenure` lasts, and does what others wish. The work first, if several things happen at once.
+async fn lead_once<T, F: Future<Output = T>>(
+    tenure: &Tenure,
+    work: &mut impl FnMut(Tenure) -> F,
+) -> Outcome<T> {
+    loop {
+        let (asked, to) = {
+            let mut done = pin!(work(tenure.clone()));
+            loop {
+                let asked = tokio::select! {
+                    biased;
+                    result = &mut done => return Outcome::Done(result),
+                    loss = tenure.lost() => return Outcome::Lost(loss),
+                    asked = tenure.asked() => asked,
+                };
+                match asked.wish() {
+                    Wish::Resign => break (asked, None),
+                    Wish::Transfer { to } => {
+                        let to = to.clone();
+                        break (asked, Some(to));
+                    }
+                    Wish::Proclaim { body } => match tenure.proclaim(body) {
+                        Ok(edict) => asked.grant_as(edict),
+                        Err(error) => asked.decline(&error.to_string()),
+                    },
+                }
+            }
+        }; // The work is dropped here, before anything is given up.
+        let Some(to) = to else { return Outcome::Resign(asked) };
+        match tenure.transfer(&to).await {
+            Ok(()) => {
+                asked.grant();
+                return Outcome::Lost(Loss::HandedOver);
+            }
+            Err(error) => asked.decline(&error.to_string()),
+        }
+        if !tenure.is_leader() {
+            return Outcome::Lost(tenure.lost().await);
+        }
     }
 }

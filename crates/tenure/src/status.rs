@@ -15,6 +15,7 @@ use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::Proclaimed;
 use crate::seal::Counters;
 use crate::tally::Tally;
+use crate::timing::Timings;
 
 /// How a node is: see [`Node::status`](crate::Node::status).
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct Status {
     pub led: usize,
     /// What happened.
     pub tally: Tally,
+    /// How long things took.
+    pub timings: Timings,
     /// What went over the network.
     pub traffic: Traffic,
     /// What sessions were begun, and what was refused before anybody read it.

@@ -82,6 +82,10 @@ async fn groups_tell_who_holds_them_and_for_how_long() {
     assert_eq!((here.holder.as_ref(), here.term), (Some(app.name()), Some(tenure.term())));
     assert!(here.lease_remaining.is_some_and(|left| left <= LEASE) && here.grant_remaining.is_none());
 
+    let until = tenure.until().expect("it leads").as_nanos();
+    let now = tenure::Clock::boot().read().as_nanos();
+    assert!(until > now && until - now < 1_000_000_000, "it is the end of a lease of half a second");
+
     let told =
         lists(&nodes[0], "b/jobs", |status| status.proclaimed.is_some() && status.holder.is_some()).await;
     assert_eq!((told.holder.as_ref(), told.term), (Some(app.name()), Some(tenure.term())));
@@ -97,6 +101,21 @@ async fn groups_tell_who_holds_them_and_for_how_long() {
     drop(within("the next", SOON, waits).await.expect("no panic").expect("it is elected"));
     let free = lists(&nodes[0], "b/jobs", |status| status.holder.is_none()).await;
     assert_eq!((free.term, free.grant_remaining, free.holder_known_to_lead), (None, None, false));
+}
+
+#[tokio::test]
+async fn writes_and_runs_are_timed() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let timed =
+        |status: &Status| status.timings.renewals.count() > 1 && status.timings.store_writes.count() > 0;
+    let status = shows(&nodes[0], "renewals", timed).await;
+    let timings = status.timings;
+    assert_eq!((timings.acquisitions.count(), timings.renewals.count()), (1, status.tally.renewals));
+    assert!(timings.renewals.total() > Duration::ZERO && timings.renewals.total() < SOON);
+    assert!(timings.store_writes.total() > Duration::ZERO);
+    assert!(tenure.is_leader());
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use super::gallery::is_known_to_lead;
 use crate::config::ClockBound;
 use crate::name::GroupName;
 use crate::status::{CharterStatus, GroupStatus, NotReady, PeerStatus, Status};
+use crate::timing::Timings;
 
 /// The most processes besides the members that are told of.
 const MOST_OTHERS: usize = 1000;
@@ -41,6 +42,7 @@ impl Driver {
             lease: self.config.lease(),
             led: self.office.led(),
             tally: self.tally,
+            timings: Timings { store_writes: self.keep.timing(), ..self.stopwatch.timings },
             traffic: self.net.traffic(),
             sessions: self.net.sessions.counters(),
             peers: self.net.sessions.peers(),

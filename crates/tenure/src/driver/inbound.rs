@@ -5,6 +5,7 @@
 //! | holder of the cluster's key | everything; the machine itself judges whether it is a member |
 //! | candidate | ask, release and talk about groups in its scope, watch them, and ask for the charter |
 //! | observer | watch groups in its scope, ask for and verify their leaders, and ask for the charter |
+//! | operator | the same for all groups, and have wishes of their leaders |
 
 use tenure_proto::strong::epoch::EpochTalk;
 use tenure_proto::strong::{Message, Talk};
@@ -14,7 +15,7 @@ use super::Driver;
 use super::step::group_of;
 use crate::name::GroupName;
 use crate::seal::Peer;
-use crate::wire::{self, Item};
+use crate::wire::{self, Item, Pass};
 
 /// The most groups that are known by name. Whoever names more is not heard.
 const MOST_GROUPS: usize = 1_000_000;
@@ -58,6 +59,9 @@ impl Driver {
                 self.watchdog.on_pong(peer.id, peer.boot, [echo, at, received]);
             }
             Item::Pong { .. } => {}
+            Item::Ask(ask) => self.on_ask(peer.id, peer.rights.may_operate(), ask),
+            Item::Told(told) => self.on_told(peer.id, peer.rights.is_cluster(), told),
+            Item::Pass(pass) => self.on_pass(peer, pass, received),
             Item::Contacts(_)
             | Item::Watch { .. }
             | Item::Report(_)
@@ -101,6 +105,24 @@ impl Driver {
         }
         let message = self.bounded(message);
         self.step(Input::Message { from: peer.id, received, message });
+    }
+
+    /// Two candidates that are no members have no session with each other: members pass on what they must say for a hand-over. Who
+    /// says it is vouched for by the member, who has it under the sender's seal.
+    fn on_pass(&mut self, peer: &Peer, pass: Pass, received: LocalTime) {
+        let Pass { from, to, group, talk } = pass;
+        if to == self.me && peer.rights.is_cluster() {
+            let message = Message::Talk { group: group.id(), talk };
+            if self.is_wanted(from, Some(group.id()), &message) {
+                self.step(Input::Message { from, received, message });
+            }
+        } else if from == peer.id && peer.rights.may_campaign(&group) && self.config.role.grants() {
+            if self.net.sessions.has_session(to) {
+                self.net.send(to, &Item::Pass(Pass { from, to, group, talk }));
+            }
+        } else {
+            self.tally.out_of_scope += 1;
+        }
     }
 
     /// Whether a sender is entitled to a message.

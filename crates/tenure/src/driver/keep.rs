@@ -9,6 +9,7 @@ use super::Notice;
 use crate::contact::Contact;
 use crate::memory::Memory;
 use crate::store::{Store, StoreError, Writer};
+use crate::timing::Timing;
 
 /// Store and memory of a node. Who grants nothing has neither, and promises nothing that would need them.
 #[derive(Default)]
@@ -37,6 +38,11 @@ impl Keep {
         if let Some(memory) = &mut self.memory {
             memory.claim();
         }
+    }
+
+    /// How long writes of the store took.
+    pub(crate) fn timing(&self) -> Timing {
+        self.writer.as_ref().map(Writer::timing).unwrap_or_default()
     }
 
     /// Why a restart of this node will be silent, if it will.

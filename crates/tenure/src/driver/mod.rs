@@ -19,6 +19,7 @@
 //! | `office` | campaigns and the terms that are led here |
 //! | `gallery` | observers |
 //! | `questions` | verifications, hand-overs and changes of members under way |
+//! | `wishes` | what others ask of leaders |
 //! | `account` | how this node is, for those who ask |
 //! | `net`, `book`, `outbox` | sessions, addresses, pacing |
 //! | `keep` | store and memory |
@@ -36,6 +37,7 @@ mod setup;
 mod step;
 #[cfg(test)]
 mod tests;
+mod wishes;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -57,8 +59,11 @@ use crate::socket::Bulk;
 use crate::status::{GroupStatus, Status};
 use crate::store::Durable;
 use crate::tally::Tally;
+use crate::timing::Stopwatch;
 use crate::trace::Trace;
 use crate::watchdog::Watchdog;
+use crate::wire::Said;
+use crate::wish::Reply;
 use gallery::Gallery;
 use keep::Keep;
 pub use net::Traffic;
@@ -68,6 +73,8 @@ use office::Office;
 use questions::Questions;
 pub(crate) use questions::{ChangeOrder, VerifyOrder};
 pub(crate) use setup::{credentials, launch};
+use wishes::Wishes;
+pub(crate) use wishes::{AskOrder, LONGEST_ASK};
 
 /// How many datagrams are taken before deadlines and users are looked at again.
 const BATCH: usize = 256;
@@ -95,6 +102,12 @@ pub(crate) enum Request {
     Unobserve { group: GroupId },
     /// Ask the leader.
     Verify(VerifyOrder),
+    /// Have a leader do something.
+    Ask(AskOrder),
+    /// What became of something that a leader here was asked for.
+    Answer { id: u128, reply: Reply },
+    /// Answer after a lease has passed.
+    Rest(oneshot::Sender<()>),
     /// Change the members.
     Change(ChangeOrder),
     /// How is this node?
@@ -154,8 +167,12 @@ pub(crate) struct Driver {
     office: Office,
     gallery: Gallery,
     questions: Questions,
+    wishes: Wishes,
+    /// How many messages went by a detour.
+    detours: usize,
     trace: Option<Trace>,
     tally: Tally,
+    stopwatch: Stopwatch,
     watchdog: Watchdog,
     /// What the next start of a machine needs, until it has started.
     setup: Option<setup::Pending>,
@@ -237,6 +254,7 @@ impl Driver {
             self.office.next_check(),
             self.gallery.next_wake(),
             self.questions.next_wake(),
+            self.wishes.next_wake(),
             self.net.next_wake(now),
             self.setup.as_ref().map(|pending| pending.ask_at),
         ];
@@ -313,6 +331,9 @@ impl Driver {
                 self.post(post);
             }
             Request::Verify(order) => self.on_verify_order(order),
+            Request::Ask(order) => self.on_ask_order(order),
+            Request::Answer { id, reply } => self.settle_wish(id, Said::Of(reply)),
+            Request::Rest(reply) => self.on_rest(self.config.lease(), reply),
             Request::Change(order) => self.on_change_order(order),
             Request::Status(reply) => {
                 let _ = reply.send(self.status());

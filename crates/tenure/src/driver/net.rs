@@ -283,6 +283,7 @@ fn expects_answer(item: &Item) -> bool {
             matches!(message, Message::Request(_) | Message::Extend { .. })
         }
         Item::Watch { .. } | Item::AskCharter | Item::Ping { .. } => true,
+        Item::Ask(ask) => ask.order.is_none(),
         _ => false,
     }
 }

@@ -20,6 +20,7 @@ use crate::guard::{Loss, SharedTerm, Tenure, overdue_at};
 use crate::name::GroupName;
 use crate::sys::page::Pages;
 use crate::trace::Trace;
+use crate::wish::{Desk, Note};
 
 /// Where a campaign's guard goes when it is won.
 pub(crate) type Prize = oneshot::Sender<Result<Tenure, CampaignError>>;
@@ -110,6 +111,12 @@ impl Office {
         self.led.get(&group).is_some_and(|led| led.term.number == term)
     }
 
+    /// Puts a wish before the holder of a term's guard; refused if that term is not led here.
+    pub(crate) fn put(&self, group: GroupId, term: Term, note: Note) -> bool {
+        let led = self.led.get(&group).filter(|led| led.term.number == term);
+        led.map(|led| led.term.desk.put(note)).is_some()
+    }
+
     /// Whether a group is led here, as far as was told.
     pub(crate) fn is_led(&self, group: GroupId) -> bool {
         self.led.contains_key(&group)
@@ -180,6 +187,7 @@ impl Office {
             tag,
             trace: self.trace.clone(),
             loss: watch::Sender::new(None),
+            desk: Desk::default(),
         });
         let guard = Tenure::new(term.clone(), self.mailbox.clone());
         guard.heartbeat();

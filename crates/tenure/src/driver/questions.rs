@@ -78,7 +78,7 @@ impl Questions {
     }
 }
 
-fn later(now: LocalTime, by: Duration) -> LocalTime {
+pub(super) fn later(now: LocalTime, by: Duration) -> LocalTime {
     LocalTime::from_nanos(now.as_nanos().saturating_add(nanos(by)))
 }
 
@@ -139,6 +139,7 @@ impl Driver {
     pub(super) fn on_question_time(&mut self, now: LocalTime) {
         self.ask_again(now);
         self.hand_over_again(now);
+        self.on_wish_time(now);
         self.settle();
     }
 
@@ -193,7 +194,10 @@ impl Driver {
                     asked.again = asked.again.min(later(now, self.config.retry() / 4));
                 }
             }
-            Event::Lost { group, term, loss } => self.on_handed_over(*group, *term, *loss),
+            Event::Lost { group, term, loss } => {
+                self.on_handed_over(*group, *term, *loss);
+                self.on_term_over(*group, *term);
+            }
             Event::Adopted { charter, .. } => self.tell_change(&Progress::Epoch(charter.epoch), false),
             Event::Changed { epoch } => self.tell_change(&Progress::Done(*epoch), true),
             Event::ChangeHalted { halt } => {

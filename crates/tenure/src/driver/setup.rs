@@ -18,6 +18,7 @@ use super::net::Net;
 use super::office::Office;
 use super::questions::Questions;
 use super::step::Os;
+use super::wishes::Wishes;
 use super::{Driver, Mailbox, Notice, Request};
 use crate::clock::nanos;
 use crate::config::{Checked, Key};
@@ -30,6 +31,7 @@ use crate::seal::{ClusterKey, Credentials, Identity, Keyring, Limits, Sessions};
 use crate::socket::{ANY, ANY_V4, Bulk, Sockets};
 use crate::store::{Opened, Store};
 use crate::tally::Tally;
+use crate::timing::Stopwatch;
 use crate::trace::Trace;
 use crate::watchdog::Watchdog;
 use crate::wire::Item;
@@ -137,8 +139,11 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         office: Office::new(config.time.clone(), trace.clone(), mailbox),
         gallery: Gallery::default(),
         questions: Questions::default(),
+        wishes: Wishes::default(),
+        detours: 0,
         trace,
         tally: Tally::default(),
+        stopwatch: Stopwatch::default(),
         watchdog: Watchdog::default(),
         setup: Some(Pending { boot: past.boot, ask_at: config.time.read() }),
         ready,

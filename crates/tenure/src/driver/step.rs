@@ -10,7 +10,7 @@ use crate::clock::Reading;
 use crate::config::UNSUITED;
 use crate::error::Stopped;
 use crate::watchdog::{Finding, Readings};
-use crate::wire::{GroupState, Item, Proclaim, Report};
+use crate::wire::{GroupState, Item, Pass, Proclaim, Report};
 use crate::{Machine, chance};
 
 /// Chance from the operating system.
@@ -145,7 +145,31 @@ impl Driver {
         if let Message::Epoch(_) = message {
             self.introduce(to, &message);
         }
-        self.net.send(to, &Item::Machine { group, message });
+        let item = Item::Machine { group, message };
+        match self.detour(to, &item) {
+            Some((member, pass)) => self.net.send(member, &Item::Pass(pass)),
+            None => self.net.send(to, &item),
+        }
+    }
+
+    /// By which member a word for a hand-over goes to a process with which there is no session, and never will be: neither of two
+    /// candidates knows where the other is. Each time by another member: one of them may be gone.
+    fn detour(&mut self, to: NodeId, item: &Item) -> Option<(NodeId, Pass)> {
+        let Item::Machine { group: Some(group), message: Message::Talk { talk, .. } } = item else {
+            return None;
+        };
+        let sessions = &self.net.sessions;
+        if !matches!(talk, Talk::TakeOver { .. } | Talk::Ready(_)) || sessions.has_session(to) {
+            return None;
+        }
+        let members = self.members();
+        let ways: Vec<NodeId> = members.iter().copied().filter(|way| sessions.has_session(*way)).collect();
+        if members.contains(&to) || ways.is_empty() {
+            return None;
+        }
+        self.detours += 1;
+        let pass = Pass { from: self.me, to, group: group.clone(), talk: *talk };
+        Some((ways[self.detours % ways.len()], pass))
     }
 
     /// Whoever is no member names its groups always: its key's scope is judged by the name. Members do when a group may be new.
@@ -192,6 +216,7 @@ impl Driver {
         let order = self.office.on_event(event);
         self.orders.extend(order);
         self.tally.count(event);
+        self.stopwatch.on_event(event, now);
         self.log(event);
         self.on_answer(event, now);
         match event {

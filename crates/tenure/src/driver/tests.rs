@@ -5,13 +5,18 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tenure_proto::Incarnation;
+use tenure_proto::strong::Holder;
+
 use super::setup::{Ends, prepare};
 use super::*;
 use crate::config::{ClockBound, Config, Role};
-use crate::error::Stopped;
+use crate::error::{AskError, Stopped};
 use crate::node::Launched;
 use crate::seal::{ClusterKey, Scope, Versions};
 use crate::sys::clock::{Synchronised, synchronised};
+use crate::wire::{Ask, Item, Order};
+use crate::wish::Wish;
 use crate::{Node, peers};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -193,4 +198,75 @@ async fn a_candidate_that_oversteps_its_scope_is_refused_by_the_grantors() {
         () = attack => {}
     }
     assert!(status(&grantor).await.tally.out_of_scope > 0);
+}
+
+/// A process that says these things to a member as soon as it can, and goes on until `until` is over.
+async fn says<T>(founded: &Founded, name: &str, items: &[Item], until: impl Future<Output = T>) -> T {
+    let mut config = founded.config(name, Key::Cluster(founded.key.clone()));
+    (config.role, config.cluster) = (Role::Observer, Some(founded.id));
+    let (mut driver, ends, _launched) = prepare(Checked::new(&config).unwrap()).unwrap();
+    let member = NodeName::new(founded.names[0]).unwrap().id();
+    items.iter().for_each(|item| driver.net.send(member, item));
+    let Ends { requests, notices, bulk } = ends;
+    tokio::select! {
+        _ = driver.run(requests, notices, bulk) => panic!("it goes on"),
+        result = until => result,
+    }
+}
+
+#[tokio::test]
+async fn copies_of_a_wish_are_done_once_and_those_for_another_term_never() {
+    let founded = Founded::new(&["a"], drift());
+    let leader = founded.launch(0, |_| ()).await;
+    let (prize, won) = oneshot::channel();
+    let group = GroupName::new("jobs").unwrap();
+    leader
+        .mailbox
+        .send(Request::Campaign(Entry { group: group.clone(), number: 1, health: None, prize }, None));
+    let guard = within(SOON, won).await.unwrap().unwrap().unwrap();
+    let incarnation = Incarnation(status(&leader).await.incarnation);
+    let holder = Holder { node: NodeName::new("a").unwrap().id(), incarnation };
+    let copy = |id, leader, term| {
+        let wish = Wish::Proclaim { body: vec![1] };
+        Item::Ask(Ask { id, group: group.clone(), order: Some(Order { leader, term, wish }) })
+    };
+    let (ours, other_life) = (guard.term(), Holder { incarnation: Incarnation(0), ..holder });
+    let (other_term, nobody) = (Term(ours.0 - 1), Duration::from_millis(300));
+    let wish = copy(7, holder, ours);
+    let (first, second) = (vec![wish.clone(), wish.clone(), wish.clone()], vec![wish]);
+    let done = says(&founded, "op1", &first, async {
+        let asked = within(SOON, guard.asked()).await.unwrap();
+        asked.grant_as(guard.proclaim(&[1]).unwrap());
+        within(nobody, guard.asked()).await.is_none()
+    });
+    assert!(done.await, "its copies are not heard");
+    let sent = status(&leader).await.traffic.datagrams_sent;
+    let again = says(&founded, "op2", &second, within(nobody, guard.asked()));
+    assert!(again.await.is_none(), "nor is one from elsewhere, after the answer");
+    assert!(status(&leader).await.traffic.datagrams_sent > sent, "but it is answered");
+    let late = [copy(8, holder, other_term), copy(9, other_life, ours)];
+    assert!(says(&founded, "op3", &late, within(nobody, guard.asked())).await.is_none());
+    assert_eq!(guard.edict().unwrap().number, 2, "one edict was made for all of them");
+}
+
+#[tokio::test]
+async fn a_candidate_that_asks_of_leaders_what_it_may_not_is_refused_by_the_members() {
+    let founded = Founded::new(&["a"], drift());
+    let member = founded.launch(0, |_| ()).await;
+    let (name, scope) = (NodeName::new("app").unwrap(), Scope::new("*").unwrap());
+    let mut config = founded.config("app", Key::Scoped(founded.key.candidate(founded.id, name, scope)));
+    config.role = Role::Candidate;
+    let (mut driver, ends, launched) = prepare(Checked::new(&config).unwrap()).unwrap();
+    // It believes that it may do everything; its sessions are still those of its key.
+    driver.config.key = Key::Cluster(founded.key.clone());
+    let Ends { requests, notices, bulk } = ends;
+    let (reply, answer) = oneshot::channel();
+    let group = GroupName::new("jobs").unwrap();
+    launched.mailbox.send(Request::Ask(AskOrder { group, wish: Wish::Resign, within: SOON, reply }));
+    let refused = tokio::select! {
+        _ = driver.run(requests, notices, bulk) => panic!("it goes on"),
+        answer = within(SOON, answer) => answer.unwrap().unwrap(),
+    };
+    assert_eq!(refused, Err(AskError::NotAllowed));
+    assert!(status(&member).await.tally.out_of_scope > 0);
 }

@@ -143,8 +143,7 @@ impl Rights {
         }
     }
 
-    /// For the daemon, which takes orders over the network; a node takes them from its own process.
-    #[cfg(test)]
+    /// Whether it may have wishes, of any leader.
     pub(crate) fn may_operate(&self) -> bool {
         matches!(self, Self::Member | Self::Operator)
     }

@@ -26,6 +26,7 @@ mod machine;
 mod talk;
 #[cfg(test)]
 mod tests;
+mod wish;
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 pub(crate) use crate::contact::Contact;
 use crate::contact::{MAX_ADDRESS, is_address};
 use crate::name::GroupName;
+pub(crate) use wish::{Ask, Order, Pass, Said, Told};
 
 /// The most bytes of one datagram, the seal among them: no network on the way takes it apart.
 pub(crate) const MAX_DATAGRAM: usize = 1200;
@@ -92,6 +94,12 @@ pub(crate) enum Item {
         /// The answering process's clock.
         at: LocalTime,
     },
+    /// Something is asked of a leader, or first of members: who leads?
+    Ask(Ask),
+    /// What became of that.
+    Told(Told),
+    /// A word for a hand-over between two who have no session with each other, passed on by a member.
+    Pass(Pass),
 }
 
 /// What a member knows of a group.
@@ -180,6 +188,9 @@ mod tag {
     pub(super) const PONG: u64 = 22;
     pub(super) const ASK_CHARTER: u64 = 23;
     pub(super) const CHARTER: u64 = 24;
+    pub(super) const ASK: u64 = 25;
+    pub(super) const TOLD: u64 = 26;
+    pub(super) const PASS: u64 = 27;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -268,6 +279,20 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             at.write(to);
             Ok(tag::PONG)
         }
+        Item::Ask(ask) => {
+            ask.check()?;
+            ask.write(to);
+            Ok(tag::ASK)
+        }
+        Item::Told(told) => {
+            told.check()?;
+            told.write(to);
+            Ok(tag::TOLD)
+        }
+        Item::Pass(pass) => {
+            pass.write(to)?;
+            Ok(tag::PASS)
+        }
     }
 }
 
@@ -283,6 +308,9 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::CHARTER => Item::Charter(Arc::read(from)?),
         tag::PING => Item::Ping { at: LocalTime::read(from)? },
         tag::PONG => Item::Pong { echo: LocalTime::read(from)?, at: LocalTime::read(from)? },
+        tag::ASK => Item::Ask(Ask::read(from)?),
+        tag::TOLD => Item::Told(Told::read(from)?),
+        tag::PASS => Item::Pass(Pass::read(from)?),
         other => return machine::read(other, from),
     };
     Ok(Some(item))

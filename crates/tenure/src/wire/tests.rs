@@ -18,6 +18,7 @@ use tenure_proto::time::{Incarnation, Span};
 use super::*;
 use crate::fuzzing;
 use crate::name::NodeName;
+use crate::wish::{Reply, Wish};
 
 /// Every run tries the same items; another seed tries others.
 const SEED: u64 = 4;
@@ -91,7 +92,7 @@ fn the_items_tried_are_of_every_kind_that_is_spoken() {
         seen.len()
     }
     let items = samples(4096);
-    assert_eq!(kinds(items.iter().cloned()), 10, "items");
+    assert_eq!(kinds(items.iter().cloned()), 13, "items");
     let messages = || {
         items.iter().filter_map(|item| match item {
             Item::Machine { message, .. } => Some(message.clone()),
@@ -318,6 +319,44 @@ fn a_request_for_another_group_is_not_passed_on_within_a_talk() {
         let item = Item::Machine { group: None, message: Message::Talk { group, talk } };
         assert_eq!(encode(&item), Err(EncodeError::OtherGroup));
     }
+}
+
+#[test]
+fn a_reason_that_a_terminal_would_act_on_is_refused() {
+    let told = |reason: &str| {
+        Item::Told(Told { id: 1, said: Said::Of(Reply::Declined { reason: reason.to_owned() }) })
+    };
+    let bytes = |reason: &str| {
+        item_of(tag::TOLD, |to| {
+            to.wide(1);
+            to.byte(5);
+            to.text(reason);
+        })
+    };
+    for good in ["", "not now", "später", &"a".repeat(200)] {
+        assert_eq!(heard(&bytes(good)), [Ok(told(good))]);
+        assert_eq!(said(&told(good)), bytes(good));
+    }
+    assert_eq!(heard(&bytes("a\u{1b}[2J")), [Err(DecodeError::Invalid)]);
+    assert_eq!(heard(&bytes(&"a".repeat(201))), [Err(DecodeError::TooLong)]);
+    assert!(encode(&told("a\nb")).is_err() && encode(&told(&"a".repeat(201))).is_err());
+}
+
+#[test]
+fn only_words_for_a_hand_over_go_by_a_detour() {
+    let pass = |talk| Pass { from: NodeId(1), to: NodeId(2), group: name("app1/jobs"), talk };
+    assert!(encode(&Item::Pass(pass(Talk::TakeOver { term: Term(1) }))).is_ok());
+    for other in [Talk::Free, Talk::Relay { release: id(), request: request(name("app1/jobs").id()) }] {
+        assert!(matches!(encode(&Item::Pass(pass(other))), Err(EncodeError::Unspoken(_))));
+    }
+    let free = item_of(tag::PASS, |to| {
+        to.raw(&[0; 16]);
+        to.text("jobs");
+        to.byte(11);
+    });
+    assert_eq!(heard(&free), [Err(DecodeError::Invalid)]);
+    let of_another = pass(Talk::Ready(request(GroupId(1))));
+    assert_eq!(encode(&Item::Pass(of_another)), Err(EncodeError::OtherGroup));
 }
 
 #[test]

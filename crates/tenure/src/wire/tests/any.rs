@@ -16,6 +16,7 @@ use tenure_proto::{GroupId, NodeId};
 
 use super::super::*;
 use crate::name::NodeName;
+use crate::wish::{MAX_REASON, Reply, Wish};
 
 pub(super) fn item() -> BoxedStrategy<Item> {
     prop_oneof![
@@ -29,6 +30,9 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         1 => charter().prop_map(Item::Charter),
         1 => time().prop_map(|at| Item::Ping { at }),
         1 => (time(), time()).prop_map(|(echo, at)| Item::Pong { echo, at }),
+        2 => ask().prop_map(Item::Ask),
+        2 => told().prop_map(Item::Told),
+        1 => pass().prop_map(Item::Pass),
     ]
     .boxed()
 }
@@ -248,6 +252,46 @@ fn proclaim() -> impl Strategy<Value = Proclaim> {
     })
 }
 
+fn ask() -> impl Strategy<Value = Ask> {
+    let wish = prop_oneof![
+        Just(Wish::Resign),
+        node_name().prop_map(|to| Wish::Transfer { to }),
+        vec(any::<u8>(), 0..=MAX_PROCLAIM).prop_map(|body| Wish::Proclaim { body }),
+    ];
+    let order = (holder(), term(), wish).prop_map(|(leader, term, wish)| Order { leader, term, wish });
+    (any::<u128>(), group_name(), option::of(order)).prop_map(|(id, group, order)| Ask { id, group, order })
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    let token = (term(), number()).prop_map(|(term, number)| Token::new(term, number));
+    let said = prop_oneof![
+        (holder(), term()).prop_map(|(leader, term)| Said::There { leader, term }),
+        Just(Said::Nowhere),
+        (term(), any::<bool>()).prop_map(|(term, same_life)| Said::NotLeading { term, same_life }),
+        option::of(token).prop_map(|token| Said::Of(Reply::Granted { token })),
+        text(&REASON, MAX_REASON / 2).prop_map(|reason| Said::Of(Reply::Declined { reason })),
+        Just(Said::Of(Reply::NotListening)),
+        Just(Said::Of(Reply::NotAllowed)),
+    ];
+    (any::<u128>(), said).prop_map(|(id, said)| Told { id, said })
+}
+
+fn pass() -> impl Strategy<Value = Pass> {
+    let passed = |name: GroupName| {
+        let talk = prop_oneof![
+            term().prop_map(|term| Talk::TakeOver { term }),
+            request(name.id()).prop_map(Talk::Ready),
+        ];
+        (Just(name), talk)
+    };
+    let on_the_way = (node(), node(), group_name().prop_flat_map(passed));
+    on_the_way.prop_map(|(from, to, (group, talk))| Pass { from, to, group, talk })
+}
+
+fn node_name() -> impl Strategy<Value = NodeName> {
+    text(&NODE, 64).prop_map(|name| NodeName::new(&name).expect("made of such characters"))
+}
+
 fn contact() -> impl Strategy<Value = Contact> {
     (text(&NODE, 64), option::of(text(&ADDRESS, MAX_ADDRESS))).prop_map(|(name, address)| Contact {
         name: NodeName::new(&name).expect("made of such characters"),
@@ -261,6 +305,7 @@ fn group_name() -> impl Strategy<Value = GroupName> {
 
 const NODE: [char; 7] = ['a', 'Z', '0', '9', '.', '_', '-'];
 const GROUP: [char; 7] = ['a', 'Z', '0', '9', '.', '/', ':'];
+const REASON: [char; 7] = ['a', 'é', ' ', '0', ':', '\'', '~'];
 const ADDRESS: [char; 7] = ['a', '1', '.', ':', '[', ']', '~'];
 
 fn text(alphabet: &'static [char], most: usize) -> impl Strategy<Value = String> {

@@ -64,6 +64,18 @@ fn two_of_the_longest_proclamations_fit_a_datagram() {
     assert!(2 * said(&Item::Proclaim(proclaim)).len() <= MAX_DATAGRAM - SEAL);
 }
 
+#[test]
+fn the_longest_wish_and_the_longest_answer_fit_a_datagram() {
+    let leader = Holder { node: NodeId(u64::MAX), incarnation: Incarnation(u128::MAX) };
+    let wish = Wish::Proclaim { body: vec![0; MAX_PROCLAIM] };
+    let order = Some(Order { leader, term: Term(u64::MAX), wish });
+    let ask = Ask { id: u128::MAX, group: super::name(&"a".repeat(100)), order };
+    assert!(said(&Item::Ask(ask)).len() <= MAX_DATAGRAM - SEAL);
+    let reason = "a".repeat(crate::wish::MAX_REASON);
+    let told = Told { id: u128::MAX, said: Said::Of(Reply::Declined { reason }) };
+    assert!(said(&Item::Told(told)).len() <= MAX_DATAGRAM - SEAL);
+}
+
 fn promise(members: u64) -> Item {
     let quorums = Quorums::majority((0..members).map(NodeId).collect()).expect("quorums");
     let drift = Bound::Drift(Drift::from_ppm(100_000).expect("a clock"));
@@ -98,6 +110,14 @@ fn these_are_the_bytes() {
     let named = Item::Machine { group: Some(name("a")), message: Message::Request(request(name("a").id())) };
     let free = Report { group, epoch: Epoch(1), state: GroupState::Free { after: Term(2) } };
     let pong = Item::Pong { echo: LocalTime::from_nanos(1), at: LocalTime::from_nanos(128) };
+    let leader = Holder { node: NodeId(1), incarnation: Incarnation(2) };
+    let wish = Wish::Transfer { to: NodeName::new("b").expect("a name") };
+    let order = Some(Order { leader, term: Term(9), wish });
+    let ask = Item::Ask(Ask { id: 7, group: super::name("a"), order });
+    let token = Some(Token::new(Term(9), 1));
+    let told = Item::Told(Told { id: 7, said: Said::Of(Reply::Granted { token }) });
+    let talk = Talk::TakeOver { term: Term(9) };
+    let pass = Item::Pass(Pass { from: NodeId(1), to: NodeId(2), group: super::name("a"), talk });
     let pinned = [
         (
             of(extend),
@@ -110,6 +130,9 @@ fn these_are_the_bytes() {
         (watch, "11 02  0161"),
         (Item::Report(free), "13 0b  000000000000abcd  01  00 02"),
         (pong, "16 03  01  8001"),
+        (ask, "19 21  00000000000000000000000000000007  0161  01  0000000000000001 0002  09  02 0162"),
+        (told, "1a 14  00000000000000000000000000000007  04 01 09 01"),
+        (pass, "1b 14  0000000000000001 0000000000000002  0161  01 09"),
     ];
     for (item, bytes) in pinned {
         assert_eq!(hex(&item), bytes.replace(' ', ""), "{item:?}");
