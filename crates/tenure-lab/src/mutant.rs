@@ -120,6 +120,10 @@ pub enum Broken {
     NoYoung,
     /// Answers of a new epoch leave before its charter is durable.
     EpochLearntVolatile,
+    /// What an operator's word brings about takes effect at once.
+    ForceNoWait,
+    /// Who has accepted it grants on until it goes by it.
+    ForceNoSeal,
     /// A member is wedged although a grant stands.
     WedgeIgnoresGrant,
     /// A restart forgets that a member is wedged, and what it accepted.
@@ -447,6 +451,14 @@ impl Rules for Broken {
 
     fn enforced(&self, floor: Term) -> Term {
         if *self == Self::EpochTermReset { Term(0) } else { floor }
+    }
+
+    fn seals(&self) -> bool {
+        *self != Self::ForceNoSeal
+    }
+
+    fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {
+        if *self == Self::ForceNoWait { sealed } else { forced.spacing(sealed) }
     }
 
     fn may_wedge(&self, grant: &Grant, now: LocalTime) -> bool {

@@ -66,6 +66,7 @@ fn plays_need_the_rules_that_they_are_about() {
         ("threaded-edict", "edict-sample-first"),
         ("bridge", "partial-connectivity"),
         ("half-dead-switch", "term-inflation"),
+        ("force-remove", "force-no-wait"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }

@@ -57,6 +57,12 @@ pub(super) const EPOCHS: &[Mutant] = &[
     ),
     rule("nack-no-record", Broken::NackNoRecord, "who asks in an old epoch is not told of the new one"),
     rule("no-young", Broken::NoYoung, "a new member grants acquisitions at once"),
+    rule("force-no-wait", Broken::ForceNoWait, "a force-remove takes effect while leases may be in force"),
+    rule(
+        "force-no-seal",
+        Broken::ForceNoSeal,
+        "who has accepted a force-remove grants on until it takes effect",
+    ),
     rule(
         "epoch-learnt-volatile",
         Broken::EpochLearntVolatile,

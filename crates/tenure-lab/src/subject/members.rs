@@ -76,6 +76,8 @@ pub(super) fn epoch_text(talk: &EpochTalk) -> String {
                 Denial::Outbid(higher) => format!("ballot {} is promised", higher.number),
                 Denial::TooSoon { remaining } => format!("too soon, wait {remaining}"),
                 Denial::NotAdjacent => "its quorums need not meet the present ones".to_owned(),
+                Denial::Sealed(epoch) => format!("epoch {epoch} was accepted by an operator's word"),
+                Denial::Granted(top) => format!("term {top} was granted"),
             };
             format!("ballot {} is denied: {why}", ballot.number)
         }
@@ -94,6 +96,11 @@ pub(super) fn change_text(change: &Change) -> String {
         }
         Change::Clocks(clocks) => format!("clocks {clocks:?}"),
         Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
+        Change::Set { .. } => format!("{change:?}"),
+        Change::ForceRemove { gone, least, margin } => {
+            let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
+            format!("members force-remove {} above {least} by {margin}", gone.join(" "))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use tenure_proto::strong::epoch::{Body, Change, EpochTalk};
 use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
     Command, Event, Failure, Kind, Loss, Message, Nerio, RecoveryTalk, Refusal, Rules, Settings, Sound,
-    Succession, Talk,
+    Succession, Talk, Term,
 };
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
@@ -445,6 +445,11 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             ["members", "replace", old, "by", new] => {
                 let (old, new) = (node(old)?, node(new)?);
                 Some(Command::Change(Change::Replace { old, new }))
+            }
+            ["members", "force-remove", gone @ .., "above", least, "by", margin] => {
+                let gone = gone.iter().map(|name| node(name)).collect::<Option<Vec<NodeId>>>()?;
+                let (least, margin) = (Term(least.parse().ok()?), margin.parse().ok()?);
+                Some(Command::Change(Change::ForceRemove { gone, least, margin }))
             }
             ["members", "weigh", weighed @ ..] => {
                 let weighed = weighed.iter().map(|word| {

@@ -64,6 +64,9 @@ impl Grantor {
         if process.position.is_none() || process.is_silent(cx.now()) {
             return; // No member, or one that may have forgotten a grant: neither yes nor no.
         }
+        if process.is_sealed() {
+            return; // What is left of the cluster is about to go on without the rest.
+        }
         match self.refusal(&request, process, cx.now()) {
             Some(refusal) => self.refuse(request, refusal, process, cx),
             None => self.grant(request, process, cx),

@@ -178,7 +178,7 @@ use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
-use epoch::{Body, Charter, Epoch, Halt, Membership};
+use epoch::{Body, Charter, Epoch, Halt, Membership, Stage};
 use grantor::{Grantor, remembered_grants};
 use pace::Trips;
 use recovery::Recovery;
@@ -334,6 +334,11 @@ impl<R: Rules> Nerio<R> {
     /// The charter after the present one that this process has accepted, not knowing whether it is decided.
     pub fn pending_change(&self) -> Option<&Charter> {
         self.process.membership.pending()
+    }
+
+    /// What a change of the members that this process brings about waits for.
+    pub fn change_stage(&self) -> Option<Stage> {
+        self.process.stage()
     }
 
     /// The newest epoch that this process knows.
@@ -548,7 +553,9 @@ impl<R: Rules> Nerio<R> {
     }
 
     fn on_process_deadline(&mut self, now: LocalTime, cx: &mut Context<'_, Self>) {
-        self.with_process(|process| process.on_epoch_deadline(now, cx));
+        if let Some(charter) = self.with_process(|process| process.on_epoch_deadline(now, cx)) {
+            self.adopt(&charter, cx);
+        }
         self.on_wedge_deadline(now, cx);
         self.on_recovery_deadline(now, cx);
     }

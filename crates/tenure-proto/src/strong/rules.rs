@@ -321,6 +321,19 @@ pub trait Rules: Data {
         true
     }
 
+    // A lost quorum: see `epoch::force`.
+
+    /// SEAL: who has accepted a charter by an operator's word grants nothing before it goes by it, in whatever epoch it is told of.
+    fn seals(&self) -> bool {
+        true
+    }
+
+    /// A charter that need not meet the one before takes effect when no lease of before can be in force: (1+ρ)δ_max, or δ_max + 2Δ,
+    /// after the last that is left was sealed, on any legal clock at least δ_max.
+    fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {
+        forced.spacing(sealed)
+    }
+
     // The end of an epoch: see `wedge`.
 
     /// (14): a member is wedged only when the grant that it gave is over, or was given back. Nobody leads in an epoch of which a

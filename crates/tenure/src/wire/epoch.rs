@@ -105,6 +105,14 @@ impl Wire for Denial {
                 remaining.write(to);
             }
             Self::NotAdjacent => to.byte(2),
+            Self::Sealed(epoch) => {
+                to.byte(3);
+                epoch.write(to);
+            }
+            Self::Granted(term) => {
+                to.byte(4);
+                term.write(to);
+            }
         }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -112,6 +120,8 @@ impl Wire for Denial {
             0 => Ok(Self::Outbid(Ballot::read(from)?)),
             1 => Ok(Self::TooSoon { remaining: LocalSpan::read(from)? }),
             2 => Ok(Self::NotAdjacent),
+            3 => Ok(Self::Sealed(Epoch::read(from)?)),
+            4 => Ok(Self::Granted(Term::read(from)?)),
             other => unknown(other),
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tenure_proto::quorum::Quorums;
+use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::Term;
 use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
 use tenure_proto::{GroupId, LocalTime, NodeId};
@@ -119,7 +119,7 @@ impl Epochs {
     ) -> Option<Arc<Charter>> {
         let charter = self.proposed.get(&(epoch, ballot))?.clone();
         self.accepted.entry((epoch, ballot)).or_default().push(node);
-        let quorums = self.quorums(Epoch(epoch.0.checked_sub(1)?));
+        let quorums = self.quorums(Epoch(epoch.0.checked_sub(1)?)); // Only where epochs are wedged: nothing is forced there.
         let by = self.accepted.get(&(epoch, ballot))?.iter().filter_map(|node| quorums.position(*node));
         quorums.is_quorum(by.collect()).then_some(charter)
     }
@@ -128,13 +128,16 @@ impl Epochs {
     /// that is not known may have.
     pub(super) fn decides(&mut self, charter: &Charter, knows: impl Fn(NodeId) -> bool) -> bool {
         let Some(before) = charter.epoch.0.checked_sub(1).map(Epoch) else { return false };
-        let quorums = self.quorums(before);
+        // What an operator's word brings about must have been accepted by all that it keeps.
+        let forced = charter.epoch.begins_era();
+        let quorums = if forced { &charter.body.quorums } else { self.quorums(before) };
         let mut ballots = self.accepted.iter().filter(|((epoch, _), _)| *epoch == charter.epoch);
         let unknown: Vec<NodeId> =
             quorums.members().iter().copied().filter(|member| !knows(*member)).collect();
         let accepted = |by: &[NodeId]| {
             let may_have = by.iter().chain(&unknown);
-            quorums.is_quorum(may_have.filter_map(|node| quorums.position(*node)).collect())
+            let accepted: NodeSet = may_have.filter_map(|node| quorums.position(*node)).collect();
+            if forced { accepted.is_superset(quorums.everyone()) } else { quorums.is_quorum(accepted) }
         };
         let decided = ballots.any(|(_, by)| accepted(by)) || accepted(&[]);
         if decided {

@@ -40,12 +40,18 @@ impl Acceptor {
     /// What the disk says of the charter after `epoch`; of an older one it says nothing that still matters.
     pub(super) fn start<R: Rules>(epoch: Epoch, durable: &[Cell], rules: &R) -> Self {
         let found = durable.iter().find_map(|cell| match cell {
-            Cell::Ballot { epoch: of, promised, accepted } if *of == epoch => {
-                Some(Self { promised: *promised, accepted: accepted.clone() })
+            Cell::Ballot { epoch: of, promised, accepted } => {
+                let found = Self { promised: *promised, accepted: accepted.clone() };
+                (*of == epoch || found.is_beyond(epoch)).then_some(found)
             }
             _ => None,
         });
         found.filter(|_| rules.keeps_ballot()).unwrap_or_default()
+    }
+
+    /// What was accepted by an operator's word outlasts the epochs that are learnt of meanwhile: it comes after them.
+    pub(super) fn is_beyond(&self, epoch: Epoch) -> bool {
+        self.accepted.as_ref().is_some_and(|(_, charter)| charter.epoch.begins_era() && charter.epoch > epoch)
     }
 }
 
@@ -56,7 +62,11 @@ impl<R: Rules> Process<R> {
         self.position.is_some() && (ahead || self.admits(from, epoch, cx))
     }
 
-    fn save_ballot(&mut self, epoch: Epoch, cx: &mut Context<'_, Nerio<R>>) -> Option<crate::Ticket> {
+    pub(super) fn save_ballot(
+        &mut self,
+        epoch: Epoch,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) -> Option<crate::Ticket> {
         let Acceptor { promised, accepted } = self.membership.acceptor.clone();
         let ticket = cx.persist(Cell::Ballot { epoch, promised, accepted });
         self.membership.saved.max(Some(ticket))
@@ -84,12 +94,13 @@ impl<R: Rules> Process<R> {
         &mut self,
         from: NodeId,
         (epoch, ballot, charter): (Epoch, Ballot, &Arc<Charter>),
+        top: Term,
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
         if !self.decides(from, epoch, cx) || self.deny_outbid(from, epoch, ballot, cx) {
             return false;
         }
-        if let Some(denial) = self.objection(charter, cx) {
+        if let Some(denial) = self.objection(charter, top, cx) {
             say(from, EpochTalk::Denied { epoch, ballot, denial }, None, cx);
             return false;
         }
@@ -116,8 +127,11 @@ impl<R: Rules> Process<R> {
         outbid
     }
 
-    /// ADJ and W: what a member has against a charter, however high its ballot.
-    fn objection(&self, charter: &Charter, cx: &Context<'_, Nerio<R>>) -> Option<Denial> {
+    /// ADJ and W, or SEAL: what a member has against a charter, however high its ballot.
+    fn objection(&self, charter: &Charter, top: Term, cx: &Context<'_, Nerio<R>>) -> Option<Denial> {
+        if charter.epoch.begins_era() || self.sealed_for().is_some() {
+            return self.forced_objection(charter, top);
+        }
         let rules = &self.config.settings().rules;
         let here = &self.membership.charter;
         if !rules.adjacent(&here.body.quorums, &charter.body.quorums) {
@@ -136,7 +150,7 @@ impl<R: Rules> Process<R> {
     }
 
     /// If the proposer stops here, somebody else must bring the charter to an end.
-    fn watch_for_decision(&mut self, cx: &mut Context<'_, Nerio<R>>) {
+    pub(super) fn watch_for_decision(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         if !self.config.settings().rules.finishes_changes() {
             return;
         }

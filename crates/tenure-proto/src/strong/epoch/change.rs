@@ -3,8 +3,10 @@
 use std::fmt;
 
 use super::Body;
+use super::force::remaining;
 use crate::NodeId;
 use crate::quorum::{QuorumError, Quorums};
+use crate::strong::message::Term;
 use crate::time::{Clockwork, Span};
 
 /// A change of the members or their bounds, relative to the charter that its proposer knows.
@@ -27,6 +29,24 @@ pub enum Change {
     Clocks(Clockwork),
     /// Another longest lease (δ_max).
     LongestLease(Span),
+    /// All of this at once: whatever is given is changed, the rest stays.
+    Set {
+        /// Other quorums.
+        quorums: Option<Quorums>,
+        /// Another bound on the clocks.
+        clocks: Option<Clockwork>,
+        /// Another longest lease.
+        longest_lease: Option<Span>,
+    },
+    /// A quorum is lost: go on without these, who are powered off for ever. See `force` for what rests on that word.
+    ForceRemove {
+        /// Those who are powered off.
+        gone: Vec<NodeId>,
+        /// Terms begin above this at least: the dead may have granted some that nobody else knows of.
+        least: Term,
+        /// And by so much above it, and above all that the others granted.
+        margin: u64,
+    },
 }
 
 impl Change {
@@ -38,10 +58,18 @@ impl Change {
             Self::Remove(node) => now.without(*node)?,
             Self::Replace { old, new } => now.with(*new)?.without(*old)?,
             Self::Quorums(quorums) => quorums.clone(),
-            Self::Clocks(_) | Self::LongestLease(_) => now.clone(),
+            Self::Set { quorums: Some(quorums), .. } => quorums.clone(),
+            Self::ForceRemove { gone, .. } => remaining(now, gone)?,
+            Self::Clocks(_) | Self::LongestLease(_) | Self::Set { .. } => now.clone(),
         };
-        let clocks = if let Self::Clocks(clocks) = self { *clocks } else { body.clocks };
-        let longest_lease = if let Self::LongestLease(span) = self { *span } else { body.longest_lease };
+        let clocks = match self {
+            Self::Clocks(clocks) | Self::Set { clocks: Some(clocks), .. } => *clocks,
+            _ => body.clocks,
+        };
+        let longest_lease = match self {
+            Self::LongestLease(span) | Self::Set { longest_lease: Some(span), .. } => *span,
+            _ => body.longest_lease,
+        };
         Ok(Body { quorums, clocks, longest_lease })
     }
 }
@@ -69,6 +97,8 @@ pub enum ChangeError {
     Quorums(QuorumError),
     /// No chain of steps leads there, each of whose quorums meet those of the step before.
     NoChain,
+    /// The era has no epochs left: a million changes were made in it.
+    LastOfEra,
 }
 
 impl From<QuorumError> for ChangeError {
@@ -81,6 +111,7 @@ impl fmt::Display for ChangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Quorums(error) => error.fmt(f),
+            Self::LastOfEra => f.write_str("no epoch is left before the next era"),
             Self::NoChain => f.write_str(
                 "no chain of steps leads there in which every quorum of one meets every quorum of the next: \
                  go by way of a majority or of weights",

@@ -116,10 +116,17 @@ impl<R: Rules> Process<R> {
         member.adopted_at = rules.counted_from(previous, now);
         member.charter = charter.clone();
         member.told = NodeSet::EMPTY;
-        member.acceptor = Acceptor::default();
-        member.timers.clear(Timer::Finish);
+        let sealed = member.acceptor.is_beyond(charter.epoch);
+        if !sealed {
+            member.acceptor = Acceptor::default();
+            member.timers.clear(Timer::Finish);
+        }
         member.saved = rules.answer_waits_for(cx.persist(Cell::Charter(charter.clone())));
         cx.remember(Cell::Adopted { at: member.adopted_at, young_until: member.young_until });
+        if sealed {
+            self.membership.saved = self.save_ballot(charter.epoch, cx);
+            self.watch_for_decision(cx);
+        }
         self.position = charter.body.quorums.position(me);
         cx.publish(Event::Adopted { charter: charter.clone(), joined });
         true

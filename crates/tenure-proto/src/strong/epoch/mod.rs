@@ -13,6 +13,7 @@
 //! | KEEP | adopting an epoch leaves grants, tombs and terms as they are | `member` |
 //! | W | a charter is accepted only when its acceptor has been in the epoch before it for longer than any lease | [`Rules::may_accept_from`] |
 //! | FLOOR | a charter's floor is at least every term that the quorum which promised had granted | [`Rules::floor`] |
+//! | SEAL | who has accepted a charter by an operator's word grants nothing before it goes by it | `force`, [`Rules::seals`] |
 //! | Y | a member that has just joined refuses acquisitions for a longest lease, not renewals (availability only) | [`Rules::young_until`] |
 //!
 //! # Why no two lead
@@ -30,10 +31,13 @@
 //!
 //! **One charter an epoch (T6).** Paxos with durable promises; the value includes the floor.
 //!
+//! Where a quorum is lost no charter can be decided, and an operator's word must do: see `force`.
+//!
 //! A member is a *store*, not a host: one that lost its disk has lost its promises and never comes back under its name.
 
 mod acceptor;
 mod change;
+mod force;
 mod member;
 mod proposer;
 mod talk;
@@ -46,7 +50,7 @@ use std::sync::Arc;
 pub use acceptor::Ballot;
 pub use change::{Change, ChangeError};
 pub(super) use member::Membership;
-pub use proposer::Halt;
+pub use proposer::{Halt, Stage};
 
 use super::message::Term;
 use crate::quorum::Quorums;
@@ -208,4 +212,8 @@ pub enum Denial {
     },
     /// The charter's quorums need not meet the present ones.
     NotAdjacent,
+    /// It has accepted a charter by an operator's word, and nothing before that or beside it.
+    Sealed(Epoch),
+    /// It has granted a term above the charter's floor.
+    Granted(Term),
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::acceptor::Ballot;
 use super::change::{Change, ChangeError};
+use super::force::Force;
 use super::member::say;
 use super::{Body, Charter, Denial, Epoch, EpochTalk};
-use crate::quorum::NodeSet;
+use crate::quorum::{NodeSet, Quorums};
 use crate::strong::message::{Event, Term};
 use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
@@ -22,10 +23,12 @@ pub(in crate::strong) enum Timer {
     Resend,
     /// A charter that was accepted here is not decided: finish it.
     Finish,
+    /// A charter that an operator's word brought about takes effect.
+    Effect,
 }
 
 impl Timer {
-    pub(super) const COUNT: usize = Self::Finish as usize + 1;
+    pub(super) const COUNT: usize = Self::Effect as usize + 1;
 }
 
 impl From<Timer> for usize {
@@ -52,36 +55,74 @@ pub(in crate::strong) struct Proposer {
     goal: Option<Body>,
     /// The step towards it that was proposed last.
     step: Option<Body>,
+    /// What an operator has said of members that are gone.
+    pub(super) force: Option<Force>,
     /// The highest ballot number seen.
     highest: u64,
-    ballot: Option<Proposal>,
+    pub(super) ballot: Option<Proposal>,
     /// What the last phase 1 reported as the largest term.
     last_top: Term,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Proposal {
+pub(super) struct Proposal {
     epoch: Epoch,
     ballot: Ballot,
+    /// Those who are left, where an operator's word is acted on: all of them must answer, and nobody else is asked.
+    left: Option<Body>,
     answered: NodeSet,
     /// When the first answer came.
     first_promise: Option<LocalTime>,
     /// How often it was said: the pause grows, up to eight times its length.
     said: u32,
-    phase: Phase,
+    /// Until when acceptors said that it was too soon.
+    too_soon: Option<LocalTime>,
+    pub(super) phase: Phase,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Phase {
-    /// Waiting for promises: the accepted charter of the highest ballot, and the largest term.
-    Promises { best: Option<(Ballot, Arc<Charter>)>, top: Term },
+pub(super) enum Phase {
+    /// Waiting for promises: the accepted charter of the highest ballot, the largest term, and what each has accepted.
+    Promises { best: Option<(Ballot, Arc<Charter>)>, top: Term, reports: Vec<Option<Arc<Charter>>> },
     /// Waiting for acceptance.
     Accepts(Arc<Charter>),
+    /// All who are left are sealed; waiting until no lease of before can be in force.
+    Waits(Arc<Charter>),
+}
+
+/// What a change waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// For answers, of these among others: a quorum of them, or all where an operator's word is acted on.
+    Answers(Vec<NodeId>),
+    /// For leases to run out, until this reading.
+    Leases(LocalTime),
+}
+
+impl Proposal {
+    /// Those who are asked.
+    fn electorate<'a>(&'a self, here: &'a Charter) -> &'a Quorums {
+        self.left.as_ref().map_or(&here.body.quorums, |left| &left.quorums)
+    }
+
+    /// Whether those who have answered suffice.
+    fn suffices(&self, here: &Charter) -> bool {
+        let asked = self.electorate(here);
+        match self.left {
+            Some(_) => self.answered.is_superset(asked.everyone()),
+            None => asked.is_quorum(self.answered),
+        }
+    }
 }
 
 impl<R: Rules> Process<R> {
     /// The user wants the members changed.
     pub(in crate::strong) fn change(&mut self, change: &Change, cx: &mut Context<'_, Nerio<R>>) {
+        self.membership.proposer.force = None;
+        if let Change::ForceRemove { gone, least, margin } = change {
+            self.membership.proposer.goal = None;
+            return self.force((gone, *least, *margin), cx);
+        }
         match change.applied(&self.membership.charter.body) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
             Ok(goal) => {
@@ -93,28 +134,32 @@ impl<R: Rules> Process<R> {
         }
     }
 
-    fn arrived(&mut self, cx: &mut Context<'_, Nerio<R>>) {
+    pub(super) fn arrived(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         self.membership.proposer.goal = None;
+        self.membership.proposer.force = None;
         cx.publish(Event::Changed { epoch: self.membership.epoch() });
     }
 
-    fn halt(&mut self, halt: Halt, cx: &mut Context<'_, Nerio<R>>) {
+    pub(super) fn halt(&mut self, halt: Halt, cx: &mut Context<'_, Nerio<R>>) {
         self.membership.proposer.goal = None;
-        self.membership.proposer.ballot = None;
-        self.membership.timers.clear(Timer::Resend);
+        self.membership.proposer.force = None;
+        self.drop_ballot();
         cx.publish(Event::ChangeHalted { halt });
     }
 
     /// Begins a ballot above all that were seen.
-    fn propose(&mut self, cx: &mut Context<'_, Nerio<R>>) {
+    pub(super) fn propose(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         let epoch = self.membership.epoch();
+        let left = self.remainder();
+        self.membership.timers.clear(Timer::Effect);
         let proposer = &mut self.membership.proposer;
         proposer.highest = proposer.highest.max(self.membership.acceptor.promised.number) + 1;
         let (node, incarnation) = (Some(self.holder.node), self.holder.incarnation);
         let ballot = Ballot { number: proposer.highest, node, incarnation };
-        let phase = Phase::Promises { best: None, top: Term(0) };
-        let (answered, first_promise) = (NodeSet::EMPTY, None);
-        proposer.ballot = Some(Proposal { epoch, ballot, answered, first_promise, said: 0, phase });
+        let phase = Phase::Promises { best: None, top: Term(0), reports: Vec::new() };
+        let (answered, first_promise, too_soon) = (NodeSet::EMPTY, None, None);
+        proposer.ballot =
+            Some(Proposal { epoch, ballot, left, answered, first_promise, said: 0, too_soon, phase });
         self.membership.timers.clear(Timer::Propose);
         self.resend(cx);
     }
@@ -124,10 +169,11 @@ impl<R: Rules> Process<R> {
         let Some(proposal) = &mut self.membership.proposer.ballot else { return };
         proposal.said += 1;
         let pause = 1 << (proposal.said / 4).min(3);
-        let Proposal { epoch, ballot, answered, phase, .. } = proposal;
-        let quorums = &self.membership.charter.body.quorums;
-        let silent = quorums.names(quorums.everyone().difference(*answered));
+        let quorums = proposal.electorate(&self.membership.charter);
+        let silent = quorums.names(quorums.everyone().difference(proposal.answered));
+        let Proposal { epoch, ballot, phase, .. } = proposal;
         let talk = match phase {
+            Phase::Waits(_) => return,
             Phase::Promises { .. } => EpochTalk::Prepare { epoch: *epoch, ballot: *ballot },
             Phase::Accepts(charter) => {
                 EpochTalk::Accept { epoch: *epoch, ballot: *ballot, charter: charter.clone() }
@@ -143,8 +189,8 @@ impl<R: Rules> Process<R> {
     /// The ballot under way, if an answer to `ballot` of `epoch` from a member is for it, and the member's position. The
     /// caller must look at the phase before it counts the answer: a late promise is no acceptance.
     fn answered(&mut self, from: NodeId, epoch: Epoch, ballot: Ballot) -> Option<(&mut Proposal, usize)> {
-        let position = self.membership.charter.body.quorums.position(from)?;
         let proposal = self.membership.proposer.ballot.as_mut()?;
+        let position = proposal.electorate(&self.membership.charter).position(from)?;
         ((proposal.epoch, proposal.ballot) == (epoch, ballot)).then_some((proposal, position))
     }
 
@@ -159,8 +205,12 @@ impl<R: Rules> Process<R> {
         if let Some((accepted, _)) = &accepted {
             self.membership.proposer.highest = self.membership.proposer.highest.max(accepted.number);
         }
+        let here = self.membership.charter.clone();
         let Some((proposal, position)) = self.answered(from, epoch, ballot) else { return };
-        let Phase::Promises { best, top } = &mut proposal.phase else { return };
+        let Phase::Promises { best, top, reports } = &mut proposal.phase else { return };
+        if !proposal.answered.contains(position) {
+            reports.push(accepted.as_ref().map(|(_, charter)| charter.clone()));
+        }
         proposal.answered.insert(position);
         proposal.first_promise.get_or_insert(cx.now());
         *top = reported.max(*top);
@@ -168,9 +218,14 @@ impl<R: Rules> Process<R> {
         if let Some(known) = accepted.filter(higher) {
             *best = Some(known);
         }
-        let (best, top, answered) = (best.clone(), *top, proposal.answered);
-        if self.membership.charter.body.quorums.is_quorum(answered) {
-            self.choose(best, (top, own_top), cx);
+        let (best, top) = (best.clone(), *top);
+        let left = proposal.left.clone().map(|left| (left, reports.clone()));
+        if !proposal.suffices(&here) {
+            return;
+        }
+        let Some((left, reports)) = left else { return self.choose(best, (top, own_top), cx) };
+        if let Some(charter) = self.choose_forced(left, (&reports, top), cx) {
+            self.begin_accepts(charter, cx);
         }
     }
 
@@ -185,6 +240,8 @@ impl<R: Rules> Process<R> {
         let last_top = std::mem::replace(&mut self.membership.proposer.last_top, top);
         let found = best.filter(|_| rules.adopts_accepted_value()).map(|(_, charter)| charter);
         let charter = match found {
+            // All that it keeps must be asked, and those who have accepted it will.
+            Some(charter) if charter.epoch.begins_era() => return self.halt(Halt::Conflict, cx),
             Some(charter) => charter,
             None => match self.wish(&rules) {
                 Some(Ok(step)) => {
@@ -196,11 +253,17 @@ impl<R: Rules> Process<R> {
                 None => return self.drop_ballot(), // Nothing to finish.
             },
         };
+        self.begin_accepts(charter, cx);
+    }
+
+    /// Phase 2.
+    fn begin_accepts(&mut self, charter: Arc<Charter>, cx: &mut Context<'_, Nerio<R>>) {
         let Some(proposal) = &mut self.membership.proposer.ballot else { return };
         proposal.phase = Phase::Accepts(charter);
         proposal.answered = NodeSet::EMPTY;
         proposal.said = 0;
         let promised = proposal.first_promise.unwrap_or(cx.now());
+        let rules = &self.config.settings().rules;
         let from = rules.may_propose_from(&self.membership.charter, self.membership.adopted_at, promised);
         if cx.now() < from {
             return self.membership.timers.set(Timer::Resend, from);
@@ -210,13 +273,17 @@ impl<R: Rules> Process<R> {
 
     fn wish(&self, rules: &R) -> Option<Result<Body, ChangeError>> {
         let goal = self.membership.proposer.goal.as_ref()?;
-        let here = &self.membership.charter.body;
+        let Charter { epoch, body: here, .. } = &*self.membership.charter;
+        if epoch.next().begins_era() {
+            return Some(Err(ChangeError::LastOfEra));
+        }
         Some(here.step_towards(goal, |one, other| rules.adjacent(one, other)))
     }
 
-    fn drop_ballot(&mut self) {
+    pub(super) fn drop_ballot(&mut self) {
         self.membership.proposer.ballot = None;
         self.membership.timers.clear(Timer::Resend);
+        self.membership.timers.clear(Timer::Effect);
     }
 
     /// Phase 2 is over when a quorum has accepted: returns what is decided.
@@ -226,19 +293,39 @@ impl<R: Rules> Process<R> {
         (epoch, ballot): (Epoch, Ballot),
         cx: &mut Context<'_, Nerio<R>>,
     ) -> Option<Arc<Charter>> {
+        let here = self.membership.charter.clone();
         let (proposal, position) = self.answered(from, epoch, ballot)?;
         let Phase::Accepts(charter) = &proposal.phase else { return None };
         proposal.answered.insert(position);
-        let (charter, answered) = (charter.clone(), proposal.answered);
-        if !self.membership.charter.body.quorums.is_quorum(answered) {
+        let (charter, forced) = (charter.clone(), proposal.left.is_some());
+        if !proposal.suffices(&here) {
             return None;
         }
+        if forced {
+            self.await_effect(charter, cx);
+            return None;
+        }
+        Some(self.decided(charter, cx))
+    }
+
+    /// A charter is decided: everybody who has to do with it is told.
+    fn decided(&mut self, charter: Arc<Charter>, cx: &mut Context<'_, Nerio<R>>) -> Arc<Charter> {
         self.drop_ballot();
         cx.publish(Event::Decided { charter: charter.clone() });
         for member in charter.members_and_former().filter(|member| *member != self.holder.node) {
             say(member, EpochTalk::Decided(charter.clone()), None, cx);
         }
-        Some(charter)
+        charter
+    }
+
+    /// What the change under way waits for, if one is.
+    pub(in crate::strong) fn stage(&self) -> Option<Stage> {
+        let proposal = self.membership.proposer.ballot.as_ref()?;
+        if let Some(until) = self.membership.timers.at(Timer::Effect).or(proposal.too_soon) {
+            return Some(Stage::Leases(until));
+        }
+        let asked = proposal.electorate(&self.membership.charter);
+        Some(Stage::Answers(asked.names(asked.everyone().difference(proposal.answered))))
     }
 
     pub(in crate::strong) fn on_denied(
@@ -262,6 +349,16 @@ impl<R: Rules> Process<R> {
             Denial::TooSoon { remaining } => {
                 let at = cx.now().after(remaining);
                 self.membership.timers.set(Timer::Resend, at);
+                if let Some(proposal) = &mut self.membership.proposer.ballot {
+                    proposal.too_soon = Some(at);
+                }
+            }
+            Denial::Sealed(_) => self.halt(Halt::Conflict, cx),
+            // Its next promise says so.
+            Denial::Granted(_) => {
+                self.drop_ballot();
+                let soon = self.config.settings().retry.nominal();
+                self.membership.timers.set(Timer::Propose, cx.now().after(soon));
             }
             Denial::NotAdjacent => {
                 let why = format!("{from} finds that quorums before and after the step need not meet");
@@ -273,7 +370,7 @@ impl<R: Rules> Process<R> {
     /// A charter was adopted: the next step towards the goal, if this one was on the way.
     pub(in crate::strong) fn on_adopted(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         self.drop_ballot();
-        let Some(goal) = self.membership.proposer.goal.clone() else { return };
+        let Some(goal) = self.membership.proposer.goal.clone() else { return self.on_adopted_forced(cx) };
         let here = &self.membership.charter.body;
         if *here == goal {
             self.arrived(cx);
@@ -284,13 +381,26 @@ impl<R: Rules> Process<R> {
         }
     }
 
-    pub(in crate::strong) fn on_epoch_deadline(&mut self, now: LocalTime, cx: &mut Context<'_, Nerio<R>>) {
+    /// Returns what is decided by it, if anything.
+    pub(in crate::strong) fn on_epoch_deadline(
+        &mut self,
+        now: LocalTime,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) -> Option<Arc<Charter>> {
         let timers = &mut self.membership.timers;
         let propose = timers.take_expired(Timer::Propose, now);
         let finish = timers.take_expired(Timer::Finish, now);
         let resend = timers.take_expired(Timer::Resend, now);
-        let idle = self.membership.proposer.ballot.is_none();
-        let wants = self.membership.proposer.goal.is_some() || self.membership.acceptor.accepted.is_some();
+        let effect = timers.take_expired(Timer::Effect, now);
+        if let Some(Proposal { phase: Phase::Waits(charter), .. }) =
+            self.membership.proposer.ballot.as_ref().filter(|_| effect)
+        {
+            let charter = charter.clone();
+            return Some(self.decided(charter, cx));
+        }
+        let Proposer { ballot, goal, force, .. } = &self.membership.proposer;
+        let idle = ballot.is_none();
+        let wants = goal.is_some() || force.is_some() || self.membership.acceptor.accepted.is_some();
         if idle && (propose || finish) && wants {
             self.propose(cx);
         } else if resend {
@@ -301,5 +411,6 @@ impl<R: Rules> Process<R> {
             let again = self.config.settings().retry.nominal().times(16);
             self.membership.timers.set(Timer::Finish, now.after(again));
         }
+        None
     }
 }

@@ -29,7 +29,9 @@ impl<R: Rules> Nerio<R> {
                 self.with_process(|process| process.on_promise(from, (epoch, ballot), told, own, cx));
             }
             EpochTalk::Accept { epoch, ballot, charter } => {
-                let act = self.with_process(|process| process.on_accept(from, (epoch, ballot, &charter), cx));
+                let top = self.top();
+                let act =
+                    self.with_process(|process| process.on_accept(from, (epoch, ballot, &charter), top, cx));
                 if act {
                     self.adopt(&charter, cx);
                 }

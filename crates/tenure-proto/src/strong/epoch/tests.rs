@@ -1,5 +1,7 @@
 //! One member by itself: what it answers about epochs. Many of them together are the laboratory's business.
 
+mod force;
+
 use super::*;
 use crate::boot::{Memory, Store};
 use crate::strong::message::{Cell, Command, Event, GrantRequest, Message};

@@ -182,6 +182,8 @@ fn denial() -> impl Strategy<Value = Denial> {
         ballot().prop_map(Denial::Outbid),
         local_span().prop_map(|remaining| Denial::TooSoon { remaining }),
         Just(Denial::NotAdjacent),
+        epoch().prop_map(Denial::Sealed),
+        term().prop_map(Denial::Granted),
     ]
 }
 
