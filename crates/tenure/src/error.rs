@@ -223,6 +223,42 @@ pub enum MembersError {
     /// Only a member can propose.
     #[error("this node is no member: ask a member to change the members")]
     NotAMember,
+    /// Who shall come is there.
+    #[error("'{name}' is a member already: see `tenure members list`")]
+    AlreadyMember {
+        /// Who.
+        name: NodeName,
+    },
+    /// Who shall go is not there.
+    #[error("'{name}' is no member: see `tenure members list`")]
+    NoSuchMember {
+        /// Who.
+        name: NodeName,
+    },
+    /// Without it there is nothing.
+    #[error("'{name}' is the last member and cannot be removed: add another first, or stop the cluster")]
+    LastMember {
+        /// Who.
+        name: NodeName,
+    },
+    /// A newcomer must run before it is added.
+    #[error(
+        "'{name}' does not answer: it must run (`tenure node --join`), under that name and address and with this cluster's key, before it is added"
+    )]
+    Unreachable {
+        /// Who.
+        name: NodeName,
+    },
+    /// Nothing could be granted afterwards.
+    #[error(
+        "of the {members} members afterwards only {live} answer, which is no quorum: bring more of them back first, or force it"
+    )]
+    NoQuorumLeft {
+        /// How many would answer.
+        live: usize,
+        /// Of how many.
+        members: usize,
+    },
     /// The change leads nowhere, or was overtaken by another.
     #[error("{reason}")]
     Halted {

@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
+use tenure_proto::NodeId;
 use tenure_proto::quorum::Quorums;
+use tenure_proto::strong::Term;
 use tenure_proto::strong::epoch::{Change, Epoch};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tokio::sync::mpsc;
@@ -16,6 +18,7 @@ use crate::config::{ClockBound, Peer};
 use crate::contact::Contact;
 use crate::error::MembersError;
 use crate::name::NodeName;
+use crate::node::term_floor;
 
 /// What is to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +45,31 @@ pub enum MemberChange {
     Bound(ClockBound),
     /// Another longest lease.
     LongestLease(Duration),
+    /// Any of these together, in as few epochs as can be. What is not given stays.
+    Adjust {
+        /// Other quorums of the present members, in the order of [`Status::members`](crate::Status::members): as in the configuration.
+        quorums: Option<String>,
+        /// Another bound on the clocks.
+        bound: Option<ClockBound>,
+        /// Another longest lease.
+        longest_lease: Option<Duration>,
+    },
+    /// For a lost quorum only: goes on without members that are powered off and will *never run again* with their stores. All others
+    /// must answer. Takes about a longest lease more.
+    ///
+    /// What keeps two leaders apart is then your word and a wait. If one of those who are named runs on, or if others were made members
+    /// that nobody who is left has heard of, two clusters may each elect a leader; their tokens may even be equal.
+    ForceRemove {
+        /// Who.
+        powered_off: Vec<String>,
+        /// Terms go on above this. Without it: above all that the others have granted, above the seconds since 2024, and by
+        /// a margin besides, for nobody knows what those who are gone have granted among themselves.
+        floor: Option<Term>,
+    },
 }
+
+/// By how much terms jump when nobody can say how far they got: far more elections than any cluster holds while it loses its quorum.
+const MARGIN: u64 = 1 << 16;
 
 /// How a change goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +77,16 @@ pub enum MemberChange {
 pub enum Progress {
     /// A step is done: the cluster goes by this epoch now.
     Epoch(Epoch),
+    /// The next step waits until leases of before are over.
+    Waiting {
+        /// For how long still, as of now.
+        left: Duration,
+    },
+    /// These have been asked and have not answered yet. A quorum must, or all of them if members are removed by force.
+    Unheard {
+        /// Who.
+        members: Vec<NodeName>,
+    },
     /// All of it is done.
     Done(Epoch),
     /// It stopped. Steps that were done stay.
@@ -72,16 +109,48 @@ impl Changing {
             match self.next().await {
                 Some(Progress::Done(epoch)) => return Ok(epoch),
                 Some(Progress::Failed(error)) => return Err(error),
-                Some(Progress::Epoch(_)) => {}
+                Some(Progress::Epoch(_) | Progress::Waiting { .. } | Progress::Unheard { .. }) => {}
                 None => return Err(MembersError::Stopped(crate::error::Stopped::ShutDown)),
             }
         }
     }
 }
 
+/// A change, as far as it can be made out without the present members.
+pub(crate) struct Wanted {
+    pub(crate) change: Change,
+    /// Those who are new, and where they are.
+    pub(crate) contacts: Vec<Contact>,
+    /// Quorums of the present members, as they were written.
+    pub(crate) quorums: Option<String>,
+    /// All whom the change names.
+    names: Vec<NodeName>,
+}
+
+impl Wanted {
+    /// How somebody was named who may not be known otherwise.
+    pub(crate) fn name(&self, node: NodeId) -> Option<NodeName> {
+        self.names.iter().find(|name| name.id() == node).cloned()
+    }
+}
+
 impl MemberChange {
     /// As the machine wants it, with the names and addresses of those who are new.
-    pub(crate) fn resolve(&self) -> Result<(Change, Vec<Contact>), MembersError> {
+    pub(crate) fn resolve(&self) -> Result<Wanted, MembersError> {
+        let (change, contacts) = self.parts()?;
+        let quorums = if let Self::Adjust { quorums, .. } = self { quorums.clone() } else { None };
+        let old = match self {
+            Self::Remove(name) | Self::Replace { old: name, .. } => vec![node(name)?],
+            Self::ForceRemove { powered_off, .. } => {
+                powered_off.iter().map(|name| node(name)).collect::<Result<_, _>>()?
+            }
+            _ => Vec::new(),
+        };
+        let names = contacts.iter().map(|contact| contact.name.clone()).chain(old).collect();
+        Ok(Wanted { change, contacts, quorums, names })
+    }
+
+    fn parts(&self) -> Result<(Change, Vec<Contact>), MembersError> {
         match self {
             Self::Add(peer) => {
                 let contact = contact(peer)?;
@@ -101,6 +170,17 @@ impl MemberChange {
             Self::Bound(bound) => Ok((Change::Clocks(clocks(*bound)?), Vec::new())),
             Self::LongestLease(length) => {
                 Ok((Change::LongestLease(Span::from_nanos(nanos(*length))), Vec::new()))
+            }
+            Self::Adjust { bound, longest_lease, .. } => {
+                let clocks = bound.map(clocks).transpose()?;
+                let longest_lease = longest_lease.map(|length| Span::from_nanos(nanos(length)));
+                Ok((Change::Set { quorums: None, clocks, longest_lease }, Vec::new()))
+            }
+            Self::ForceRemove { powered_off, floor } => {
+                let gone = powered_off.iter().map(|name| Ok(node(name)?.id()));
+                let gone = gone.collect::<Result<Vec<_>, MembersError>>()?;
+                let (least, margin) = floor.map_or_else(|| (term_floor(), MARGIN), |floor| (floor, 0));
+                Ok((Change::ForceRemove { gone, least, margin }, Vec::new()))
             }
         }
     }

@@ -249,9 +249,18 @@ impl Node {
 
     /// Changes the members, their quorums or their bounds. Every group goes on being led meanwhile.
     pub fn change_members(&self, change: &MemberChange) -> Result<Changing, MembersError> {
-        let (change, contacts) = change.resolve()?;
+        self.change(change, false)
+    }
+
+    /// The same, also if those that answer will be no quorum afterwards: nothing is granted then until more of them do.
+    pub fn change_members_anyway(&self, change: &MemberChange) -> Result<Changing, MembersError> {
+        self.change(change, true)
+    }
+
+    fn change(&self, change: &MemberChange, anyway: bool) -> Result<Changing, MembersError> {
+        let wanted = change.resolve()?;
         let (progress, changing) = mpsc::unbounded_channel();
-        self.0.launched.mailbox.send(Request::Change(driver::ChangeOrder { change, contacts, progress }));
+        self.0.launched.mailbox.send(Request::Change(driver::ChangeOrder { wanted, anyway, progress }));
         Ok(Changing(changing))
     }
 

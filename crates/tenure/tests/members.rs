@@ -75,7 +75,7 @@ async fn a_change_tells_its_progress_and_what_is_wrong_with_it() {
     let twice =
         nodes[0].change_members(&MemberChange::Add(Peer { name: "b".into(), address: "127.0.0.1:1".into() }));
     let refused = within("an answer", SOON, twice.expect("it can be asked for").done()).await;
-    assert!(matches!(refused, Err(MembersError::Halted { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(MembersError::AlreadyMember { .. })), "{refused:?}");
 
     let never = MemberChange::Bound(ClockBound::Drift { ppm: 1_000_000 });
     assert!(matches!(nodes[0].change_members(&never), Err(MembersError::Halted { .. })));
@@ -98,4 +98,99 @@ async fn a_member_whose_file_contradicts_the_cluster_does_not_start() {
     config.longest_lease = LEASE * 10;
     let error = Node::start(config).await.expect_err("the cluster rules").to_string();
     assert!(error.contains("longest_lease") && error.contains("members set"), "{error}");
+}
+
+#[tokio::test]
+async fn what_cannot_come_to_a_good_end_is_refused_before_anybody_is_asked() {
+    let cluster = Cluster::found(3, LEASE);
+    let mut nodes = cluster.start().await;
+    for node in &nodes {
+        within("readiness", SOON, node.ready()).await.expect("it runs");
+    }
+    let refused = async |node: &Node, change: MemberChange| {
+        let changing = node.change_members(&change).expect("it can be asked for");
+        within("an answer", SOON, changing.done()).await.expect_err("it is refused")
+    };
+    let nobody = free_addresses(1)[0].to_string();
+    let nobody = || Peer { name: "d".into(), address: nobody.clone() };
+    let a = &nodes[0];
+    assert!(matches!(refused(a, MemberChange::Add(nobody())).await, MembersError::Unreachable { .. }));
+    assert!(matches!(refused(a, MemberChange::Remove("x".into())).await, MembersError::NoSuchMember { .. }));
+    let force = MemberChange::ForceRemove { powered_off: vec!["c".into()], floor: None };
+    let why = refused(a, force).await.to_string();
+    assert!(why.contains("are a quorum"), "{why}");
+
+    // c is gone. To remove b would leave a and c, of whom only a answers.
+    nodes.pop().expect("three").shutdown().await;
+    within("c's end to be seen", SOON, async {
+        while nodes[0].status().await.expect("it runs").peers_known.iter().filter(|peer| peer.answers).count()
+            > 2
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let why = refused(&nodes[0], MemberChange::Remove("b".into())).await;
+    assert_eq!(why, MembersError::NoQuorumLeft { live: 1, members: 2 });
+    assert!(change(&nodes[0], MemberChange::Remove("c".into())).await >= 1);
+}
+
+#[tokio::test]
+async fn quorums_and_bounds_change_together() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let adjust = MemberChange::Adjust {
+        quorums: Some("weights:2,1,1".into()),
+        bound: Some(ClockBound::Drift { ppm: 2000 }),
+        longest_lease: Some(LEASE * 3),
+    };
+    change(&nodes[1], adjust).await;
+    leads_on(&tenure);
+    let charter = nodes[1].status().await.expect("it runs").charter.expect("it knows the charter");
+    assert_eq!(charter.quorums, "weights:2,1,1");
+    assert_eq!((charter.bound, charter.longest_lease), (ClockBound::Drift { ppm: 2000 }, LEASE * 3));
+}
+
+#[tokio::test]
+async fn a_lost_quorum_is_given_up_by_an_operator_s_word_after_a_wait() {
+    let cluster = Cluster::found(3, LEASE);
+    let mut nodes = cluster.start().await;
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    let before = tenure.term();
+    drop(nodes.split_off(1)); // b and c are powered off, so to speak.
+    within("the loss", SOON, tenure.lost()).await;
+    drop(tenure);
+
+    let force = MemberChange::ForceRemove { powered_off: vec!["b".into(), "c".into()], floor: None };
+    let mut changing = nodes[0].change_members(&force).expect("it can be asked for");
+    let mut told = Vec::new();
+    let epoch = loop {
+        match within("progress", SOON, changing.next()).await {
+            Some(Progress::Done(epoch)) => break epoch,
+            Some(progress) => told.push(progress),
+            None => panic!("it ended after {told:?}"),
+        }
+    };
+    // Leases of those who are gone may be in force for that long.
+    let waits = |told: &Progress| matches!(told, Progress::Waiting { left } if *left > LEASE);
+    assert!(told.iter().any(waits), "{told:?}");
+    assert!(epoch.0 >= 1 << 20, "an era of its own: {epoch}");
+    let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    assert!(tenure.term() > before && tenure.term() > tenure::term_floor(), "{}", tenure.term());
+
+    // One of them was not powered off for ever. It learns that it is no member.
+    let b = Node::start(cluster.member(1)).await.expect("it starts");
+    let campaign = b.campaign("jobs");
+    tokio::pin!(campaign);
+    within("b to learn", SOON, async {
+        while b.status().await.expect("it runs").is_member {
+            tokio::select! {
+                led = &mut campaign => panic!("it leads: {led:?}"),
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            }
+        }
+    })
+    .await;
+    assert!(tenure.is_leader());
 }

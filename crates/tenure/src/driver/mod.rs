@@ -18,14 +18,16 @@
 //! | `inbound` | who may say what |
 //! | `office` | campaigns and the terms that are led here |
 //! | `gallery` | observers |
-//! | `questions` | verifications, hand-overs and changes of members under way |
+//! | `questions` | verifications and hand-overs under way |
 //! | `wishes` | what others ask of leaders |
+//! | `change` | changes of members under way |
 //! | `account` | how this node is, for those who ask |
 //! | `net`, `book`, `outbox` | sessions, addresses, pacing |
 //! | `keep` | store and memory |
 
 mod account;
 mod book;
+mod change;
 mod gallery;
 mod inbound;
 mod keep;
@@ -64,6 +66,7 @@ use crate::trace::Trace;
 use crate::watchdog::Watchdog;
 use crate::wire::Said;
 use crate::wish::Reply;
+pub(crate) use change::ChangeOrder;
 use gallery::Gallery;
 use keep::Keep;
 pub use net::Traffic;
@@ -71,7 +74,7 @@ use net::{Net, Opened};
 pub(crate) use office::Entry;
 use office::Office;
 use questions::Questions;
-pub(crate) use questions::{ChangeOrder, VerifyOrder};
+pub(crate) use questions::VerifyOrder;
 pub(crate) use setup::{credentials, launch};
 use wishes::Wishes;
 pub(crate) use wishes::{AskOrder, LONGEST_ASK};

@@ -1,23 +1,19 @@
-//! What was asked for and takes a while: verifications, hand-overs, changes of the members.
+//! What was asked for and takes a while: verifications and hand-overs; for changes of the members see `change`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenure_proto::strong::epoch::{Change, Halt};
 use tenure_proto::strong::{Command, Event, Holder, How, Loss, Term};
 use tenure_proto::time::Span;
 use tenure_proto::{GroupId, LocalTime};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::Driver;
+use super::change::Underway;
 use crate::clock::nanos;
-use crate::config::UNSUITED;
-use crate::contact::Contact;
-use crate::error::{MembersError, TransferError, VerifyError};
-use crate::members::Progress;
+use crate::error::{TransferError, VerifyError};
 use crate::name::{GroupName, NodeName};
 use crate::node::Certain;
-use crate::wire::Item;
 
 /// How long a verification may take: several round trips, also where members are gone.
 const VERIFY_WITHIN: Duration = Duration::from_secs(1);
@@ -30,14 +26,6 @@ pub(crate) struct VerifyOrder {
     pub(crate) group: GroupName,
     pub(crate) wanted: Span,
     pub(crate) reply: oneshot::Sender<Result<Certain, VerifyError>>,
-}
-
-/// A change of members that was asked for.
-pub(crate) struct ChangeOrder {
-    pub(crate) change: Change,
-    /// Those who are new, and where they are.
-    pub(crate) contacts: Vec<Contact>,
-    pub(crate) progress: mpsc::UnboundedSender<Progress>,
 }
 
 struct Verification {
@@ -61,7 +49,7 @@ struct Handover {
 pub(crate) struct Questions {
     verifications: BTreeMap<GroupId, Vec<Verification>>,
     handovers: BTreeMap<GroupId, Handover>,
-    change: Option<mpsc::UnboundedSender<Progress>>,
+    pub(super) change: Option<Underway>,
 }
 
 impl Questions {
@@ -69,7 +57,8 @@ impl Questions {
         let verifications =
             self.verifications.values().flatten().map(|asked| asked.again.min(asked.deadline));
         let handovers = self.handovers.values().map(|handover| handover.again.min(handover.deadline));
-        verifications.chain(handovers).min()
+        let change = self.change.iter().map(|change| change.look_at);
+        verifications.chain(handovers).chain(change).min()
     }
 
     /// Whether somebody here waits for a change of the members.
@@ -110,36 +99,12 @@ impl Driver {
         self.on_question_time(now);
     }
 
-    pub(super) fn on_change_order(&mut self, order: ChangeOrder) {
-        let member = self.machine.as_ref().is_some_and(|machine| machine.charter().has(self.me));
-        if !member {
-            let _ = order.progress.send(Progress::Failed(MembersError::NotAMember));
-            return;
-        }
-        if matches!(&order.change, Change::Clocks(clocks) if !self.clock.suits(clocks.bound)) {
-            let reason = format!("{UNSUITED}, and no node changes its clock while it runs");
-            let _ = order.progress.send(Progress::Failed(MembersError::Halted { reason }));
-            return;
-        }
-        for contact in &order.contacts {
-            self.net.book.learn(contact);
-        }
-        // Everybody must be able to greet the newcomers before they are told to.
-        if !order.contacts.is_empty() {
-            let item = Item::Contacts(order.contacts);
-            let post =
-                self.members().into_iter().filter(|to| *to != self.me).map(|to| (to, item.clone())).collect();
-            self.post(post);
-        }
-        self.questions.change = Some(order.progress);
-        self.order(Command::Change(order.change));
-    }
-
     /// Asks again whom nobody answered, and gives up what took too long.
     pub(super) fn on_question_time(&mut self, now: LocalTime) {
         self.ask_again(now);
         self.hand_over_again(now);
         self.on_wish_time(now);
+        self.on_change_time(now);
         self.settle();
     }
 
@@ -198,20 +163,7 @@ impl Driver {
                 self.on_handed_over(*group, *term, *loss);
                 self.on_term_over(*group, *term);
             }
-            Event::Adopted { charter, .. } => self.tell_change(&Progress::Epoch(charter.epoch), false),
-            Event::Changed { epoch } => self.tell_change(&Progress::Done(*epoch), true),
-            Event::ChangeHalted { halt } => {
-                let reason = match halt {
-                    Halt::Conflict => {
-                        "another change was decided in its place: look at the members, and ask again"
-                            .to_owned()
-                    }
-                    Halt::Impossible(why) => why.clone(),
-                    Halt::Fixed => "the members of this cluster never change".to_owned(),
-                };
-                self.tell_change(&Progress::Failed(MembersError::Halted { reason }), true);
-            }
-            _ => {}
+            _ => self.on_change_event(event),
         }
     }
 
@@ -240,15 +192,6 @@ impl Driver {
             debug_assert_eq!(handover.term, term, "one term at a time");
             let result = if loss == Loss::HandedOver { Ok(()) } else { Err(TransferError::NotLeader) };
             let _ = handover.reply.send(result);
-        }
-    }
-
-    fn tell_change(&mut self, progress: &Progress, last: bool) {
-        if let Some(change) = &self.questions.change {
-            let _ = change.send(progress.clone());
-        }
-        if last {
-            self.questions.change = None;
         }
     }
 }

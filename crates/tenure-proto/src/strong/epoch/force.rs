@@ -182,10 +182,10 @@ impl<R: Rules> Process<R> {
         let members = body.quorums.members();
         // What all hold may be decided. What one of them does not hold is not, and never will be: it has promised.
         let same = |charter: &Arc<Charter>| charter.epoch.begins_era() && charter.members() == members;
-        if let Some(held) = found.first().filter(|first| same(first)) {
-            if reports.iter().all(|report| report.as_ref() == Some(held)) {
-                return Some((*held).clone());
-            }
+        if let Some(held) = found.first().filter(|first| same(first))
+            && reports.iter().all(|report| report.as_ref() == Some(held))
+        {
+            return Some((*held).clone());
         }
         let forced = || found.iter().filter(|charter| charter.epoch.begins_era());
         if forced().any(|charter| !charter.keeps_all_of(members)) {

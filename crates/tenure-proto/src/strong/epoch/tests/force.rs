@@ -8,8 +8,13 @@ const ERA: Epoch = Epoch(Epoch::ERA);
 fn forced(era: u64, kept: &[u64], floor: u64) -> Arc<Charter> {
     let founding = Bench::founded().node.process.charter().body.clone();
     let quorums = Quorums::majority(kept.iter().copied().map(NodeId).collect()).unwrap();
-    let body = Body { quorums, ..founding.clone() };
-    Arc::new(Charter { epoch: Epoch(era * Epoch::ERA), body, before: Some(founding), floor: Term(floor) })
+    let body = Body { quorums, ..founding };
+    Arc::new(Charter {
+        epoch: Epoch(era * Epoch::ERA),
+        body,
+        before: Some(Bench::founded().node.process.charter().body.clone()),
+        floor: Term(floor),
+    })
 }
 
 fn accept(number: u64, charter: &Arc<Charter>) -> Message {
