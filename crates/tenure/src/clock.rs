@@ -13,7 +13,28 @@ use tenure_proto::LocalTime;
 use tenure_proto::strong::trace::Common;
 use tenure_proto::time::Bound;
 
-use crate::sys::clock::{Which, read};
+use crate::sys::clock::{Which, correction, read, synchronised};
+
+/// What the kernel is told about its clocks by whoever keeps them synchronised: for those who look for faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Discipline {
+    /// Whether anybody keeps the calendar synchronised, as the kernel believes.
+    pub synchronised: bool,
+    /// The largest error of the calendar, as the one who keeps it claims.
+    pub error: Duration,
+    /// By how much the clocks run faster than the hardware's counter on purpose, in parts per billion; negative for slower.
+    pub correction_ppb: i64,
+}
+
+impl Discipline {
+    /// Asks the kernel; `None` if it does not say. Changes nothing.
+    pub fn read() -> Option<Self> {
+        let synchronised = synchronised();
+        let error = Duration::from_nanos(synchronised.error);
+        Some(Self { synchronised: synchronised.is, error, correction_ppb: correction()? })
+    }
+}
 
 /// Reads the clock of this host. Cheap to copy.
 #[derive(Clone, Debug, Default)]

@@ -112,7 +112,7 @@ mod atomics {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
 }
 
-pub use clock::{Clock, Hand};
+pub use clock::{Clock, Discipline, Hand};
 #[cfg(feature = "config")]
 pub use config::parse_length;
 pub use config::{

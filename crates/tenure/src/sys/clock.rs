@@ -41,13 +41,26 @@ pub(crate) struct Synchronised {
 
 /// Asks the kernel how good the synchronised clock is. Changes nothing.
 pub(crate) fn synchronised() -> Synchronised {
-    // SAFETY: all of a timex may be zero; with `modes` zero the call only writes to it.
-    let (status, error) = unsafe {
-        let mut timex = MaybeUninit::<libc::timex>::zeroed().assume_init();
-        (libc::adjtimex(&raw mut timex), timex.maxerror)
-    };
-    let error = u64::try_from(error).unwrap_or(u64::MAX).saturating_mul(1000);
+    let (status, timex) = ask();
+    let error = u64::try_from(timex.maxerror).unwrap_or(u64::MAX).saturating_mul(1000);
     Synchronised { is: status >= 0 && status != libc::TIME_ERROR, error }
+}
+
+/// By how much the kernel is told to run its clocks faster than the counter does, in parts per billion; negative for slower.
+/// `None` if it does not say.
+pub(crate) fn correction() -> Option<i64> {
+    let (status, timex) = ask();
+    // In millionths, 16 bits of them behind the point; and a tick of the clock, ten milliseconds, in whole microseconds.
+    let (frequency, tick) = (timex.freq.saturating_mul(1000) >> 16, timex.tick - 10_000);
+    (status >= 0).then(|| frequency.saturating_add(tick.saturating_mul(100_000)))
+}
+
+fn ask() -> (libc::c_int, libc::timex) {
+    // SAFETY: all of a timex may be zero; with `modes` zero the call only writes to it.
+    unsafe {
+        let mut timex = MaybeUninit::<libc::timex>::zeroed().assume_init();
+        (libc::adjtimex(&raw mut timex), timex)
+    }
 }
 
 #[cfg(test)]
@@ -61,5 +74,11 @@ mod tests {
             assert!(first > 0 && read(which) >= first, "{which:?}");
         }
         assert!(read(Which::Boot) >= read(Which::Monotonic) - 1_000_000_000);
+    }
+
+    #[test]
+    fn the_kernel_tells_a_correction_that_it_can_carry_out() {
+        let correction = correction().expect("reading needs no privilege");
+        assert!(correction.abs() < 101_000_000, "{correction} ppb: a tick is off by at most a tenth");
     }
 }

@@ -1,0 +1,85 @@
+//! The daemons: whether they answer over HTTP, are ready, and are of one version.
+
+use std::time::Duration;
+
+use super::finding::Finding;
+use crate::api;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// How long a daemon has to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A daemon that was asked.
+pub(super) struct Asked {
+    /// Where.
+    pub(super) endpoint: String,
+    /// What it says, or why it says nothing.
+    pub(super) status: Result<api::Status, Failure>,
+}
+
+/// Asks each daemon how it is.
+pub(super) async fn ask(settings: &Settings, given: &[String]) -> Vec<Asked> {
+    let named = if given.is_empty() { &settings.client.endpoints } else { given };
+    let own: Vec<String> = settings.daemon_url().into_iter().collect();
+    let endpoints = if named.is_empty() { &own } else { named };
+    let mut asked = Vec::new();
+    for endpoint in endpoints {
+        let status = match Client::new(settings, std::slice::from_ref(endpoint), PATIENCE) {
+            Ok(client) => client.get::<api::Status>("/v1/status").await.map_err(Failure::from),
+            Err(failure) => Err(failure),
+        };
+        asked.push(Asked { endpoint: endpoint.clone(), status });
+    }
+    asked
+}
+
+/// Who answered.
+pub(super) fn answering(asked: &[Asked]) -> Vec<String> {
+    asked.iter().filter_map(|one| Some(one.status.as_ref().ok()?.name.clone())).collect()
+}
+
+/// The slowest round trip between members, as the daemons measured it.
+pub(super) fn slowest_trip(asked: &[Asked]) -> Option<Duration> {
+    let members = asked.iter().filter_map(|one| one.status.as_ref().ok()).flat_map(|status| &status.members);
+    members.filter_map(|member| member.round_trip_us).max().map(Duration::from_micros)
+}
+
+/// One line for each daemon.
+pub(super) fn ready(asked: &[Asked]) -> Vec<Finding> {
+    const CHECK: &str = "daemon";
+    let judge = |one: &Asked| match &one.status {
+        Err(failure) => Finding::bad(
+            CHECK,
+            format!("{} does not answer: {failure}", one.endpoint),
+            "start it with `tenure node`, or take it out of [client] endpoints",
+        ),
+        Ok(status) if !status.ready => Finding::bad(
+            CHECK,
+            format!("{} at {} is not ready: {}", status.name, one.endpoint, status.not_ready.join("; ")),
+            "see its log; READY comes when it reaches a quorum",
+        ),
+        Ok(status) => Finding::ok(CHECK, format!("{} at {} is ready", status.name, one.endpoint)),
+    };
+    asked.iter().map(judge).collect()
+}
+
+/// Whether all are of one version, and of this command's.
+pub(super) fn versions(asked: &[Asked], own: &str) -> Option<Finding> {
+    const CHECK: &str = "versions";
+    let answers = asked.iter().filter_map(|one| one.status.as_ref().ok());
+    let mut versions: Vec<(String, &str)> =
+        answers.map(|status| (status.version.clone(), status.name.as_str())).collect();
+    versions.sort();
+    let (first, _) = versions.first()?;
+    if versions.iter().all(|(version, _)| version == first) && first == own {
+        return Some(Finding::ok(CHECK, format!("{own}, all of them and this command")));
+    }
+    let all: Vec<String> = versions.iter().map(|(version, name)| format!("{name} {version}")).collect();
+    Some(Finding::warn(
+        CHECK,
+        format!("{}; this command {own}", all.join(", ")),
+        "fine during an upgrade; bring all to one version, one after another, waiting for READY each time",
+    ))
+}

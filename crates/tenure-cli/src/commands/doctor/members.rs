@@ -1,0 +1,233 @@
+//! The members: whether datagrams reach them and come back, and whether the lease leaves room for that.
+//!
+//! Tried with the library itself, as an observer that joins nothing: a session with a member is a datagram there and one back
+//! under the cluster's key, which is all that a lease needs.
+
+use std::time::Duration;
+
+use tenure::{CharterStatus, ClockBound, Config, Key, Node, Role, Status};
+
+use super::clocks::Second;
+use super::finding::Finding;
+use crate::clock::clock;
+use crate::output::readable;
+
+/// How long members have to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A member that was greeted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Greeted {
+    /// Its name.
+    pub(super) name: String,
+    /// Where.
+    pub(super) address: String,
+    /// How long it took until there was a session; `None` if there was none in time.
+    pub(super) took: Option<Duration>,
+}
+
+/// What came of greeting all members.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Greeting {
+    /// The members of the newest epoch, or of the configuration if no epoch was learnt.
+    pub(super) members: Vec<Greeted>,
+    /// What they go by.
+    pub(super) charter: Option<CharterStatus>,
+}
+
+/// Whether the members may be greeted with this configuration's key, and if not, why.
+pub(super) fn may_greet(config: &Config, anyway: bool) -> Result<(), Finding> {
+    const CHECK: &str = "udp";
+    if config.members.is_empty() {
+        let advice = "write [[cluster.members]] with name and address";
+        return Err(Finding::warn(CHECK, "the configuration names no members to greet", advice));
+    }
+    match &config.key {
+        Key::Scoped(key) if !anyway => Err(Finding::warn(
+            CHECK,
+            format!(
+                "not tried: the key is {}'s, and a second process under that name would disturb the first",
+                key.name()
+            ),
+            format!("stop {} and run `tenure doctor --greet`, or run it on a member", key.name()),
+        )),
+        Key::Cluster(_) if config.cluster.is_none() => Err(Finding::warn(
+            CHECK,
+            "not tried: the configuration does not say which cluster this is",
+            "write cluster_id, as `tenure init` did for the others",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Greets all members and waits until all have answered, for a while.
+pub(super) async fn greet(config: &Config) -> Result<Greeting, Finding> {
+    let mut observer = config.clone();
+    observer.role = Role::Observer;
+    if let Key::Cluster(_) = observer.key {
+        observer.name = format!("doctor-{}", std::process::id());
+    }
+    observer.listen = Vec::new();
+    observer.advertise = None;
+    observer.groups = None;
+    (observer.store, observer.memory, observer.trace) = (None, None, None);
+    let start = clock();
+    let node = Node::start(observer).await.map_err(|error| {
+        Finding::bad("udp", format!("no node can be started here: {error}"), "mend that first")
+    })?;
+    let mut greeting = Greeting::default();
+    for peer in &config.members {
+        let (name, address) = (peer.name.clone(), peer.address.clone());
+        greeting.members.push(Greeted { name, address, took: None });
+    }
+    while clock() - start < PATIENCE {
+        let Ok(status) = node.status().await else { break };
+        greeting.note(&status, clock() - start);
+        if greeting.charter.is_some() && greeting.members.iter().all(|member| member.took.is_some()) {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    node.shutdown().await;
+    Ok(greeting)
+}
+
+impl Greeting {
+    fn note(&mut self, status: &Status, passed: Duration) {
+        if let (None, Some(charter)) = (&self.charter, &status.charter) {
+            self.charter = Some(charter.clone());
+            // Now it is known who the members are: the file may be older.
+            self.members.retain(|member| status.members.iter().any(|name| name.as_str() == member.name));
+        }
+        for peer in status.peers_known.iter().filter(|peer| peer.is_member || self.charter.is_none()) {
+            let name = peer.name.as_str();
+            let known = self.members.iter_mut().find(|member| member.name == name);
+            let took = peer.has_session.then_some(passed);
+            match known {
+                Some(member) => member.took = member.took.or(took),
+                None if peer.is_member => {
+                    let address = peer.address.clone().unwrap_or_default();
+                    self.members.push(Greeted { name: name.to_owned(), address, took });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The slowest answer.
+    pub(super) fn slowest(&self) -> Option<Duration> {
+        self.members.iter().filter_map(|member| member.took).max()
+    }
+}
+
+/// Whether datagrams go both ways. `answering` are members whose daemons were heard over HTTP.
+pub(super) fn udp(greeting: &Greeting, answering: &[String]) -> Finding {
+    const CHECK: &str = "udp";
+    let (all, heard) =
+        (greeting.members.len(), greeting.members.iter().filter(|member| member.took.is_some()).count());
+    let silent: Vec<&Greeted> = greeting.members.iter().filter(|member| member.took.is_none()).collect();
+    if silent.is_empty() {
+        let slowest = readable(greeting.slowest().unwrap_or_default());
+        return Finding::ok(CHECK, format!("{heard} of {all} members answer, the slowest within {slowest}"));
+    }
+    let names: Vec<String> =
+        silent.iter().map(|member| format!("{} ({})", member.name, member.address)).collect();
+    let says = format!("{heard} of {all} members answer; nothing comes back from {}", names.join(", "));
+    let runs = silent.iter().find(|member| answering.contains(&member.name));
+    let advice = match runs {
+        Some(member) => format!(
+            "{} runs, for it answers over HTTP: open its UDP port both ways ({}), and see that it has the same key",
+            member.name, member.address
+        ),
+        None => "see whether they run, whether UDP is open both ways, and whether they have the same key (`tenure key show`)".to_owned(),
+    };
+    Finding::bad(CHECK, says, advice)
+}
+
+/// Whether the lease is long enough for this network and this machine.
+pub(super) fn lease(
+    lease: Duration,
+    bound: Option<ClockBound>,
+    trip: Option<Duration>,
+    second: Second,
+) -> Finding {
+    const CHECK: &str = "lease";
+    let Some(trip) = trip else {
+        return Finding::warn(
+            CHECK,
+            format!("{}, and no round trip could be measured", readable(lease)),
+            "let the members answer first",
+        );
+    };
+    let usable = match bound {
+        Some(ClockBound::Drift { ppm }) => lease.mul_f64(1.0 - f64::from(ppm) / 1e6),
+        _ => lease,
+    };
+    let (needed, room) = (trip * 3 + second.hole, usable / 2);
+    let found = format!(
+        "{}: from the first try to renew to its end there are {}; three round trips of {} and the longest wait for a processor take {}",
+        readable(lease),
+        readable(room),
+        readable(trip),
+        readable(needed)
+    );
+    let longer = readable(lease.mul_f64((needed.as_secs_f64() * 2.0 / room.as_secs_f64()).max(1.0)));
+    if needed >= room {
+        return Finding::bad(
+            CHECK,
+            found,
+            format!("a leader would lose it now and then: make it {longer} or more"),
+        );
+    }
+    if needed * 2 >= room {
+        return Finding::warn(CHECK, found, format!("there is little to spare: {longer} would be safer"));
+    }
+    Finding::ok(CHECK, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+
+    fn greeting(took: [Option<u64>; 3]) -> Greeting {
+        let member = |(index, took): (usize, Option<u64>)| Greeted {
+            name: format!("n{}", index + 1),
+            address: format!("10.0.0.{}:7400", index + 1),
+            took: took.map(Duration::from_millis),
+        };
+        Greeting { members: took.into_iter().enumerate().map(member).collect(), charter: None }
+    }
+
+    #[test]
+    fn members_that_do_not_answer_are_named() {
+        assert_eq!(udp(&greeting([Some(1), Some(2), Some(9)]), &[]).state, State::Ok);
+        let finding = udp(&greeting([Some(1), None, None]), &[]);
+        assert_eq!(finding.state, State::Bad);
+        assert!(finding.says.contains("n2 (10.0.0.2:7400), n3 (10.0.0.3:7400)"), "{}", finding.says);
+    }
+
+    #[test]
+    fn a_member_that_answers_over_http_alone_needs_its_port_opened() {
+        let finding = udp(&greeting([Some(1), None, Some(1)]), &["n2".to_owned()]);
+        let advice = finding.advice.unwrap();
+        assert!(advice.contains("n2 runs") && advice.contains("open its UDP port"), "{advice}");
+    }
+
+    #[test]
+    fn a_lease_must_outlast_round_trips_and_holes() {
+        let second =
+            |hole| Second { against_counter: 0.0, against_calendar: 0.0, hole: Duration::from_millis(hole) };
+        let bound = Some(ClockBound::Drift { ppm: 100_000 });
+        let judge = |millis, trip, hole| {
+            lease(Duration::from_millis(millis), bound, Some(Duration::from_millis(trip)), second(hole)).state
+        };
+        assert_eq!(judge(2000, 5, 20), State::Ok);
+        assert_eq!(judge(2000, 100, 200), State::Warn, "500 of 900 ms");
+        assert_eq!(judge(2000, 5, 1000), State::Bad);
+        assert_eq!(lease(Duration::from_secs(2), bound, None, second(1)).state, State::Warn);
+    }
+}
