@@ -196,7 +196,7 @@ pub enum AskError {
     NotListening,
     /// This process's key is for some groups only.
     #[error(
-        "this key may not ask anything of leaders: use the cluster's key or an operator's (`tenure key --operator NAME`)"
+        "this key may not ask anything of leaders: use the cluster's key or an operator's (`tenure key derive --operator NAME`)"
     )]
     NotAllowed,
     /// The leader was found and did not answer in time.
