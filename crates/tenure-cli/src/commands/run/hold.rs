@@ -1,0 +1,330 @@
+//! One term: the hook, the command, its health, and how all of it comes to an end.
+//!
+//! While the term lasts this loop publishes E on the board and passes on what happens. Whether the command must end, and when, is
+//! decided by the sentinel; this side decides only what it alone can know: a failed look at the health, a wish, a
+//! signal. And it keeps the last deadline, E - margin/2, in case the sentinel does not.
+
+use std::fmt;
+use std::time::Duration;
+
+use tenure::{Loss, Tenure};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::signals;
+use super::supervise::Runner;
+use super::timing::{nanos, now};
+use super::wire::{Job, Order, Report, Why};
+
+/// How often E is read from the guard and published.
+const BEAT: Duration = Duration::from_millis(10);
+
+/// How long a command that ended rests before `--respawn` starts it again.
+const BREATH: Duration = Duration::from_secs(1);
+
+/// How long after KILL was due those who were asked to end must be dead.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the sentinel is asked whether it is awake.
+const PING: Duration = Duration::from_secs(1);
+
+/// Why a term was ended before its command ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It was not renewed in time.
+    Lease,
+    /// The guard is over for another reason.
+    Lost(Loss),
+    /// `--health` failed.
+    Health(u8),
+    /// `--on-elected` failed.
+    Hook(u8),
+    /// The command, or an operator, asked for it.
+    Wish,
+    /// A signal asked us to end.
+    Signal(i32),
+    /// The sentinel would not start the command.
+    Refused(String),
+    /// The sentinel died, or does not answer.
+    Sentinel,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lease => f.write_str("the lease was not renewed in time"),
+            Self::Lost(loss) => write!(f, "leads no more: {loss}"),
+            Self::Health(code) => write!(f, "--health failed with {code}"),
+            Self::Hook(code) => write!(f, "--on-elected failed with {code}"),
+            Self::Wish => f.write_str("asked to resign"),
+            Self::Signal(signal) => write!(f, "stopped by signal {signal}"),
+            Self::Refused(why) => write!(f, "the command was not started: {why}"),
+            Self::Sentinel => f.write_str("the sentinel died, or sleeps"),
+        }
+    }
+}
+
+/// How a term ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The command's exit code, if it ran and that is known.
+    pub(super) code: Option<u8>,
+    /// `None` if the command ended by itself.
+    pub(super) stop: Option<Stop>,
+    /// Whether everybody is dead.
+    pub(super) dead: bool,
+}
+
+/// What is going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// `--on-elected` runs.
+    Electing,
+    /// The command runs.
+    Working,
+    /// Nothing runs until then.
+    Pausing(u64),
+}
+
+struct Hold<'a> {
+    tenure: &'a Tenure,
+    environment: &'a [(String, String)],
+    /// E, as it was last published.
+    end: u64,
+    stage: Stage,
+    stop: Option<Stop>,
+    /// The command's last exit code.
+    code: Option<u8>,
+    /// When the sentinel has had its time to end what it was asked to.
+    patience: u64,
+    /// When to look at the health; never while a look is under way.
+    health_at: u64,
+    /// The guard is over: that is told once.
+    guard_over: bool,
+    /// When the sentinel was last asked whether it is awake, and whether it has said so.
+    pinged: u64,
+    awake: bool,
+}
+
+enum Event {
+    Beat,
+    Report(Report),
+    SentinelGone,
+    Signal(i32),
+    Lost(Loss),
+    Resign,
+}
+
+impl Runner {
+    /// Runs the command for the length of a term. When this returns, either everybody is dead or that is said.
+    pub(super) async fn hold(&mut self, tenure: &Tenure, environment: &[(String, String)]) -> Ended {
+        let stage = if self.run.on_elected.is_some() { Stage::Electing } else { Stage::Working };
+        let mut hold = Hold {
+            tenure,
+            environment,
+            end: 0,
+            stage,
+            stop: None,
+            code: None,
+            patience: u64::MAX,
+            health_at: u64::MAX,
+            guard_over: false,
+            pinged: now(),
+            awake: true,
+        };
+        hold.publish(self);
+        match &self.run.on_elected {
+            Some(script) => hold.start(self, Job::Elected, Some(script.clone()), Some(self.run.hook_timeout)),
+            None => hold.start(self, Job::Work, None, None),
+        }
+        let mut beat = interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let event = self.event(&mut beat, &hold).await;
+            if let Some(ended) = hold.on(event, self) {
+                return ended;
+            }
+        }
+    }
+
+    async fn event(&mut self, beat: &mut Interval, hold: &Hold<'_>) -> Event {
+        tokio::select! {
+            biased;
+            report = self.post.report() => report.map_or(Event::SentinelGone, Event::Report),
+            _ = beat.tick() => Event::Beat,
+            Some(signal) = self.signals.recv() => Event::Signal(signal),
+            Some(()) = self.resigned.recv() => Event::Resign,
+            loss = hold.tenure.lost(), if !hold.guard_over => Event::Lost(loss),
+        }
+    }
+}
+
+impl Hold<'_> {
+    fn on(&mut self, event: Event, runner: &mut Runner) -> Option<Ended> {
+        match event {
+            Event::Beat => return self.beat(runner),
+            Event::Report(report) => return self.report(report, runner),
+            Event::SentinelGone => {
+                let dead = runner.take_over(self.end);
+                return self.ended(Stop::Sentinel, dead);
+            }
+            Event::Signal(signal) => return self.signal(signal, runner),
+            Event::Resign => self.stop(Stop::Wish, runner),
+            Event::Lost(loss) => return self.lost(loss, runner),
+        }
+        None
+    }
+
+    /// Publishes E, rounded against ourselves: the clock is read before the guard is asked how much is left.
+    fn publish(&mut self, runner: &Runner) {
+        let now = now();
+        let Some(left) = self.tenure.remaining() else { return };
+        let end = now.saturating_add(nanos(left));
+        // A reading that was interrupted gives an earlier E: never let it go back for that.
+        if end > self.end && runner.post.board.publish(end).is_ok() {
+            self.end = end;
+        }
+    }
+
+    fn start(&self, runner: &Runner, job: Job, script: Option<String>, limit: Option<Duration>) {
+        let (environment, limit) = (self.environment.to_vec(), limit.map(nanos));
+        runner.post.order(&Order::Start { job, script, environment, limit });
+    }
+
+    fn beat(&mut self, runner: &mut Runner) -> Option<Ended> {
+        self.publish(runner);
+        let now = now();
+        if let Stage::Pausing(until) = self.stage {
+            if now >= until {
+                self.stage = Stage::Working;
+                self.start(runner, Job::Work, None, None);
+            }
+            return None;
+        }
+        if now >= runner.timing.take_over_at(self.end) || now >= self.patience {
+            // After a pause of our own, the sentinel may have done it long ago.
+            while let Some(report) = runner.post.pending() {
+                if let Some(ended) = self.report(report, runner) {
+                    return Some(ended);
+                }
+            }
+            let dead = runner.take_over(self.end);
+            let stop = self.stop.take().unwrap_or(Stop::Lease);
+            runner.note("the sentinel did not end the command in time: the runner did");
+            return Some(Ended { code: None, stop: Some(stop), dead });
+        }
+        if self.asleep(now, runner) {
+            let dead = runner.take_over(self.end);
+            return self.ended(Stop::Sentinel, dead);
+        }
+        if now >= self.health_at && self.stop.is_none() {
+            self.health_at = u64::MAX;
+            let (script, limit) = (runner.run.health.clone(), Some(runner.run.health_timeout));
+            self.start(runner, Job::Health, script, limit);
+        }
+        None
+    }
+
+    /// Whether the sentinel has not answered for a whole lease. The deadline is still kept, by us, but by us alone.
+    fn asleep(&mut self, now: u64, runner: &Runner) -> bool {
+        let asked = now.saturating_sub(self.pinged);
+        if self.awake && asked >= nanos(PING) {
+            (self.pinged, self.awake) = (now, false);
+            runner.post.order(&Order::Ping);
+        }
+        !self.awake && asked >= nanos(runner.lease.max(PING))
+    }
+
+    fn report(&mut self, report: Report, runner: &mut Runner) -> Option<Ended> {
+        match report {
+            Report::Awake => self.awake = true,
+            Report::Ready { cgroup } => runner.post.cgroup = cgroup,
+            Report::Started { job: Job::Work, pid } => {
+                runner.note(&format!("the command runs as process {pid}"));
+                self.look_later(runner);
+            }
+            Report::Ended { job: Job::Elected, code: 0 } if self.stop.is_none() => {
+                self.stage = Stage::Working;
+                self.start(runner, Job::Work, None, None);
+            }
+            Report::Ended { job: Job::Elected, code } => self.stop(Stop::Hook(code), runner),
+            Report::Ended { job: Job::Health, code: 0 } => self.look_later(runner),
+            Report::Ended { job: Job::Health, code } => self.stop(Stop::Health(code), runner),
+            Report::Refused { job: Job::Health, .. } => self.look_later(runner),
+            Report::Refused { why, .. } => self.stop(Stop::Refused(why), runner),
+            Report::Terminating(Why::Lease) => {
+                runner.note("the lease is running out and was not renewed: the command gets TERM");
+            }
+            Report::Killing => runner.note("the command did not end in time: it gets KILL"),
+            Report::Over { code, why } => return self.over(code, why, runner),
+            Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {}
+        }
+        None
+    }
+
+    fn look_later(&mut self, runner: &Runner) {
+        if runner.run.health.is_some() {
+            self.health_at = now().saturating_add(nanos(runner.run.health_every));
+        }
+    }
+
+    /// Everybody is dead.
+    fn over(&mut self, code: Option<u8>, why: Why, runner: &Runner) -> Option<Ended> {
+        self.code = code.or(self.code);
+        self.health_at = u64::MAX;
+        let stop = match (self.stop.take(), why) {
+            (Some(stop), _) => Some(stop),
+            (None, Why::Exit) => None,
+            (None, Why::Lease) => Some(Stop::Lease),
+            (None, Why::Asked | Why::Orphaned) => Some(Stop::Wish),
+        };
+        if stop.is_none() && runner.run.respawn && self.tenure.is_leader() {
+            runner.note(&format!("the command ended with {}; it is started again", self.code.unwrap_or(0)));
+            self.stage = Stage::Pausing(now().saturating_add(nanos(BREATH)));
+            return None;
+        }
+        Some(Ended { code: self.code, stop, dead: true })
+    }
+
+    /// Asks the sentinel to end everything, for a reason of our own. The first reason stays.
+    fn stop(&mut self, stop: Stop, runner: &Runner) {
+        if self.stop.is_none() {
+            self.stop = Some(stop);
+            runner.post.order(&Order::Stop(nanos(runner.timing.grace)));
+            self.patience = now().saturating_add(nanos(runner.timing.grace + PATIENCE));
+        }
+    }
+
+    /// The command gets it first. Ending is its business, as long as the lease lasts.
+    fn signal(&mut self, signal: i32, runner: &Runner) -> Option<Ended> {
+        match self.stage {
+            Stage::Working => runner.post.order(&Order::Signal(signal)),
+            Stage::Electing if signals::ends(signal) => self.stop(Stop::Signal(signal), runner),
+            Stage::Pausing(_) if signals::ends(signal) => return self.ended(Stop::Signal(signal), true),
+            Stage::Electing | Stage::Pausing(_) => {}
+        }
+        if signals::ends(signal) && self.stop.is_none() {
+            self.stop = Some(Stop::Signal(signal));
+        }
+        None
+    }
+
+    /// Authority is gone before E: nothing may run any more.
+    fn lost(&mut self, loss: Loss, runner: &Runner) -> Option<Ended> {
+        let stop = if loss == Loss::Lapsed { Stop::Lease } else { Stop::Lost(loss) };
+        if matches!(self.stage, Stage::Pausing(_)) {
+            return self.ended(stop, true);
+        }
+        self.guard_over = true;
+        self.stop.get_or_insert(stop);
+        runner.post.order(&Order::Stop(0));
+        None
+    }
+
+    fn ended(&mut self, stop: Stop, dead: bool) -> Option<Ended> {
+        let stop = match self.stop.take() {
+            Some(first @ Stop::Signal(_)) => first,
+            _ => stop,
+        };
+        Some(Ended { code: self.code, stop: Some(stop), dead })
+    }
+}

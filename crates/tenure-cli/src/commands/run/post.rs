@@ -1,0 +1,145 @@
+//! The runner's end of its sentinel: how it is started, spoken to, and replaced when it dies.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use tokio::io::Interest;
+
+use super::board::Board;
+use super::family;
+use super::timing::{Timing, nanos};
+use super::wire::{Inbox, Order, Report, say, say_with};
+
+/// What a sentinel must know from the start.
+#[derive(Clone, Debug)]
+pub(crate) struct Brief {
+    /// What it will run.
+    pub(crate) command: Vec<OsString>,
+    /// How it counts.
+    pub(crate) timing: Timing,
+    /// What it removes when the runner cannot.
+    pub(crate) scratch: PathBuf,
+    /// Whether it may make a cgroup.
+    pub(crate) cgroup: bool,
+}
+
+/// A sentinel that was started, before there is a runtime.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    socket: UnixStream,
+    board: Board,
+}
+
+impl Posted {
+    /// Starts one. It is our only child, and everything else is its.
+    pub(crate) fn start(brief: &Brief) -> io::Result<Self> {
+        let (here, there) = UnixStream::pair()?;
+        let board = Board::new()?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("tenure").args(["sentinel", "--"]).args(&brief.command);
+        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(there))).process_group(0);
+        drop(command.spawn()?); // Reaped by `family::reap`, with all the others.
+        let hello = Order::Hello {
+            grace: nanos(brief.timing.grace),
+            margin: nanos(brief.timing.margin),
+            scratch: brief.scratch.clone(),
+            cgroup: brief.cgroup,
+        };
+        let none = File::open("/dev/null")?;
+        let input = rustix::stdio::stdin();
+        let closed = rustix::io::fcntl_getfd(input) == Err(Errno::BADF);
+        let input = if closed { none.as_fd() } else { input };
+        say_with(here.as_fd(), &hello, &[input, board.as_fd()])?;
+        Ok(Self { socket: here, board })
+    }
+}
+
+/// A sentinel that is listened to.
+#[derive(Debug)]
+pub(crate) struct Post {
+    socket: tokio::net::UnixStream,
+    inbox: Inbox,
+    /// Where E is published.
+    pub(crate) board: Board,
+    /// Where the command is.
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+impl Post {
+    /// Within a runtime.
+    pub(crate) fn listen(posted: Posted) -> io::Result<Self> {
+        posted.socket.set_nonblocking(true)?;
+        let socket = tokio::net::UnixStream::from_std(posted.socket)?;
+        Ok(Self { socket, inbox: Inbox::default(), board: posted.board, cgroup: None })
+    }
+
+    /// Orders something. Whether it was heard shows in what is reported.
+    pub(crate) fn order(&self, order: &Order) {
+        let _ = say(self.socket.as_fd(), order); // A dead one is noticed by `report`.
+    }
+
+    /// The next thing that is reported; `None` if the sentinel is gone. Nothing is lost if this future is dropped.
+    pub(crate) async fn report(&mut self) -> Option<Report> {
+        loop {
+            if let Some(report) = self.inbox.next() {
+                return Some(report);
+            }
+            if self.inbox.closed {
+                return None;
+            }
+            if self.socket.readable().await.is_err() {
+                return None;
+            }
+            let (socket, inbox) = (&self.socket, &mut self.inbox);
+            let _ = socket.try_io(Interest::READABLE, || {
+                inbox.fill(socket);
+                Err::<(), _>(io::ErrorKind::WouldBlock.into()) // All is read: wait for more.
+            });
+        }
+    }
+
+    /// What was reported and not read yet; for one who comes back from a pause.
+    pub(crate) fn pending(&mut self) -> Option<Report> {
+        self.inbox.fill(&self.socket);
+        self.inbox.next()
+    }
+
+    /// Whether it is gone, as far as is known.
+    pub(crate) fn is_gone(&mut self) -> bool {
+        family::reap(|_, _| {}) || self.inbox.closed
+    }
+}
+
+/// A folder for the socket, gone when all is over.
+#[derive(Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new one that nobody else can enter.
+    pub(crate) fn make(name: &str) -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let folder = std::env::temp_dir().join(format!("tenure-run-{name}"));
+        // The address of a socket has room for 107 bytes.
+        let folder = if folder.as_os_str().len() > 90 { Path::new("/tmp").join(folder.file_name().unwrap_or_default()) } else { folder };
+        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(Self(folder))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,349 @@
+//! The sentinel's one loop: hear, reap, decide, wait.
+//!
+//! It decides by two readings, taken anew each time: the boot clock, and E from the board. It believes no timer: one that comes
+//! late finds a clock that is later still. What it decides:
+//!
+//! | seen | done |
+//! |---|---|
+//! | E - margin - grace has come | TERM to the process groups |
+//! | E - margin has come | KILL to everybody, again and again, until the kernel says that there is no child |
+//! | the runner is dead | TERM at once, KILL after the grace, never later than E - margin |
+//! | the command has ended | what it left behind: TERM, KILL after the grace, never later than E - margin |
+//! | the runner asks | the same, with the grace that it names |
+//!
+//! "Over" is reported when nobody is left, not when KILL was sent.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, setsid,
+};
+use rustix::stdio::stdin;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+
+use super::cgroup::Cgroup;
+use crate::commands::run::board::Board;
+use crate::commands::run::timing::{Timing, now};
+use crate::commands::run::wire::{Inbox, Job, Order, Report, Why, say};
+use crate::commands::run::{family, signals};
+
+/// How soon to look again while somebody is being killed.
+const SOON: Duration = Duration::from_millis(1);
+
+/// Watches until there is nothing left to watch.
+pub(super) fn run(command: Vec<OsString>) -> io::Result<()> {
+    let runner = getppid().ok_or_else(|| io::Error::other("it is started by `tenure run`"))?;
+    let runner = pidfd_open(runner, PidfdFlags::empty())?;
+    setsid()?;
+    family::adopt()?;
+    signals::survive()?;
+    let mut inbox = Inbox::default();
+    let hello = hear_hello(&mut inbox)?;
+    let Some((Order::Hello { grace, margin, scratch, cgroup }, input, board)) = hello else {
+        return Ok(()); // The runner has gone before it said anything.
+    };
+    let timing = Timing { grace: Duration::from_nanos(grace), margin: Duration::from_nanos(margin) };
+    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+    let cgroup = if cgroup { Cgroup::make() } else { None };
+    let mut watch = Watch {
+        command,
+        input,
+        board,
+        timing,
+        scratch,
+        cgroup,
+        runner,
+        timer,
+        inbox,
+        jobs: Vec::new(),
+        ending: None,
+        quit: false,
+    };
+    watch.tell(&Report::Ready { cgroup: watch.cgroup.as_ref().map(|cgroup| cgroup.path().to_owned()) });
+    watch.watch()
+}
+
+fn hear_hello(inbox: &mut Inbox) -> io::Result<Option<(Order, OwnedFd, Board)>> {
+    loop {
+        inbox.fill(stdin());
+        if let Some(hello) = inbox.next() {
+            let mut files = inbox.files.drain(..);
+            let (Some(input), Some(board)) = (files.next(), files.next()) else {
+                return Err(io::Error::other("the runner sent no board"));
+            };
+            return Ok(Some((hello, input, Board::of(board))));
+        }
+        if inbox.closed {
+            return Ok(None);
+        }
+        let control = stdin();
+        let _ = poll(&mut [PollFd::new(&control, PollFlags::IN)], None);
+    }
+}
+
+/// Something that runs.
+struct Running {
+    job: Job,
+    pid: Pid,
+    /// Readable when it has ended.
+    file: OwnedFd,
+    /// When it must have ended, whatever the lease.
+    limit: u64,
+    /// How it ended; once that is known its number may be another's.
+    code: Option<u8>,
+}
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        if self.code.is_none() {
+            let _ = kill_process_group(self.pid, signal);
+        }
+    }
+}
+
+/// Everything is to end.
+struct Ending {
+    why: Why,
+    /// When KILL is due, if the lease does not demand it before.
+    kill_at: u64,
+    killing: bool,
+}
+
+struct Watch {
+    command: Vec<OsString>,
+    input: OwnedFd,
+    board: Board,
+    timing: Timing,
+    scratch: PathBuf,
+    cgroup: Option<Cgroup>,
+    runner: OwnedFd,
+    timer: OwnedFd,
+    inbox: Inbox,
+    jobs: Vec<Running>,
+    ending: Option<Ending>,
+    quit: bool,
+}
+
+impl Watch {
+    fn watch(&mut self) -> io::Result<()> {
+        loop {
+            self.obey();
+            let alone = self.reap();
+            self.decide(alone);
+            if self.jobs.is_empty() && self.ending.is_none() && (self.quit || self.inbox.closed) {
+                if !self.quit {
+                    let _ = fs::remove_dir_all(&self.scratch); // The runner could not.
+                }
+                return Ok(());
+            }
+            self.wait()?;
+        }
+    }
+
+    fn tell(&self, report: &Report) {
+        let _ = say(stdin(), report); // A runner that is gone, or stopped for ever, needs no reports.
+    }
+
+    fn obey(&mut self) {
+        self.inbox.fill(stdin());
+        let mut runner = [PollFd::new(&self.runner, PollFlags::IN)];
+        if poll(&mut runner, Some(&timespec(0))).is_ok_and(|dead| dead > 0) {
+            self.inbox.closed = true;
+        }
+        while let Some(order) = self.inbox.next() {
+            match order {
+                Order::Hello { .. } => {}
+                Order::Start { job, script, environment, limit } => {
+                    self.start(job, script, environment, limit);
+                }
+                Order::Signal(number) => {
+                    if let Some(signal) = Signal::from_named_raw(number) {
+                        self.work().into_iter().for_each(|work| work.signal(signal));
+                    }
+                }
+                Order::Stop(within) => self.end(Why::Asked, now().saturating_add(within)),
+                Order::Ping => self.tell(&Report::Awake),
+                Order::Quit => {
+                    self.quit = true;
+                    self.end(Why::Asked, now());
+                }
+            }
+        }
+    }
+
+    fn work(&self) -> Option<&Running> {
+        self.jobs.iter().find(|running| running.job == Job::Work)
+    }
+
+    /// The end of the lease, if anything runs that needs one.
+    fn lease(&self) -> Option<u64> {
+        self.jobs.iter().any(|running| running.job != Job::Lost).then(|| self.board.end())
+    }
+
+    fn start(&mut self, job: Job, script: Option<String>, environment: Vec<(String, String)>, limit: Option<u64>) {
+        let late = job != Job::Lost && now() >= self.timing.term_at(self.board.end());
+        let started = if late || self.ending.is_some() {
+            Err(io::Error::other("the lease has no room for it"))
+        } else {
+            self.spawn(script, environment)
+        };
+        match started {
+            Ok((pid, file)) => {
+                let limit = limit.map_or(u64::MAX, |limit| now().saturating_add(limit));
+                self.jobs.push(Running { job, pid, file, limit, code: None });
+                self.tell(&Report::Started { job, pid: pid.as_raw_nonzero().get() });
+            }
+            Err(error) => self.tell(&Report::Refused { job, why: error.to_string() }),
+        }
+    }
+
+    fn spawn(&self, script: Option<String>, environment: Vec<(String, String)>) -> io::Result<(Pid, OwnedFd)> {
+        // The very file that we are, whatever has been installed in its place since.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("tenure").arg("sentinel").arg(format!("--exec={}", getpid().as_raw_nonzero()));
+        if let Some(cgroup) = &self.cgroup {
+            command.arg("--cgroup").arg(cgroup.path());
+        }
+        command.arg("--");
+        match script {
+            Some(script) => command.args(["/bin/sh", "-c", &script]).stdin(Stdio::null()),
+            None => command.args(&self.command).stdin(self.input.try_clone()?),
+        };
+        let child = command.envs(environment).process_group(0).spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::Other)?;
+        // It cannot have been reaped: that is done here alone.
+        Ok((pid, pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// Notes who has ended. Says whether nobody is left at all.
+    fn reap(&mut self) -> bool {
+        let jobs = &mut self.jobs;
+        family::reap(|pid, status| {
+            if let Some(running) = jobs.iter_mut().find(|running| running.pid == pid && running.code.is_none()) {
+                running.code = family::code(status).or(Some(1));
+            }
+        })
+    }
+
+    fn decide(&mut self, alone: bool) {
+        let now = now();
+        let (timing, orphaned) = (self.timing, self.inbox.closed);
+        if self.ending.is_none() {
+            if orphaned && !alone {
+                self.end(Why::Orphaned, now.saturating_add(nanos(timing.grace)));
+            } else if self.work().is_some_and(|work| work.code.is_some()) {
+                self.end(Why::Exit, now.saturating_add(nanos(timing.grace)));
+                if !alone {
+                    family::signal_all(Signal::TERM); // Whoever the command left behind, in whatever group.
+                }
+            } else if self.lease().is_some_and(|end| now >= timing.term_at(end)) {
+                self.end(Why::Lease, u64::MAX);
+            }
+        }
+        self.limit(now);
+        if alone {
+            return self.settle();
+        }
+        let due = self.deadline();
+        let Some(ending) = &mut self.ending else { return };
+        if now >= due {
+            let first = !std::mem::replace(&mut ending.killing, true);
+            self.kill();
+            if first {
+                self.tell(&Report::Killing);
+            }
+        }
+    }
+
+    /// When KILL is due.
+    fn deadline(&self) -> u64 {
+        let by_lease = self.lease().map_or(u64::MAX, |end| self.timing.kill_at(end));
+        self.ending.as_ref().map_or(u64::MAX, |ending| ending.kill_at).min(by_lease)
+    }
+
+    /// Asks everybody to end, once; a later reason can only make it sooner.
+    fn end(&mut self, why: Why, kill_at: u64) {
+        if let Some(ending) = &mut self.ending {
+            ending.kill_at = ending.kill_at.min(kill_at);
+            return;
+        }
+        self.ending = Some(Ending { why, kill_at, killing: false });
+        for running in &self.jobs {
+            running.signal(Signal::TERM);
+            running.signal(Signal::CONT); // Who is stopped could not end otherwise.
+        }
+        self.tell(&Report::Terminating(why));
+    }
+
+    fn kill(&self) {
+        self.jobs.iter().for_each(|running| running.signal(Signal::KILL));
+        if let Some(cgroup) = &self.cgroup {
+            family::kill_cgroup(cgroup.path());
+        }
+        family::signal_all(Signal::KILL);
+    }
+
+    /// Ends hooks that take too long, and tells how those ended that did.
+    fn limit(&mut self, now: u64) {
+        for running in self.jobs.iter().filter(|running| now >= running.limit) {
+            running.signal(Signal::KILL);
+        }
+        let hooks = |running: &mut Running| running.job != Job::Work && running.code.is_some();
+        for running in self.jobs.extract_if(.., hooks).collect::<Vec<_>>() {
+            self.tell(&Report::Ended { job: running.job, code: running.code.unwrap_or(1) });
+        }
+    }
+
+    /// Nobody is left.
+    fn settle(&mut self) {
+        let Some(ending) = self.ending.take() else { return };
+        let code = self.work().and_then(|work| work.code);
+        self.jobs.clear();
+        self.tell(&Report::Over { code, why: ending.why });
+    }
+
+    /// Until something happens, or the next deadline.
+    fn wait(&self) -> io::Result<()> {
+        let limits = self.jobs.iter().map(|running| running.limit).min().unwrap_or(u64::MAX);
+        let by_lease = self.lease().filter(|_| self.ending.is_none());
+        let term_at = by_lease.map_or(u64::MAX, |end| self.timing.term_at(end));
+        let next = self.deadline().min(limits).min(term_at);
+        let at = Itimerspec { it_interval: timespec(0), it_value: timespec(if next == u64::MAX { 0 } else { next.max(1) }) };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at)?;
+        let mut files = vec![PollFd::new(&self.timer, PollFlags::IN)];
+        let control = stdin();
+        if !self.inbox.closed {
+            files.push(PollFd::new(&control, PollFlags::IN));
+            files.push(PollFd::new(&self.runner, PollFlags::IN));
+        }
+        files.extend(
+            self.jobs.iter().filter(|running| running.code.is_none()).map(|running| PollFd::from_borrowed_fd(running.file.as_fd(), PollFlags::IN)),
+        );
+        // While something ends, orphans end whom no file here stands for.
+        let soon = self.ending.as_ref().map(|ending| timespec(nanos(SOON) * if ending.killing { 1 } else { 5 }));
+        match poll(&mut files, soon.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn nanos(length: Duration) -> u64 {
+    crate::commands::run::timing::nanos(length)
+}
+
+fn timespec(nanos: u64) -> Timespec {
+    let part = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    Timespec { tv_sec: part(nanos / 1_000_000_000), tv_nsec: part(nanos % 1_000_000_000) }
+}
