@@ -237,7 +237,6 @@ impl Hold<'_> {
     fn report(&mut self, report: Report, runner: &mut Runner) -> Option<Ended> {
         match report {
             Report::Awake => self.awake = true,
-            Report::Ready { cgroup } => runner.post.cgroup = cgroup,
             Report::Started { job: Job::Work, pid } => {
                 runner.note(&format!("the command runs as process {pid}"));
                 self.look_later(runner);
@@ -256,7 +255,7 @@ impl Hold<'_> {
             }
             Report::Killing => runner.note("the command did not end in time: it gets KILL"),
             Report::Over { code, why } => return self.over(code, why, runner),
-            Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {}
+            Report::Ready { .. } | Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {}
         }
         None
     }

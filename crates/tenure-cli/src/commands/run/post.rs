@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::io::Interest;
@@ -16,6 +17,9 @@ use super::board::Board;
 use super::family;
 use super::timing::{Timing, nanos};
 use super::wire::{Inbox, Order, Report, say, say_with};
+
+/// How long a sentinel may take to start.
+const STARTING: Duration = Duration::from_secs(10);
 
 /// What a sentinel must know from the start.
 #[derive(Clone, Debug)]
@@ -44,7 +48,7 @@ impl Posted {
         let board = Board::new()?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("tenure").args(["sentinel", "--"]).args(&brief.command);
-        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(there))).process_group(0);
+        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(there)));
         drop(command.spawn()?); // Reaped by `family::reap`, with all the others.
         let hello = Order::Hello {
             grace: nanos(brief.timing.grace),
@@ -73,11 +77,16 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// Within a runtime.
-    pub(crate) fn listen(posted: Posted) -> io::Result<Self> {
+    /// Within a runtime: waits until it watches.
+    pub(crate) async fn listen(posted: Posted) -> io::Result<Self> {
         posted.socket.set_nonblocking(true)?;
         let socket = tokio::net::UnixStream::from_std(posted.socket)?;
-        Ok(Self { socket, inbox: Inbox::default(), board: posted.board, cgroup: None })
+        let mut post = Self { socket, inbox: Inbox::default(), board: posted.board, cgroup: None };
+        match tokio::time::timeout(STARTING, post.report()).await {
+            Ok(Some(Report::Ready { cgroup })) => post.cgroup = cgroup,
+            _ => return Err(io::Error::other("it does not answer")),
+        }
+        Ok(post)
     }
 
     /// Orders something. Whether it was heard shows in what is reported.

@@ -48,7 +48,7 @@ enum Next {
 pub(super) async fn supervise(run: Run, config: Config, brief: Brief, posted: Posted) -> Result<u8, Failure> {
     let system = |error: std::io::Error| Failure::new(format!("the system refuses what a runner needs: {error}"));
     let signals = signals::listen().map_err(system)?;
-    let post = Post::listen(posted).map_err(system)?;
+    let post = Post::listen(posted).await.map_err(no_sentinel)?;
     let (lease, timing) = (config.lease, brief.timing);
     let (desk, resigned) = Desk::open(&brief.scratch.join("socket"), &config.name, timing).map_err(system)?;
     let node = Node::start(config).await?;
@@ -141,7 +141,7 @@ impl Runner {
     /// One term, from its first instant to the lease given back.
     async fn lead(&mut self, tenure: Tenure) -> Result<Next, Failure> {
         if self.post.is_gone() {
-            self.replace_post()?;
+            self.replace_post().await?;
         }
         while self.resigned.try_recv().is_ok() {} // What the last command wanted.
         self.note(&format!("leads in term {} as {}", tenure.term().0, self.node.name()));
@@ -154,7 +154,7 @@ impl Runner {
         }
         let _ = self.post.board.publish(0);
         if self.run.on_lost.is_some() && self.post.is_gone() {
-            self.replace_post()?;
+            self.replace_post().await?;
         }
         tenure.resign();
         if let Some(stop) = &ended.stop {
@@ -178,7 +178,7 @@ impl Runner {
                 )));
             }
             Some(_) if self.run.once => Next::Exit(self.run.lost_exit_code),
-            Some(Stop::Lease | Stop::Sentinel | Stop::Lost(_)) => Next::Again(Duration::ZERO),
+            Some(Stop::Lease | Stop::Lost(_)) => Next::Again(Duration::ZERO),
             Some(_) => Next::Again(self.lease),
         })
     }
@@ -203,10 +203,10 @@ impl Runner {
         family::end(self.post.cgroup.as_deref(), limit)
     }
 
-    fn replace_post(&mut self) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| Failure::new(format!("a new sentinel cannot be started: {error}"));
+    async fn replace_post(&mut self) -> Result<(), Failure> {
         family::reap(|_, _| {});
-        self.post = Posted::start(&self.brief).and_then(Post::listen).map_err(failed)?;
+        let posted = Posted::start(&self.brief).map_err(no_sentinel)?;
+        self.post = Post::listen(posted).await.map_err(no_sentinel)?;
         Ok(())
     }
 
@@ -243,6 +243,10 @@ impl Runner {
         let _ = std::fs::remove_dir_all(&self.brief.scratch);
         std::process::exit(i32::from(UNDEAD));
     }
+}
+
+fn no_sentinel(error: std::io::Error) -> Failure {
+    Failure::new(format!("the sentinel cannot be started: {error}"))
 }
 
 /// As a shell would say it.
