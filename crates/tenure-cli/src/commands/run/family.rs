@@ -77,7 +77,9 @@ fn descendants() -> Vec<Pid> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if let Some(parent) = fs::read_to_string(entry.path().join("stat")).ok().as_deref().and_then(parent_in) {
+        if let Some(parent) =
+            fs::read_to_string(entry.path().join("stat")).ok().as_deref().and_then(parent_in)
+        {
             children.entry(parent).or_default().push(pid);
         }
     }

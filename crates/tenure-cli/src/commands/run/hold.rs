@@ -255,7 +255,8 @@ impl Hold<'_> {
             }
             Report::Killing => runner.note("the command did not end in time: it gets KILL"),
             Report::Over { code, why } => return self.over(code, why, runner),
-            Report::Ready { .. } | Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {}
+            Report::Ready { .. } | Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {
+            }
         }
         None
     }
@@ -301,8 +302,8 @@ impl Hold<'_> {
             Stage::Pausing(_) if signals::ends(signal) => return self.ended(Stop::Signal(signal), true),
             Stage::Electing | Stage::Pausing(_) => {}
         }
-        if signals::ends(signal) && self.stop.is_none() {
-            self.stop = Some(Stop::Signal(signal));
+        if signals::ends(signal) {
+            self.stop = Some(Stop::Signal(signal)); // Before any other reason: nothing comes after it.
         }
         None
     }

@@ -136,7 +136,8 @@ impl Run {
         timing.check(&config)?;
         let system = |what: &str, error: std::io::Error| Failure::new(format!("{what}: {error}"));
         family::adopt().map_err(|error| system("the system lets no process adopt orphans", error))?;
-        let scratch = Scratch::make(&config.name).map_err(|error| system("no folder for the socket", error))?;
+        let scratch =
+            Scratch::make(&config.name).map_err(|error| system("no folder for the socket", error))?;
         let brief = Brief {
             command: self.command.clone(),
             timing,
@@ -144,7 +145,8 @@ impl Run {
             cgroup: !self.no_cgroup,
         };
         // Before there is any thread: what follows can fail, and be killed, without the command ever being alone.
-        let posted = Posted::start(&brief).map_err(|error| system("the sentinel cannot be started", error))?;
+        let posted =
+            Posted::start(&brief).map_err(|error| system("the sentinel cannot be started", error))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -136,7 +136,11 @@ impl Scratch {
         use std::os::unix::fs::DirBuilderExt;
         let folder = std::env::temp_dir().join(format!("tenure-run-{name}"));
         // The address of a socket has room for 107 bytes.
-        let folder = if folder.as_os_str().len() > 90 { Path::new("/tmp").join(folder.file_name().unwrap_or_default()) } else { folder };
+        let folder = if folder.as_os_str().len() > 90 {
+            Path::new("/tmp").join(folder.file_name().unwrap_or_default())
+        } else {
+            folder
+        };
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         Ok(Self(folder))
     }

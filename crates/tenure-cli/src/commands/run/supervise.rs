@@ -46,14 +46,14 @@ enum Next {
 
 /// Runs the command whenever this process leads. Returns the exit code.
 pub(super) async fn supervise(run: Run, config: Config, brief: Brief, posted: Posted) -> Result<u8, Failure> {
-    let system = |error: std::io::Error| Failure::new(format!("the system refuses what a runner needs: {error}"));
+    let system =
+        |error: std::io::Error| Failure::new(format!("the system refuses what a runner needs: {error}"));
     let signals = signals::listen().map_err(system)?;
     let post = Post::listen(posted).await.map_err(no_sentinel)?;
     let (lease, timing) = (config.lease, brief.timing);
     let (desk, resigned) = Desk::open(&brief.scratch.join("socket"), &config.name, timing).map_err(system)?;
     let node = Node::start(config).await?;
-    let mut runner =
-        Runner { run, timing, post, signals, resigned, brief, node, desk, lease, refused: 0 };
+    let mut runner = Runner { run, timing, post, signals, resigned, brief, node, desk, lease, refused: 0 };
     let result = runner.live().await;
     runner.post.order(&Order::Quit);
     let _ = timeout(FAREWELL, runner.node.clone().shutdown()).await;

@@ -10,7 +10,10 @@ pub(super) struct Cgroup(PathBuf);
 impl Cgroup {
     /// One below our own; `None` where that is not allowed, or the kernel cannot kill by cgroup.
     pub(super) fn make() -> Option<Self> {
-        let own = own(&fs::read_to_string("/proc/self/cgroup").ok()?, &fs::read_to_string("/proc/self/mountinfo").ok()?)?;
+        let own = own(
+            &fs::read_to_string("/proc/self/cgroup").ok()?,
+            &fs::read_to_string("/proc/self/mountinfo").ok()?,
+        )?;
         let folder = own.join(format!("tenure-run-{}", std::process::id()));
         fs::create_dir(&folder).ok()?;
         let cgroup = Self(folder);

@@ -24,9 +24,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, setsid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, setsid};
 use rustix::stdio::stdin;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
@@ -191,7 +189,13 @@ impl Watch {
         self.jobs.iter().any(|running| running.job != Job::Lost).then(|| self.board.end())
     }
 
-    fn start(&mut self, job: Job, script: Option<String>, environment: Vec<(String, String)>, limit: Option<u64>) {
+    fn start(
+        &mut self,
+        job: Job,
+        script: Option<String>,
+        environment: Vec<(String, String)>,
+        limit: Option<u64>,
+    ) {
         let late = job != Job::Lost && now() >= self.timing.term_at(self.board.end());
         let started = if late || self.ending.is_some() {
             Err(io::Error::other("the lease has no room for it"))
@@ -208,7 +212,11 @@ impl Watch {
         }
     }
 
-    fn spawn(&self, script: Option<String>, environment: Vec<(String, String)>) -> io::Result<(Pid, OwnedFd)> {
+    fn spawn(
+        &self,
+        script: Option<String>,
+        environment: Vec<(String, String)>,
+    ) -> io::Result<(Pid, OwnedFd)> {
         // The very file that we are, whatever has been installed in its place since.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("tenure").arg("sentinel").arg(format!("--exec={}", getpid().as_raw_nonzero()));
@@ -230,7 +238,9 @@ impl Watch {
     fn reap(&mut self) -> bool {
         let jobs = &mut self.jobs;
         family::reap(|pid, status| {
-            if let Some(running) = jobs.iter_mut().find(|running| running.pid == pid && running.code.is_none()) {
+            if let Some(running) =
+                jobs.iter_mut().find(|running| running.pid == pid && running.code.is_none())
+            {
                 running.code = family::code(status).or(Some(1));
             }
         })
@@ -319,7 +329,10 @@ impl Watch {
         let by_lease = self.lease().filter(|_| self.ending.is_none());
         let term_at = by_lease.map_or(u64::MAX, |end| self.timing.term_at(end));
         let next = self.deadline().min(limits).min(term_at);
-        let at = Itimerspec { it_interval: timespec(0), it_value: timespec(if next == u64::MAX { 0 } else { next.max(1) }) };
+        let at = Itimerspec {
+            it_interval: timespec(0),
+            it_value: timespec(if next == u64::MAX { 0 } else { next.max(1) }),
+        };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at)?;
         let mut files = vec![PollFd::new(&self.timer, PollFlags::IN)];
         let control = stdin();
@@ -328,10 +341,14 @@ impl Watch {
             files.push(PollFd::new(&self.runner, PollFlags::IN));
         }
         files.extend(
-            self.jobs.iter().filter(|running| running.code.is_none()).map(|running| PollFd::from_borrowed_fd(running.file.as_fd(), PollFlags::IN)),
+            self.jobs
+                .iter()
+                .filter(|running| running.code.is_none())
+                .map(|running| PollFd::from_borrowed_fd(running.file.as_fd(), PollFlags::IN)),
         );
         // While something ends, orphans end whom no file here stands for.
-        let soon = self.ending.as_ref().map(|ending| timespec(nanos(SOON) * if ending.killing { 1 } else { 5 }));
+        let soon =
+            self.ending.as_ref().map(|ending| timespec(nanos(SOON) * if ending.killing { 1 } else { 5 }));
         match poll(&mut files, soon.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

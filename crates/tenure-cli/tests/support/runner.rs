@@ -1,0 +1,167 @@
+//! Runners as processes, against a cluster in this process.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tenure::{Clock, Node};
+
+use crate::cluster::Cluster;
+
+/// Longer than anything here may take on a machine that works at all.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// A cluster that runs, and the file by which clients find it.
+pub(crate) struct Stage {
+    pub(crate) cluster: Cluster,
+    pub(crate) nodes: Vec<Node>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Stage {
+    /// Three members.
+    pub(crate) fn set() -> Self {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let cluster = Cluster::found(3, Duration::from_secs(2));
+        let nodes = runtime.block_on(cluster.start());
+        let stage = Self { cluster, nodes, runtime };
+        stage.write_file(&stage.cluster.key.reveal());
+        stage
+    }
+
+    /// The clients' file, with this key in it.
+    pub(crate) fn write_file(&self, key: &str) {
+        let mut text = format!("name = \"client\"\nrole = \"candidate\"\nkey = \"{key}\"\n");
+        text += &format!("cluster_id = \"{}\"\n", self.cluster.id);
+        for (index, address) in self.cluster.addresses.iter().enumerate() {
+            let name = crate::cluster::name(index);
+            text += &format!("[[cluster.members]]\nname = \"{name}\"\naddress = \"{address}\"\n");
+        }
+        fs::write(self.path("client.toml"), text).expect("it is written");
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.cluster.dir.path().join(name)
+    }
+
+    /// A file's text; empty if there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Stops all members: no lease can be renewed.
+    pub(crate) fn stop_cluster(&mut self) {
+        for node in self.nodes.drain(..) {
+            self.runtime.block_on(node.shutdown());
+        }
+    }
+
+    /// Starts `tenure run` with these words, in the folder of the test.
+    pub(crate) fn run(&self, words: &[&str]) -> Runner {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.arg("run").arg("-c").arg(self.path("client.toml")).args(words);
+        command.current_dir(self.cluster.dir.path()).env_remove("TENURE_CONFIG").stdin(Stdio::null());
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.path("log")).expect("a log");
+        command.stdout(log.try_clone().expect("a file")).stderr(log);
+        Runner { child: command.spawn().expect("it starts"), log: self.path("log") }
+    }
+
+    /// The same for a group `jobs` and a script for the shell.
+    pub(crate) fn jobs(&self, words: &[&str], script: &str) -> Runner {
+        self.run(&[&["-g", "jobs"], words, &["--", "sh", "-c", script]].concat())
+    }
+
+    /// Waits until a file has a number in it: a process's.
+    pub(crate) fn pid(&self, name: &str) -> i32 {
+        self.wait(&format!("a number in {name}"), || self.read(name).trim().parse().ok())
+    }
+
+    /// Waits for something that must come.
+    pub(crate) fn wait<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        wait(what, &self.path("log"), look)
+    }
+}
+
+fn wait<T>(what: &str, log: &Path, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = now() + LIMIT;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        let said = || fs::read_to_string(log).unwrap_or_default();
+        assert!(now() < end, "{what}: not within {LIMIT:?}; the log says:\n{}", said());
+        sleep(Duration::from_millis(2));
+    }
+}
+
+/// A runner; killed in the end, whatever happens.
+pub(crate) struct Runner {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Runner {
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let log = self.log.clone();
+        wait("the end of the runner", &log, || self.child.try_wait().expect("it is ours"))
+    }
+
+    /// Waits until it has ended, by itself, and with which code.
+    pub(crate) fn code(&mut self) -> i32 {
+        let status = self.end();
+        status.code().unwrap_or_else(|| panic!("signal {:?}", status.signal()))
+    }
+
+    /// Its sentinel.
+    pub(crate) fn sentinel(&self) -> i32 {
+        let children = format!("/proc/{0}/task/{0}/children", self.pid());
+        let text = fs::read_to_string(children).unwrap_or_default();
+        text.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("it has a child")
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+pub(crate) fn signal(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).expect("a number"), signal).expect("it can be sent");
+}
+
+/// Whether a process runs, or could: it is neither gone nor waits to be buried.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// One line to the command's socket, one line back.
+pub(crate) fn ask(socket: &str, line: &str) -> serde_json::Value {
+    let mut stream = UnixStream::connect(socket).expect("it listens");
+    writeln!(stream, "{line}").expect("it takes a line");
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).expect("it answers");
+    serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{answer:?}: {error}"))
+}
+
+/// The boot clock.
+pub(crate) fn now() -> Duration {
+    Duration::from_nanos(Clock::boot().read().as_nanos())
+}
