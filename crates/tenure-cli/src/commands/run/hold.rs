@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tenure::{Loss, Tenure};
+use tenure::{Asked, Loss, NodeName, Tenure, Wish};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::signals;
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(1);
 
 /// Why a term was ended before its command ended by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Stop {
     /// It was not renewed in time.
     Lease,
@@ -38,8 +38,10 @@ pub(super) enum Stop {
     Health(u8),
     /// `--on-elected` failed.
     Hook(u8),
-    /// The command, or an operator, asked for it.
+    /// The command asked for it.
     Wish,
+    /// An operator asked for it, and for whom; he is answered when it is done.
+    Asked(Asked, Option<NodeName>),
     /// A signal asked us to end.
     Signal(i32),
     /// The sentinel would not start the command.
@@ -55,7 +57,8 @@ impl fmt::Display for Stop {
             Self::Lost(loss) => write!(f, "leads no more: {loss}"),
             Self::Health(code) => write!(f, "--health failed with {code}"),
             Self::Hook(code) => write!(f, "--on-elected failed with {code}"),
-            Self::Wish => f.write_str("asked to resign"),
+            Self::Wish | Self::Asked(_, None) => f.write_str("asked to resign"),
+            Self::Asked(_, Some(to)) => write!(f, "asked to hand over to {to}"),
             Self::Signal(signal) => write!(f, "stopped by signal {signal}"),
             Self::Refused(why) => write!(f, "the command was not started: {why}"),
             Self::Sentinel => f.write_str("the sentinel died, or sleeps"),
@@ -112,6 +115,7 @@ enum Event {
     Signal(i32),
     Lost(Loss),
     Resign,
+    Asked(Asked),
 }
 
 impl Runner {
@@ -153,6 +157,7 @@ impl Runner {
             _ = beat.tick() => Event::Beat,
             Some(signal) = self.signals.recv() => Event::Signal(signal),
             Some(()) = self.resigned.recv() => Event::Resign,
+            asked = hold.tenure.asked() => Event::Asked(asked),
             loss = hold.tenure.lost(), if !hold.guard_over => Event::Lost(loss),
         }
     }
@@ -169,6 +174,7 @@ impl Hold<'_> {
             }
             Event::Signal(signal) => return self.signal(signal, runner),
             Event::Resign => self.stop(Stop::Wish, runner),
+            Event::Asked(asked) => self.asked(asked, runner),
             Event::Lost(loss) => return self.lost(loss, runner),
         }
         None
@@ -193,6 +199,9 @@ impl Hold<'_> {
     fn beat(&mut self, runner: &mut Runner) -> Option<Ended> {
         self.publish(runner);
         let now = now();
+        if self.stop.is_some() && matches!(self.stage, Stage::Pausing(_)) {
+            return Some(Ended { code: self.code, stop: self.stop.take(), dead: true });
+        }
         if let Stage::Pausing(until) = self.stage {
             if now >= until {
                 self.stage = Stage::Working;
@@ -226,12 +235,13 @@ impl Hold<'_> {
 
     /// Whether the sentinel has not answered for a whole lease. The deadline is still kept, by us, but by us alone.
     fn asleep(&mut self, now: u64, runner: &Runner) -> bool {
-        let asked = now.saturating_sub(self.pinged);
-        if self.awake && asked >= nanos(PING) {
+        let since = now.saturating_sub(self.pinged);
+        if self.awake && since >= nanos(PING) {
             (self.pinged, self.awake) = (now, false);
             runner.post.order(&Order::Ping);
+            return false;
         }
-        !self.awake && asked >= nanos(runner.lease.max(PING))
+        !self.awake && since >= nanos(runner.lease)
     }
 
     fn report(&mut self, report: Report, runner: &mut Runner) -> Option<Ended> {
@@ -291,6 +301,20 @@ impl Hold<'_> {
             self.stop = Some(stop);
             runner.post.order(&Order::Stop(nanos(runner.timing.grace)));
             self.patience = now().saturating_add(nanos(runner.timing.grace + PATIENCE));
+        }
+    }
+
+    /// An operator's wish. The command ends first; a proclamation is nobody's end.
+    fn asked(&mut self, asked: Asked, runner: &Runner) {
+        match asked.wish().clone() {
+            _ if self.stop.is_some() => asked.decline("the command is being stopped already"),
+            Wish::Resign => self.stop(Stop::Asked(asked, None), runner),
+            Wish::Transfer { to } => self.stop(Stop::Asked(asked, Some(to)), runner),
+            Wish::Proclaim { body } => match self.tenure.proclaim(&body) {
+                Ok(edict) => asked.grant_as(edict),
+                Err(error) => asked.decline(&error.to_string()),
+            },
+            _ => asked.decline("this runner does not know how"),
         }
     }
 

@@ -156,12 +156,35 @@ impl Runner {
         if self.run.on_lost.is_some() && self.post.is_gone() {
             self.replace_post().await?;
         }
-        tenure.resign();
         if let Some(stop) = &ended.stop {
             self.note(&format!("{stop}; everything that ran is dead, the leadership is given back"));
         }
+        let ended = self.give_back(tenure, ended).await;
         self.farewell(&environment).await;
         self.next(&ended).await
+    }
+
+    /// Everybody is dead: others may lead. An operator who wished for it is answered.
+    async fn give_back(&mut self, tenure: Tenure, mut ended: Ended) -> Ended {
+        let Some(Stop::Asked(asked, to)) = ended.stop else {
+            tenure.resign();
+            return ended;
+        };
+        ended.stop = Some(Stop::Wish);
+        let Some(to) = to else {
+            tenure.resign();
+            asked.grant();
+            return ended;
+        };
+        match tenure.transfer(&to).await {
+            Ok(()) => asked.grant(),
+            Err(error) => {
+                self.note(&format!("not handed over: {error}"));
+                asked.decline(&format!("{error}; it has resigned instead"));
+                tenure.resign();
+            }
+        }
+        ended
     }
 
     async fn next(&mut self, ended: &Ended) -> Result<Next, Failure> {
