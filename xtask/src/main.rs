@@ -36,6 +36,7 @@ Commands:
   tidy                   the rules that the compiler does not know: arrows between crates, lengths, dead paths
   bench [NAME [ARG...]]  runs a benchmark, passing ARGs on; without a NAME, lists the benchmarks
   torture                kills, pauses and restarts real processes fifty times, and prints how long it took
+  torture run            does worse to `tenure run` two hundred times, with `etcdctl lock` beside it; needs root
 
 Examples:
   cargo xtask setup
@@ -76,7 +77,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "setup" => no_more(command, rest).and_then(|()| setup::run()),
         "tidy" => no_more(command, rest).and_then(|()| tidy::run(&root()?)),
         "bench" => bench::run(rest, root),
-        "torture" => no_more(command, rest).and_then(|()| torture::run(&root()?)),
+        "torture" => torture::run(rest, root),
         unknown => Err(Failure::Error(format!(
             "no command `{unknown}`.{} There are {}: see `cargo xtask --help`",
             suggest::did_you_mean(unknown, COMMANDS),

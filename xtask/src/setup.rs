@@ -20,6 +20,11 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("fsfreeze", "util-linux"),
     ("mount", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("nsenter", "util-linux"),
+    ("ip", "iproute2"),
+    ("nft", "nftables"),
+    ("etcd", "etcd-server"),
+    ("etcdctl", "etcd-client"),
 ];
 
 /// Where Debian keeps the programs of the server, in a folder for each version.
@@ -54,6 +59,7 @@ fn missing() -> Vec<&'static str> {
     let lacks = |(program, package): &(&str, &'static str)| (!is_on_path(program)).then_some(*package);
     let mut missing: Vec<&str> = PROGRAMS.iter().filter_map(lacks).collect();
     missing.extend(server().is_none().then_some(PACKAGE));
+    missing.sort_unstable();
     missing.dedup();
     missing
 }

@@ -1,15 +1,30 @@
-//! `cargo xtask torture`: the test with real processes at full size, with its figures. CI runs the same at a smaller size.
+//! `cargo xtask torture [run]`: the tests with real processes at full size, with their figures. CI runs the same at a smaller size.
+//!
+//! Without a word, the library's: a service that embeds it. With `run`, that of `tenure run`, in namespaces of the network.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::failure::Failure;
 use crate::{cargo, finish};
 
-/// What is run. The test builds what else it needs: an example, and the command `tenure` for the audit.
-const COMMAND: &[&str] = &["test", "--package", "tenure", "--test", "torture", "--", "--nocapture"];
+/// The library's. The test builds what else it needs: an example, and the command `tenure` for the audit.
+const LIBRARY: &[&str] = &["test", "--package", "tenure", "--test", "torture", "--", "--nocapture"];
 
-pub(crate) fn run(root: &Path) -> Result<(), Failure> {
-    let mut command = cargo(root);
-    command.args(COMMAND).env("TENURE_TORTURE", "full");
+/// That of the runner. `TENURE_TORTURE_ROUNDS` makes it shorter or longer than 200 rounds.
+const RUNNER: &[&str] = &["test", "--package", "tenure-cli", "--test", "torture_run"];
+
+pub(crate) fn run(rest: &[String], root: impl FnOnce() -> Result<PathBuf, Failure>) -> Result<(), Failure> {
+    let arguments = match rest.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => LIBRARY,
+        ["run"] => RUNNER,
+        other => {
+            return Err(Failure::Error(format!(
+                "`torture` takes nothing, or `run`, but was given `{}`",
+                other.join(" ")
+            )));
+        }
+    };
+    let mut command = cargo(&root()?);
+    command.args(arguments).env("TENURE_TORTURE", "full");
     finish(command, "the torture")
 }

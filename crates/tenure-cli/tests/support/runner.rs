@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tenure::{Clock, Node};
+use tenure::{AskError, Clock, Granted, Node, Wish};
 
 use crate::cluster::Cluster;
 
@@ -55,6 +55,11 @@ impl Stage {
     /// A file's text; empty if there is none.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Asks the leader of `jobs` for something, as an operator does.
+    pub(crate) fn ask(&self, wish: Wish) -> Result<Granted, AskError> {
+        self.runtime.block_on(self.nodes[0].ask_within("jobs", wish, Duration::from_secs(20)))
     }
 
     /// Stops all members: no lease can be renewed.
