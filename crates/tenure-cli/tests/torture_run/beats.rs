@@ -23,6 +23,8 @@ pub(crate) struct Beat {
     pub(crate) term: u64,
     pub(crate) first: u64,
     pub(crate) last: u64,
+    /// 1 if it is the command itself, 0 if the command has forked it.
+    pub(crate) main: u64,
 }
 
 /// The file.
@@ -46,8 +48,9 @@ impl Beats {
     }
 
     pub(crate) fn slot(&self, index: u64) -> Beat {
-        let [pid, owner, term, first, last] = [0, 8, 16, 24, 32].map(|place| self.number(at(index) + place));
-        Beat { pid, owner, term, first, last }
+        let [pid, owner, term, first, last, main] =
+            [0, 8, 16, 24, 32, 40].map(|place| self.number(at(index) + place));
+        Beat { pid, owner, term, first, last, main }
     }
 
     pub(crate) fn all(&self) -> Vec<Beat> {
@@ -58,7 +61,7 @@ impl Beats {
     pub(crate) fn enter(&self, beat: Beat) -> io::Result<u64> {
         flock(&self.0, FlockOperation::LockExclusive)?;
         let index = self.count();
-        let words = [beat.pid, beat.owner, beat.term, beat.first, beat.last];
+        let words = [beat.pid, beat.owner, beat.term, beat.first, beat.last, beat.main];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.0.write_all_at(&bytes, at(index))?;
         self.0.write_all_at(&(index + 1).to_le_bytes(), 0)?;

@@ -40,7 +40,8 @@ use chance::Chance;
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["child", owner] => roles::child(owner),
+        ["child", owner] => roles::child(owner, true),
+        ["forked", owner] => roles::child(owner, false),
         ["witness"] => roles::witness(),
         ["--list", ..] => println!("torture: test"),
         _ => torture(),

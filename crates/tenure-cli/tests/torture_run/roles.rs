@@ -22,7 +22,7 @@ const BEAT: Duration = Duration::from_micros(250);
 const WRITES: u64 = 20;
 
 /// The work of a leader: beats, and writes with its token to a resource that fences. `child OWNER`, in the torture's folder.
-pub(crate) fn child(owner: &str) {
+pub(crate) fn child(owner: &str, main: bool) {
     let beats = Beats::open(Path::new("beats")).expect("the heartbeats");
     let variable = |name: &str| env::var(name).ok();
     // etcd's nearest thing to a term is the revision at which the lock was taken.
@@ -35,6 +35,7 @@ pub(crate) fn child(owner: &str) {
         term: term.parse().unwrap_or(first),
         first,
         last: first,
+        main: u64::from(main),
     };
     let slot = beats.enter(beat).expect("a slot");
     let resource = UnixDatagram::unbound().expect("a socket");

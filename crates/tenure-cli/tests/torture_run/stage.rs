@@ -40,7 +40,7 @@ pub(crate) const MODES: [&str; 3] = ["plain", "stubborn", "forking"];
 const CHILD: &str = r#"
 case $(cat mode) in
 stubborn) trap '' TERM ;;
-forking) trap '' TERM; "$1" child "$2" & ("$1" child "$2" &) ; setsid "$1" child "$2" & ;;
+forking) trap '' TERM; "$1" forked "$2" & ("$1" forked "$2" &) ; setsid "$1" forked "$2" & ;;
 esac
 exec "$1" child "$2"
 "#;
@@ -179,7 +179,8 @@ impl Stage {
     /// Waits until somebody works whose leadership began after `since`, and has done so for a while.
     pub(crate) fn leader(&mut self, since: u64) -> Beat {
         self.wait("a leader that works", |stage| {
-            let newest = stage.working().into_iter().rev().find(|beat| beat.first > since)?;
+            let newest =
+                stage.working().into_iter().rev().find(|beat| beat.main == 1 && beat.first > since)?;
             (newest.last.saturating_sub(newest.first) > QUIET).then_some(newest)
         })
     }
