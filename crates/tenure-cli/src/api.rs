@@ -31,6 +31,8 @@ pub(crate) struct Status {
     pub(crate) uptime_ms: u64,
     /// Where it listens for other nodes.
     pub(crate) addresses: Vec<String>,
+    /// How long the leases are that it asks for itself.
+    pub(crate) lease_ms: u64,
     /// What the members have agreed on; null if it is not known yet.
     pub(crate) charter: Option<Charter>,
     /// The members, as this node sees them.
@@ -56,6 +58,8 @@ pub(crate) struct Charter {
     pub(crate) skew_us: Option<u64>,
     /// The longest lease.
     pub(crate) longest_lease_ms: u64,
+    /// Whether a change of it is under way, as far as the node can tell.
+    pub(crate) changing: bool,
 }
 
 /// A member, as the node that answers sees it.
@@ -112,7 +116,7 @@ pub(crate) struct Group {
     pub(crate) campaigned_here: bool,
     /// The newest edict that was proclaimed, if one was heard.
     pub(crate) edict: Option<Edict>,
-    /// A group of a similar name that is known, where this one is not; else null.
+    /// Where nobody leads: a group of a similar name that somebody does lead; else null.
     pub(crate) nearest: Option<String>,
 }
 
@@ -212,12 +216,19 @@ pub(crate) struct Verified {
 pub(crate) struct ProclaimOrder {
     /// What to say: at most 512 bytes.
     pub(crate) text: String,
+    /// How long the leader may take; ten seconds if null, at most a minute.
+    #[serde(default)]
+    pub(crate) within_ms: Option<u64>,
 }
 
-/// What `POST /v1/groups/{group}/resign` is told: nothing.
+/// What `POST /v1/groups/{group}/resign` is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ResignOrder {}
+pub(crate) struct ResignOrder {
+    /// How long the leader may take; ten seconds if null, at most a minute.
+    #[serde(default)]
+    pub(crate) within_ms: Option<u64>,
+}
 
 /// What `POST /v1/groups/{group}/transfer` is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -225,6 +236,9 @@ pub(crate) struct ResignOrder {}
 pub(crate) struct TransferOrder {
     /// Who shall lead. It must campaign for the group.
     pub(crate) to: String,
+    /// How long the leader may take; ten seconds if null, at most a minute.
+    #[serde(default)]
+    pub(crate) within_ms: Option<u64>,
 }
 
 /// What proclaim, resign and transfer answer: the leader has done it.
@@ -322,6 +336,8 @@ pub(crate) enum Code {
     NoLeader,
     /// The leader will not do it, or cannot.
     Declined,
+    /// The leader did not answer in time, and may still do it.
+    Timeout,
     /// The node has stopped, or is about to.
     Stopped,
     /// Something unforeseen.
@@ -330,7 +346,7 @@ pub(crate) enum Code {
 
 impl Code {
     /// All of them.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::BadRequest,
         Self::BadToken,
         Self::Forbidden,
@@ -339,6 +355,7 @@ impl Code {
         Self::TooLarge,
         Self::NoLeader,
         Self::Declined,
+        Self::Timeout,
         Self::Stopped,
         Self::Internal,
     ];
@@ -354,6 +371,7 @@ impl Code {
             Self::TooLarge => ("too_large", 413),
             Self::NoLeader => ("no_leader", 503),
             Self::Declined => ("declined", 409),
+            Self::Timeout => ("timeout", 504),
             Self::Stopped => ("stopped", 503),
             Self::Internal => ("internal", 500),
         }

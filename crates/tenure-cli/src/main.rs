@@ -4,10 +4,8 @@
 //! 0 it holds, 1 the answer is no (nobody leads, a property is broken, a mutant survives), 2 nothing was done, and one line
 //! says why; some failures have codes of their own, see [`failure`].
 
-#[allow(dead_code, reason = "grows with the commands")]
 mod api;
 mod arguments;
-#[allow(dead_code, unused_imports, reason = "grows with the commands")]
 mod client;
 mod clock;
 mod commands;

@@ -35,7 +35,7 @@ use crate::failure::Failure;
 use crate::settings::{self, Settings};
 
 use connect::{Connector, Endpoint};
-pub(crate) use stream::{Event, Events, Lines};
+pub(crate) use stream::{Events, Lines};
 
 /// The largest answer that is read, a stream's line included.
 const LARGEST: usize = 64 << 20;
@@ -46,16 +46,21 @@ pub(crate) struct Asking {
     /// A daemon to ask, in place of `[client] endpoints`; may be repeated, the first that answers will do [env: TENURE_ENDPOINTS]
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Vec<String>,
-    /// How long to wait for an answer
-    #[arg(long, value_name = "D", default_value = "5s", value_parser = settings::length)]
-    pub(crate) timeout: Duration,
+    /// How long to wait for an answer [default: 5s; 15s where a leader must do something first]
+    #[arg(long, value_name = "D", value_parser = settings::length)]
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Asking {
     /// A client by the flags, the environment and the file.
     pub(crate) fn client(&self, common: &Common) -> Result<Client, Failure> {
+        self.client_within(common, Duration::from_secs(5))
+    }
+
+    /// The same, with another patience unless the user says.
+    pub(crate) fn client_within(&self, common: &Common, usual: Duration) -> Result<Client, Failure> {
         let settings = Settings::find_or_none(common.config.as_deref())?;
-        Client::new(&settings, &self.endpoint, self.timeout)
+        Client::new(&settings, &self.endpoint, self.timeout.unwrap_or(usual))
     }
 }
 
@@ -137,6 +142,11 @@ impl Client {
         let wants_tls = endpoints.iter().any(Endpoint::is_tls);
         let connector = Connector::new(wants_tls, pem(&client.ca), pem(&client.cert), pem(&client.key))?;
         Ok(Self { endpoints, connector, token, timeout })
+    }
+
+    /// How long it waits.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Asks, and reads the answer.
@@ -341,7 +351,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// How much of the time that began at `start` is left of `length`, by the clock that counts leases.
-pub(crate) fn left_since(start: Duration, length: Duration) -> Duration {
-    (start + length).saturating_sub(crate::clock::boottime())
+/// The name of a group on a command line.
+pub(crate) fn group_name(text: &str) -> Result<String, String> {
+    tenure::GroupName::new(text).map(|name| name.to_string()).map_err(|error| error.to_string())
 }

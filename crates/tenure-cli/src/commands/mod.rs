@@ -1,5 +1,6 @@
 //! One module for each command.
 
+mod act;
 pub(crate) mod calc;
 pub(crate) mod completions;
 pub(crate) mod config;

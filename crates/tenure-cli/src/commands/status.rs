@@ -1,18 +1,136 @@
-//! `tenure status`.
+//! `tenure status`: the cluster, as one daemon sees it.
 
 use clap::Args;
+use serde_json::json;
 
+use crate::api::{self, State};
 use crate::arguments::Common;
+use crate::client::{self, Asking};
 use crate::failure::Failure;
-use crate::output::Answer;
+use crate::output::{Answer, Table, Verdict, many, pairs};
 
 /// Show the cluster: nodes, epoch, groups.
 #[derive(Args, Debug)]
-pub(crate) struct Status {}
+#[command(
+    after_help = "One daemon answers, and says how it sees the others. `tenure top` shows the same as it changes.
+
+Examples:
+  tenure status
+  tenure status -o json
+  tenure status --endpoint http://127.0.0.1:7403      as the second node of `tenure up` sees it
+
+Exit codes: 0 the daemon is ready, 1 it is not (it says why), 2 error, 69 no daemon answers, 77 the token is refused, 78 no daemon
+is known"
+)]
+pub(crate) struct Status {
+    /// Whom to ask
+    #[command(flatten)]
+    asking: Asking,
+}
 
 impl Status {
     /// Does it.
-    pub(crate) fn run(self, _common: &Common) -> Result<Answer, Failure> {
-        Err(Failure::new("this is not built yet"))
+    pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
+        let client = self.asking.client(common)?;
+        let status: api::Status = client::block_on(client.get("/v1/status"))??;
+        let mut answer = Answer::new(common.output, || json!(status), || table(&status));
+        answer.verdict = Verdict::broken_if(!status.ready);
+        Ok(answer)
+    }
+}
+
+fn table(status: &api::Status) -> String {
+    let mut text = head(status);
+    text += &format!("\n{}", members(&status.members).render());
+    if status.groups.is_empty() {
+        return text + "\n  no groups yet: `tenure run -g GROUP -- COMMAND` makes one\n";
+    }
+    text += &format!("\n{}", groups(&status.groups).render());
+    let shown = status.groups.len() as u64;
+    if shown < status.groups_total {
+        text += &format!("  … of {}\n", many(status.groups_total, "group", "groups"));
+    }
+    text
+}
+
+fn head(status: &api::Status) -> String {
+    let state = match (status.ready, status.not_ready.is_empty()) {
+        (true, _) => "ready".to_owned(),
+        (false, true) => "not ready".to_owned(),
+        (false, false) => format!("not ready: {}", status.not_ready.join("; ")),
+    };
+    let epoch = status.epoch.map_or("none known yet".to_owned(), |epoch| epoch.to_string());
+    let mut lines = vec![
+        ("node", format!("{} ({}, version {}): {state}", status.name, status.role, status.version)),
+        ("cluster", status.cluster.clone()),
+        ("epoch", epoch),
+    ];
+    if let Some(charter) = &status.charter {
+        let clocks = match (charter.drift_ppm, charter.skew_us) {
+            (Some(ppm), _) => format!("clocks off by less than {} %", percent(ppm)),
+            (None, skew) => format!("clocks within {} µs", skew.unwrap_or_default()),
+        };
+        let changing = if charter.changing { "; a change is under way" } else { "" };
+        let lease = format!("leases of {} ms, at most {} ms", status.lease_ms, charter.longest_lease_ms);
+        lines.push(("agreed", format!("{}, {clocks}, {lease}{changing}", charter.quorums)));
+    }
+    pairs(lines)
+}
+
+/// Parts per million as a percentage, without noughts at the end.
+fn percent(ppm: u64) -> String {
+    let text = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn members(members: &[api::Member]) -> Table {
+    let mut table = Table::new(["member", "address", "answers", "heard", "round trip"]);
+    for member in members {
+        let answers = match (member.me, member.answers, member.clock_trusted) {
+            (true, ..) => "(asked)",
+            (_, false, _) => "no",
+            (_, true, true) => "yes",
+            (_, true, false) => "yes, but its clock is off",
+        };
+        let heard = member.heard_ago_ms.map(|ms| format!("{ms} ms ago"));
+        let trip = member.round_trip_us.map(|us| format!("{}.{:03} ms", us / 1_000, us % 1_000));
+        table.row([
+            member.name.clone(),
+            member.address.clone().unwrap_or_default(),
+            answers.to_owned(),
+            heard.unwrap_or_default(),
+            trip.unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn groups(groups: &[api::Group]) -> Table {
+    let mut table = Table::new(["group", "leader", "term", "granted for"]);
+    for group in groups {
+        let leader = match group.state {
+            State::Leader => group.leader.as_deref().unwrap_or("?"),
+            State::Nobody => "nobody",
+            State::Weak => "nobody: too few members hear each other",
+            State::Unknown => "not known",
+        };
+        let left = group.granted_for_ms.map(|ms| format!("{ms} ms"));
+        table.row([
+            group.group.clone(),
+            leader.to_owned(),
+            group.term.map_or_else(String::new, |term| term.to_string()),
+            left.unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_per_million_are_read_as_a_percentage() {
+        assert_eq!([100_000, 1_000, 1, 0].map(percent), ["10", "0.1", "0.0001", "0"]);
     }
 }

@@ -35,14 +35,11 @@ pub(super) struct Desk(Arc<Things>);
 pub(super) struct Things {
     /// The node.
     pub(super) node: Node,
-    /// What it is: member, witness, candidate, observer.
-    pub(super) role: &'static str,
     /// What its file says of clocks; the charter's word is better.
     pub(super) bound: ClockBound,
     /// When it began to serve.
     pub(super) since: Instant,
     /// Turns true when streams must end.
-    #[allow(dead_code, reason = "for the streams that come next")]
     pub(super) stopping: watch::Receiver<bool>,
     kept: Mutex<BTreeMap<GroupName, Kept>>,
 }
@@ -50,7 +47,7 @@ pub(super) struct Things {
 /// A group that was asked about.
 struct Kept {
     /// Keeps what the node has been told from being forgotten.
-    watch: Watch,
+    _watch: Watch,
     asked: Instant,
 }
 
@@ -70,7 +67,6 @@ impl Desk {
         let config = settings.node()?;
         Ok(Self(Arc::new(Things {
             node,
-            role: config.role.name(),
             bound: config.bound,
             since: clock(),
             stopping,
@@ -93,12 +89,6 @@ impl Desk {
         Ok(watch.now())
     }
 
-    /// The groups that were asked about lately, with what is known of them.
-    pub(super) fn asked_about(&self) -> Vec<(GroupName, Scene)> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().map(|(group, kept)| (group.clone(), kept.watch.now())).collect()
-    }
-
     async fn keep(&self, group: &GroupName) -> Result<(), Refused> {
         let now = clock();
         {
@@ -114,7 +104,7 @@ impl Desk {
         }
         let watch = self.node.observe(group.as_str()).await?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(group.clone(), Kept { watch, asked: now });
+        kept.insert(group.clone(), Kept { _watch: watch, asked: now });
         Ok(())
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
-use tenure::{ClockBound, GroupName, Leadership, Proclaimed, Scene, VerifyError};
+use tenure::{
+    AskError, ClockBound, GroupName, GroupStatus, Leadership, NodeName, Proclaimed, VerifyError, Wish,
+};
 
 use crate::api::{self, Code};
 
@@ -15,6 +17,9 @@ use super::status::{count, millis};
 
 /// How many groups are listed if nobody says.
 const USUAL_LIMIT: usize = 1_000;
+
+/// How long a leader may take to do what it is asked, if nobody says.
+const ASK_WITHIN: Duration = Duration::from_secs(10);
 
 /// Which part of the list.
 #[derive(Debug, Deserialize)]
@@ -63,13 +68,44 @@ pub(super) async fn verify(
         VerifyError::Stopped(stopped) => stopped.into(),
         error => Refused::bad(error),
     })?;
-    let left = certain.remaining().map_or(Duration::ZERO, |left| countable(left, desk.bound));
+    let charter = desk.node.status().await?.charter;
+    let bound = charter.map_or(desk.bound, |charter| charter.bound);
+    let left = certain.remaining().map_or(Duration::ZERO, |left| countable(left, bound));
     Ok(Json(api::Verified {
         group,
         leader: certain.leader.to_string(),
         term: certain.term.0,
         certain_for_ms: millis(left),
     }))
+}
+
+/// `POST /v1/groups/{group}/proclaim`
+pub(super) async fn proclaim(
+    State(desk): State<Desk>,
+    Path(group): Path<String>,
+    Order(order): Order<api::ProclaimOrder>,
+) -> Result<Json<api::Done>, Refused> {
+    let wish = Wish::Proclaim { body: order.text.into_bytes() };
+    desk.ask(group, wish, order.within_ms).await.map(Json)
+}
+
+/// `POST /v1/groups/{group}/resign`
+pub(super) async fn resign(
+    State(desk): State<Desk>,
+    Path(group): Path<String>,
+    Order(order): Order<api::ResignOrder>,
+) -> Result<Json<api::Done>, Refused> {
+    desk.ask(group, Wish::Resign, order.within_ms).await.map(Json)
+}
+
+/// `POST /v1/groups/{group}/transfer`
+pub(super) async fn transfer(
+    State(desk): State<Desk>,
+    Path(group): Path<String>,
+    Order(order): Order<api::TransferOrder>,
+) -> Result<Json<api::Done>, Refused> {
+    let wish = Wish::Transfer { to: NodeName::new(&order.to)? };
+    desk.ask(group, wish, order.within_ms).await.map(Json)
 }
 
 /// What another host may count of a length that this host's clock has measured. Ours may be fast by ρ and theirs slow by ρ, so that
@@ -85,31 +121,82 @@ fn countable(length: Duration, bound: ClockBound) -> Duration {
 }
 
 impl Desk {
-    /// Every group that the node knows, by name.
+    /// Every group that the node knows, by name. What it observes itself is newer than what it grants.
     pub(super) async fn groups(&self) -> Result<Vec<api::Group>, Refused> {
-        Ok(self.asked_about().into_iter().map(|(group, scene)| shown(&group, &scene)).collect())
+        Ok(self.node.groups().await?.iter().map(granted).collect())
+    }
+
+    /// Asks the leader of a group for something, wherever it is.
+    async fn ask(&self, group: String, wish: Wish, within_ms: Option<u64>) -> Result<api::Done, Refused> {
+        let within = within_ms.map_or(ASK_WITHIN, Duration::from_millis);
+        let granted = self.node.ask_within(&group, wish, within).await.map_err(|error| match error {
+            AskError::NoLeader { .. } => Refused::new(Code::NoLeader, error),
+            AskError::Declined { .. } | AskError::NotListening => Refused::new(Code::Declined, error),
+            AskError::NotAllowed => Refused::new(Code::Forbidden, error),
+            AskError::Timeout => Refused::new(Code::Timeout, error),
+            AskError::Stopped(stopped) => stopped.into(),
+            error => Refused::bad(error),
+        })?;
+        Ok(api::Done {
+            group,
+            leader: granted.leader.to_string(),
+            term: granted.term.0,
+            token: granted.token.map(|token| token.to_string()),
+        })
     }
 
     /// One group; waits a little if nothing is known of it.
     pub(super) async fn group(&self, group: &GroupName) -> Result<api::Group, Refused> {
         let scene = self.look(group).await?;
-        Ok(shown(group, &scene))
+        let groups = self.node.groups().await?;
+        let known = groups.iter().find(|known| known.group == *group);
+        let (state, leader, term) = told(&scene.leadership);
+        let mut shown = known.map_or_else(|| unknown(group), granted);
+        (shown.state, shown.leader, shown.term) = (state, leader, term);
+        if let Some(proclaimed) = &scene.edict {
+            shown.edict = Some(edict(proclaimed));
+        }
+        if state != api::State::Leader {
+            let led = groups.iter().filter(|known| known.term.is_some() && known.group != *group);
+            shown.nearest = nearest(group.as_str(), led.map(|known| known.group.as_str())).map(str::to_owned);
+        }
+        Ok(shown)
     }
 }
 
-/// What is seen of a group, as JSON has it.
-fn shown(group: &GroupName, scene: &Scene) -> api::Group {
-    let (state, leader, term) = told(&scene.leadership);
+/// A group as this node grants, leads or campaigns for it.
+fn granted(known: &GroupStatus) -> api::Group {
+    let leads = known.led_here || (known.holder_known_to_lead && known.term.is_some());
+    let state = match (leads, known.grant_remaining) {
+        (true, _) => api::State::Leader,
+        (false, None) if known.holder.is_none() => api::State::Nobody,
+        _ => api::State::Unknown,
+    };
+    api::Group {
+        state,
+        leader: known.holder.as_ref().filter(|_| leads).map(ToString::to_string),
+        term: known.term.map(|term| term.0),
+        granted_for_ms: known.grant_remaining.map(millis),
+        led_here: known.led_here,
+        lease_remaining_ms: known.lease_remaining.map(millis),
+        campaigned_here: known.campaigning_here,
+        edict: known.proclaimed.as_ref().map(edict),
+        ..unknown(&known.group)
+    }
+}
+
+/// A group of which nothing is known but its name.
+fn unknown(group: &GroupName) -> api::Group {
     api::Group {
         group: group.to_string(),
-        state,
-        leader,
-        term,
+        state: api::State::Unknown,
+        leader: None,
+        term: None,
         granted_for_ms: None,
         led_here: false,
         lease_remaining_ms: None,
         campaigned_here: false,
-        edict: scene.edict.as_ref().map(edict),
+        edict: None,
         nearest: None,
     }
 }
@@ -138,9 +225,39 @@ pub(super) fn edict(proclaimed: &Proclaimed) -> api::Edict {
     }
 }
 
+/// Of the groups that are led, the one whose name is most like `name`; nothing if none is like it.
+fn nearest<'a>(name: &str, led: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (far, group) = led.map(|group| (distance(name, group), group)).min()?;
+    (far <= 2 + name.len() / 3).then_some(group)
+}
+
+/// How many letters must be changed, added or left out to get from one name to the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, candidate) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(letter != candidate);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_misspelt_group_is_answered_with_the_one_that_was_meant() {
+        let led = ["jobs", "app/mail", "nightly"];
+        assert_eq!(nearest("job", led.into_iter()), Some("jobs"));
+        assert_eq!(nearest("app/mial", led.into_iter()), Some("app/mail"));
+        assert_eq!(nearest("zebra-crossing", led.into_iter()), None);
+        assert_eq!(nearest("x", std::iter::empty()), None);
+    }
 
     #[test]
     fn what_another_clock_may_count_is_shorter_by_what_both_may_be_off() {

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use tenure::GroupName;
+use tenure::{GroupName, NotReady, Status};
 
 use crate::api;
 
@@ -35,7 +35,26 @@ pub(super) async fn ready(State(desk): State<Desk>, RawQuery(query): RawQuery) -
     if !verbose {
         return text(code, format!("{verdict}\n"));
     }
-    text(code, format!("{verdict}\n"))
+    let line = |(name, wrong): (&str, Option<String>)| match wrong {
+        None => format!("[+] {name} ok\n"),
+        Some(why) => format!("[-] {name} {why}\n"),
+    };
+    text(code, checks(&status).into_iter().map(line).collect::<String>() + verdict + "\n")
+}
+
+/// Every check, and what is wrong if something is. A clock or a disk that fails stops the node, which says so at once.
+fn checks(status: &Status) -> [(&'static str, Option<String>); 5] {
+    let why = |wanted: fn(&NotReady) -> bool| {
+        status.not_ready.iter().find(|reason| wanted(reason)).map(ToString::to_string)
+    };
+    let faults = status.tally.clock_faults;
+    [
+        ("store", why(|reason| matches!(reason, NotReady::Mute))),
+        ("clock", (faults > 0).then(|| format!("it was found beyond its bound {faults} times; see the log"))),
+        ("members", why(|reason| matches!(reason, NotReady::NoCharter | NotReady::NotAMember))),
+        ("silence", why(|reason| matches!(reason, NotReady::Silent { .. }))),
+        ("quorum", why(|reason| matches!(reason, NotReady::NoQuorum { .. }))),
+    ]
 }
 
 /// `GET /leader/{group}`: 200 if somebody leads, 503 if not.

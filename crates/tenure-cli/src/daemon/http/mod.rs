@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `routes.rs` | every path, once |
 //! | `desk.rs` | what handlers share: the node, and what is known of groups |
-//! | `status.rs`, `groups.rs`, `watch.rs`, `health.rs`, `metrics.rs`, `page.rs` | the handlers |
+//! | `status.rs`, `groups.rs`, `streams.rs`, `health.rs`, `metrics.rs`, `page.rs` | the handlers |
 //! | `entry.rs` | who may ask what: token, certificate, host |
 //! | `listen.rs` | sockets, TLS, limits, the end |
 //! | `sidecar.rs` | the answer of the old leader-elector sidecar, on a port of its own |
@@ -17,12 +17,16 @@ mod entry;
 mod groups;
 mod health;
 mod listen;
+mod metrics;
+mod page;
 mod routes;
+mod sidecar;
 mod status;
+mod streams;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -75,7 +79,14 @@ pub(crate) async fn serve(node: &tenure::Node, settings: &Settings) -> Result<Se
         let router = routes::router(desk.clone(), entry);
         let listener = listen::bind("daemon.http", address).await?;
         server.addresses.extend(listener.local_addr());
-        server.tasks.push(tokio::spawn(listen::run(listener, tls, router, stopping)));
+        server.tasks.push(tokio::spawn(listen::run(listener, tls, router, stopping.clone())));
+    }
+    if let Some(port) = settings.daemon.sidecar_port {
+        let host = settings.daemon.http.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip());
+        let router = sidecar::router(desk, settings.daemon.sidecar_group.as_deref())?;
+        let listener = listen::bind("daemon.sidecar_port", SocketAddr::new(host, port)).await?;
+        server.addresses.extend(listener.local_addr());
+        server.tasks.push(tokio::spawn(listen::run(listener, None, router, stopping)));
     }
     Ok(server)
 }

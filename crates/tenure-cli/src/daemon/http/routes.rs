@@ -10,7 +10,7 @@ use crate::api::Code;
 use super::answer::{LARGEST_BODY, Refused};
 use super::desk::Desk;
 use super::entry::{self, Entry};
-use super::{groups, health, status};
+use super::{groups, health, metrics, page, status, streams};
 
 /// Method, path and handler of everything that is served.
 pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> {
@@ -18,9 +18,18 @@ pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> 
         ("get", "/v1/status", get(status::status)),
         ("get", "/v1/groups", get(groups::list)),
         ("get", "/v1/groups/{group}", get(groups::one)),
+        ("get", "/v1/groups/{group}/watch", get(streams::group)),
         ("post", "/v1/groups/{group}/verify", post(groups::verify)),
+        ("post", "/v1/groups/{group}/proclaim", post(groups::proclaim)),
+        ("post", "/v1/groups/{group}/resign", post(groups::resign)),
+        ("post", "/v1/groups/{group}/transfer", post(groups::transfer)),
+        ("get", "/v1/members", get(status::members)),
+        ("get", "/v1/watch", get(streams::whole)),
+        ("get", "/v1/openapi.json", get(page::openapi)),
+        ("get", "/metrics", get(metrics::metrics)),
         ("get", "/livez", get(health::live)),
         ("get", "/readyz", get(health::ready)),
+        ("get", "/", get(page::page)),
         // The rest of the path is the group's name: whoever sets up a load balancer need not encode its slashes.
         ("get", "/leader/{*group}", get(health::leader)),
     ]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use tenure::{CharterStatus, ClockBound, NodeName, PeerStatus, Status};
 
 use crate::api;
 use crate::clock::clock;
@@ -19,6 +20,16 @@ pub(super) async fn status(State(desk): State<Desk>) -> Result<Json<api::Status>
     desk.status().await.map(Json)
 }
 
+/// `GET /v1/members`
+pub(super) async fn members(State(desk): State<Desk>) -> Result<Json<api::Members>, Refused> {
+    let status = desk.node.status().await?;
+    Ok(Json(api::Members {
+        epoch: status.epoch.map(|epoch| epoch.0),
+        charter: status.charter.as_ref().map(charter),
+        members: members_of(&status),
+    }))
+}
+
 impl Desk {
     /// How the node is.
     pub(super) async fn status(&self) -> Result<api::Status, Refused> {
@@ -26,29 +37,21 @@ impl Desk {
         let mut groups = self.groups().await?;
         let groups_total = count(groups.len());
         groups.truncate(MOST_GROUPS);
-        let member = |name: &tenure::NodeName| api::Member {
-            name: name.to_string(),
-            address: None,
-            me: *name == status.name,
-            answers: *name == status.name,
-            heard_ago_ms: None,
-            round_trip_us: None,
-            clock_trusted: true,
-        };
         Ok(api::Status {
             name: status.name.to_string(),
-            role: self.role.to_owned(),
+            role: status.role.name().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             cluster: status.cluster.to_string(),
             epoch: status.epoch.map(|epoch| epoch.0),
             is_member: status.is_member,
             ready: status.ready,
-            not_ready: Vec::new(),
+            not_ready: status.not_ready.iter().map(ToString::to_string).collect(),
             silent_for_ms: status.silent_for.map(millis),
             uptime_ms: millis(clock() - self.since),
             addresses: self.node.addresses().iter().map(ToString::to_string).collect(),
-            charter: None,
-            members: status.members.iter().map(member).collect(),
+            lease_ms: millis(status.lease),
+            charter: status.charter.as_ref().map(charter),
+            members: members_of(&status),
             groups,
             groups_total,
             led: count(status.led),
@@ -57,7 +60,39 @@ impl Desk {
     }
 }
 
-fn counts(status: &tenure::Status) -> api::Counts {
+fn charter(charter: &CharterStatus) -> api::Charter {
+    let (drift_ppm, skew_us) = match charter.bound {
+        ClockBound::Drift { ppm } => (Some(u64::from(ppm)), None),
+        ClockBound::Skew { bound } => (None, Some(micros(bound))),
+    };
+    api::Charter {
+        quorums: charter.quorums.clone(),
+        drift_ppm,
+        skew_us,
+        longest_lease_ms: millis(charter.longest_lease),
+        changing: charter.changing,
+    }
+}
+
+/// The members, in the order that the quorums speak of.
+fn members_of(status: &Status) -> Vec<api::Member> {
+    let seen = |name: &NodeName| status.peers_known.iter().find(|peer| peer.name == *name);
+    status.members.iter().filter_map(seen).map(member).collect()
+}
+
+fn member(peer: &PeerStatus) -> api::Member {
+    api::Member {
+        name: peer.name.to_string(),
+        address: peer.address.clone(),
+        me: peer.is_me,
+        answers: peer.is_me || peer.answers,
+        heard_ago_ms: peer.heard.map(millis).filter(|_| !peer.is_me),
+        round_trip_us: peer.round_trip.map(micros).filter(|_| !peer.is_me),
+        clock_trusted: peer.clock_trusted,
+    }
+}
+
+fn counts(status: &Status) -> api::Counts {
     let (tally, traffic) = (&status.tally, &status.traffic);
     api::Counts {
         terms_won: tally.terms_won,
@@ -75,6 +110,11 @@ fn counts(status: &tenure::Status) -> api::Counts {
 /// Whole milliseconds.
 pub(super) fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whole microseconds.
+fn micros(length: Duration) -> u64 {
+    u64::try_from(length.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A number of things.

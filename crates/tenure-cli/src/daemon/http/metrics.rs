@@ -1,0 +1,268 @@
+//! `/metrics`, for Prometheus: what the node counts, written down as it is at that moment (OpenMetrics text).
+//!
+//! Sets of labels are bounded. Groups have labels of their own up to [`MOST_GROUPS`] of them, those led here first; how many there are
+//! is `tenure_groups`. Peers are the members. Reasons of refusals are a fixed list.
+
+use std::fmt;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use tenure::{GroupStatus, Status, Timing};
+
+use super::answer::Refused;
+use super::desk::Desk;
+use crate::clock::clock;
+
+/// The most groups with labels of their own.
+pub(super) const MOST_GROUPS: usize = 200;
+
+/// `GET /metrics`
+pub(super) async fn metrics(State(desk): State<Desk>) -> Result<Response, Refused> {
+    let status = desk.node.status().await?;
+    let groups = desk.node.groups().await?;
+    let uptime = clock() - desk.since;
+    let mut registry = Registry::with_prefix("tenure");
+    registry.register_collector(Box::new(Snapshot { status, groups, uptime }));
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|_| Refused::new(crate::api::Code::Internal, "no metrics"))?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// A node at one moment.
+#[derive(Debug)]
+struct Snapshot {
+    status: Status,
+    groups: Vec<GroupStatus>,
+    uptime: Duration,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut sheet = Sheet(encoder);
+        self.node(&mut sheet)?;
+        self.counts(&mut sheet)?;
+        self.traffic(&mut sheet)?;
+        self.peers(&mut sheet)?;
+        self.of_groups(&mut sheet)
+    }
+}
+
+impl Snapshot {
+    fn node(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let Self { status, uptime, .. } = self;
+        let labels = [("version", env!("CARGO_PKG_VERSION")), ("node", status.name.as_str())];
+        sheet
+            .0
+            .encode_descriptor("build", "Version and name of this node", None, MetricType::Info)?
+            .encode_info(&labels)?;
+        sheet.seconds("uptime", "How long this node has run", *uptime)?;
+        sheet.gauge(
+            "ready",
+            "Whether this node can do its part: 1 or 0; says nothing about leading",
+            status.ready.into(),
+        )?;
+        sheet.gauge(
+            "epoch",
+            "The newest epoch that this node knows",
+            status.epoch.map_or(0, |epoch| epoch.0),
+        )?;
+        sheet.gauge("members", "How many members there are", size(status.members.len()))?;
+        sheet.seconds(
+            "silent",
+            "For how much longer this node waits out what it may have promised before a restart",
+            status.silent_for.unwrap_or_default(),
+        )?;
+        sheet.gauge("sessions", "With how many processes there are sessions", size(status.peers))
+    }
+
+    fn counts(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let Status { tally, timings, .. } = &self.status;
+        sheet.counter("elections", "Terms that this process has won", tally.terms_won)?;
+        sheet.counter(
+            "terms_lost",
+            "Terms that this process has lost, for whatever reason",
+            tally.terms_lost,
+        )?;
+        sheet.counter("renewals", "Renewals of this process's leases", tally.renewals)?;
+        sheet.counter(
+            "runs_failed",
+            "Acquisitions and renewals of this process that failed",
+            tally.runs_failed,
+        )?;
+        sheet.counter("grants", "Grants that this node gave, renewals among them", tally.granted)?;
+        sheet.counter("grants_refused", "Requests that this node refused", tally.refused)?;
+        sheet.counter("epochs", "Epochs that this node has gone by", tally.epochs)?;
+        sheet.counter(
+            "clock_faults",
+            "How often this node's clock was found beyond its bound",
+            tally.clock_faults,
+        )?;
+        sheet.counter(
+            "peer_clock_faults",
+            "How often a peer's clock was found beyond its bound",
+            tally.peer_clock_faults,
+        )?;
+        sheet.counter("records_persisted", "Records handed to the disk", self.status.persisted)?;
+        sheet.histogram("renew_duration", "How long a renewal of this process took", &timings.renewals)?;
+        sheet.histogram(
+            "acquire_duration",
+            "How long it took this process to be elected",
+            &timings.acquisitions,
+        )?;
+        sheet.histogram(
+            "fsync_duration",
+            "How long a write of the store took, fsync included",
+            &timings.store_writes,
+        )
+    }
+
+    fn traffic(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let Status { traffic, sessions, tally, .. } = &self.status;
+        sheet.counter("datagrams_sent", "Datagrams sent", traffic.datagrams_sent)?;
+        sheet.counter("datagrams_received", "Datagrams received", traffic.datagrams_received)?;
+        sheet.counter(
+            "datagrams_unsent",
+            "Datagrams that the kernel had no room for",
+            traffic.datagrams_unsent,
+        )?;
+        sheet.bytes("sent", "Bytes of datagrams sent", traffic.bytes_sent)?;
+        sheet.bytes("received", "Bytes of datagrams received", traffic.bytes_received)?;
+        sheet.counter("bulk_sent", "Packets sent over a stream", traffic.bulk_sent)?;
+        sheet.counter("items_dropped", "Items that waited for a peer in vain", traffic.items_dropped)?;
+        sheet.counter("items_unreadable", "Items that were not understood", traffic.items_unreadable)?;
+        sheet.counter("sessions_begun", "Sessions begun", sessions.begun)?;
+        sheet.counter("sessions_evicted", "Peers forgotten to make room for others", sessions.evicted)?;
+        sheet.counter(
+            "out_of_scope",
+            "Messages that their sender was not entitled to",
+            tally.out_of_scope,
+        )?;
+        let help = "Packets refused before anybody read them, by reason";
+        let refused = sessions.refused().map(|(reason, count)| ([("reason", reason)], count));
+        sheet.family("auth_failures", help, None, MetricType::Counter, refused, counter)
+    }
+
+    fn peers(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let peers = || self.status.peers_known.iter().filter(|peer| peer.is_member && !peer.is_me);
+        let answers = peers().map(|peer| ([("peer", peer.name.as_str())], u64::from(peer.answers)));
+        sheet.family(
+            "peer_up",
+            "Whether a member answers: 1 or 0",
+            None,
+            MetricType::Gauge,
+            answers,
+            gauge,
+        )?;
+        let trips =
+            peers().filter_map(|peer| Some(([("peer", peer.name.as_str())], peer.round_trip?.as_secs_f64())));
+        let help = "The last round trip to a member";
+        sheet.family("peer_rtt", help, Some(Unit::Seconds), MetricType::Gauge, trips, |encoder, value| {
+            encoder.encode_gauge(&value)
+        })
+    }
+
+    fn of_groups(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        sheet.gauge("groups", "How many groups this node knows", size(self.groups.len()))?;
+        sheet.gauge("groups_led", "How many groups this process leads", size(self.status.led))?;
+        let mut shown: Vec<&GroupStatus> = self.groups.iter().collect();
+        shown.sort_by_key(|group| (!group.led_here, !group.campaigning_here));
+        shown.truncate(MOST_GROUPS);
+        let label = |group: &'_ GroupStatus| [("group", group.group.to_string())];
+        let led = shown.iter().map(|group| (label(group), u64::from(group.led_here)));
+        let help = "Whether this process leads the group: 1 or 0";
+        sheet.family("is_leader", help, None, MetricType::Gauge, led, gauge)?;
+        let left =
+            shown.iter().filter_map(|group| Some((label(group), group.lease_remaining?.as_secs_f64())));
+        let help = "For how much longer this process leads the group if it renews no more";
+        let seconds = |encoder: &mut MetricEncoder<'_>, value: f64| encoder.encode_gauge(&value);
+        sheet.family("lease_remaining", help, Some(Unit::Seconds), MetricType::Gauge, left, seconds)?;
+        let granted =
+            shown.iter().filter_map(|group| Some((label(group), group.grant_remaining?.as_secs_f64())));
+        let help = "For how much longer this node supports the leader of the group";
+        sheet.family("grant_remaining", help, Some(Unit::Seconds), MetricType::Gauge, granted, seconds)?;
+        let terms = shown.iter().filter_map(|group| Some((label(group), group.term?.0)));
+        sheet.family(
+            "term",
+            "The newest term of the group that this node knows",
+            None,
+            MetricType::Gauge,
+            terms,
+            gauge,
+        )
+    }
+}
+
+/// Where metrics are written down, one way for each kind.
+struct Sheet<'a>(DescriptorEncoder<'a>);
+
+impl Sheet<'_> {
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        gauge(&mut self.0.encode_descriptor(name, help, None, MetricType::Gauge)?, value)
+    }
+
+    fn seconds(&mut self, name: &str, help: &str, value: Duration) -> fmt::Result {
+        let unit = Some(&Unit::Seconds);
+        self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?.encode_gauge(&value.as_secs_f64())
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        counter(&mut self.0.encode_descriptor(name, help, None, MetricType::Counter)?, value)
+    }
+
+    fn bytes(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        counter(&mut self.0.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Counter)?, value)
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, timing: &Timing) -> fmt::Result {
+        let mut before = 0;
+        let mut buckets: Vec<(f64, u64)> = Vec::new();
+        for (bound, up_to) in timing.buckets() {
+            buckets.push((bound.as_secs_f64(), up_to - before));
+            before = up_to;
+        }
+        buckets.push((f64::INFINITY, timing.count() - before));
+        let unit = Some(&Unit::Seconds);
+        self.0.encode_descriptor(name, help, unit, MetricType::Histogram)?.encode_histogram::<NoLabelSet>(
+            timing.total().as_secs_f64(),
+            timing.count(),
+            &buckets,
+            None,
+        )
+    }
+
+    fn family<L: prometheus_client::encoding::EncodeLabelSet, V>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        kind: MetricType,
+        values: impl Iterator<Item = (L, V)>,
+        write: impl Fn(&mut MetricEncoder<'_>, V) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
+        for (labels, value) in values {
+            write(&mut metric.encode_family(&labels)?, value)?;
+        }
+        Ok(())
+    }
+}
+
+fn gauge(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
+    encoder.encode_gauge(&value)
+}
+
+fn counter(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
+    encoder.encode_counter::<NoLabelSet, u64, u64>(&value, None)
+}
+
+fn size(number: usize) -> u64 {
+    super::status::count(number)
+}
