@@ -346,6 +346,7 @@ pub(crate) enum Code {
 
 impl Code {
     /// All of them.
+    #[cfg(test)]
     pub(crate) const ALL: [Self; 11] = [
         Self::BadRequest,
         Self::BadToken,

@@ -184,6 +184,7 @@ impl Client {
     }
 
     /// Orders something, once, and reads how it goes on: one JSON object a line (NDJSON).
+    #[allow(dead_code, reason = "for changes of members")]
     pub(crate) async fn lines(&self, path: &str, order: &impl Serialize) -> Result<Lines, Trouble> {
         let question = Question { accept: "application/x-ndjson", ..self.order(path, order, false)? };
         let (endpoint, response) = self.ask(&question, async |response| Ok(response)).await?;

@@ -34,6 +34,7 @@ impl Lines {
     }
 
     /// The next object; `None` at the end. Blank lines are signs of life and are passed over.
+    #[allow(dead_code, reason = "for changes of members")]
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Trouble> {
         loop {
             let Some(line) = self.line().await? else { return Ok(None) };
