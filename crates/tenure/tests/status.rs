@@ -141,3 +141,23 @@ async fn a_node_says_what_it_lacks_to_be_ready() {
     assert!(!tenure.is_leader());
     assert_eq!(left.not_ready[0].to_string(), "it reaches 1 of 3 members, which are no quorum");
 }
+
+#[tokio::test]
+async fn a_name_that_was_only_asked_about_is_no_group_yet() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let mut watch = nodes[0].observe("jobs").await.expect("it runs");
+    let nobody = async {
+        while !matches!(watch.now().leadership, tenure::Leadership::Nobody { .. }) {
+            watch.next().await.expect("it runs");
+        }
+    };
+    within("the members have answered", SOON, nobody).await;
+    for node in &nodes {
+        assert_eq!(node.groups().await.expect("it runs"), []);
+    }
+    let tenure = within("elected", SOON, nodes[1].campaign("jobs")).await.expect("it leads");
+    lists(&nodes[0], "jobs", |status| status.holder_known_to_lead).await;
+    drop(tenure);
+    lists(&nodes[0], "jobs", |status| status.holder.is_none()).await;
+}

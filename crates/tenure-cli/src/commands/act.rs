@@ -1,9 +1,14 @@
 //! What proclaim, resign and transfer have in common: an order to the leader, wherever it is.
+//!
+//! Within the command of `tenure run`, the leader is the runner itself: it is asked by its socket, which needs no daemon and no token.
 
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{self, Code, group_path};
 use crate::arguments::Common;
@@ -14,8 +19,8 @@ use crate::output::{Answer, Verdict};
 /// How long a leader is waited for: it may have to end a command first.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Orders something of a group's leader and says what came of it. `order` is made with the time that the leader has, in milliseconds; `did` tells
-/// in words what was done.
+/// Orders something of a group's leader and says what came of it. `order` is made with the time that the leader has, in
+/// milliseconds; `did` tells in words what was done.
 pub(super) fn order<O: Serialize>(
     common: &Common,
     asking: &Asking,
@@ -29,13 +34,72 @@ pub(super) fn order<O: Serialize>(
     let order = order(Some(u64::try_from(within).unwrap_or(u64::MAX)));
     let path = group_path(group, &format!("/{what}"));
     match client::block_on(client.post::<api::Done>(&path, &order))? {
-        Ok(done) => Ok(Answer::new(common.output, || json!(done), || did(&done) + "\n")),
+        Ok(done) => Ok(done_answer(common, &done, did)),
         Err(trouble) if trouble.is(Code::NoLeader) || trouble.is(Code::Declined) => {
-            let mut answer = Answer::text(String::new());
-            answer.verdict = Verdict::Broken;
-            answer.notes.push(format!("tenure: {}", Failure::from(trouble)));
-            Ok(answer)
+            Ok(refused(&Failure::from(trouble).to_string()))
         }
         Err(trouble) => Err(trouble.into()),
     }
+}
+
+/// Asks the runner whose command this is part of, in one line; nothing if this is no command of a runner, or of another group's.
+pub(super) fn order_runner(
+    common: &Common,
+    asking: &Asking,
+    group: &str,
+    line: &str,
+    did: impl FnOnce(&api::Done) -> String,
+) -> Option<Result<Answer, Failure>> {
+    let own = env::var("TENURE_GROUP").is_ok_and(|own| own == group);
+    let socket = env::var("TENURE_SOCKET").ok().filter(|_| own && asking.endpoint.is_empty())?;
+    if line.contains(['\n', '\r']) {
+        return None; // It speaks in lines. A daemon takes any text.
+    }
+    let timeout = asking.timeout.unwrap_or(PATIENCE);
+    Some(ask_runner(&socket, line, timeout).map(|answer| match told(&answer, group) {
+        Ok(done) => done_answer(common, &done, did),
+        Err(why) => refused(&why),
+    }))
+}
+
+fn ask_runner(socket: &str, line: &str, timeout: Duration) -> Result<Value, Failure> {
+    let ask = || {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        stream.write_all(format!("{line}\n").as_bytes())?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        serde_json::from_str(&answer).map_err(std::io::Error::from)
+    };
+    ask().map_err(|error| {
+        Failure::unavailable(format!(
+            "the runner does not answer on {socket} (TENURE_SOCKET): {error}; to ask a daemon, name it with --endpoint URL"
+        ))
+    })
+}
+
+/// A runner's answer in the words of a daemon's.
+fn told(answer: &Value, group: &str) -> Result<api::Done, String> {
+    if let Some(message) = answer.pointer("/error/message").and_then(Value::as_str) {
+        return Err(format!("the runner says: {message}"));
+    }
+    Ok(api::Done {
+        group: group.to_owned(),
+        leader: env::var("TENURE_NODE").unwrap_or_default(),
+        term: env::var("TENURE_TERM").ok().and_then(|term| term.parse().ok()).unwrap_or_default(),
+        token: answer["token"].as_str().map(str::to_owned),
+    })
+}
+
+fn done_answer(common: &Common, done: &api::Done, did: impl FnOnce(&api::Done) -> String) -> Answer {
+    Answer::new(common.output, || json!(done), || did(done) + "\n")
+}
+
+/// The answer is no, and why.
+fn refused(why: &str) -> Answer {
+    let mut answer = Answer::text(String::new());
+    answer.verdict = Verdict::Broken;
+    answer.notes.push(format!("tenure: {why}"));
+    answer
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::act;
-use crate::api::ProclaimOrder;
+use crate::api::{Done, ProclaimOrder};
 use crate::arguments::Common;
 use crate::client::{Asking, group_name};
 use crate::failure::Failure;
@@ -13,7 +13,8 @@ use crate::output::Answer;
 #[derive(Args, Debug)]
 #[command(
     after_help = "The leader proclaims it with an edict of its own, and observers hear it in order (`tenure leader GROUP --watch`). The
-newest replaces what was said before; it is gone after a restart of all members.
+newest replaces what was said before; it is gone after a restart of all members. In a command of `tenure run` the runner is asked, and
+no daemon is needed.
 
 Examples:
   tenure proclaim jobs 'primary at 10.0.0.7:5432'
@@ -42,10 +43,15 @@ impl Proclaim {
                 tenure::MAX_PROCLAIM
             )));
         }
-        let order = |within_ms| ProclaimOrder { text: self.text, within_ms };
-        act::order(common, &self.asking, (&self.group, "proclaim"), order, |done| {
+        let did = |done: &Done| {
             let token = done.token.as_deref().unwrap_or("?");
             format!("{} proclaimed it in term {} with token {token}", done.leader, done.term)
-        })
+        };
+        let line = format!("proclaim {}", self.text);
+        if let Some(answer) = act::order_runner(common, &self.asking, &self.group, &line, did) {
+            return answer;
+        }
+        let order = |within_ms| ProclaimOrder { text: self.text, within_ms };
+        act::order(common, &self.asking, (&self.group, "proclaim"), order, did)
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::act;
-use crate::api::ResignOrder;
+use crate::api::{Done, ResignOrder};
 use crate::arguments::Common;
 use crate::client::{Asking, group_name};
 use crate::failure::Failure;
@@ -13,7 +13,8 @@ use crate::output::Answer;
 #[derive(Args, Debug)]
 #[command(
     after_help = "The leader ends its work first, then it resigns, and another candidate is elected; without another, the same one may come
-back. To say who shall follow, use `tenure transfer`.
+back. To say who shall follow, use `tenure transfer`. In a command of `tenure run` the runner is asked, and no daemon is
+needed; it stops the command.
 
 Examples:
   tenure resign jobs
@@ -33,9 +34,14 @@ pub(crate) struct Resign {
 impl Resign {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
+        let did =
+            |done: &Done| format!("{} has resigned from term {} of '{}'", done.leader, done.term, done.group);
+        let resigns =
+            |done: &Done| format!("{} resigns from term {} of '{}'", done.leader, done.term, done.group);
+        if let Some(answer) = act::order_runner(common, &self.asking, &self.group, "resign", resigns) {
+            return answer;
+        }
         let order = |within_ms| ResignOrder { within_ms };
-        act::order(common, &self.asking, (&self.group, "resign"), order, |done| {
-            format!("{} has resigned from term {} of '{}'", done.leader, done.term, done.group)
-        })
+        act::order(common, &self.asking, (&self.group, "resign"), order, did)
     }
 }

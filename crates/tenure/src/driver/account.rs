@@ -93,11 +93,16 @@ impl Driver {
         })
     }
 
-    /// Every group that is known by name.
+    /// Every group that is known by name and of which there is anything to tell: a name that somebody has only asked about is not
+    /// yet a group.
     pub(super) fn groups(&self) -> Vec<GroupStatus> {
         let now = self.now();
+        let told = |status: &GroupStatus, id| {
+            self.elections.contains(id) || status.term.is_some() || status.proclaimed.is_some()
+        };
+        let all = self.names.iter().map(|(id, name)| (id, self.group_status(*id, name, now)));
         let mut groups: Vec<GroupStatus> =
-            self.names.iter().map(|(id, name)| self.group_status(*id, name, now)).collect();
+            all.filter(|(id, status)| told(status, id)).map(|(_, status)| status).collect();
         groups.sort_by(|one, other| one.group.cmp(&other.group));
         groups
     }

@@ -103,6 +103,11 @@ impl Driver {
         if let Some(name) = name {
             self.learn_group(name);
         }
+        if let Message::Request(request) | Message::Extend { request, .. } = &message
+            && self.names.contains_key(&request.group)
+        {
+            self.elections.insert(request.group);
+        }
         let message = self.bounded(message);
         self.step(Input::Message { from: peer.id, received, message });
     }

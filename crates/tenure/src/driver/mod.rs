@@ -41,7 +41,7 @@ mod step;
 mod tests;
 mod wishes;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -165,6 +165,8 @@ pub(crate) struct Driver {
     /// Sends that wait for a record.
     waiting: BTreeMap<Ticket, Vec<(NodeId, Message)>>,
     names: BTreeMap<GroupId, GroupName>,
+    /// Of these, the ones for which somebody has campaigned. The others were only asked about.
+    elections: BTreeSet<GroupId>,
     net: Net,
     keep: Keep,
     office: Office,
@@ -365,6 +367,7 @@ impl Driver {
             return;
         }
         self.learn_group(group);
+        self.elections.insert(id);
         // Whoever saw by the clock that its lease is over may campaign again at once, before any timer has told us.
         if self.office.is_led(id) {
             let now = self.now();

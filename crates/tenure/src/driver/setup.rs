@@ -127,6 +127,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         orders: std::collections::VecDeque::new(),
         waiting: std::collections::BTreeMap::new(),
         names: std::collections::BTreeMap::new(),
+        elections: std::collections::BTreeSet::new(),
         net: Net::new(
             me,
             book,

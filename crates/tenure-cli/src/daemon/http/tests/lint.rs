@@ -137,6 +137,24 @@ async fn every_line_of_the_metrics_is_as_prometheus_wants_it() {
     daemon.end().await;
 }
 
+#[tokio::test]
+async fn every_metric_is_documented() {
+    let documented = include_str!("../../../../../../docs/api.md");
+    let daemon = Daemon::start("").await;
+    let text = daemon.get("/metrics").await;
+    for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = line.split_once(' ').unwrap();
+        let end = match kind {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        let listed = ["`", "{"].iter().any(|after| documented.contains(&format!("`{name}{end}{after}")));
+        assert!(listed, "{name}{end} is not in docs/api.md");
+    }
+    daemon.end().await;
+}
+
 #[test]
 fn the_lint_finds_what_is_wrong() {
     let good = "# HELP tenure_x_seconds Something long.\n# TYPE tenure_x_seconds gauge\n# UNIT tenure_x_seconds seconds\ntenure_x_seconds 1.0\n# EOF\n";

@@ -115,6 +115,8 @@ async fn who_leads_a_group_is_told_whatever_is_in_its_name() {
     let path = api::group_path("app/jobs:nightly", "");
     let before: api::Group = client.get(&path).await.unwrap();
     assert_eq!((before.state, &before.leader), (api::State::Nobody, &None));
+    let groups: api::Groups = client.get("/v1/groups").await.unwrap();
+    assert_eq!(groups.total, 0, "what was only asked about is no group yet");
     let tenure = daemon.node.campaign("app/jobs:nightly").await.unwrap();
     tenure.proclaim(b"hello").unwrap();
     let told = async {

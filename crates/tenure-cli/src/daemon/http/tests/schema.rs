@@ -164,3 +164,24 @@ fn orders_are_as_the_description_says() {
     let to = "n2".to_owned();
     all("TransferOrder", json!(api::TransferOrder { to, within_ms }), json!({ "to": "n2" }));
 }
+
+/// In `docs/api.md` a comment before each block of JSON names its schema.
+#[test]
+fn the_examples_in_the_documents_are_as_the_description_says() {
+    let text = include_str!("../../../../../../docs/api.md");
+    let mut examples = 0;
+    for part in text.split("<!-- schema: ").skip(1) {
+        let (name, rest) = part.split_once(" -->").unwrap();
+        let json = rest.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
+        for line in if name == "Sight" { json.lines().collect() } else { vec![json] } {
+            let value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{name}: {error}\n{line}"));
+            assert_fits(name, &value);
+        }
+        examples += 1;
+    }
+    assert!(examples >= 10, "only {examples} examples were found");
+    for (_, path, _) in routes() {
+        let path = path.replace("{*", "{");
+        assert!(text.contains(&format!("`{path}`")), "{path} is not documented");
+    }
+}
