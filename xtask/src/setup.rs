@@ -20,6 +20,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("fsfreeze", "util-linux"),
     ("mount", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("tmux", "tmux"),
     ("nsenter", "util-linux"),
     ("ip", "iproute2"),
     ("nft", "nftables"),

@@ -37,8 +37,8 @@ const CLOCK_ASKED_EVERY: f64 = 10.0;
 /// How many tries to renew `tenure run` wants to survive before it begins to stop its command.
 const TRIES: u32 = 3;
 
-/// What `tenure run` leaves between KILL and the end of the lease.
-const KILL_MARGIN: Duration = Duration::from_millis(100);
+/// What `tenure run` leaves between KILL and the end of the lease, unless it is told otherwise.
+const KILL_MARGIN: Duration = Duration::from_millis(200);
 
 /// Compute what a lease costs: fail-over, messages, silence after a restart.
 ///
@@ -444,7 +444,7 @@ fn lease_with_usable(given: &Given, usable: Duration) -> Duration {
         Bound::Drift(drift) => {
             Duration::from_nanos(drift.longest_real(LocalSpan::from_nanos(nanos(usable))).as_nanos())
         }
-        Bound::Skew(_) => usable,
+        Bound::Skew(skew) => usable + Duration::from_nanos(skew.as_nanos()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One module for each command.
 
 mod act;
+pub(crate) mod asked;
 pub(crate) mod calc;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -3,37 +3,7 @@
 use std::time::Duration;
 
 use super::finding::Finding;
-use crate::api;
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::settings::Settings;
-
-/// How long a daemon has to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A daemon that was asked.
-pub(super) struct Asked {
-    /// Where.
-    pub(super) endpoint: String,
-    /// What it says, or why it says nothing.
-    pub(super) status: Result<api::Status, Failure>,
-}
-
-/// Asks each daemon how it is.
-pub(super) async fn ask(settings: &Settings, given: &[String]) -> Vec<Asked> {
-    let named = if given.is_empty() { &settings.client.endpoints } else { given };
-    let own: Vec<String> = settings.daemon_url().into_iter().collect();
-    let endpoints = if named.is_empty() { &own } else { named };
-    let mut asked = Vec::new();
-    for endpoint in endpoints {
-        let status = match Client::new(settings, std::slice::from_ref(endpoint), PATIENCE) {
-            Ok(client) => client.get::<api::Status>("/v1/status").await.map_err(Failure::from),
-            Err(failure) => Err(failure),
-        };
-        asked.push(Asked { endpoint: endpoint.clone(), status });
-    }
-    asked
-}
+use crate::commands::asked::Asked;
 
 /// Who answered.
 pub(super) fn answering(asked: &[Asked]) -> Vec<String> {

@@ -19,11 +19,15 @@ use tenure::{ClockBound, Config, Discipline};
 
 use crate::arguments::Common;
 use crate::client;
+use crate::commands::asked::{self, Asked};
 use crate::failure::Failure;
 use crate::output::{Answer, Table, Verdict, readable};
 use crate::settings::Settings;
 use clocks::{Host, Second};
 use finding::{Finding, State};
+
+/// How long a daemon has to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Look for what is wrong with this machine and its cluster, and say what to do.
 ///
@@ -63,7 +67,8 @@ impl Doctor {
         let host = Host::here();
         let second = Second::watch();
         let mut cluster = Cluster::default();
-        let asked = daemons::ask(settings, &self.endpoint).await;
+        let endpoints = asked::endpoints(settings, &self.endpoint);
+        let asked = asked::ask_all(settings, &endpoints, PATIENCE).await;
         let mut about = if found {
             self.examine_node(settings, &asked, second, &mut cluster).await
         } else {
@@ -96,7 +101,7 @@ impl Doctor {
     async fn examine_node(
         &self,
         settings: &Settings,
-        asked: &[daemons::Asked],
+        asked: &[Asked],
         second: Second,
         cluster: &mut Cluster,
     ) -> Vec<Finding> {
