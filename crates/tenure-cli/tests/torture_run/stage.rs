@@ -49,6 +49,8 @@ pub(crate) struct Stage {
     pub(crate) whose: Whose,
     pub(crate) net: Net,
     pub(crate) beats: Beats,
+    /// What is being done, for whoever reads of a failure.
+    pub(crate) doing: &'static str,
     folder: PathBuf,
     nodes: Vec<Option<Child>>,
     runners: Vec<Option<Child>>,
@@ -58,7 +60,15 @@ impl Stage {
     pub(crate) fn set(whose: Whose, net: Net, folder: &Path) -> Self {
         let beats = Beats::create(&folder.join("beats")).expect("shared memory");
         let none = || (0..SIZE).map(|_| None).collect();
-        let mut stage = Self { whose, net, beats, folder: folder.to_owned(), nodes: none(), runners: none() };
+        let mut stage = Self {
+            whose,
+            net,
+            beats,
+            doing: "the start",
+            folder: folder.to_owned(),
+            nodes: none(),
+            runners: none(),
+        };
         stage.mode("plain");
         fs::write(folder.join("child.sh"), CHILD).expect("it is written");
         if whose == Whose::Tenure {
@@ -191,10 +201,21 @@ impl Stage {
             if let Some(found) = look(self) {
                 return found;
             }
-            assert!(now() < end, "{what}: not within {LIMIT:?}; see {}", self.folder.display());
+            assert!(now() < end, "{}: {what}: not within {LIMIT:?}\n{}", self.doing, self.logs());
             self.restart_the_dead();
             sleep(Duration::from_millis(3));
         }
+    }
+
+    /// The last lines of everybody's log.
+    fn logs(&self) -> String {
+        let logs = (0..SIZE).flat_map(|place| [format!("node{place}.log"), format!("runner{place}.log")]);
+        let last = |name: String| {
+            let text = fs::read_to_string(self.folder.join(&name)).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().rev().take(5).collect();
+            format!("{name}: {}\n", lines.into_iter().rev().collect::<Vec<_>>().join("\n  "))
+        };
+        logs.map(last).collect()
     }
 
     fn restart_the_dead(&mut self) {
@@ -224,13 +245,16 @@ impl Stage {
         }
     }
 
-    /// Ends what a round has left alive that nobody leads for any more. Only `etcdctl` leaves anybody, and the one round that the
-    /// documents name.
+    /// Ends what a round has left alive that nobody leads for any more, the stopped too. Only `etcdctl` leaves anybody, and the one
+    /// round that the documents name.
     pub(crate) fn sweep(&self, newest: &Beat) {
-        for beat in
-            self.working().iter().filter(|beat| (beat.owner, beat.term) != (newest.owner, newest.term))
-        {
-            send(pid(beat.pid), Signal::KILL);
+        let own = std::env::current_exe().ok();
+        for beat in self.beats.all() {
+            let other = (beat.owner, beat.term) != (newest.owner, newest.term);
+            // The number may be another's by now, but hardly one of this program's.
+            if other && fs::read_link(format!("/proc/{}/exe", beat.pid)).ok() == own {
+                send(pid(beat.pid), Signal::KILL);
+            }
         }
     }
 
