@@ -70,7 +70,10 @@ impl Entry {
         if let Some(token) = &rules.token {
             let shown =
                 request.headers().get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
-            let shown = shown.strip_prefix(b"Bearer ").unwrap_or_default();
+            let shown = match shown.split_at_checked(7) {
+                Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"Bearer ") => token,
+                _ => &[],
+            };
             if !equal(shown, token.as_bytes()) {
                 return Err(Refused::new(
                     Code::BadToken,

@@ -123,7 +123,9 @@ fn countable(length: Duration, bound: ClockBound) -> Duration {
 impl Desk {
     /// Every group that the node knows, by name. What it observes itself is newer than what it grants.
     pub(super) async fn groups(&self) -> Result<Vec<api::Group>, Refused> {
-        Ok(self.node.groups().await?.iter().map(granted).collect())
+        let list = self.list().await?;
+        let age = list.age();
+        Ok(list.groups.iter().map(|known| granted(known, age)).collect())
     }
 
     /// Asks the leader of a group for something, wherever it is.
@@ -148,24 +150,25 @@ impl Desk {
     /// One group; waits a little if nothing is known of it.
     pub(super) async fn group(&self, group: &GroupName) -> Result<api::Group, Refused> {
         let scene = self.look(group).await?;
-        let groups = self.node.groups().await?;
-        let known = groups.iter().find(|known| known.group == *group);
+        let list = self.list().await?;
+        let known = list.groups.iter().find(|known| known.group == *group);
         let (state, leader, term) = told(&scene.leadership);
-        let mut shown = known.map_or_else(|| unknown(group), granted);
+        let mut shown = known.map_or_else(|| unknown(group), |known| granted(known, list.age()));
         (shown.state, shown.leader, shown.term) = (state, leader, term);
         if let Some(proclaimed) = &scene.edict {
             shown.edict = Some(edict(proclaimed));
         }
         if state != api::State::Leader {
-            let led = groups.iter().filter(|known| known.term.is_some() && known.group != *group);
+            let led = list.groups.iter().filter(|known| known.term.is_some() && known.group != *group);
             shown.nearest = nearest(group.as_str(), led.map(|known| known.group.as_str())).map(str::to_owned);
         }
         Ok(shown)
     }
 }
 
-/// A group as this node grants, leads or campaigns for it.
-fn granted(known: &GroupStatus) -> api::Group {
+/// A group as this node granted it, led it or campaigned for it so long ago.
+fn granted(known: &GroupStatus, age: Duration) -> api::Group {
+    let left = |length: Duration| millis(length.saturating_sub(age));
     let leads = known.led_here || (known.holder_known_to_lead && known.term.is_some());
     let state = match (leads, known.grant_remaining) {
         (true, _) => api::State::Leader,
@@ -176,9 +179,9 @@ fn granted(known: &GroupStatus) -> api::Group {
         state,
         leader: known.holder.as_ref().filter(|_| leads).map(ToString::to_string),
         term: known.term.map(|term| term.0),
-        granted_for_ms: known.grant_remaining.map(millis),
+        granted_for_ms: known.grant_remaining.map(left),
         led_here: known.led_here,
-        lease_remaining_ms: known.lease_remaining.map(millis),
+        lease_remaining_ms: known.lease_remaining.map(left),
         campaigned_here: known.campaigning_here,
         edict: known.proclaimed.as_ref().map(edict),
         ..unknown(&known.group)

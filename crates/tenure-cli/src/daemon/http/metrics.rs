@@ -4,6 +4,7 @@
 //! is `tenure_groups`. Peers are the members. Reasons of refusals are a fixed list.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -26,7 +27,7 @@ pub(super) const MOST_GROUPS: usize = 200;
 /// `GET /metrics`
 pub(super) async fn metrics(State(desk): State<Desk>) -> Result<Response, Refused> {
     let status = desk.node.status().await?;
-    let groups = desk.node.groups().await?;
+    let groups = desk.list().await?.groups;
     let uptime = clock() - desk.since;
     let mut registry = Registry::with_prefix("tenure");
     registry.register_collector(Box::new(Snapshot { status, groups, uptime }));
@@ -40,7 +41,7 @@ pub(super) async fn metrics(State(desk): State<Desk>) -> Result<Response, Refuse
 #[derive(Debug)]
 struct Snapshot {
     status: Status,
-    groups: Vec<GroupStatus>,
+    groups: Arc<Vec<GroupStatus>>,
     uptime: Duration,
 }
 
