@@ -8,12 +8,13 @@
 //! other crates say has `target=` in its place. Under systemd each line begins with its priority, as journald likes it.
 
 use std::fmt;
+use std::str::FromStr;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
@@ -50,14 +51,20 @@ impl Log {
     }
 }
 
-/// What the settings say should be logged.
+/// What the settings say should be logged. A word alone is a level: the filter would take any other for the name of a crate,
+/// and log nothing else.
 pub(crate) fn filter(settings: &Settings) -> Result<EnvFilter, Failure> {
     let text = settings.daemon.log.as_deref().unwrap_or(USUAL);
-    EnvFilter::try_new(text).map_err(|error| {
+    let wrong = |why: &dyn fmt::Display| {
         Failure::config(format!(
-            "daemon.log is '{text}', which is no level ({error}): write error, warn, info, debug or trace"
+            "daemon.log is '{text}', which is no level{why}: write error, warn, info, debug or trace, or directives such as info,tenure=debug"
         ))
-    })
+    };
+    let alone = |part: &&str| !part.contains('=') && LevelFilter::from_str(part).is_err();
+    if text.split(',').map(str::trim).any(|part| alone(&part)) {
+        return Err(wrong(&""));
+    }
+    EnvFilter::try_new(text).map_err(|error| wrong(&format_args!(" ({error})")))
 }
 
 /// Whether stderr goes to the journal: systemd says which file that would be.

@@ -225,20 +225,51 @@ async fn leave(node: Node, server: Server, signals: &mut Signals, end: End) -> R
     let name = node.name().clone();
     tracing::info!(name: "tenure.stopping", node = %name, signal = end.name(), "resigns and ends");
     let drain = async { tokio::join!(node.shutdown(), timeout(DRAIN, server.shutdown())) };
+    let verdict = drain_unless(drain, signals.end()).await;
+    tracing::info!(name: "tenure.ended", node = %name, in_time = verdict == Verdict::Holds, "has ended");
+    Ok(Answer { verdict, ..Answer::text(String::new()) })
+}
+
+/// Waits for the one, or for the other, which cuts it short.
+async fn drain_unless<T>(drain: impl Future<Output = T>, again: impl Future<Output = End>) -> Verdict {
     tokio::select! {
-        _ = drain => {}
-        end = signals.end() => {
-            tracing::warn!(name: "tenure.ended", node = %name, signal = end.name(), "ends at once");
-            return Ok(Answer { verdict: Verdict::Code(end.code()), ..Answer::text(String::new()) });
-        }
+        biased;
+        _ = drain => Verdict::Holds,
+        end = again => Verdict::Code(end.code()),
     }
-    tracing::info!(name: "tenure.ended", node = %name, "has ended");
-    Ok(Answer::text(String::new()))
 }
 
 fn exit_code(why: &Stopped) -> u8 {
     match why {
         Stopped::Config { .. } | Stopped::NameTaken { .. } => 78,
         _ => FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_second_signal_ends_a_daemon_that_drains() {
+        assert_eq!(drain_unless(pending::<()>(), ready(End::Term)).await, Verdict::Code(143));
+        assert_eq!(drain_unless(pending::<()>(), ready(End::Int)).await, Verdict::Code(130));
+        assert_eq!(drain_unless(ready(()), pending()).await, Verdict::Holds);
+    }
+
+    #[test]
+    fn what_must_be_changed_first_is_told_from_what_failed() {
+        let (reason, name) = (String::new(), tenure::NodeName::new("a").unwrap());
+        let codes = [
+            Stopped::Config { reason: reason.clone() },
+            Stopped::NameTaken { name },
+            Stopped::Clock { reason: reason.clone() },
+            Stopped::Store { reason },
+            Stopped::Crashed,
+        ]
+        .map(|why| exit_code(&why));
+        assert_eq!(codes, [78, 78, 70, 70, 70]);
     }
 }

@@ -87,14 +87,8 @@ impl Watcher {
             return;
         }
         self.waited = Some(now);
-        let name = &status.name;
-        if status.epoch.is_none() {
-            tracing::warn!(name: "tenure.waiting", node = %name, "no member has told yet which epoch the cluster is in: check addresses, firewall (UDP and TCP) and key");
-        } else if status.is_member {
-            tracing::warn!(name: "tenure.waiting", node = %name, "no quorum is reached: check that the others run, their addresses, firewall (UDP and TCP) and key");
-        } else {
-            tracing::warn!(name: "tenure.waiting", node = %name, "this node is no member yet: run `tenure members add`, or `replace`");
-        }
+        let reason = reasons(status);
+        tracing::warn!(name: "tenure.waiting", node = %status.name, reason, "is not ready; if that lasts, check that the others run, addresses, firewall (UDP and TCP) and key");
     }
 
     /// Anybody can send packets that are refused: counted, and said now and then where an operator can do something about it.
@@ -136,18 +130,23 @@ fn advice(reason: &str) -> Option<&'static str> {
     })
 }
 
+/// Why a node is not ready.
+fn reasons(status: &Status) -> String {
+    status.not_ready.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// The state in a few words.
 fn in_words(status: &Status) -> String {
-    let led = match status.led {
-        0 => String::new(),
-        1 => ", leads 1 group".to_owned(),
-        many => format!(", leads {many} groups"),
-    };
-    match status.silent_for {
-        Some(left) => format!("silent for {} s more, after a restart", left.as_secs() + 1),
-        None if status.ready => format!("ready{led}"),
-        None if status.epoch.is_some() && !status.is_member => "waits to become a member".to_owned(),
-        None => "waits for a quorum".to_owned(),
+    if !status.ready {
+        return match status.silent_for {
+            Some(left) => format!("silent for {} s more, after a restart", left.as_secs() + 1),
+            None => format!("not ready: {}", reasons(status)),
+        };
+    }
+    match status.led {
+        0 => "ready".to_owned(),
+        1 => "ready, leads 1 group".to_owned(),
+        many => format!("ready, leads {many} groups"),
     }
 }
 

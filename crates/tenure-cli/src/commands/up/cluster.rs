@@ -72,6 +72,11 @@ impl Cluster {
         self.folder.join(FILE)
     }
 
+    /// What its clients are told.
+    pub(super) fn settings(&self) -> Result<Settings, Failure> {
+        read(&self.file())
+    }
+
     fn read(folder: &Path, is_old: bool) -> Result<Self, Failure> {
         let file = folder.join(FILE);
         let lock = lock(&file)?;
@@ -110,7 +115,7 @@ impl Cluster {
             )));
         }
         let Some(wanted) = wishes.lease else { return Ok(()) };
-        let lease = read(&self.file())?.node()?.lease;
+        let lease = self.settings()?.node()?.lease;
         if lease != wanted {
             let (lease, wanted) = (founding::length(lease), founding::length(wanted));
             return Err(Failure::config(format!(

@@ -5,6 +5,7 @@
 //! `sd_notify` when they are ready. However it ends, they end with it.
 
 mod cluster;
+mod follow;
 mod nodes;
 mod ports;
 mod teller;
@@ -97,7 +98,7 @@ async fn attend(cluster: &Cluster, teller: &mut Teller) -> Result<Answer, Failur
     let end = match waited {
         Ok(Some(end)) => Ok(end),
         Ok(None) => tokio::select! {
-            failure = report(&mut nodes, teller) => Err(failure),
+            failure = report(cluster, &mut nodes, teller) => Err(failure),
             end = signals.end() => Ok(end),
         },
         Err(failure) => Err(failure),
@@ -137,10 +138,17 @@ async fn wait_for_all(cluster: &Cluster, nodes: &mut Nodes, teller: &mut Teller)
 }
 
 /// Says what happens, for as long as any node runs.
-async fn report(nodes: &mut Nodes, teller: &mut Teller) -> Failure {
+async fn report(cluster: &Cluster, nodes: &mut Nodes, teller: &Teller) -> Failure {
+    let mut changes = match follow::follow(cluster) {
+        Ok(changes) => changes,
+        Err(failure) => return failure,
+    };
     loop {
-        if let Note::Ended { node, how } = nodes.next().await {
-            teller.ended(nodes, &node, how);
+        tokio::select! {
+            Some(change) = changes.recv() => teller.leads(&change),
+            note = nodes.next() => if let Note::Ended { node, how } = note {
+                teller.ended(nodes, &node, how);
+            },
         }
         if nodes.all(|node| !node.runs()) {
             return Failure::new("no node is left: see their logs, and start again with `tenure up`");

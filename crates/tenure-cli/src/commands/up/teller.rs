@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Member};
+use super::follow::Change;
 use super::nodes::Nodes;
 use crate::clock::clock;
 use crate::output::{Format, many, quoted};
@@ -82,6 +83,17 @@ impl Teller {
                 || format!("{name} is not ready: {status}; its log is {}\n", node.log().display()),
             );
         }
+    }
+
+    /// Somebody leads, or nobody any more.
+    pub(super) fn leads(&self, Change { group, leader, term }: &Change) {
+        let json = json!({ "event": "leader", "group": group, "leader": leader, "term": term });
+        let text = match (leader, term) {
+            (Some(leader), Some(term)) => format!("{group}: {leader} leads, term {term}"),
+            (Some(leader), None) => format!("{group}: {leader} leads"),
+            (None, _) => format!("{group}: nobody leads"),
+        };
+        self.event(json, &text);
     }
 
     /// A node has ended, and this was not asked of it.
