@@ -62,7 +62,7 @@ fn in_code() -> Events {
             let name = name.unwrap_or_else(|| panic!("an event without a name: {}", arguments[0]));
             let (levels, fields) = events.entry(name.to_owned()).or_default();
             levels.insert(level.to_owned());
-            for argument in arguments[1..].iter().filter(|argument| !argument.contains('"')) {
+            for argument in arguments[1..].iter().filter(|argument| !argument.starts_with('"')) {
                 let name = argument.split('=').next().unwrap().trim().trim_start_matches(['%', '?']);
                 let plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
                 if plain {
@@ -78,7 +78,10 @@ fn in_code() -> Events {
 fn in_document() -> Events {
     let text = fs::read_to_string(root().join("docs/events.md")).unwrap();
     let words = |cell: &str| -> BTreeSet<String> {
-        cell.split(',').map(|word| word.trim().trim_matches('`').to_owned()).filter(|word| !word.is_empty()).collect()
+        cell.split(',')
+            .map(|word| word.trim().trim_matches('`').to_owned())
+            .filter(|word| !word.is_empty())
+            .collect()
     };
     let mut events = Events::new();
     for row in text.lines().filter(|line| line.starts_with("| `")) {
@@ -98,7 +101,10 @@ fn every_event_is_in_the_table_and_every_row_is_an_event() {
     assert_eq!(names(&code), names(&document));
     for (name, (levels, fields)) in &code {
         let (level, told) = &document[name];
-        assert!(level.is_subset(levels), "the level of '{name}': {level:?} in the table, {levels:?} in the code");
+        assert!(
+            level.is_subset(levels),
+            "the level of '{name}': {level:?} in the table, {levels:?} in the code"
+        );
         assert_eq!(told, fields, "the fields of '{name}': the table's, then the code's");
     }
 }

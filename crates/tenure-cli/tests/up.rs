@@ -114,6 +114,31 @@ fn a_node_that_is_killed_is_told_of_and_can_be_started_again() {
 }
 
 #[test]
+fn who_leads_is_shown_as_it_changes() {
+    let folder = Folder::new();
+    let dir = folder.path();
+    let up = up(dir, &format!("--port {} -o json", free_ports(6)));
+    up.line("\"event\":\"ready\"");
+    let runner = |log: &str| {
+        let mut command = command(dir);
+        command.args(["run", "-g", "hello", "--", "sleep", "600"]);
+        Daemon::start(command, &dir.join(log))
+    };
+    let first = runner("first");
+    let told = |count: usize| -> Value {
+        serde_json::from_str(&up.lines("\"event\":\"leader\"", count).pop().unwrap()).unwrap()
+    };
+    let leads = told(1);
+    assert!(leads["group"] == "hello" && leads["leader"].is_string() && leads["term"].is_number(), "{leads}");
+    first.signal(Signal::TERM);
+    let nobody = told(2);
+    assert!(nobody["leader"].is_null() && nobody["term"] == leads["term"], "{nobody}");
+    let _second = runner("second");
+    let next = told(3);
+    assert!(next["leader"] != leads["leader"] && next["term"].as_u64() > leads["term"].as_u64(), "{next}");
+}
+
+#[test]
 fn a_cluster_that_exists_is_not_made_into_another() {
     let folder = Folder::new();
     let (dir, base) = (folder.path(), free_ports(6));
