@@ -170,6 +170,33 @@ async fn an_observer_sees_leaders_and_what_they_proclaim() {
 }
 
 #[tokio::test]
+async fn that_nobody_leads_any_more_is_heard_where_no_member_campaigns() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    for node in &nodes {
+        within("readiness", SOON, node.ready()).await.expect("it runs");
+    }
+    let app = tenure::Node::start(cluster.outsider("app", Role::Candidate)).await.expect("it starts");
+    let tenure = within("a leader", SOON, app.campaign("app/main")).await.expect("it is elected");
+    let term = tenure.term();
+    let mut watch = nodes[1].observe("app/main").await.expect("it observes");
+    let mut next = async || loop {
+        match within("a sight", SOON, watch.next()).await {
+            Some(Sight::Leadership(Leadership::Weak { .. })) => {} // Before a quorum has answered.
+            Some(Sight::Leadership(leadership)) => return leadership,
+            Some(Sight::Edict(_)) => {}
+            None => panic!("the node has stopped"),
+        }
+    };
+    assert!(matches!(next().await, Leadership::Leader { term: seen, .. } if seen == term));
+    tenure.resign();
+    assert_eq!(next().await, Leadership::Nobody { after: term });
+    let groups = nodes[1].groups().await.expect("it runs");
+    let group = groups.iter().find(|group| group.group.as_str() == "app/main").expect("it is known");
+    assert!(group.holder.is_none() && !group.holder_known_to_lead, "{group:?}");
+}
+
+#[tokio::test]
 async fn a_leader_that_is_asked_is_certain_for_a_while() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;

@@ -133,8 +133,10 @@ impl Driver {
     }
 
     /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next node is safe then.
-    pub(super) fn tell_ready(&self, now: LocalTime) {
-        let ready = self.not_ready(now).is_empty();
+    pub(super) fn tell_ready(&mut self, now: LocalTime) {
+        let why = self.not_ready(now);
+        let ready = why.is_empty();
+        self.gallery.reaches(!why.iter().any(|why| matches!(why, NotReady::NoQuorum { .. })));
         self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
     }
 

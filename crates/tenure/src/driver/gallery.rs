@@ -51,12 +51,20 @@ pub(crate) struct Gallery {
     told: BTreeMap<GroupId, Told>,
     words: BTreeMap<GroupId, Proclaim>,
     look_at: Option<LocalTime>,
+    /// Whether this node's sessions reach no quorum.
+    cut_off: bool,
 }
 
 /// What is to be sent, and to whom.
 pub(crate) type Post = Vec<(NodeId, Item)>;
 
 impl Gallery {
+    /// Whether this node's sessions reach a quorum. Members that do not campaign hear little of each other as candidates do, and would
+    /// each take itself for a minority: one that reaches a quorum is none, and can say that it supports nobody.
+    pub(crate) fn reaches(&mut self, quorum: bool) {
+        self.cut_off = !quorum;
+    }
+
     /// A handle wants to see a group.
     pub(crate) fn observe(&mut self, name: GroupName, now: LocalTime) -> watch::Receiver<Scene> {
         let group = name.id();
@@ -99,7 +107,7 @@ impl Gallery {
             told.observers.insert(from, LocalTime::from_nanos(now.as_nanos() + TELL));
         }
         self.look_at.get_or_insert(now);
-        let state = state_of(machine, group, self.words.get(&group), now);
+        let state = state_of(machine, (group, self.cut_off), self.words.get(&group), now);
         let report = Item::Report(Report { group, epoch: machine.epoch(), state });
         let word = self.words.get(&group).map(|word| (from, Item::Proclaim(word.clone())));
         std::iter::once((from, report)).chain(word).collect()
@@ -135,10 +143,10 @@ impl Gallery {
 
     /// Tells those who watch a group what has changed about it.
     pub(crate) fn tell(&mut self, group: GroupId, machine: &Machine, now: LocalTime) -> Post {
-        let word = self.words.get(&group);
+        let (word, cut_off) = (self.words.get(&group), self.cut_off);
         let Some(told) = self.told.get_mut(&group) else { return Vec::new() };
         told.observers.retain(|_, until| now < *until);
-        let state = state_of(machine, group, word, now);
+        let state = state_of(machine, (group, cut_off), word, now);
         if told.last.replace(state) == Some(state) {
             return Vec::new();
         }
@@ -215,9 +223,14 @@ impl Gallery {
     }
 }
 
-/// What this member can say of a group.
-fn state_of(machine: &Machine, group: GroupId, word: Option<&Proclaim>, now: LocalTime) -> GroupState {
-    if let Standing::Weak(weak) = machine.standing(group, now) {
+/// What this member can say of a group. Only who is cut off speaks of a weak leader.
+fn state_of(
+    machine: &Machine,
+    (group, cut_off): (GroupId, bool),
+    word: Option<&Proclaim>,
+    now: LocalTime,
+) -> GroupState {
+    if let (Standing::Weak(weak), true) = (machine.standing(group, now), cut_off) {
         return GroupState::Weak { leader: weak.node() };
     }
     let live = machine.grant(group).filter(|grant| now < grant.until);

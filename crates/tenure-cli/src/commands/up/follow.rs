@@ -65,13 +65,12 @@ impl Known {
                 State::Nobody => None,
                 _ => continue,
             };
-            let said = (leader.clone(), term);
-            let is_new = match self.0.get(&name) {
-                None => leader.is_some(),
-                Some((before, at)) => term >= *at && *before != leader || term > *at && leader.is_some(),
-            };
+            let (before, at) = self.0.get(&name).cloned().unwrap_or_default();
+            // Who supports nobody need not know after which term.
+            let term = term.or(at.filter(|_| leader.is_none()));
+            let is_new = term >= at && before != leader || term > at && leader.is_some();
             if is_new {
-                self.0.insert(name.clone(), said);
+                self.0.insert(name.clone(), (leader.clone(), term));
                 changes.push(Change { group: name, leader, term });
             }
         }
@@ -114,5 +113,8 @@ mod tests {
         assert_eq!(learn(State::Nobody, None, 2), None, "another daemon lags behind");
         assert_eq!(learn(State::Leader, Some("b"), 4), told(Some("b"), 4), "the same again, in a new term");
         assert_eq!(learn(State::Unknown, None, 4), None);
+        let nobody = Group { term: None, ..group(State::Nobody, None, 0) };
+        let changes = known.learn(&[nobody]);
+        assert_eq!(changes.first().map(|change| (&change.leader, change.term)), Some((&None, Some(4))));
     }
 }
