@@ -48,10 +48,8 @@ impl Sockets {
         let (sender, bulk) = mpsc::channel(STREAMS);
         let mut datagrams = Vec::new();
         for address in listen {
-            let socket = open_datagrams(*address).map_err(|error| (*address, error))?;
-            let local = socket.local_addr().map_err(|error| (*address, error))?;
-            if streams {
-                let listener = open_stream(local).map_err(|error| (local, error))?;
+            let (socket, local, listener) = open_both(*address, streams)?;
+            if let Some(listener) = listener {
                 tokio::spawn(accept(listener, sender.clone()));
             }
             datagrams.push((socket, local));
@@ -113,6 +111,24 @@ fn mapped(to: SocketAddr, local: SocketAddr) -> SocketAddr {
     match (to.ip(), local.ip()) {
         (IpAddr::V4(ip), IpAddr::V6(_)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
         _ => to,
+    }
+}
+
+/// Opens a socket for datagrams and, if wanted, one for streams on the same port. A port that the system chose for the one may be taken
+/// for the other; then it chooses again.
+fn open_both(
+    address: SocketAddr,
+    streams: bool,
+) -> Result<(UdpSocket, SocketAddr, Option<TcpListener>), (SocketAddr, io::Error)> {
+    let mut tries = if address.port() == 0 { 32 } else { 1 };
+    loop {
+        let socket = open_datagrams(address).map_err(|error| (address, error))?;
+        let local = socket.local_addr().map_err(|error| (address, error))?;
+        match streams.then(|| open_stream(local)).transpose() {
+            Ok(listener) => return Ok((socket, local, listener)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 1 => tries -= 1,
+            Err(error) => return Err((local, error)),
+        }
     }
 }
 
@@ -210,6 +226,17 @@ mod tests {
             assert!(sender.send(&[number], address));
             assert_eq!(received(&sockets).await, (vec![number], sender.addresses()[0]));
         }
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_taken_for_streams_is_not_chosen() {
+        let taken: Vec<_> = (0..400).map(|_| std::net::TcpListener::bind(LOOPBACK).unwrap()).collect();
+        for _ in 0..200 {
+            Sockets::open(&[LOOPBACK], true).expect("there are other ports");
+        }
+        let address = taken[0].local_addr().unwrap();
+        let (named, error) = Sockets::open(&[address], true).expect_err("this one was asked for");
+        assert_eq!((named, error.kind()), (address, io::ErrorKind::AddrInUse));
     }
 
     #[tokio::test]

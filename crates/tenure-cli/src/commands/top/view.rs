@@ -313,7 +313,7 @@ pub(super) mod tests {
         let told: Vec<Value> = groups.iter().map(group).collect();
         let status = json!({
             "name": name, "role": "member", "version": "0.1.0", "cluster": "c", "epoch": 1, "is_member": true,
-            "ready": true, "not_ready": [], "silent_for_ms": null, "uptime_ms": 5, "addresses": [], "charter": null,
+            "ready": true, "not_ready": [], "silent_for_ms": null, "uptime_ms": 5, "addresses": [], "lease_ms": 2000, "charter": null,
             "members": members, "groups": told,
             "groups_total": groups.len(), "led": 0,
             "counts": {
