@@ -250,6 +250,22 @@ fn what_a_command_leaves_behind_is_dead_before_the_runner_exits() {
 }
 
 #[test]
+fn nothing_is_left_of_a_runner_that_has_ended() {
+    let stage = Stage::set();
+    let script = "echo $TENURE_SOCKET > socket; grep -o '^0::.*tenure-run.*' /proc/self/cgroup > cgroup; echo $$ > pid; exec sleep 600";
+    let mut runner = stage.jobs(&[], script);
+    let (pid, sentinel) = (stage.pid("pid"), runner.sentinel());
+    signal(sentinel, Signal::KILL);
+    stage.wait("a new command", || Some(stage.pid("pid")).filter(|new| *new != pid));
+    signal(runner.pid(), Signal::TERM);
+    assert_eq!(runner.code(), 128 + 15);
+    assert!(!std::path::Path::new(stage.read("socket").trim()).exists());
+    let own = stage.read("cgroup").trim().replace("0::", "");
+    let left = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| format!("{root}{own}"));
+    assert!(own.is_empty() || !left.iter().any(|path| std::path::Path::new(path).exists()), "{left:?}");
+}
+
+#[test]
 fn the_socket_gives_edicts_and_the_time_left() {
     let stage = Stage::set();
     let mut runner = stage

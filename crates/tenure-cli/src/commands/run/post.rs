@@ -120,6 +120,13 @@ impl Post {
         self.inbox.next()
     }
 
+    /// Removes the cgroup of a sentinel that could not do so itself.
+    pub(crate) fn tidy(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            let _ = std::fs::remove_dir(cgroup); // Mostly it is gone; the kernel refuses while somebody is in it.
+        }
+    }
+
     /// Whether it is gone, as far as is known.
     pub(crate) fn is_gone(&mut self) -> bool {
         family::reap(|_, _| {}) || self.inbox.closed

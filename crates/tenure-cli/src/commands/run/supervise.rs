@@ -57,11 +57,21 @@ pub(super) async fn supervise(run: Run, config: Config, brief: Brief, posted: Po
     let result = runner.live().await;
     runner.post.order(&Order::Quit);
     let _ = timeout(FAREWELL, runner.node.clone().shutdown()).await;
-    family::end(None, now().saturating_add(nanos(FAREWELL)));
+    runner.dismiss().await;
     result
 }
 
 impl Runner {
+    /// The sentinel was told to quit, and tidies up. Who does not go is ended.
+    async fn dismiss(&mut self) {
+        let limit = now().saturating_add(nanos(FAREWELL));
+        while !family::reap(|_, _| {}) && now() < limit {
+            sleep(Duration::from_millis(1)).await;
+        }
+        family::end(self.post.cgroup.as_deref(), limit);
+        self.post.tidy();
+    }
+
     /// Says something to whoever started us.
     pub(super) fn note(&self, what: &str) {
         if !self.run.quiet {
@@ -228,6 +238,7 @@ impl Runner {
 
     async fn replace_post(&mut self) -> Result<(), Failure> {
         family::reap(|_, _| {});
+        self.post.tidy();
         let posted = Posted::start(&self.brief).map_err(no_sentinel)?;
         self.post = Post::listen(posted).await.map_err(no_sentinel)?;
         Ok(())
