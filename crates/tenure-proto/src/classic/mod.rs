@@ -206,7 +206,7 @@ impl<'a, M> Turn<'a, M> {
         self.round.expect("an asynchronous node has no clock: set Node::ROUNDS to count rounds")
     }
 
-    /// Asks to be called in a later round, instead of any that it asked for before.
+    /// Asks to be called in a later round. It may still be called in rounds that it asked for before.
     pub fn alarm(&mut self, round: u64) {
         self.alarm = Some(round);
     }
