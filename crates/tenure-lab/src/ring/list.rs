@@ -163,7 +163,7 @@ const HIGHAM_PRZYTYCKA: Entry<HighamPrzytycka> = Entry {
 
 const TIME_SLICE: Entry<TimeSlice> = Entry {
     winner: Winner::Smallest,
-    theory: bound("n (all of them the announcement)", |n| n),
+    theory: bound("none: silence elects", |_| 0.0),
     ..entry(
         "time-slice",
         "ring in rounds, one way, common start; ids; n known",
@@ -197,7 +197,7 @@ const ITAI_RODEH: Entry<ItaiRodeh> = Entry {
 const STAR: Entry<star::Star> = Entry {
     winner: Winner::Any,
     star: true,
-    theory: bound("n-1 (all of them the announcement)", |n| n - 1.0),
+    theory: bound("none: the ports tell", |_| 0.0),
     ..entry(
         "star",
         "asynchronous star; anonymous; uniform; from three nodes on",

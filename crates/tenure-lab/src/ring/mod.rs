@@ -11,7 +11,7 @@
 //! | [`lockstep`] | anonymous nodes without coins stay equal for ever |
 //! | [`adversary`] | the open-schedule lower bound of n/4·(log2 n + 1) |
 //! | [`race`] | algorithms × sizes × seeds, with theory beside them |
-//! | [`watch`], [`picture`] | executions as text and as drawings |
+//! | [`watch`] | executions as text, for [drawings](crate::draw::ring) |
 //!
 //! ```
 //! use tenure_lab::ring::{self, Order, Setup};
@@ -31,7 +31,6 @@ mod list;
 pub mod lockstep;
 pub mod order;
 pub mod outcome;
-pub mod picture;
 pub mod race;
 pub mod rounds;
 #[cfg(test)]
@@ -147,7 +146,7 @@ impl Delays {
 pub struct Theory {
     /// The formula.
     pub says: &'static str,
-    /// Its value: messages of the election, at most or on average.
+    /// Its value: messages of the election, at most or on average; those that tell everybody come on top.
     pub messages: fn(f64) -> f64,
     /// Whether no order may cost more; else it is an average.
     pub bound: bool,
