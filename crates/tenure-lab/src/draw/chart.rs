@@ -55,8 +55,8 @@ const BOTTOM: f64 = HIGH - 80.0;
 
 /// Okabe and Ito's colours and some more that are told apart from them on white.
 const COLOURS: [&str; 12] = [
-    "#0072b2", "#7f7f7f", "#d55e00", "#e69f00", "#009e73", "#56b4e9", "#cc79a7", "#8c5a1e", "#6a5acd", "#c8202f", "#999933",
-    "#111111",
+    "#0072b2", "#7f7f7f", "#d55e00", "#e69f00", "#009e73", "#56b4e9", "#cc79a7", "#8c5a1e", "#6a5acd",
+    "#c8202f", "#999933", "#111111",
 ];
 
 const STYLE: &str = "<style>.ground{fill:#fff}.ink{fill:#1f2933}.faint{fill:#66727f}.grid{stroke:#e3e7eb}\
@@ -83,7 +83,11 @@ pub fn draw(chart: &Chart) -> String {
     for (number, panel) in chart.panels.iter().enumerate() {
         let room = if number == 0 { 1.6 * unit } else { unit };
         let labels = if number == 0 { 190.0 } else { 16.0 };
-        draw_panel(&mut out, panel, Frame { left: left + 62.0, right: left + room - labels, label: number == 0 });
+        draw_panel(
+            &mut out,
+            panel,
+            Frame { left: left + 62.0, right: left + room - labels, label: number == 0 },
+        );
         left += room;
     }
     out.push_str("</svg>\n");
@@ -128,15 +132,31 @@ fn draw_panel(out: &mut String, panel: &Panel, frame: Frame) {
     draw_axes(out, panel, frame, x, y);
     let mut ends: Vec<(f64, f64, &Curve)> = Vec::new();
     for curve in &panel.curves {
-        let places: Vec<(f64, f64)> =
-            curve.points.iter().filter(|point| point.0 > 0.0 && point.1 > 0.0).map(|p| (right(p.0), up(p.1))).collect();
+        let places: Vec<(f64, f64)> = curve
+            .points
+            .iter()
+            .filter(|point| point.0 > 0.0 && point.1 > 0.0)
+            .map(|p| (right(p.0), up(p.1)))
+            .collect();
         draw_curve(out, curve, &places);
         if !curve.theory {
             for (point, (at, height)) in curve.points.iter().zip(&places) {
                 let bar = (up(point.2.max(1e-9)), up(point.3));
-                put!(out, "<path d=\"M{x} {}V{}\" stroke=\"{c}\" stroke-width=\"1.6\"/>", num(bar.0), num(bar.1),
-                    x = num(*at), c = colour(curve));
-                put!(out, "<circle cx=\"{}\" cy=\"{}\" r=\"2.6\" fill=\"{}\"/>\n", num(*at), num(*height), colour(curve));
+                put!(
+                    out,
+                    "<path d=\"M{x} {}V{}\" stroke=\"{c}\" stroke-width=\"1.6\"/>",
+                    num(bar.0),
+                    num(bar.1),
+                    x = num(*at),
+                    c = colour(curve)
+                );
+                put!(
+                    out,
+                    "<circle cx=\"{}\" cy=\"{}\" r=\"2.6\" fill=\"{}\"/>\n",
+                    num(*at),
+                    num(*height),
+                    colour(curve)
+                );
             }
         }
         if let Some((x, y)) = places.last().copied().filter(|_| !curve.name.is_empty()) {
@@ -206,7 +226,12 @@ fn draw_labels(out: &mut String, ends: &mut [(f64, f64, &Curve)], x: f64) {
         };
         put!(out, "{}", escape(first));
         if !rest.is_empty() {
-            put!(out, "<tspan x=\"{}\" dy=\"15\" font-size=\"11\" font-weight=\"400\">{}</tspan>", num(x), escape(rest));
+            put!(
+                out,
+                "<tspan x=\"{}\" dy=\"15\" font-size=\"11\" font-weight=\"400\">{}</tspan>",
+                num(x),
+                escape(rest)
+            );
         }
         out.push_str("</text>\n");
     }
@@ -219,7 +244,12 @@ fn draw_axes(out: &mut String, panel: &Panel, frame: Frame, x: (f64, f64), y: (f
     while decade <= x.1 + 1e-9 {
         let at = num(frame.left + wide * (decade - x.0) / (x.1 - x.0));
         put!(grid, "M{at} {}V{}", num(TOP), num(BOTTOM));
-        put!(labels, "<text text-anchor=\"middle\" x=\"{at}\" y=\"{}\">{}</text>", num(BOTTOM + 20.0), power(decade));
+        put!(
+            labels,
+            "<text text-anchor=\"middle\" x=\"{at}\" y=\"{}\">{}</text>",
+            num(BOTTOM + 20.0),
+            power(decade)
+        );
         decade += 1.0;
     }
     let mut decade = y.0;

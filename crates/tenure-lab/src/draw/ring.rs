@@ -38,7 +38,9 @@ pub const MOST_MESSAGES: usize = 500_000;
 /// Whether this can be drawn at all.
 pub fn check(nodes: u32) -> Result<(), Error> {
     if nodes > MOST_NODES {
-        return Err(Error::new(format!("{nodes} nodes cannot be drawn or traced: --nodes up to {MOST_NODES}")));
+        return Err(Error::new(format!(
+            "{nodes} nodes cannot be drawn or traced: --nodes up to {MOST_NODES}"
+        )));
     }
     Ok(())
 }
@@ -115,21 +117,41 @@ pub fn svg(picture: &Picture<'_>) -> String {
         let (x, y) = place(picture, node, radius);
         let share = f64::from(sent[node as usize]) / f64::from(most);
         if !(picture.star && node == 0) {
-            let (from, to) = (place(picture, node, radius + dot + 3.0), place(picture, node, radius + dot + 3.0 + 90.0 * share));
+            let (from, to) = (
+                place(picture, node, radius + dot + 3.0),
+                place(picture, node, radius + dot + 3.0 + 90.0 * share),
+            );
             put!(
                 out,
                 "<path d=\"M{} {}L{} {}\" stroke=\"#8fb8d8\" stroke-width=\"{}\"><title>{} messages sent</title></path>",
-                num(from.0), num(from.1), num(to.0), num(to.1), num((dot * 0.8).clamp(1.0, 9.0)), sent[node as usize],
+                num(from.0),
+                num(from.1),
+                num(to.0),
+                num(to.1),
+                num((dot * 0.8).clamp(1.0, 9.0)),
+                sent[node as usize],
             );
         }
         let ring = if *standing == Standing::Leader { ("#111", "3") } else { ("#66727f", "1") };
         put!(
             out,
             "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"><title>n{node}: {}</title></circle>",
-            num(x), num(y), num(if *standing == Standing::Leader { dot + 2.0 } else { dot }), paint(*standing), ring.0, ring.1, name(*standing),
+            num(x),
+            num(y),
+            num(if *standing == Standing::Leader { dot + 2.0 } else { dot }),
+            paint(*standing),
+            ring.0,
+            ring.1,
+            name(*standing),
         );
         if dot >= 8.0 {
-            put!(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#111\">{}</text>\n", num(x), num(y + 4.0), label(picture, node));
+            put!(
+                out,
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#111\">{}</text>\n",
+                num(x),
+                num(y + 4.0),
+                label(picture, node)
+            );
         }
     }
     draw_legend(&mut out, most, SIZE + 30.0);
@@ -141,14 +163,23 @@ fn draw_links(out: &mut String, picture: &Picture<'_>, radius: f64) {
     if picture.star {
         for node in 1..picture.nodes {
             let (x, y) = place(picture, node, radius);
-            put!(out, "<path d=\"M{} {}L{} {}\" stroke=\"#d0d6dc\"/>\n", num(MIDDLE), num(MIDDLE + 40.0), num(x), num(y));
+            put!(
+                out,
+                "<path d=\"M{} {}L{} {}\" stroke=\"#d0d6dc\"/>\n",
+                num(MIDDLE),
+                num(MIDDLE + 40.0),
+                num(x),
+                num(y)
+            );
         }
         return;
     }
     put!(
         out,
         "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"none\" stroke=\"#d0d6dc\" stroke-width=\"2\"/>\n",
-        num(MIDDLE), num(MIDDLE + 40.0), num(radius),
+        num(MIDDLE),
+        num(MIDDLE + 40.0),
+        num(radius),
     );
 }
 
@@ -166,13 +197,19 @@ fn draw_legend(out: &mut String, most: u32, y: f64) {
         put!(
             out,
             "<circle cx=\"{}\" cy=\"{}\" r=\"7\" fill=\"{}\" stroke=\"#66727f\"/><text x=\"{}\" y=\"{}\" fill=\"#1f2933\">{}</text>\n",
-            num(x), num(y), paint(standing), num(x + 13.0), num(y + 4.0), name(standing),
+            num(x),
+            num(y),
+            paint(standing),
+            num(x + 13.0),
+            num(y + 4.0),
+            name(standing),
         );
     }
     put!(
         out,
         "<path d=\"M530 {}h30\" stroke=\"#8fb8d8\" stroke-width=\"6\"/><text x=\"568\" y=\"{}\" fill=\"#1f2933\">messages that a node sent, at most {most}</text>\n",
-        num(y), num(y + 4.0),
+        num(y),
+        num(y + 4.0),
     );
 }
 
@@ -194,7 +231,16 @@ pub fn page(picture: &Picture<'_>) -> Result<String, Error> {
     let mut messages = String::new();
     for m in &trace.messages {
         let received = m.received.map_or("null".to_owned(), |time| time.to_string());
-        put!(messages, "[{},{},{},{},{received},{},{}],\n", m.from, m.to, u8::from(m.clockwise), m.sent, number(m.kind), text(&m.text));
+        put!(
+            messages,
+            "[{},{},{},{},{received},{},{}],\n",
+            m.from,
+            m.to,
+            u8::from(m.clockwise),
+            m.sent,
+            number(m.kind),
+            text(&m.text)
+        );
     }
     let mut states = String::new();
     for event in &trace.events {

@@ -41,7 +41,9 @@ pub fn draw(name: &str, siege: &Siege) -> String {
             num(y + 16.0),
             num(y + 32.0),
         );
-        joins.for_each(|join| draw_join(&mut out, join, (LEFT + unit * small(join.from), y, unit * small(size))));
+        joins.for_each(|join| {
+            draw_join(&mut out, join, (LEFT + unit * small(join.from), y, unit * small(size)))
+        });
     }
     put!(
         out,
@@ -70,7 +72,13 @@ fn draw_join(out: &mut String, join: &Join, (x, y, wide): (f64, f64, f64)) {
     let edges: &[f64] = if join.chose_outer { &[0.0, 1.0] } else { &[0.5] };
     for edge in edges {
         let at = x + gap + (wide - 2.0 * gap) * edge;
-        put!(out, "<path d=\"M{} {}v30\" stroke=\"{colour}\" stroke-width=\"{}\"/>", num(at), num(y - 4.0), if wide > 20.0 { "3" } else { "1" });
+        put!(
+            out,
+            "<path d=\"M{} {}v30\" stroke=\"{colour}\" stroke-width=\"{}\"/>",
+            num(at),
+            num(y - 4.0),
+            if wide > 20.0 { "3" } else { "1" }
+        );
     }
     if wide > 46.0 {
         put!(

@@ -115,13 +115,20 @@ fn decided<N: Node>(line: &Line<N>) -> Option<String> {
 /// Attacks a uniform algorithm on a ring of 2^k nodes with these ids.
 pub fn attack<N: Node>(ids: &[u32], winner: Winner) -> Result<Siege, Error> {
     if N::ROUNDS {
-        return Err(Error::new("the adversary delays messages as it likes; an algorithm in rounds does not allow that"));
+        return Err(Error::new(
+            "the adversary delays messages as it likes; an algorithm in rounds does not allow that",
+        ));
     }
     if <N::Knows as Knows>::SIZE || !<N::Knows as Knows>::ID {
-        return Err(Error::new("the adversary is for uniform algorithms with ids: this one knows n, or has none"));
+        return Err(Error::new(
+            "the adversary is for uniform algorithms with ids: this one knows n, or has none",
+        ));
     }
     if !ids.len().is_power_of_two() || ids.len() < 2 {
-        return Err(Error::new(format!("the adversary halves the ring again and again: --nodes 2, 4, 8, …, not {}", ids.len())));
+        return Err(Error::new(format!(
+            "the adversary halves the ring again and again: --nodes 2, 4, 8, …, not {}",
+            ids.len()
+        )));
     }
     let n = ids.len() as u64;
     let mut siege = Siege {
@@ -189,7 +196,12 @@ fn join<N: Node>(a: &Line<N>, b: &Line<N>) -> Line<N> {
         nodes: [&a.nodes[..], &b.nodes].concat(),
         ends: [a.ends[0].clone(), b.ends[1].clone()],
         histories: [&a.histories[..], &b.histories].concat(),
-        schedule: a.schedule.iter().copied().chain(b.schedule.iter().map(|(at, port)| (at + middle, *port))).collect(),
+        schedule: a
+            .schedule
+            .iter()
+            .copied()
+            .chain(b.schedule.iter().map(|(at, port)| (at + middle, *port)))
+            .collect(),
     };
     let to_b = a.ends[1].iter().map(|message| (middle, LEFT, *message));
     let to_a = b.ends[0].iter().map(|message| (middle - 1, RIGHT, *message));
@@ -201,7 +213,13 @@ fn join<N: Node>(a: &Line<N>, b: &Line<N>) -> Line<N> {
 }
 
 impl<N: Node> Line<N> {
-    fn hear(&mut self, at: u32, port: Port, message: N::Message, queue: &mut VecDeque<(u32, Port, N::Message)>) {
+    fn hear(
+        &mut self,
+        at: u32,
+        port: Port,
+        message: N::Message,
+        queue: &mut VecDeque<(u32, Port, N::Message)>,
+    ) {
         let place = at as usize;
         self.schedule.push((at, port));
         self.histories[place].push((port, message));
@@ -223,7 +241,8 @@ impl<N: Node> Line<N> {
 fn repeat<N: Node>(line: &Line<N>, (a, b): (&Line<N>, &Line<N>)) -> Result<u64, String> {
     let size = line.ids.len();
     let mut nodes: Vec<N> = line.ids.iter().map(|id| N::new(N::Knows::told(*id, 0), 2)).collect();
-    let mut links: Vec<[VecDeque<N::Message>; 2]> = (0..size).map(|_| [VecDeque::new(), VecDeque::new()]).collect();
+    let mut links: Vec<[VecDeque<N::Message>; 2]> =
+        (0..size).map(|_| [VecDeque::new(), VecDeque::new()]).collect();
     let mut histories: Vec<History<N::Message>> = vec![Vec::new(); size];
     let say = |links: &mut Vec<[VecDeque<N::Message>; 2]>, at: usize, sent: &mut Vec<(Port, N::Message)>| {
         for (port, message) in sent.drain(..) {
@@ -239,7 +258,8 @@ fn repeat<N: Node>(line: &Line<N>, (a, b): (&Line<N>, &Line<N>)) -> Result<u64, 
     let halves = a.schedule.len() + b.schedule.len();
     for (number, (at, port)) in line.schedule.iter().enumerate() {
         if number == halves && !a.histories.iter().chain(&b.histories).eq(histories.iter()) {
-            return Err("in the joined ring a node's history differs from that in its half before the join".to_owned());
+            return Err("in the joined ring a node's history differs from that in its half before the join"
+                .to_owned());
         }
         let place = *at as usize;
         let Some(message) = links[place][port.0 as usize].pop_front() else {

@@ -64,7 +64,12 @@ struct Entry<N> {
     node: PhantomData<fn() -> N>,
 }
 
-const fn entry<N>(name: &'static str, model: &'static str, promises: &'static str, source: &'static str) -> Entry<N> {
+const fn entry<N>(
+    name: &'static str,
+    model: &'static str,
+    promises: &'static str,
+    source: &'static str,
+) -> Entry<N> {
     Entry {
         about: About { name, model, promises, source },
         winner: Winner::Largest,
@@ -307,7 +312,10 @@ impl<N: Node> Election for Entry<N> {
     fn run_with(&self, ids: &[u32], priorities: &[u32], setup: &Setup) -> Result<Outcome, Error> {
         self.check(ids, setup)?;
         if N::ROUNDS || self.star {
-            return Err(Error::new(format!("{} is run in rounds alone: no schedule to choose", self.about.name)));
+            return Err(Error::new(format!(
+                "{} is run in rounds alone: no schedule to choose",
+                self.about.name
+            )));
         }
         let mut coins = Random::stream(setup.seed, "coins");
         let wake = setup.wake.list(setup);

@@ -64,15 +64,16 @@ pub fn run<N: Node, W: Wiring>(wiring: W, id: u32, rounds: u64, seed: u64) -> St
     let mut alarms: Vec<Option<u64>> = vec![None; nodes.len()];
     for round in 0..=rounds {
         let mut next = Vec::new();
-        let mut step = |at: u32, nodes: &mut Vec<N>, act: &mut dyn FnMut(&mut N, &mut Turn<'_, N::Message>)| {
-            let mut sent = Vec::new();
-            let mut turn = Turn::new(N::ROUNDS.then_some(round), &mut coins, &mut sent);
-            act(&mut nodes[at as usize], &mut turn);
-            if let Some(wanted) = turn.wanted() {
-                alarms[at as usize] = Some(wanted);
-            }
-            next.extend(sent.into_iter().map(|(port, message)| (wiring.far_end(at, port), message)));
-        };
+        let mut step =
+            |at: u32, nodes: &mut Vec<N>, act: &mut dyn FnMut(&mut N, &mut Turn<'_, N::Message>)| {
+                let mut sent = Vec::new();
+                let mut turn = Turn::new(N::ROUNDS.then_some(round), &mut coins, &mut sent);
+                act(&mut nodes[at as usize], &mut turn);
+                if let Some(wanted) = turn.wanted() {
+                    alarms[at as usize] = Some(wanted);
+                }
+                next.extend(sent.into_iter().map(|(port, message)| (wiring.far_end(at, port), message)));
+            };
         if round == 0 {
             (0..size).for_each(|at| step(at, &mut nodes, &mut N::wake));
         }
@@ -181,7 +182,8 @@ impl Node for Automaton {
 
     fn receive(&mut self, from: Port, Letter(letter): Letter, turn: &mut Turn<'_, Letter>) {
         self.heard[from.0 as usize & 1].push_back(letter);
-        if let [Some(left), Some(right)] = [self.heard[0].front(), self.heard[1].front()].map(|l| l.copied()) {
+        if let [Some(left), Some(right)] = [self.heard[0].front(), self.heard[1].front()].map(|l| l.copied())
+        {
             self.heard.iter_mut().for_each(|side| {
                 side.pop_front();
             });

@@ -125,7 +125,11 @@ impl Outcome {
         let counted = kinds.iter().copied().zip(tally.kinds);
         let is_announcement = |kind: &str| kind == N::Message::ANNOUNCEMENT;
         let sum = |announced: bool| {
-            counted.clone().filter(|(kind, _)| is_announcement(kind) == announced).map(|(_, count)| count).sum()
+            counted
+                .clone()
+                .filter(|(kind, _)| is_announcement(kind) == announced)
+                .map(|(_, count)| count)
+                .sum()
         };
         let has_ids = <N::Knows as Knows>::ID;
         let leader = ends.first.filter(|_| ends.leaders == 1);

@@ -89,7 +89,8 @@ fn student(freedom: usize) -> f64 {
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Contest, Error> {
     let count = options.elections.len();
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<Vec<Measured>, Error>>>> = Mutex::new((0..count).map(|_| None).collect());
+    let results: Mutex<Vec<Option<Result<Vec<Measured>, Error>>>> =
+        Mutex::new((0..count).map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..options.threads.clamp(1, count.max(1)) {
             scope.spawn(|| {
@@ -109,7 +110,11 @@ pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Contest
 }
 
 /// One algorithm, size after size, as far as its budget goes.
-fn measure(election: &dyn Election, options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Vec<Measured>, Error> {
+fn measure(
+    election: &dyn Election,
+    options: &Options,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Measured>, Error> {
     let mut all: Vec<Measured> = Vec::new();
     let (mut last, mut grows) = (0_u64, 4_u64);
     for &nodes in &options.sizes {
@@ -180,7 +185,9 @@ fn race(options: &Options, all: &[Vec<Measured>]) -> Race {
         for &nodes in &options.sizes {
             let found = measured.iter().find(|measured| measured.nodes == nodes);
             rows.push(row(*election, nodes, found));
-            broken.extend(found.and_then(|m| m.broken.clone()).map(|what| format!("{name}, {nodes} nodes: {what}")));
+            broken.extend(
+                found.and_then(|m| m.broken.clone()).map(|what| format!("{name}, {nodes} nodes: {what}")),
+            );
         }
         if measured.len() < options.sizes.len() {
             let until = measured.last().map_or(0, |measured| measured.nodes);
@@ -231,7 +238,9 @@ fn columns() -> Vec<Column> {
 }
 
 fn row(election: &dyn Election, nodes: u32, measured: Option<&Measured>) -> Vec<Cell> {
-    let theory = election.theory().map_or(Cell::Nothing, |theory| Cell::Number((theory.messages)(f64::from(nodes)), 0));
+    let theory = election
+        .theory()
+        .map_or(Cell::Nothing, |theory| Cell::Number((theory.messages)(f64::from(nodes)), 0));
     let mut cells = vec![Cell::text(election.about().name), Cell::Count(u64::from(nodes))];
     match measured {
         None => {
@@ -344,14 +353,16 @@ mod tests {
         let contest = run(&options(&["lelann", "clockwise"], &[16, 256, 4096]), &|_| ()).expect("it runs");
         let blank = contest.race.rows.rows.iter().filter(|row| row[2] == Cell::Nothing).count();
         assert_eq!((contest.race.rows.rows.len(), blank), (6, 1));
-        let said = contest.race.parameters.iter().find(|(key, _)| *key == "left_out").map(|(_, cell)| cell.clone());
+        let said =
+            contest.race.parameters.iter().find(|(key, _)| *key == "left_out").map(|(_, cell)| cell.clone());
         assert_eq!(said, Some(Cell::text("lelann after 256")));
         assert!(contest.race.broken.is_empty());
     }
 
     #[test]
     fn all_of_them_race_and_the_same_seeds_give_the_same_picture() {
-        let names: Vec<&str> = all().iter().map(|e| e.about().name).filter(|name| *name != "automaton").collect();
+        let names: Vec<&str> =
+            all().iter().map(|e| e.about().name).filter(|name| *name != "automaton").collect();
         let [one, two] = [1, 2].map(|threads| {
             run(&Options { threads, ..options(&names, &[4, 16, 64]) }, &|_| ()).expect("it runs")
         });

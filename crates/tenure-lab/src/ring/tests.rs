@@ -51,7 +51,8 @@ fn every_asynchronous_algorithm_elects_under_every_schedule_and_wake_up() {
 fn clockwise_costs_exactly_what_is_known() {
     for nodes in (1..=64).chain([100, 1000, 1024]) {
         let n = u64::from(nodes);
-        let [best, worst] = [Order::Best, Order::Worst].map(|order| run("clockwise", order, &Setup::new(nodes)));
+        let [best, worst] =
+            [Order::Best, Order::Worst].map(|order| run("clockwise", order, &Setup::new(nodes)));
         assert_eq!((best.election, worst.election), (2 * n - 1, n * (n + 1) / 2));
         assert_eq!((worst.elected_at, worst.time), (Some(n), 2 * n));
         assert_eq!((best.elected_at, best.time), (Some(n), 2 * n));
@@ -84,7 +85,8 @@ fn clockwise_is_the_sum_of_distances_in_every_order() {
 #[test]
 fn clockwise_costs_exactly_n_times_h_n_on_average() {
     for nodes in 1..=8 {
-        let exact = all_orders(find("clockwise").expect("it exists"), &Setup::new(nodes)).expect("few enough");
+        let exact =
+            all_orders(find("clockwise").expect("it exists"), &Setup::new(nodes)).expect("few enough");
         let n = u64::from(nodes);
         assert_eq!(exact.mean, n_harmonic(nodes), "{nodes}");
         assert_eq!((exact.best.0, exact.worst.0, exact.broken), (2 * n - 1, n * (n + 1) / 2, None));
@@ -103,7 +105,8 @@ fn radius_bound(n: u64) -> u64 {
 #[test]
 fn radius_growth_keeps_its_bound_and_attains_it_where_that_is_known() {
     for (nodes, most) in [(2, None), (3, None), (4, None), (5, None), (6, Some(84)), (7, None), (8, None)] {
-        let exact = all_orders(find("radius-growth").expect("it exists"), &Setup::new(nodes)).expect("few enough");
+        let exact =
+            all_orders(find("radius-growth").expect("it exists"), &Setup::new(nodes)).expect("few enough");
         let (n, phases) = (u64::from(nodes), nodes.next_power_of_two());
         assert_eq!(exact.worst.0, most.unwrap_or(radius_bound(n)), "{nodes}");
         assert_eq!(exact.best.0, 6 * n + 4 * u64::from(phases) - 8, "{nodes}");
@@ -216,7 +219,8 @@ fn higham_and_przytycka_need_the_fewest_messages_of_all_asynchronous_ones() {
         assert!(theirs as f64 <= 1.271 * n * n.log2() + 3.0 * n, "{nodes}: {theirs}");
     }
     for nodes in 2..=9 {
-        let exact = all_orders(find("higham-przytycka").expect("it exists"), &Setup::new(nodes)).expect("few enough");
+        let exact =
+            all_orders(find("higham-przytycka").expect("it exists"), &Setup::new(nodes)).expect("few enough");
         let n = f64::from(nodes);
         assert_eq!(exact.broken, None);
         assert!(exact.worst.0 as f64 <= 1.271 * n * n.log2() + 3.0 * n, "{nodes}: {:?}", exact.worst);
@@ -293,7 +297,11 @@ fn the_adversary_makes_every_uniform_algorithm_talk() {
                 assert!(siege.receptions >= siege.bound, "{name} {nodes}: {siege:?}");
                 let n = nodes as u64;
                 assert_eq!(siege.bound, (n * (u64::from(n.ilog2()) + 1)).div_ceil(4));
-                assert_eq!((&siege.decided_open, &siege.too_quiet, &siege.wrong), (&None, &None, &None), "{name}");
+                assert_eq!(
+                    (&siege.decided_open, &siege.too_quiet, &siege.wrong),
+                    (&None, &None, &None),
+                    "{name}"
+                );
                 assert_eq!(siege.joins.len(), nodes as usize - 1);
                 assert!(siege.total > siege.receptions);
             }

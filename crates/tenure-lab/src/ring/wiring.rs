@@ -90,7 +90,9 @@ mod tests {
     #[test]
     fn what_is_said_to_the_right_is_heard_on_the_left_of_the_next() {
         let ring = Ring(5);
-        for (node, port, heard_by, heard_on) in [(0, RIGHT, 1, LEFT), (4, RIGHT, 0, LEFT), (0, LEFT, 4, RIGHT)] {
+        for (node, port, heard_by, heard_on) in
+            [(0, RIGHT, 1, LEFT), (4, RIGHT, 0, LEFT), (0, LEFT, 4, RIGHT)]
+        {
             let end = ring.far_end(node, port);
             assert_eq!((Ring::node(end), Ring::port(end)), (heard_by, heard_on));
         }

@@ -142,10 +142,8 @@ impl HighamPrzytycka {
         if met && (label > self.label) == odd {
             return;
         }
-        let promoted =
-            if odd { met || counter == 0 } else { self.round + 1 == round && label > self.label };
-        let (round, counter) =
-            if promoted { (round + 1, fibonacci(round + 3)) } else { (round, counter) };
+        let promoted = if odd { met || counter == 0 } else { self.round + 1 == round && label > self.label };
+        let (round, counter) = if promoted { (round + 1, fibonacci(round + 3)) } else { (round, counter) };
         self.send_on(label, round, counter, turn);
     }
 

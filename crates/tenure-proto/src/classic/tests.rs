@@ -9,7 +9,10 @@ impl Chooser for Never {
     }
 }
 
-fn step<N: Node>(node: &mut N, act: impl FnOnce(&mut N, &mut Turn<'_, N::Message>)) -> Vec<(Port, N::Message)> {
+fn step<N: Node>(
+    node: &mut N,
+    act: impl FnOnce(&mut N, &mut Turn<'_, N::Message>),
+) -> Vec<(Port, N::Message)> {
     let mut sent = Vec::new();
     act(node, &mut Turn::new(None, &mut Never, &mut sent));
     sent
@@ -21,16 +24,25 @@ fn a_larger_id_is_passed_on_and_a_smaller_one_is_swallowed() {
     assert_eq!(step(&mut node, |node, turn| node.wake(turn)), [(RIGHT, Message::Id(5))]);
     assert_eq!(step(&mut node, |node, turn| node.receive(LEFT, Message::Id(3), turn)), []);
     assert_eq!(node.standing(), Standing::Candidate);
-    assert_eq!(step(&mut node, |node, turn| node.receive(LEFT, Message::Id(8), turn)), [(RIGHT, Message::Id(8))]);
+    assert_eq!(
+        step(&mut node, |node, turn| node.receive(LEFT, Message::Id(8), turn)),
+        [(RIGHT, Message::Id(8))]
+    );
     assert_eq!(node.standing(), Standing::Passive);
 }
 
 #[test]
 fn a_sleeper_that_hears_a_larger_id_never_sends_its_own() {
     let mut node = Clockwise::new(Id(5), 2);
-    assert_eq!(step(&mut node, |node, turn| node.receive(LEFT, Message::Id(8), turn)), [(RIGHT, Message::Id(8))]);
+    assert_eq!(
+        step(&mut node, |node, turn| node.receive(LEFT, Message::Id(8), turn)),
+        [(RIGHT, Message::Id(8))]
+    );
     let mut other = Clockwise::new(Id(5), 2);
-    assert_eq!(step(&mut other, |node, turn| node.receive(LEFT, Message::Id(3), turn)), [(RIGHT, Message::Id(5))]);
+    assert_eq!(
+        step(&mut other, |node, turn| node.receive(LEFT, Message::Id(3), turn)),
+        [(RIGHT, Message::Id(5))]
+    );
 }
 
 #[test]
