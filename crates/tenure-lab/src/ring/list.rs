@@ -16,6 +16,7 @@ use tenure_proto::classic::{Knows, Node};
 
 use super::adversary::{self, Siege};
 use super::cheat::AssumesFour;
+use super::laps;
 use super::links::{self, Schedule};
 use super::lockstep::{self, Automaton, Steps};
 use super::outcome::Winner;
@@ -244,6 +245,9 @@ impl<N: Node> Entry<N> {
         let size = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         Ok(match setup.delays {
             Delays::Unit if self.star => rounds::run::<N, Star, V>(Star(size), start, watch),
+            Delays::Unit if N::ONE_WAY && !V::SEES_ALL && setup.wake == Waking::All => {
+                laps::run::<N, V>(start, watch)
+            }
             Delays::Unit => rounds::run::<N, Ring, V>(Ring(size), start, watch),
             other => links::run::<N, V>(other.schedule(setup.seed), start, watch),
         })

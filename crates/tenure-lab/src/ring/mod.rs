@@ -4,7 +4,8 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`rounds`] | every message takes one unit of time; carries rings of 10^8 nodes |
+//! | [`rounds`] | every message takes one unit of time |
+//! | [`laps`] | the same for rings with one direction, node by node: carries 10^8 nodes |
 //! | [`links`] | an asynchronous scheduler: random delays, chaos, slow links |
 //! | [`order`] | in which order the ids stand, and what `clockwise` must cost with it |
 //! | [`exact`] | all orders of few ids, and the search for bad orders and schedules of more |
@@ -26,6 +27,7 @@
 pub mod adversary;
 pub mod cheat;
 pub mod exact;
+pub mod laps;
 pub mod links;
 mod list;
 pub mod lockstep;

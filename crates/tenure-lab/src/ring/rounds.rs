@@ -1,13 +1,11 @@
-//! Elections in rounds: every message takes one unit of time. The driver of the large rings.
+//! Elections in rounds: every message takes one unit of time.
 //!
 //! All messages are in one queue, in the order in which they were sent. What is in it at the beginning of a round is heard
 //! in that round; what is sent is heard in the next. On a ring each link keeps its order so, and the schedule is one that an
 //! asynchronous scheduler may choose too: the one in which time is counted.
 //!
-//! A hundred million nodes fit into 4 GiB because nothing is kept but the nodes (for `clockwise` twelve bytes each and
-//! four for the count of their steps) and the messages under way (eight bytes and four for where they go). The queue walks
-//! round the ring in the order of the nodes, wave after wave: while the waves are dense, memory is read from one end to the
-//! other; when they are sparse, they fit into the cache.
+//! Nothing is kept but the nodes and the messages under way, so that rings of millions are no matter; where a ring has one
+//! direction alone, [`laps`](super::laps) carries many more.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -43,9 +41,9 @@ pub struct Start<'a> {
 }
 
 /// A node and its count.
-struct Place<N> {
-    node: N,
-    steps: u32,
+pub(super) struct Place<N> {
+    pub(super) node: N,
+    pub(super) steps: u32,
 }
 
 /// A message on its way.

@@ -347,14 +347,18 @@ fn a_search_finds_orders_that_are_worse_than_the_known_bad_one() {
 }
 
 #[test]
-fn time_is_the_same_whether_rounds_or_links_count_it() {
+fn laps_and_rounds_count_the_same_to_the_message() {
     for name in elections(true).filter(|name| !find(name).expect("it exists").in_rounds()) {
         let election = find(name).expect("it exists");
-        let setup = Setup::new(33);
-        let ids = election.ids(Order::Random, &setup).expect("an order");
-        let rounds = election.run(&ids, &setup, &mut |_| ()).expect("it runs");
-        let (recorded, trace) = election.record(&ids, &setup).expect("it runs");
-        assert_eq!(rounds, Outcome { memory: rounds.memory, ..recorded });
-        assert_eq!(trace.messages.len() as u64, rounds.messages());
+        for (nodes, order) in
+            [(1, Order::Random), (2, Order::Random), (33, Order::Random), (40, Order::Descending)]
+        {
+            let setup = Setup::new(nodes);
+            let ids = election.ids(order, &setup).expect("an order");
+            let rounds = election.run(&ids, &setup, &mut |_| ()).expect("it runs");
+            let (recorded, trace) = election.record(&ids, &setup).expect("it runs");
+            assert_eq!(rounds, Outcome { memory: rounds.memory, ..recorded });
+            assert_eq!(trace.messages.len() as u64, rounds.messages());
+        }
     }
 }

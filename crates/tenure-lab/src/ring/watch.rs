@@ -6,6 +6,8 @@ use tenure_proto::classic::{Message, Port, Standing};
 
 /// Somebody who looks on.
 pub trait Watch {
+    /// Whether it wants to see every event, in the order of time.
+    const SEES_ALL: bool = false;
     /// A node woke by itself.
     fn woke(&mut self, _time: u64, _node: u32) {}
     /// A node said something into a port; it will be heard at the far end.
@@ -97,6 +99,8 @@ impl Trace {
 }
 
 impl Watch for Trace {
+    const SEES_ALL: bool = true;
+
     fn woke(&mut self, time: u64, node: u32) {
         self.events.push(Event { time, node, what: What::Wake });
     }

@@ -69,6 +69,7 @@ impl fmt::Display for Message {
 impl Node for Clockwise {
     type Knows = Id;
     type Message = Message;
+    const ONE_WAY: bool = true;
 
     fn new(Id(id): Id, _ports: u32) -> Self {
         Self { id, leader: 0, state: State::Asleep }

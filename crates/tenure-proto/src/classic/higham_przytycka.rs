@@ -96,6 +96,7 @@ fn fibonacci(k: u32) -> u32 {
 impl Node for HighamPrzytycka {
     type Knows = Id;
     type Message = Message;
+    const ONE_WAY: bool = true;
 
     fn new(Id(id): Id, _ports: u32) -> Self {
         Self { id, label: id, round: 0, state: State::Asleep }

@@ -45,6 +45,7 @@ impl fmt::Display for Token {
 impl Node for LeLann {
     type Knows = Id;
     type Message = Token;
+    const ONE_WAY: bool = true;
 
     fn new(Id(id): Id, _ports: u32) -> Self {
         Self { id, largest: id, awake: false, done: false }

@@ -160,6 +160,9 @@ pub trait Node: Data {
     type Message: Message;
     /// Whether the algorithm counts rounds: all wake in round 0, and what is sent in one round is heard in the next.
     const ROUNDS: bool = false;
+    /// Whether it says everything to the right and tosses no coins: then what a node hears does not depend on the schedule, and
+    /// a driver may go round the ring node by node.
+    const ONE_WAY: bool = false;
 
     /// A node that sleeps, with so many ports.
     fn new(knows: Self::Knows, ports: u32) -> Self;

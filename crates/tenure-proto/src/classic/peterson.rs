@@ -78,6 +78,7 @@ impl fmt::Display for Message {
 impl Node for Peterson {
     type Knows = Id;
     type Message = Message;
+    const ONE_WAY: bool = true;
 
     fn new(Id(id): Id, _ports: u32) -> Self {
         Self { id, held: id, first: 0, state: State::Asleep }
