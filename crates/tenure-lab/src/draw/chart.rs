@@ -82,7 +82,7 @@ pub fn draw(chart: &Chart) -> String {
     let mut left = 30.0;
     for (number, panel) in chart.panels.iter().enumerate() {
         let room = if number == 0 { 1.6 * unit } else { unit };
-        let labels = if number == 0 { 190.0 } else { 16.0 };
+        let labels = if number == 0 { 212.0 } else { 16.0 };
         draw_panel(
             &mut out,
             panel,
@@ -102,26 +102,68 @@ struct Frame {
     label: bool,
 }
 
-/// Whole decades around all values.
-fn decades(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (mut from, mut until) = (f64::INFINITY, f64::NEG_INFINITY);
-    for value in values.filter(|value| *value > 0.0).map(log10) {
-        (from, until) = (from.min(value), until.max(value));
+/// The part of an axis that is shown, in powers of ten.
+#[derive(Clone, Copy)]
+struct Range {
+    from: f64,
+    until: f64,
+}
+
+impl Range {
+    /// All values and a little room.
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let (mut from, mut until) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.filter(|value| *value > 0.0).map(log10) {
+            (from, until) = (from.min(value), until.max(value));
+        }
+        if from > until {
+            return Self { from: 0.0, until: 1.0 };
+        }
+        let room = ((until - from) * 0.04).max(0.03);
+        Self { from: from - room, until: until + room }
     }
-    if from > until {
-        return (0.0, 1.0);
+
+    fn share(self, value: f64) -> f64 {
+        (log10(value.max(1e-12)) - self.from) / (self.until - self.from)
     }
-    let (from, until) = ((from + 1e-9).floor(), (until - 1e-9).ceil());
-    (from, until.max(from + 1.0))
+
+    /// Powers of ten, and where there are few of them 2 and 5 times those.
+    fn ticks(self) -> Vec<(f64, String)> {
+        let factors: &[f64] = if self.until - self.from < 1.8 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let mut ticks = Vec::new();
+        let mut decade = self.from.floor();
+        while decade <= self.until {
+            for factor in factors {
+                let at = decade + log10(*factor);
+                let text = if *factor == 1.0 { power(decade) } else { plain(*factor, decade) };
+                if at >= self.from && at <= self.until {
+                    ticks.push(((at - self.from) / (self.until - self.from), text));
+                }
+            }
+            decade += 1.0;
+        }
+        ticks
+    }
+}
+
+/// A small number as people write it.
+fn plain(factor: f64, decade: f64) -> String {
+    let (mut value, mut left) = (factor, decade);
+    while left > 0.5 {
+        (value, left) = (value * 10.0, left - 1.0);
+    }
+    while left < -0.5 {
+        (value, left) = (value / 10.0, left + 1.0);
+    }
+    format!("{value}")
 }
 
 fn draw_panel(out: &mut String, panel: &Panel, frame: Frame) {
     let points = || panel.curves.iter().flat_map(|curve| &curve.points);
-    let x = decades(points().map(|point| point.0));
-    let y = decades(points().map(|point| point.1));
-    let share = |(from, until): (f64, f64), value: f64| (log10(value.max(1e-12)) - from) / (until - from);
-    let right = |value: f64| frame.left + (frame.right - frame.left) * share(x, value);
-    let up = |value: f64| BOTTOM - (BOTTOM - TOP) * share(y, value).clamp(0.0, 1.0);
+    let x = Range::of(points().map(|point| point.0));
+    let y = Range::of(points().map(|point| point.1));
+    let right = |value: f64| frame.left + (frame.right - frame.left) * x.share(value);
+    let up = |value: f64| BOTTOM - (BOTTOM - TOP) * y.share(value).clamp(0.0, 1.0);
     put!(
         out,
         "<text class=\"ink\" x=\"{}\" y=\"{}\" font-size=\"18\" font-weight=\"600\">{}</text>\n",
@@ -237,33 +279,19 @@ fn draw_labels(out: &mut String, ends: &mut [(f64, f64, &Curve)], x: f64) {
     }
 }
 
-fn draw_axes(out: &mut String, panel: &Panel, frame: Frame, x: (f64, f64), y: (f64, f64)) {
+fn draw_axes(out: &mut String, panel: &Panel, frame: Frame, x: Range, y: Range) {
     let (mut grid, mut labels) = (String::new(), String::new());
     let wide = frame.right - frame.left;
-    let mut decade = x.0;
-    while decade <= x.1 + 1e-9 {
-        let at = num(frame.left + wide * (decade - x.0) / (x.1 - x.0));
+    for (share, text) in x.ticks() {
+        let at = num(frame.left + wide * share);
         put!(grid, "M{at} {}V{}", num(TOP), num(BOTTOM));
-        put!(
-            labels,
-            "<text text-anchor=\"middle\" x=\"{at}\" y=\"{}\">{}</text>",
-            num(BOTTOM + 20.0),
-            power(decade)
-        );
-        decade += 1.0;
+        put!(labels, "<text text-anchor=\"middle\" x=\"{at}\" y=\"{}\">{text}</text>", num(BOTTOM + 20.0));
     }
-    let mut decade = y.0;
-    while decade <= y.1 + 1e-9 {
-        let at = BOTTOM - (BOTTOM - TOP) * (decade - y.0) / (y.1 - y.0);
+    for (share, text) in y.ticks() {
+        let at = BOTTOM - (BOTTOM - TOP) * share;
         put!(grid, "M{} {}H{}", num(frame.left), num(at), num(frame.right));
-        put!(
-            labels,
-            "<text text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
-            num(frame.left - 8.0),
-            num(at + 5.0),
-            power(decade)
-        );
-        decade += 1.0;
+        let (left, at) = (num(frame.left - 8.0), num(at + 5.0));
+        put!(labels, "<text text-anchor=\"end\" x=\"{left}\" y=\"{at}\">{text}</text>");
     }
     put!(
         out,

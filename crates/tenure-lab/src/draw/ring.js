@@ -13,8 +13,8 @@ const longest = Math.max(1, ...data.messages.map((m) => (m[RECEIVED] ?? m[SENT])
 let time = 0, playing = false, last = null;
 
 document.getElementById("legend").innerHTML = ["candidate", "passive", "leader", "follower"]
-  .map((name) => `<span class="key" style="background:${paints[name]}"></span>${name}`).join("") + "<br>" +
-  data.kinds.map((kind, i) => `<span class="key" style="background:${tints[i % 4]}"></span>${kind}`).join("");
+  .map((name) => `<span><span class="key" style="background:${paints[name]}"></span>${name}</span>`).join(" ") + "<br>" +
+  data.kinds.map((kind, i) => `<span><span class="key" style="background:${tints[i % 4]}"></span>${kind}</span>`).join(" ");
 scrub.max = 1000;
 
 function angle(node) {
@@ -104,7 +104,7 @@ function drawMessage(m, size, radius, dot, many) {
 
 function tell(flying, states) {
   const sent = firstFrom(time + 1e-9);
-  clock.textContent = `time ${(time / data.unit).toFixed(data.unit > 1 || playing ? 2 : 0)} of ${data.end / data.unit}`;
+  clock.textContent = `time ${(time / data.unit).toFixed(Number.isInteger(time / data.unit) ? 0 : 2)} of ${data.end / data.unit}`;
   const leads = states.indexOf("leader");
   document.getElementById("counts").textContent =
     `${sent.toLocaleString("en")} messages sent; ${flying.length} under way; ` +

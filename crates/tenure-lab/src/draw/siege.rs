@@ -42,7 +42,7 @@ pub fn draw(name: &str, siege: &Siege) -> String {
             num(y + 32.0),
         );
         joins.for_each(|join| {
-            draw_join(&mut out, join, (LEFT + unit * small(join.from), y, unit * small(size)))
+            draw_join(&mut out, join, (LEFT + unit * small(join.from), y, unit * small(size)));
         });
     }
     put!(
@@ -80,7 +80,7 @@ fn draw_join(out: &mut String, join: &Join, (x, y, wide): (f64, f64, f64)) {
             if wide > 20.0 { "3" } else { "1" }
         );
     }
-    if wide > 46.0 {
+    if wide > 90.0 {
         put!(
             out,
             "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#1f2933\">{} ≥ {}</text>",

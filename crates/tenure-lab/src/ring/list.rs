@@ -370,7 +370,7 @@ fn floor_log2(n: f64) -> f64 {
 }
 
 /// H_n, by its first terms or by Euler's constant.
-pub(super) fn harmonic(n: f64) -> f64 {
+fn harmonic(n: f64) -> f64 {
     if n < 1000.0 {
         let (mut sum, mut k) = (0.0, 1.0);
         while k <= n {

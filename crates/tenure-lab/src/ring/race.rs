@@ -7,7 +7,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::list::harmonic;
 use super::{Election, Order, Setup};
 use crate::catalogue::Error;
 use crate::draw::chart::{Chart, Curve, Panel};
@@ -85,12 +84,14 @@ fn student(freedom: usize) -> f64 {
     TABLE.get(freedom - 1).copied().unwrap_or(1.96 + 2.5 / freedom as f64)
 }
 
+/// One algorithm over all sizes, or why it was not run.
+type Line = Result<Vec<Measured>, Error>;
+
 /// Runs the race; `progress` is told whenever one algorithm has finished one size.
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Contest, Error> {
     let count = options.elections.len();
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<Vec<Measured>, Error>>>> =
-        Mutex::new((0..count).map(|_| None).collect());
+    let results: Mutex<Vec<Option<Line>>> = Mutex::new((0..count).map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..options.threads.clamp(1, count.max(1)) {
             scope.spawn(|| {
@@ -226,8 +227,8 @@ fn columns() -> Vec<Column> {
         ("announcement", "TELL", "until everybody knows"),
         ("bits", "BITS", "the length of all messages"),
         ("time", "TIME", "until everybody knows, one unit a message"),
-        ("time_low", "", ""),
-        ("time_high", "", ""),
+        ("time_low", "FROM", "from here"),
+        ("time_high", "TO", "to here, with 95 % confidence"),
         ("most_steps", "STEPS", "the most that one node made"),
         ("mean_steps", "MEAN", "steps of a node"),
         ("theory", "THEORY", "messages of the election by formula: an average, or a bound"),
@@ -283,8 +284,8 @@ pub fn csv(race: &Race) -> String {
 fn chart(options: &Options, all: &[Vec<Measured>]) -> Chart {
     let mut panels = [
         Panel::new("Messages for each node", "nodes", "messages / n"),
-        Panel::new("Time until everybody knows", "nodes", "units of time"),
-        Panel::new("Messages against time", "units of time", "messages"),
+        Panel::new("Time until everybody knows", "nodes", "units of time / n"),
+        Panel::new("Messages against time", "units of time / n", "messages / n"),
     ];
     for (colour, (election, measured)) in options.elections.iter().zip(all).enumerate() {
         let name = election.about().name.to_owned();
@@ -300,8 +301,17 @@ fn chart(options: &Options, all: &[Vec<Measured>]) -> Chart {
             let (mean, low, high) = share(&m.messages, n(m));
             (n(m), mean, low, high)
         }));
-        panels[1].curves.push(over(&|m| (n(m), m.time.mean, m.time.low, m.time.high)));
-        panels[2].curves.push(over(&|m| (m.time.mean, m.messages.mean, m.messages.low, m.messages.high)));
+        // A star has no time to speak of: one unit, however many nodes.
+        if election.on_ring() {
+            panels[1].curves.push(over(&|m| {
+                let (mean, low, high) = share(&m.time, n(m));
+                (n(m), mean, low, high)
+            }));
+            panels[2].curves.push(over(&|m| {
+                let (mean, low, high) = share(&m.messages, n(m));
+                (m.time.mean / n(m), mean, low, high)
+            }));
+        }
         if let Some(theory) = election.theory().filter(|_| !measured.is_empty()) {
             let tell = measured[0].announcement / n(&measured[0]);
             let told = |nodes: f64| (theory.messages)(nodes) / nodes + tell;
@@ -323,10 +333,9 @@ fn chart(options: &Options, all: &[Vec<Measured>]) -> Chart {
     });
     let note = format!(
         "{} order of ids from 1, all awake at once, one unit of time a message, up to {} seeds; bars: 95 % of the mean; \
-         dashed: theory (clockwise n·H_n on average, H of 2^20 is {:.1}; the others bounds)",
+         dashed: theory (clockwise n·H_n on average; the others bounds)",
         options.order.name(),
         options.seeds,
-        harmonic(1_048_576.0),
     );
     Chart { title: "Electing a leader on a ring".to_owned(), note, panels: panels.into() }
 }

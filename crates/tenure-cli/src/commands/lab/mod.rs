@@ -43,17 +43,17 @@ enum Command {
     /// List the protocols: what they assume, what they promise, where they come from
     List(list::List),
     /// Run one seed: verdict, leader, counts, drawings
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Run many seeds on all cores; the first violation is made small and saved
-    Sweep(sweep::Sweep),
+    Sweep(Box<sweep::Sweep>),
     /// Repeat a trace or a scenario
     Replay(replay::Replay),
     /// Judge the traces of real nodes by the same properties
     Audit(audit::Audit),
     /// Try known-wrong variants: does a property notice each of them?
-    Mutants(mutants::Mutants),
+    Mutants(Box<mutants::Mutants>),
     /// Compare protocols, or parts of them, in tables and plots: rings, election, detectors, blocking
-    Race(race::Race),
+    Race(Box<race::Race>),
     /// Attack a uniform ring algorithm with the schedule of the lower bound
     Adversary(adversary::Adversary),
     /// Measure how quickly the laboratory works, on one core

@@ -257,7 +257,7 @@ impl Trial {
     fn search(&self, wishes: &Wishes, format: Format) -> Result<Answer, Failure> {
         let progress = Progress::of(wishes.runs, self.name(), "runs");
         let found = exact::search(self.election, &wishes.setup, (wishes.runs, wishes.schedules), &|done| {
-            progress.add(done)
+            progress.add(done);
         });
         progress.end();
         let Found { messages, ids, priorities, runs } = found?;
