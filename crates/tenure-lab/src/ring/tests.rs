@@ -39,7 +39,7 @@ fn every_asynchronous_algorithm_elects_under_every_schedule_and_wake_up() {
         for seed in 0..60 {
             for delays in Delays::NAMED.map(|(_, delays)| delays) {
                 for wake in [Waking::All, Waking::One(3), Waking::Some] {
-                    let setup = Setup { seed, wake, delays, ..Setup::new(2 + seed as u32 % 23) };
+                    let setup = Setup { wake, delays, seed: u64::from(seed), ..Setup::new(2 + seed % 23) };
                     run(name, Order::Random, &setup);
                 }
             }
@@ -74,7 +74,7 @@ fn clockwise_with_late_wake_ups_takes_at_most_twice_as_long() {
 #[test]
 fn clockwise_is_the_sum_of_distances_in_every_order() {
     for seed in 0..100 {
-        let setup = Setup { seed, ..Setup::new(3 + seed as u32 * 7) };
+        let setup = Setup { seed: u64::from(seed), ..Setup::new(3 + seed * 7) };
         let election = find("clockwise").expect("it exists");
         let ids = election.ids(Order::Random, &setup).expect("an order");
         let outcome = election.run(&ids, &setup, &mut |_| ()).expect("it runs");
@@ -138,7 +138,10 @@ fn radius_growth_takes_the_same_time_whatever_the_order() {
         for name in ["radius-growth", "radius-growth-swallow"] {
             let outcome = run(name, Order::Random, &Setup::new(nodes));
             assert_eq!(outcome.elected_at, Some(2 * (phases - 1) + u64::from(nodes)), "{name} {nodes}");
-            assert!(outcome.election <= 8 * u64::from(nodes) * (1 + phases.ilog2() as u64), "{name} {nodes}");
+            assert!(
+                outcome.election <= 8 * u64::from(nodes) * (1 + u64::from(phases.ilog2())),
+                "{name} {nodes}"
+            );
         }
     }
 }
@@ -191,8 +194,8 @@ fn franklin_and_peterson_keep_their_bound_and_franklin_reaches_it() {
             }
         }
         for seed in 0..30 {
-            let nodes = 9 + seed as u32 * 37;
-            let outcome = run(name, Order::Random, &Setup { seed, ..Setup::new(nodes) });
+            let nodes = 9 + seed * 37;
+            let outcome = run(name, Order::Random, &Setup { seed: u64::from(seed), ..Setup::new(nodes) });
             assert!(outcome.election <= bound(u64::from(nodes)), "{name} {nodes}");
         }
     }
@@ -295,7 +298,7 @@ fn the_adversary_makes_every_uniform_algorithm_talk() {
             for order in [Order::Random, Order::Ascending, Order::Descending] {
                 let siege = siege(name, &order.ids(nodes, 1, 3), None);
                 assert!(siege.receptions >= siege.bound, "{name} {nodes}: {siege:?}");
-                let n = nodes as u64;
+                let n = u64::from(nodes);
                 assert_eq!(siege.bound, (n * (u64::from(n.ilog2()) + 1)).div_ceil(4));
                 assert_eq!(
                     (&siege.decided_open, &siege.too_quiet, &siege.wrong),
