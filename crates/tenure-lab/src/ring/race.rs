@@ -117,10 +117,11 @@ fn measure(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Measured>, Error> {
     let mut all: Vec<Measured> = Vec::new();
-    let (mut last, mut grows) = (0_u64, 4_u64);
+    // Events of one run at the last two sizes.
+    let mut costs: Vec<(f64, f64)> = Vec::new();
     for &nodes in &options.sizes {
         progress(1);
-        if last.saturating_mul(grows) > options.budget {
+        if forecast(&costs, f64::from(nodes)) > options.budget as f64 {
             break;
         }
         let mut used = 0;
@@ -144,9 +145,7 @@ fn measure(
             sums.broken = sums.broken.or(broken);
         }
         let runs = messages.len().max(1) as f64;
-        let each = used / messages.len().max(1) as u64;
-        grows = (each / last.max(1)).clamp(2, 8) + 1;
-        last = each;
+        costs.push((f64::from(nodes), used as f64 / runs));
         all.push(Measured {
             messages: Spread::of(&messages),
             time: Spread::of(&times),
@@ -158,6 +157,16 @@ fn measure(
         });
     }
     Ok(all)
+}
+
+/// What one run will cost, by the power of n with which the cost grew last; by the square as long as that is not known.
+fn forecast(costs: &[(f64, f64)], nodes: f64) -> f64 {
+    let Some(&(n, cost)) = costs.last() else { return 0.0 };
+    let power = match costs {
+        [.., (before, cheaper), _] if n > *before => (cost / cheaper).ln() / (n / before).ln(),
+        _ => 2.0,
+    };
+    cost * (nodes / n).powf(power.max(1.0))
 }
 
 impl Measured {
