@@ -183,7 +183,7 @@ pub(super) fn change(
 ) -> Result<Answer, Failure> {
     let client = waiting.asking.client(common)?;
     let path = format!("/v1/members/{what}");
-    let ended = client::block_on(timeout(waiting.within, follow(&client, &path, order)))?;
+    let ended = client::block_on(async { timeout(waiting.within, follow(&client, &path, order)).await })?;
     let epoch = ended.unwrap_or_else(|_| {
         Err(Failure::unavailable(format!(
             "it is not done after {}; it goes on by itself as soon as enough members answer: look with `tenure members list`",
