@@ -6,12 +6,14 @@
 //! | `setup`      | `setup.rs`   | installs what the tests need and this machine lacks              |
 //! | `tidy`       | `tidy.rs`    | the rules of this repository that the compiler does not know     |
 //! | `bench NAME` | `bench.rs`   | one benchmark, which prints ratios to a baseline of the same run |
+//! | `package`    | `package.rs` | the Debian package, with manual pages and completions            |
 //! | `torture`    | `torture.rs` | kills, pauses and restarts real processes, and times it          |
 //!
 //! No dependencies: this is the first thing that is built on a new machine.
 
 mod bench;
 mod failure;
+mod package;
 mod setup;
 mod suggest;
 mod test;
@@ -35,6 +37,7 @@ Commands:
   setup                  installs what the tests need and this machine lacks, by apt-get: PostgreSQL, strace and others
   tidy                   the rules that the compiler does not know: arrows between crates, lengths, dead paths
   bench [NAME [ARG...]]  runs a benchmark, passing ARGs on; without a NAME, lists the benchmarks
+  package                builds the Debian package, with manual pages and completions; needs cargo-deb
   torture                kills, pauses and restarts real processes fifty times, and prints how long it took
   torture run            does worse to `tenure run` two hundred times, with `etcdctl lock` beside it; needs root
 
@@ -48,7 +51,7 @@ Examples:
 Exit codes: 0 all is well, 1 a check failed, 2 the command could not be understood or started.
 ";
 
-const COMMANDS: &[&str] = &["test", "setup", "tidy", "bench", "torture"];
+const COMMANDS: &[&str] = &["test", "setup", "tidy", "bench", "package", "torture"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -77,6 +80,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "setup" => no_more(command, rest).and_then(|()| setup::run()),
         "tidy" => no_more(command, rest).and_then(|()| tidy::run(&root()?)),
         "bench" => bench::run(rest, root),
+        "package" => no_more(command, rest).and_then(|()| package::run(&root()?)),
         "torture" => torture::run(rest, root),
         unknown => Err(Failure::Error(format!(
             "no command `{unknown}`.{} There are {}: see `cargo xtask --help`",

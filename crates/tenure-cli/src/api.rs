@@ -4,6 +4,8 @@
 //! it does not know. A field that has no value is `null`, never left out. Units are in the names: `_ms` are milliseconds, `_us`
 //! microseconds; both are rounded down. `docs/api.md` has an example of each.
 
+pub(crate) mod members;
+
 use serde::{Deserialize, Serialize};
 
 /// What `GET /v1/status` and each event of `GET /v1/watch` say: the node that answers, and the cluster as it sees it.
@@ -338,6 +340,8 @@ pub(crate) enum Code {
     Declined,
     /// The leader did not answer in time, and may still do it.
     Timeout,
+    /// Only members change the members.
+    NotAMember,
     /// The node has stopped, or is about to.
     Stopped,
     /// Something unforeseen.
@@ -347,7 +351,7 @@ pub(crate) enum Code {
 impl Code {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::BadRequest,
         Self::BadToken,
         Self::Forbidden,
@@ -357,6 +361,7 @@ impl Code {
         Self::NoLeader,
         Self::Declined,
         Self::Timeout,
+        Self::NotAMember,
         Self::Stopped,
         Self::Internal,
     ];
@@ -373,6 +378,7 @@ impl Code {
             Self::NoLeader => ("no_leader", 503),
             Self::Declined => ("declined", 409),
             Self::Timeout => ("timeout", 504),
+            Self::NotAMember => ("not_a_member", 409),
             Self::Stopped => ("stopped", 503),
             Self::Internal => ("internal", 500),
         }

@@ -218,12 +218,18 @@ pub(crate) struct Progress(ProgressBar);
 impl Progress {
     /// A bar for `total` schedules.
     pub(crate) fn new(total: u64, what: &str) -> Self {
+        Self::of(total, what, "schedules")
+    }
+
+    /// A bar for `total` things of a name.
+    pub(crate) fn of(total: u64, what: &str, things: &str) -> Self {
         if !io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-        let template = "{msg} [{bar:30}] {human_pos}/{human_len} schedules, {rate}, ready in {eta}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        let template =
+            format!("{{msg}} [{{bar:30}}] {{human_pos}}/{{human_len}} {things}, {{rate}}, ready in {{eta}}");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
                 let _ = write!(text, "{:.0}/s", state.per_sec());
             };

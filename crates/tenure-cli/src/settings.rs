@@ -181,15 +181,21 @@ impl Settings {
         })
     }
 
-    /// The same, for those who can do without: `None` if nobody named a file and none is found.
+    /// The same, for those who can do without: `None` if nobody named a file and none is found. One that says nothing, as a package
+    /// installs it, is none.
     pub(crate) fn find_any(config: Option<&Path>) -> Result<Option<Self>, Failure> {
         let named = config.map(Path::to_owned).or_else(|| env::var_os("TENURE_CONFIG").map(PathBuf::from));
-        let usual = || [LOCAL, SYSTEM].into_iter().map(PathBuf::from).find(|path| path.is_file());
-        let Some(path) = named.or_else(usual) else { return Ok(None) };
+        let (was_named, usual) = (named.is_some(), [LOCAL, SYSTEM].map(PathBuf::from));
+        let Some(path) = named.or_else(|| usual.into_iter().find(|path| path.is_file())) else {
+            return Ok(None);
+        };
         let text = std::fs::read_to_string(&path).map_err(|error| {
             Failure::config(format!("{}: {error}; name another file with -c FILE", path.display()))
         })?;
         let mut settings = Self::read(&path, text)?;
+        if settings.table.is_empty() && !was_named {
+            return Ok(None);
+        }
         for (name, value) in env::vars() {
             settings.put_variable(&name, &value)?;
         }
@@ -198,9 +204,8 @@ impl Settings {
 
     /// The same for those who can do without a file: where none is named and none is found, only the environment speaks.
     pub(crate) fn find_or_none(config: Option<&Path>) -> Result<Self, Failure> {
-        let named = config.is_some() || env::var_os("TENURE_CONFIG").is_some();
-        if named || [LOCAL, SYSTEM].into_iter().any(|path| Path::new(path).is_file()) {
-            return Self::find(config);
+        if let Some(settings) = Self::find_any(config)? {
+            return Ok(settings);
         }
         let mut settings = Self::read(Path::new("tenure.toml"), String::new())?;
         for (name, value) in env::vars() {

@@ -16,6 +16,7 @@
 //! | [`play`] | what goes wrong, told by a person; all else happens by itself |
 //! | [`sweep`] | many seeds on all cores |
 //! | [`race`] | protocols and parts of them compared, in tables and plots |
+//! | [`ring`] | ring theory: elections on anonymous ports, exact counts, bounds, large rings |
 //! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
 //! | [`draw`] | space-time diagrams as SVG and as a page |
 //! | [`audit`] | traces of real nodes, judged by the same properties |
@@ -43,6 +44,7 @@ pub mod property;
 pub mod race;
 pub mod random;
 pub mod record;
+pub mod ring;
 pub mod script;
 pub mod shrink;
 pub mod simulate;

@@ -25,9 +25,11 @@
 //! | [`timers`] | deadlines as plain data |
 //! | [`detect`] | who seems to have stopped: a help to liveness, never to safety |
 //! | [`strong`] | Nerio: at most one leader at any instant |
+//! | [`classic`] | the elections of the lectures, on anonymous ports |
 //! | [`fence`] | what the receiver of a leader's writes does with their tokens |
 
 pub mod boot;
+pub mod classic;
 pub mod detect;
 pub mod fence;
 pub mod quorum;

@@ -252,10 +252,12 @@ impl Client {
                 Ok(Ok(Ok(answer))) => return Ok((endpoint.to_string(), answer)),
                 Ok(Ok(Err((status, problem)))) => {
                     let said = Trouble::Said { endpoint: endpoint.to_string(), status, problem };
-                    if last || !question.repeatable || !said.is(Code::Stopped) {
+                    // What was asked of one that is no member was not begun.
+                    let stopped = question.repeatable && said.is(Code::Stopped);
+                    if last || !stopped && !said.is(Code::NotAMember) {
                         return Err(said);
                     }
-                    complain(endpoint, "it has stopped");
+                    complain(endpoint, if stopped { "it has stopped" } else { "it is no member" });
                 }
                 Ok(Err(what)) if question.repeatable => complain(endpoint, &what),
                 Err(_) if question.repeatable => complain(endpoint, "no answer in time"),

@@ -25,7 +25,7 @@ and has reached a quorum.
 
 Examples:
   tenure node -c /var/lib/tenure/tenure.toml
-  tenure node -c d/tenure.toml --join                  a new member's first start; then: tenure members add d=HOST:PORT
+  tenure node -c d/tenure.toml --join                  a new member's first start; then: tenure members add d HOST:PORT
   TENURE_LOG=debug tenure node -c n1/tenure.toml --http 127.0.0.1:7401
 
 Exit codes: 0 ended as it was told, 2 error, 70 the node stopped by itself (its clock or its disk cannot be trusted),

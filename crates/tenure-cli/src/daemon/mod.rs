@@ -2,7 +2,7 @@
 //!
 //! The node itself runs on a thread of its own ([`tenure::Node`]). Around it, on a runtime that may be slow without anybody
 //! losing a lease: signals (`signals.rs`), the service manager (`notify.rs`), the log (`log.rs`), HTTP (`http/`), and a look at the
-//! node every second (`watch.rs`).
+//! node every second (`watch.rs`), and standbys for members that are gone (`replace.rs`).
 //!
 //! | it ends because | exit code |
 //! |---|---|
@@ -14,6 +14,7 @@
 pub(crate) mod http;
 pub(crate) mod log;
 mod notify;
+mod replace;
 pub(crate) mod signals;
 mod watch;
 
@@ -29,6 +30,7 @@ use crate::settings::Settings;
 use http::Server;
 use log::Log;
 use notify::Manager;
+use replace::Replacer;
 use signals::{End, Signals, Told};
 use watch::Watcher;
 
@@ -91,6 +93,7 @@ impl Daemon {
 
     async fn serve(self, log: &Log) -> Result<Answer, Failure> {
         let mut signals = Signals::catch()?;
+        let replacer = Replacer::new(&self.settings)?;
         let node = self.start().await?;
         let server = match http::serve(&node, &self.settings).await {
             Ok(server) => server,
@@ -101,7 +104,10 @@ impl Daemon {
         };
         let mut manager = Manager::from_environment();
         tell_started(&node, &server, &self.settings).await;
-        match self.attend(&node, &mut signals, &mut manager, log).await {
+        let replacing = replacer.map(|replacer| tokio::spawn(replacer.run(node.clone())));
+        let attended = self.attend(&node, &mut signals, &mut manager, log).await;
+        replacing.inspect(|task| task.abort());
+        match attended {
             Ok(end) => {
                 manager.stopping();
                 leave(node, server, &mut signals, end).await

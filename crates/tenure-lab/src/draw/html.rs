@@ -28,7 +28,7 @@ pub fn draw(picture: &Picture) -> String {
 }
 
 /// Replaces each `{{name}}` of the template once it is met, so that nothing inside a value is replaced.
-fn fill(template: &str, fields: &[(&str, String)]) -> String {
+pub(super) fn fill(template: &str, fields: &[(&str, String)]) -> String {
     let mut out = String::new();
     let mut rest = template;
     while let Some(start) = rest.find("{{") {
@@ -163,7 +163,7 @@ fn or_null<T: std::fmt::Display>(value: Option<T>) -> String {
 }
 
 /// A JSON string. What could end or open a `script` element, or a line of script, is written by number.
-fn text(plain: &str) -> String {
+pub(super) fn text(plain: &str) -> String {
     let mut out = String::with_capacity(plain.len() + 2);
     out.push('"');
     for letter in plain.chars() {

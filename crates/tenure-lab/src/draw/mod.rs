@@ -2,12 +2,16 @@
 //!
 //! A [`Picture`] is plain data that any run can be turned into; [`svg`] draws it as one image, [`html`] as one
 //! self-contained page with zoom, hover and stepping. Neither knows a protocol. [`plot`] draws the numbers of many
-//! runs as lines.
+//! runs as lines, [`chart`] as a slide; [`ring`] draws elections on a ring as a ring, and [`siege`] what an adversary did to
+//! one.
 
+pub mod chart;
 pub mod html;
 mod look;
 pub mod plot;
+pub mod ring;
 mod scale;
+pub mod siege;
 pub mod svg;
 #[cfg(test)]
 mod tests;

@@ -322,7 +322,7 @@ fn power_text(decade: f64) -> String {
 
 /// The decadic logarithm of a number above zero. Made of sums, products and quotients alone, which every machine rounds
 /// alike: the library's may differ in the last digit, and with it the image.
-fn log10(value: f64) -> f64 {
+pub(super) fn log10(value: f64) -> f64 {
     let (mut decades, mut rest) = (0.0, value);
     while rest >= 10.0 {
         (decades, rest) = (decades + 1.0, rest / 10.0);

@@ -116,7 +116,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 }

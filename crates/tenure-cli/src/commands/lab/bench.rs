@@ -1,13 +1,14 @@
 //! `tenure lab bench`: how quick the laboratory is, beside what a queue alone costs on the same machine.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::hint::black_box;
 
 use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, Experiment, Trial};
 use tenure_lab::random::Random;
+use tenure_lab::ring;
 use tenure_lab::simulate::{Faults, Setup};
 
 use super::options;
@@ -21,6 +22,7 @@ use crate::output::{Answer, Format, Table, grouped};
 #[command(after_help = "Examples:
   tenure lab bench
   tenure lab bench nerio-drift --seeds 2000 --rounds 9 -o json
+  tenure lab bench clockwise                         messages a second on a ring of 10^6 nodes
 
 The three are measured in turn, round after round, so that a busy machine slows them alike; medians are reported.
 ratio_to_baseline is events_per_second / baseline_per_second; cost_of_properties is events_per_second / with_properties.")]
@@ -51,6 +53,9 @@ struct Round {
 
 impl Bench {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
+        if let Ok(election) = ring::find(&self.name) {
+            return self.ring(election, format);
+        }
         let experiment = catalogue::find(&self.name)?;
         let setup = Setup {
             nodes: 5,
@@ -64,6 +69,24 @@ impl Bench {
         let mut rounds = Vec::new();
         for _ in 0..self.rounds {
             rounds.push(round(experiment, &trial, self.seeds)?);
+        }
+        Ok(Answer::new(format, || self.json(&rounds), || self.text(&rounds)))
+    }
+
+    /// A ring of a million nodes; its properties are judged once, at the end, so that they cost nothing to speak of.
+    fn ring(&self, election: &dyn ring::Election, format: Format) -> Result<Answer, Failure> {
+        let setup = ring::Setup::new(RING);
+        let ids = election.ids(ring::Order::Random, &setup)?;
+        let mut rounds = Vec::new();
+        for _ in 0..self.rounds {
+            let start = clock();
+            let outcome = election.run(&ids, &setup, &mut |_| ())?;
+            let ran = clock();
+            black_box(walk(outcome.messages()));
+            let end = clock();
+            let rate = |seconds: f64| outcome.messages() as f64 / seconds.max(1e-9);
+            let plain = rate((ran - start).as_secs_f64());
+            rounds.push(Round { plain, judged: plain, baseline: rate((end - ran).as_secs_f64()) });
         }
         Ok(Answer::new(format, || self.json(&rounds), || self.text(&rounds)))
     }
@@ -100,13 +123,11 @@ impl Bench {
         row("baseline: a bare queue, entries a second", baseline, counted);
         row("events to baseline", ratio, times);
         row("cost of properties", cost, times);
-        format!(
-            "{}: {} rounds of {} seeds, one core\n\n{}",
-            self.name,
-            rounds.len(),
-            self.seeds,
-            table.render()
-        )
+        let what = match ring::find(&self.name) {
+            Ok(_) => format!("on a ring of {} nodes, messages", grouped(u64::from(RING))),
+            Err(_) => format!("of {} seeds", self.seeds),
+        };
+        format!("{}: {} rounds {what}, one core\n\n{}", self.name, rounds.len(), table.render())
     }
 }
 
@@ -141,6 +162,21 @@ fn push_and_pop(entries: u64) -> u64 {
         let Some(Reverse((at, _, what))) = queue.pop() else { break };
         sum = sum.wrapping_add(what ^ at);
         queue.push(Reverse((at + random.below(1_000_000), DEPTH + number, what)));
+    }
+    sum
+}
+
+/// How many nodes a ring has.
+const RING: u32 = 1_000_000;
+
+/// The least that any driver of a ring does: takes a message from the front of a queue and puts one at its end.
+fn walk(messages: u64) -> u64 {
+    let mut queue: VecDeque<(u32, u64)> = (0..RING).map(|node| (node, u64::from(node))).collect();
+    let mut sum = 0u64;
+    for _ in 0..messages {
+        let Some((node, what)) = queue.pop_front() else { break };
+        sum = sum.wrapping_add(what);
+        queue.push_back(((node + 1) % RING, what ^ sum));
     }
     sum
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, About, Experiment};
+use tenure_lab::ring::{self, Election};
 use tenure_lab::simulate::FAULTS;
 
 use crate::failure::Failure;
@@ -13,6 +14,7 @@ use crate::output::{Answer, Format, Table, pairs};
 #[command(after_help = "Examples:
   tenure lab list
   tenure lab list nerio-drift
+  tenure lab list clockwise
   tenure lab list nerio-drift -o json")]
 pub(super) struct List {
     /// A protocol, to see its properties, constants, mutants and faults too
@@ -23,14 +25,60 @@ pub(super) struct List {
 impl List {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
         let Some(name) = self.name else {
-            let abouts: Vec<About> = catalogue::all().iter().map(|experiment| experiment.about()).collect();
+            let rings = ring::all().iter().map(|election| election.about());
+            let abouts: Vec<About> = catalogue::all().iter().map(|it| it.about()).chain(rings).collect();
             let json = || json!({ "protocols": abouts.iter().map(about_json).collect::<Vec<_>>() });
             let table = || abouts.iter().map(|about| about_text(about, None)).collect::<Vec<_>>().join("\n");
             return Ok(Answer::new(format, json, table));
         };
+        if let Ok(election) = ring::find(&name) {
+            return Ok(Answer::new(format, || ring_json(election), || ring_text(election)));
+        }
         let experiment = catalogue::find(&name)?;
         Ok(Answer::new(format, || details_json(experiment), || details_text(experiment)))
     }
+}
+
+/// What `--set` takes for a ring.
+const RING_CONSTANTS: [(&str, &str); 7] = [
+    ("delays", "unit, random (up to one unit), chaos (any link next), newest (the last message first)"),
+    ("wake", "all, some (drawn from the seed), or the place of the one node that wakes by itself"),
+    ("first-id", "the smallest id; 1 if not set"),
+    ("ids", "same: all nodes get one id and run in lock step"),
+    ("rounds", "how many rounds of lock step; 1000 if not set"),
+    ("runs", "how many runs --order search makes; 20000 if not set"),
+    ("schedules", "yes: --order search looks for slow links too"),
+];
+
+fn ring_json(election: &dyn Election) -> Value {
+    let mut protocol = about_json(&election.about());
+    protocol["uniform"] = json!(election.is_uniform());
+    protocol["ids"] = json!(election.has_ids());
+    protocol["rounds"] = json!(election.in_rounds());
+    protocol["theory"] = json!(election.theory().map(|theory| theory.says));
+    protocol["properties"] =
+        ["one-leader", "elected", "known"].map(|name| json!({ "name": name })).into_iter().collect();
+    protocol["constants"] =
+        RING_CONSTANTS.map(|(name, says)| json!({ "name": name, "says": says })).into_iter().collect();
+    protocol["mutants"] =
+        election.mutants().iter().map(|(name, says)| json!({ "name": name, "says": says })).collect();
+    protocol["faults"] = json!([]);
+    json!({ "protocols": [protocol] })
+}
+
+fn ring_text(election: &dyn Election) -> String {
+    let mut constants = Table::new(["CONSTANT", "SAYS"]);
+    RING_CONSTANTS.iter().for_each(|(name, says)| constants.row([name, says].map(|text| (*text).to_owned())));
+    let mut text = format!("{}\n{}", about_text(&election.about(), None), constants.render());
+    if !election.mutants().is_empty() {
+        let mut mutants = Table::new(["MUTANT", "WHAT IT DOES WRONG (tenure lab adversary --mutant)"]);
+        election
+            .mutants()
+            .iter()
+            .for_each(|(name, says)| mutants.row([name, says].map(|text| (*text).to_owned())));
+        text += &format!("\n{}", mutants.render());
+    }
+    text
 }
 
 fn about_json(about: &About) -> Value {

@@ -1,5 +1,6 @@
 //! `tenure lab`: the laboratory.
 
+mod adversary;
 mod audit;
 mod bench;
 mod list;
@@ -8,6 +9,7 @@ mod options;
 mod race;
 mod replay;
 mod report;
+mod rings;
 mod run;
 mod sweep;
 
@@ -25,6 +27,9 @@ use crate::output::{Answer, Format};
   tenure lab sweep nerio-drift --seeds 10000 --mutant swap-rho   one rule broken on purpose
   tenure lab replay nerio-drift-swap-rho-17.scenario             what that found, repeated
   tenure lab race election                                       how long elections take, against their bound
+  tenure lab run clockwise --nodes 1024 --order worst            an election on a ring, counted
+  tenure lab race --all --svg race.svg                           all ring algorithms, on one slide
+  tenure lab adversary peterson --nodes 1024                     the lower bound, executed
   tenure lab audit traces/*.trace                                what real nodes did, judged
 
 Exit codes: 0 it holds, 1 a property is broken or a mutant survives, 2 error.")]
@@ -38,17 +43,19 @@ enum Command {
     /// List the protocols: what they assume, what they promise, where they come from
     List(list::List),
     /// Run one seed: verdict, leader, counts, drawings
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Run many seeds on all cores; the first violation is made small and saved
-    Sweep(sweep::Sweep),
+    Sweep(Box<sweep::Sweep>),
     /// Repeat a trace or a scenario
     Replay(replay::Replay),
     /// Judge the traces of real nodes by the same properties
     Audit(audit::Audit),
     /// Try known-wrong variants: does a property notice each of them?
-    Mutants(mutants::Mutants),
-    /// Compare protocols, or parts of them, in tables and plots: election, detectors, blocking
-    Race(race::Race),
+    Mutants(Box<mutants::Mutants>),
+    /// Compare protocols, or parts of them, in tables and plots: rings, election, detectors, blocking
+    Race(Box<race::Race>),
+    /// Attack a uniform ring algorithm with the schedule of the lower bound
+    Adversary(adversary::Adversary),
     /// Measure how quickly the laboratory works, on one core
     Bench(bench::Bench),
 }
@@ -64,6 +71,7 @@ impl Lab {
             Command::Audit(audit) => audit.run(format),
             Command::Mutants(mutants) => mutants.run(format),
             Command::Race(race) => race.run(format),
+            Command::Adversary(adversary) => adversary.run(format),
             Command::Bench(bench) => bench.run(format),
         }
     }

@@ -14,7 +14,7 @@ use crate::output::quoted;
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
     /// How many members there are: 1 to 64, called n0, n1, ... Processes that are no members follow them (outsiders,
-    /// observers: see --set)
+    /// observers: see --set). Rings may have hundreds of millions
     #[arg(long, value_name = "N", default_value = "5", value_parser = nodes, allow_negative_numbers = true)]
     pub(super) nodes: usize,
     /// The seed that decides everything else; the first one, where there are many [default: 1 for run, else 0]
@@ -67,6 +67,9 @@ impl Common {
 
     /// What the laboratory is asked to try.
     pub(super) fn trial(&self, faults: Faults) -> Result<Trial, Failure> {
+        if self.nodes > 64 {
+            return Err(Failure::new("--nodes: there must be 1 to 64 nodes; only rings may have more"));
+        }
         let setup = Setup {
             nodes: self.nodes,
             quorums: self.quorums.clone(),
@@ -131,8 +134,8 @@ pub(super) fn faults_text(faults: Faults) -> String {
 }
 
 fn nodes(text: &str) -> Result<usize, String> {
-    let nodes = text.parse().ok().filter(|nodes| (1..=64).contains(nodes));
-    nodes.ok_or_else(|| "there must be 1 to 64 nodes".to_owned())
+    let nodes = text.parse().ok().filter(|nodes| (1..=1 << 30).contains(nodes));
+    nodes.ok_or_else(|| "there must be 1 to 64 nodes, on a ring up to 2^30".to_owned())
 }
 
 /// A seed.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tenure_lab::catalogue::Error;
-use tenure_lab::draw::plot;
+use tenure_lab::draw::{chart, plot};
 use tenure_lab::race::{self, Cell, Column, Sheet, Shown, Study, blocking, detectors, election};
+use tenure_lab::ring::{self, Order};
 
 use super::options;
 use crate::failure::Failure;
@@ -26,8 +27,12 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, pairs};
              Blocked: from that arrival to the first instant at which another candidate that asks is granted. In vain: from
              the instant at which the asker gives up (its lease would have been over) to that same instant; 0 if nobody
              is blocked.
+  rings      Ring algorithms over their sizes: messages, bits, time, steps; named, or all of them with --all. Sizes grow
+             until an algorithm has used up its budget of events; what was left out is said.
 
 Examples:
+  tenure lab race --all --svg race.svg --csv race.csv
+  tenure lab race clockwise,peterson,franklin --nodes 64,1024,16384 --seeds 20
   tenure lab race election
   tenure lab race election --nodes 3,7 --seeds 10000 --svg election.svg
   tenure lab race detectors --seeds 50 -o json
@@ -35,10 +40,14 @@ Examples:
 
 Exit codes: 0 what is promised holds, 1 it does not (a mean exceeds its bound, nobody is elected, a crash is missed), 2 error.")]
 pub(super) struct Race {
-    /// What to compare: election, detectors or blocking
-    #[arg(value_name = "STUDY")]
-    study: String,
-    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; for election [default: 3,5,9]
+    /// What to compare: election, detectors, blocking, or ring algorithms by name: clockwise,peterson
+    #[arg(value_name = "STUDY", required_unless_present = "all")]
+    study: Option<String>,
+    /// All ring algorithms
+    #[arg(long, conflicts_with = "study")]
+    all: bool,
+    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; for election [default: 3,5,9], and for
+    /// rings [default: 16,32,…,2^20]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes, allow_negative_numbers = true)]
     nodes: Vec<usize>,
     /// How many seeds a row; for election and detectors [default: 2000 and 200]
@@ -47,28 +56,84 @@ pub(super) struct Race {
     /// The first seed; for election and detectors [default: 0]
     #[arg(long, value_name = "S", value_parser = options::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Draw it as an image; for election and blocking
+    /// Draw it as an image; for election, blocking and rings
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write the rows as comma-separated values; for rings
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// In which order ids stand; for rings [default: random]
+    #[arg(long, value_name = "ORDER")]
+    order: Option<String>,
+    /// On how many cores; for rings [default: all]
+    #[arg(long, value_name = "N", value_parser = options::threads)]
+    threads: Option<usize>,
 }
 
 /// Runs a study and tells how far it is.
 type Runner<'a> = dyn Fn(&dyn Fn(u64)) -> Result<race::Race, Error> + 'a;
 
 fn nodes(text: &str) -> Result<usize, String> {
-    let nodes = text.parse().ok().filter(|nodes| (2..=64).contains(nodes));
-    nodes.ok_or_else(|| "there must be 2 to 64 nodes".to_owned())
+    let nodes = text.parse().ok().filter(|nodes| (2..=1 << 30).contains(nodes));
+    nodes.ok_or_else(|| "there must be 2 to 64 nodes, on a ring up to 2^30".to_owned())
 }
 
 impl Race {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
-        let study = Study::find(&self.study)?;
+        if let Some(elections) = self.elections()? {
+            return self.rings(elections, format);
+        }
+        let study = Study::find(self.study.as_deref().unwrap_or_default())?;
         self.check(study)?;
         let outputs = Outputs::check(self.svg.iter())?;
         let race = self.race(study)?;
         outputs.write(race.plot.iter().map(plot::draw))?;
         let mut answer = Answer::new(format, || json(&race), || text(&race));
         answer.verdict = verdict(&race);
+        Ok(answer)
+    }
+
+    /// The ring algorithms that were named, if any were.
+    fn elections(&self) -> Result<Option<Vec<&'static dyn ring::Election>>, Failure> {
+        let counted = |election: &&&'static dyn ring::Election| election.about().name != "automaton";
+        if self.all {
+            return Ok(Some(ring::all().iter().filter(counted).copied().collect()));
+        }
+        let names: Vec<&str> = self.study.as_deref().unwrap_or_default().split(',').collect();
+        if names == ["rings"] {
+            return Ok(Some(ring::all().iter().filter(counted).copied().collect()));
+        }
+        let any = names.iter().any(|name| ring::find(name).is_ok());
+        if !any {
+            return Ok(None);
+        }
+        Ok(Some(names.into_iter().map(ring::find).collect::<Result<_, _>>()?))
+    }
+
+    fn rings(&self, elections: Vec<&'static dyn ring::Election>, format: Format) -> Result<Answer, Failure> {
+        let outputs = Outputs::check([self.svg.as_ref(), self.csv.as_ref()].into_iter().flatten())?;
+        let nodes = self.nodes.iter().map(|nodes| u32::try_from(*nodes).unwrap_or(u32::MAX)).collect();
+        let sizes: Vec<u32> =
+            if self.nodes.is_empty() { (4..=20).map(|power| 1 << power).collect() } else { nodes };
+        let total = (elections.len() * sizes.len()) as u64;
+        let options = ring::race::Options {
+            elections,
+            sizes,
+            seeds: self.seeds.unwrap_or(10),
+            first: self.seed.unwrap_or(0),
+            order: Order::find(self.order.as_deref().unwrap_or("random"))?,
+            budget: ring::race::BUDGET,
+            threads: self.threads.unwrap_or_else(options::all_cores),
+        };
+        let progress = Progress::of(total, "rings", "sizes");
+        let contest = ring::race::run(&options, &|done| progress.add(done));
+        progress.end();
+        let contest = contest?;
+        let drawn = self.svg.as_ref().map(|_| chart::draw(&contest.chart));
+        let listed = self.csv.as_ref().map(|_| ring::race::csv(&contest.race));
+        outputs.write([drawn, listed].into_iter().flatten())?;
+        let mut answer = Answer::new(format, || json(&contest.race), || text(&contest.race));
+        answer.verdict = verdict(&contest.race);
         Ok(answer)
     }
 
@@ -79,11 +144,15 @@ impl Race {
             ("--seeds", self.seeds.is_some(), &[Study::Election, Study::Detectors]),
             ("--seed", self.seed.is_some(), &[Study::Election, Study::Detectors]),
             ("--svg", self.svg.is_some(), &[Study::Election, Study::Blocking]),
+            ("--csv", self.csv.is_some(), &[]),
+            ("--order", self.order.is_some(), &[]),
+            ("--threads", self.threads.is_some(), &[]),
         ];
         let idle = idle.into_iter().find(|(_, given, of)| *given && !of.contains(&study));
         idle.map_or(Ok(()), |(flag, _, of)| {
             let names: Vec<&str> = of.iter().map(|study| study.name()).collect();
-            let (name, of) = (study.name(), names.join(" and "));
+            let of = if names.is_empty() { "ring algorithms".to_owned() } else { names.join(" and ") };
+            let name = study.name();
             Err(Failure::new(format!(
                 "{flag} means nothing to the study '{name}', only to {of}; leave it out"
             )))

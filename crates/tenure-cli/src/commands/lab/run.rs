@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tenure_lab::catalogue::{self, Error, Report};
 use tenure_lab::draw::{html, svg};
+use tenure_lab::ring::{self, Order};
 
 use super::options::{Common, drawn_faults, faults_text};
 use super::replay;
 use super::report::{Scenario, Told};
+use super::rings::{Case, Trial, order};
 use crate::failure::Failure;
 use crate::files::Outputs;
 use crate::output::{Answer, Format, quoted};
@@ -26,7 +28,13 @@ const SCENARIOS: &str = "scenarios";
   tenure lab run nerio-drift --seed 3 --trace run.trace && tenure lab replay run.trace
   tenure lab run nerio-drift --scenario paused-leader
   tenure lab run nerio-drift --scenario mutants/nerio-drift/swap-rho
+  tenure lab run clockwise --nodes 1024 --order worst            a ring; messages counted exactly
+  tenure lab run clockwise --nodes 8 --order all                 all circular orders; the mean as a fraction
+  tenure lab run radius-growth --nodes 16 --html ring.html       messages move round the ring
+  tenure lab run clockwise --nodes 8 --set ids=same              anonymous nodes in lock step stay equal
 
+Rings: --order, --nodes, --seed, drawings and --trace; --set delays=unit|random|chaos|newest, wake=all|some|PLACE,
+first-id=K, ids=same, runs=K and schedules=yes (for --order search), rounds=K (in lock step).
 Faults, if none are named: each kind of `all` is in with one chance in two, drawn from the seed.
 Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
 pub(super) struct Run {
@@ -41,6 +49,10 @@ pub(super) struct Run {
         "nodes", "seed", "faults", "world", "quorums", "sets", "horizon", "property",
     ])]
     scenario: Option<String>,
+    /// In which order ids stand round a ring: best and worst are those whose count is known for the algorithm; all tries
+    /// every circular order (up to 10 nodes), search looks for a bad one [default: random]
+    #[arg(long, value_name = "ORDER", value_parser = order)]
+    order: Option<Case>,
     #[command(flatten)]
     drawings: Drawings,
     /// Write all that happened as a text, which `tenure lab replay` repeats
@@ -53,10 +65,10 @@ pub(super) struct Run {
 pub(super) struct Drawings {
     /// Draw the run as an image
     #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    pub(super) svg: Option<PathBuf>,
     /// Draw the run as a page with zoom and stepping
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
 }
 
 impl Drawings {
@@ -66,7 +78,7 @@ impl Drawings {
     }
 
     /// Whether anything is drawn at all.
-    fn are_wanted(&self) -> bool {
+    pub(super) fn are_wanted(&self) -> bool {
         self.svg.is_some() || self.html.is_some()
     }
 
@@ -83,7 +95,30 @@ impl Drawings {
 
 impl Run {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
+        if let Ok(election) = ring::find(&self.name) {
+            let Self { common, order, drawings, trace, scenario, .. } = self;
+            if scenario.is_some() {
+                return Err(Failure::new(format!(
+                    "--scenario means nothing to the ring algorithm '{}'",
+                    election.about().name
+                )));
+            }
+            return Trial {
+                election,
+                common,
+                case: order.unwrap_or(Case::Order(Order::Random)),
+                drawings,
+                trace,
+            }
+            .run(format);
+        }
         let experiment = catalogue::find(&self.name)?;
+        if self.order.is_some() {
+            return Err(Failure::new(format!(
+                "--order means nothing to '{}', only to ring algorithms",
+                self.name
+            )));
+        }
         if let Some(scenario) = &self.scenario {
             return self.run_scenario(scenario, format);
         }

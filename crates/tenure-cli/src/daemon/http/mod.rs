@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `routes.rs` | every path, once |
 //! | `desk.rs` | what handlers share: the node, and what is known of groups |
-//! | `status.rs`, `groups.rs`, `streams.rs`, `health.rs`, `metrics.rs`, `page.rs` | the handlers |
+//! | `status.rs`, `groups.rs`, `streams.rs`, `health.rs`, `members.rs`, `metrics.rs`, `page.rs` | the handlers |
 //! | `entry.rs` | who may ask what: token, certificate, host |
 //! | `listen.rs` | sockets, TLS, limits, the end |
 //! | `sidecar.rs` | the answer of the old leader-elector sidecar, on a port of its own |
@@ -17,6 +17,7 @@ mod entry;
 mod groups;
 mod health;
 mod listen;
+mod members;
 mod metrics;
 mod page;
 mod routes;

@@ -10,11 +10,11 @@ use crate::api::Code;
 use super::answer::{LARGEST_BODY, Refused};
 use super::desk::Desk;
 use super::entry::{self, Entry};
-use super::{groups, health, metrics, page, status, streams};
+use super::{groups, health, members, metrics, page, status, streams};
 
 /// Method, path and handler of everything that is served.
 pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> {
-    vec![
+    let mut all = vec![
         ("get", "/v1/status", get(status::status)),
         ("get", "/v1/groups", get(groups::list)),
         ("get", "/v1/groups/{group}", get(groups::one)),
@@ -32,7 +32,9 @@ pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> 
         ("get", "/", get(page::page)),
         // The rest of the path is the group's name: whoever sets up a load balancer need not encode its slashes.
         ("get", "/leader/{*group}", get(health::leader)),
-    ]
+    ];
+    all.extend(members::routes());
+    all
 }
 
 /// All of it, behind the rules of who may ask.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Daemon;
+use crate::api::members::{AddOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder};
 use crate::api::{self, group_path};
 use crate::daemon::http::routes::routes;
 
@@ -163,6 +164,38 @@ fn orders_are_as_the_description_says() {
     all("ProclaimOrder", json!(api::ProclaimOrder { text, within_ms }), json!({ "text": "x" }));
     let to = "n2".to_owned();
     all("TransferOrder", json!(api::TransferOrder { to, within_ms }), json!({ "to": "n2" }));
+    let set = SetOrder { drift_ppm: Some(1), quorums: Some("majority".to_owned()), ..SetOrder::default() };
+    all("SetOrder", json!(set), json!({}));
+    let order = ForceRemoveOrder { powered_off: vec!["n2".to_owned()], term_floor: Some(1) };
+    all("ForceRemoveOrder", json!(order), json!({ "powered_off": ["n2"] }));
+    let [name, address, old] = ["n4", "127.0.0.1:1", "n2"].map(str::to_owned);
+    let (add, force) = (AddOrder { name: name.clone(), address: address.clone(), force: true }, true);
+    all("AddOrder", json!(add), json!({ "name": "n4", "address": "127.0.0.1:1" }));
+    all("RemoveOrder", json!(RemoveOrder { name: name.clone(), force }), json!({ "name": "n4" }));
+    let least = json!({ "old": "n2", "name": "n4", "address": "127.0.0.1:1" });
+    all("ReplaceOrder", json!(ReplaceOrder { old, name, address, force }), least);
+}
+
+#[tokio::test]
+async fn a_change_of_members_is_told_line_by_line_as_the_description_says() {
+    let daemon = Daemon::start("").await;
+    let client = daemon.client();
+    let ends = async |path: &str, order: Value| {
+        let mut lines = client.lines(path, &order).await.unwrap();
+        let mut last = Value::Null;
+        while let Some(step) = lines.next::<Value>().await.unwrap() {
+            assert_fits("Step", &step);
+            last = step;
+        }
+        last
+    };
+    let done = ends("/v1/members/set", json!({ "drift_ppm": 2000 })).await;
+    assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
+    let failed = ends("/v1/members/remove", json!({ "name": "n1" })).await;
+    assert_eq!(failed["event"], "failed");
+    assert!(failed["message"].as_str().unwrap().contains("the last member"), "{failed}");
+    assert!(client.lines("/v1/members/set", &json!({})).await.unwrap_err().is(api::Code::BadRequest));
+    daemon.end().await;
 }
 
 /// In `docs/api.md` a comment before each block of JSON names its schema.

@@ -1,0 +1,65 @@
+//! `tenure members`: who grants, and how that changes.
+
+mod change;
+mod force;
+mod list;
+
+use clap::{Args, Subcommand};
+
+use crate::arguments::Common;
+use crate::failure::Failure;
+use crate::output::Answer;
+use change::{Add, Remove, Replace, Set};
+use force::ForceRemove;
+use list::List;
+
+/// List and change the members of the cluster.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Any member can be asked. Every group goes on being led while members change. A change that is interrupted is finished by
+the members, or can be asked for again; `members list` shows whether one is under way.
+
+Examples:
+  tenure members list
+  tenure members add n4 10.0.0.4:7400            n4 runs already: tenure node -c FILE --join
+  tenure members remove n2
+  tenure members replace n2 n4 10.0.0.4:7400     after a lost disk
+  tenure members set --drift-ppm 1000 --longest-lease 3s
+  tenure members force-remove --powered-off n2 n3
+
+Exit codes: 0 done, 2 refused or error, 69 nobody answers, 77 not allowed, 78 the configuration must be changed first"
+)]
+pub(crate) struct Members {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show members, epoch, quorums and bounds
+    List(List),
+    /// Add a member that runs already
+    Add(Add),
+    /// Remove a member
+    Remove(Remove),
+    /// Put a new member in the place of another: after a lost disk, say
+    Replace(Replace),
+    /// Change the bounds on clocks and leases, or the quorums
+    Set(Set),
+    /// For a lost quorum: go on without members that are powered off for ever
+    ForceRemove(ForceRemove),
+}
+
+impl Members {
+    /// Does it.
+    pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
+        match self.command {
+            Command::List(list) => list.run(common),
+            Command::Add(add) => add.run(common),
+            Command::Remove(remove) => remove.run(common),
+            Command::Replace(replace) => replace.run(common),
+            Command::Set(set) => set.run(common),
+            Command::ForceRemove(force) => force.run(common),
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The race: algorithms × sizes × seeds, with what theory says beside them.
+//!
+//! Sizes grow until an algorithm has used up its budget of events, so that every algorithm gets about the same time whatever
+//! it costs; what was left out is said. The budget counts events, not seconds: the same seeds give the same rows on every
+//! machine.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::{Election, Order, Setup};
+use crate::catalogue::Error;
+use crate::draw::chart::{Chart, Curve, Panel};
+use crate::race::{Cell, Column, Race, Sheet};
+
+/// What to run.
+pub struct Options {
+    /// Who runs.
+    pub elections: Vec<&'static dyn Election>,
+    /// With how many nodes, rising.
+    pub sizes: Vec<u32>,
+    /// How many seeds a size, at most.
+    pub seeds: u64,
+    /// The first of them.
+    pub first: u64,
+    /// In which order the ids stand.
+    pub order: Order,
+    /// How many events an algorithm may take for one size.
+    pub budget: u64,
+    /// On how many cores.
+    pub threads: usize,
+}
+
+/// A budget that takes well under a minute for each algorithm.
+pub const BUDGET: u64 = 250_000_000;
+
+/// What was found.
+pub struct Contest {
+    /// The rows.
+    pub race: Race,
+    /// The picture.
+    pub chart: Chart,
+}
+
+/// One algorithm at one size.
+#[derive(Clone, Debug, PartialEq)]
+struct Measured {
+    nodes: u32,
+    messages: Spread,
+    election: f64,
+    announcement: f64,
+    bits: f64,
+    time: Spread,
+    most_steps: u32,
+    mean_steps: f64,
+    broken: Option<String>,
+}
+
+/// A mean and where it lies with 95 % confidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Spread {
+    mean: f64,
+    low: f64,
+    high: f64,
+    runs: usize,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Self {
+        let runs = values.len();
+        let count = runs.max(1) as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let square = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
+        let half = match runs {
+            0 | 1 => 0.0,
+            _ => student(runs - 1) * (square / (count - 1.0) / count).sqrt(),
+        };
+        Self { mean, low: mean - half, high: mean + half, runs }
+    }
+}
+
+/// Student's t for 95 %, two-sided, with so many degrees of freedom.
+fn student(freedom: usize) -> f64 {
+    const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    TABLE.get(freedom - 1).copied().unwrap_or(1.96 + 2.5 / freedom as f64)
+}
+
+/// One algorithm over all sizes, or why it was not run.
+type Line = Result<Vec<Measured>, Error>;
+
+/// Runs the race; `progress` is told whenever one algorithm has finished one size.
+pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Contest, Error> {
+    let count = options.elections.len();
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Line>>> = Mutex::new((0..count).map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..options.threads.clamp(1, count.max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let mine = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(election) = options.elections.get(mine) else { return };
+                    let measured = measure(*election, options, progress);
+                    results.lock().unwrap_or_else(PoisonError::into_inner)[mine] = Some(measured);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let all: Vec<Vec<Measured>> =
+        results.into_iter().map(|result| result.unwrap_or(Ok(Vec::new()))).collect::<Result<_, _>>()?;
+    Ok(Contest { race: race(options, &all), chart: chart(options, &all) })
+}
+
+/// One algorithm, size after size, as far as its budget goes.
+fn measure(
+    election: &dyn Election,
+    options: &Options,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Measured>, Error> {
+    let mut all: Vec<Measured> = Vec::new();
+    // Events of one run at the last two sizes.
+    let mut costs: Vec<(f64, f64)> = Vec::new();
+    for &nodes in &options.sizes {
+        progress(1);
+        if forecast(&costs, f64::from(nodes)) > options.budget as f64 {
+            break;
+        }
+        let mut used = 0;
+        let (mut messages, mut times) = (Vec::new(), Vec::new());
+        let mut sums = Measured::nothing(nodes);
+        for seed in options.first..options.first.saturating_add(options.seeds) {
+            if used >= options.budget / 2 && messages.len() >= 2 {
+                break;
+            }
+            let setup = Setup { seed, ..Setup::new(nodes) };
+            let outcome = election.run(&election.ids(options.order, &setup)?, &setup, &mut |_| ())?;
+            used += outcome.events;
+            messages.push(outcome.messages() as f64);
+            times.push(outcome.time as f64);
+            sums.election += outcome.election as f64;
+            sums.announcement += outcome.announcement as f64;
+            sums.bits += outcome.bits as f64;
+            sums.mean_steps += outcome.steps as f64 / f64::from(nodes);
+            sums.most_steps = sums.most_steps.max(outcome.most_steps);
+            let broken = outcome.broken().map(|broken| format!("{} is broken with seed {seed}", broken.name));
+            sums.broken = sums.broken.or(broken);
+        }
+        let runs = messages.len().max(1) as f64;
+        costs.push((f64::from(nodes), used as f64 / runs));
+        all.push(Measured {
+            messages: Spread::of(&messages),
+            time: Spread::of(&times),
+            election: sums.election / runs,
+            announcement: sums.announcement / runs,
+            bits: sums.bits / runs,
+            mean_steps: sums.mean_steps / runs,
+            ..sums
+        });
+    }
+    Ok(all)
+}
+
+/// What one run will cost, by the power of n with which the cost grew last; by the square as long as that is not known.
+fn forecast(costs: &[(f64, f64)], nodes: f64) -> f64 {
+    let Some(&(n, cost)) = costs.last() else { return 0.0 };
+    let power = match costs {
+        [.., (before, cheaper), _] if n > *before => (cost / cheaper).ln() / (n / before).ln(),
+        _ => 2.0,
+    };
+    cost * (nodes / n).powf(power.max(1.0))
+}
+
+impl Measured {
+    fn nothing(nodes: u32) -> Self {
+        Self {
+            nodes,
+            messages: Spread::default(),
+            election: 0.0,
+            announcement: 0.0,
+            bits: 0.0,
+            time: Spread::default(),
+            most_steps: 0,
+            mean_steps: 0.0,
+            broken: None,
+        }
+    }
+}
+
+fn race(options: &Options, all: &[Vec<Measured>]) -> Race {
+    let named = || options.elections.iter().zip(all);
+    let mut rows = Vec::new();
+    let mut broken = Vec::new();
+    let mut short = Vec::new();
+    for (election, measured) in named() {
+        let name = election.about().name;
+        for &nodes in &options.sizes {
+            let found = measured.iter().find(|measured| measured.nodes == nodes);
+            rows.push(row(*election, nodes, found));
+            broken.extend(
+                found.and_then(|m| m.broken.clone()).map(|what| format!("{name}, {nodes} nodes: {what}")),
+            );
+        }
+        if measured.len() < options.sizes.len() {
+            let until = measured.last().map_or(0, |measured| measured.nodes);
+            short.push(format!("{name} after {until}"));
+        }
+    }
+    let left_out = if short.is_empty() { "nothing".to_owned() } else { short.join(", ") };
+    let parameters = vec![
+        ("order", Cell::text(options.order.name())),
+        ("wake", Cell::text("all at once")),
+        ("delays", Cell::text("one unit each")),
+        ("ids", Cell::text("from 1")),
+        ("seeds", Cell::Count(options.seeds)),
+        ("first_seed", Cell::Count(options.first)),
+        ("budget", Cell::Text(format!("{} events a size", options.budget))),
+        ("left_out", Cell::Text(left_out)),
+    ];
+    Race {
+        study: "rings",
+        parameters,
+        rows: Sheet { columns: columns(), rows },
+        shown: Vec::new(),
+        broken,
+        plot: None,
+    }
+}
+
+fn columns() -> Vec<Column> {
+    [
+        ("algorithm", "ALGORITHM", ""),
+        ("nodes", "NODES", ""),
+        ("messages", "MESSAGES", "all of them, the announcement included: the mean"),
+        ("messages_low", "LOW", "from here"),
+        ("messages_high", "HIGH", "to here, with 95 % confidence"),
+        ("election", "ELECTION", "until somebody leads"),
+        ("announcement", "TELL", "until everybody knows"),
+        ("bits", "BITS", "the length of all messages"),
+        ("time", "TIME", "until everybody knows, one unit a message"),
+        ("time_low", "FROM", "from here"),
+        ("time_high", "TO", "to here, with 95 % confidence"),
+        ("most_steps", "STEPS", "the most that one node made"),
+        ("mean_steps", "MEAN", "steps of a node"),
+        ("theory", "THEORY", "messages of the election by formula: an average, or a bound"),
+        ("runs", "RUNS", "how many seeds fitted into the budget"),
+    ]
+    .map(|(key, head, says)| Column { key: key.to_owned(), head: head.to_owned(), says })
+    .into()
+}
+
+fn row(election: &dyn Election, nodes: u32, measured: Option<&Measured>) -> Vec<Cell> {
+    let theory = election
+        .theory()
+        .map_or(Cell::Nothing, |theory| Cell::Number((theory.messages)(f64::from(nodes)), 0));
+    let mut cells = vec![Cell::text(election.about().name), Cell::Count(u64::from(nodes))];
+    match measured {
+        None => {
+            cells.extend((0..11).map(|_| Cell::Nothing));
+            cells.extend([theory, Cell::Count(0)]);
+        }
+        Some(m) => {
+            let whole = |value: f64| Cell::Number(value, 0);
+            cells.extend([m.messages.mean, m.messages.low, m.messages.high].map(whole));
+            cells.extend([m.election, m.announcement, m.bits].map(whole));
+            cells.extend([m.time.mean, m.time.low, m.time.high].map(whole));
+            cells.extend([Cell::Count(u64::from(m.most_steps)), Cell::Number(m.mean_steps, 1), theory]);
+            cells.push(Cell::Count(m.messages.runs as u64));
+        }
+    }
+    cells
+}
+
+/// The rows as comma-separated values, with a line of names.
+pub fn csv(race: &Race) -> String {
+    let mut text = race.rows.columns.iter().map(|column| column.key.as_str()).collect::<Vec<_>>().join(",");
+    text.push('\n');
+    for row in &race.rows.rows {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|cell| match cell {
+                Cell::Text(text) => text.clone(),
+                Cell::Count(count) => count.to_string(),
+                Cell::Number(number, places) => format!("{number:.places$}"),
+                Cell::Nothing => String::new(),
+            })
+            .collect();
+        text += &cells.join(",");
+        text.push('\n');
+    }
+    text
+}
+
+/// Three panels: messages a node, time, and one against the other.
+fn chart(options: &Options, all: &[Vec<Measured>]) -> Chart {
+    let mut panels = [
+        Panel::new("Messages for each node", "nodes", "messages / n"),
+        Panel::new("Time until everybody knows", "nodes", "units of time / n"),
+        Panel::new("Messages against time", "units of time / n", "messages / n"),
+    ];
+    for (colour, (election, measured)) in options.elections.iter().zip(all).enumerate() {
+        let name = election.about().name.to_owned();
+        let over = |value: &dyn Fn(&Measured) -> (f64, f64, f64, f64)| Curve {
+            name: name.clone(),
+            colour: Some(colour),
+            points: measured.iter().map(value).collect(),
+            theory: false,
+        };
+        let n = |m: &Measured| f64::from(m.nodes);
+        let share = |spread: &Spread, n: f64| (spread.mean / n, spread.low / n, spread.high / n);
+        panels[0].curves.push(over(&|m| {
+            let (mean, low, high) = share(&m.messages, n(m));
+            (n(m), mean, low, high)
+        }));
+        // A star has no time to speak of: one unit, however many nodes.
+        if election.on_ring() {
+            panels[1].curves.push(over(&|m| {
+                let (mean, low, high) = share(&m.time, n(m));
+                (n(m), mean, low, high)
+            }));
+            panels[2].curves.push(over(&|m| {
+                let (mean, low, high) = share(&m.messages, n(m));
+                (m.time.mean / n(m), mean, low, high)
+            }));
+        }
+        if let Some(theory) = election.theory().filter(|_| !measured.is_empty()) {
+            let tell = measured[0].announcement / n(&measured[0]);
+            let told = |nodes: f64| (theory.messages)(nodes) / nodes + tell;
+            panels[0].curves.push(Curve {
+                name: String::new(),
+                colour: Some(colour),
+                points: measured.iter().map(|m| (n(m), told(n(m)), told(n(m)), told(n(m)))).collect(),
+                theory: true,
+            });
+        }
+    }
+    let lower = |nodes: f64| (nodes.log2() + 1.0) / 4.0;
+    let sizes = options.sizes.iter().map(|nodes| f64::from(*nodes));
+    panels[0].curves.push(Curve {
+        name: "lower bound, uniform asynchronous".to_owned(),
+        colour: None,
+        points: sizes.map(|nodes| (nodes, lower(nodes), lower(nodes), lower(nodes))).collect(),
+        theory: true,
+    });
+    let note = format!(
+        "{} order of ids from 1, all awake at once, one unit of time a message, up to {} seeds; bars: 95 % of the mean; \
+         dashed: theory (clockwise n·H_n on average; the others bounds)",
+        options.order.name(),
+        options.seeds,
+    );
+    Chart { title: "Electing a leader on a ring".to_owned(), note, panels: panels.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::{all, find};
+
+    fn options(names: &[&str], sizes: &[u32]) -> Options {
+        Options {
+            elections: names.iter().map(|name| find(name).expect("it exists")).collect(),
+            sizes: sizes.to_vec(),
+            seeds: 5,
+            first: 0,
+            order: Order::Random,
+            budget: 1_000_000,
+            threads: 2,
+        }
+    }
+
+    #[test]
+    fn a_size_that_would_cost_too_much_is_left_blank_and_said() {
+        let contest = run(&options(&["lelann", "clockwise"], &[16, 256, 4096]), &|_| ()).expect("it runs");
+        let blank = contest.race.rows.rows.iter().filter(|row| row[2] == Cell::Nothing).count();
+        assert_eq!((contest.race.rows.rows.len(), blank), (6, 1));
+        let said =
+            contest.race.parameters.iter().find(|(key, _)| *key == "left_out").map(|(_, cell)| cell.clone());
+        assert_eq!(said, Some(Cell::text("lelann after 256")));
+        assert!(contest.race.broken.is_empty());
+    }
+
+    #[test]
+    fn all_of_them_race_and_the_same_seeds_give_the_same_picture() {
+        let names: Vec<&str> =
+            all().iter().map(|e| e.about().name).filter(|name| *name != "automaton").collect();
+        let [one, two] = [1, 2].map(|threads| {
+            run(&Options { threads, ..options(&names, &[4, 16, 64]) }, &|_| ()).expect("it runs")
+        });
+        assert_eq!(one.race, two.race);
+        assert_eq!(crate::draw::chart::draw(&one.chart), crate::draw::chart::draw(&two.chart));
+        assert_eq!(csv(&one.race).lines().count(), 1 + 3 * names.len());
+    }
+
+    #[test]
+    fn an_interval_of_equal_numbers_is_a_point_and_of_two_it_is_wide() {
+        assert_eq!(Spread::of(&[3.0; 5]), Spread { mean: 3.0, low: 3.0, high: 3.0, runs: 5 });
+        let two = Spread::of(&[0.0, 2.0]);
+        assert!((two.high - 1.0 - 12.706).abs() < 1e-9, "{two:?}");
+    }
+}

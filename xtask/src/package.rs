@@ -1,0 +1,63 @@
+//! `cargo xtask package`: the Debian package, from nothing: the command, then what the command itself writes (manual pages,
+//! completions), then all of it by cargo-deb.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+use crate::{cargo, finish};
+
+/// Shells, and what their completions are called.
+const SHELLS: &[(&str, &str)] = &[("bash", "tenure"), ("zsh", "_tenure"), ("fish", "tenure.fish")];
+
+pub(crate) fn run(root: &Path) -> Result<(), Failure> {
+    if !has_cargo_deb(root) {
+        return Err(Failure::Error("cargo-deb is not here: `cargo install cargo-deb --locked`".to_owned()));
+    }
+    let mut build = cargo(root);
+    build.args(["build", "--release", "--package", "tenure-cli"]);
+    finish(build, "the build")?;
+    let release = target(root)?.join("release");
+    let tenure = release.join("tenure");
+    let made = release.join("package");
+    match fs::remove_dir_all(&made) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot(&made, &error)),
+        _ => {} // Pages of commands that are gone must not be shipped.
+    }
+    let mut man = Command::new(&tenure);
+    man.args(["man", "--out"]).arg(made.join("man"));
+    finish(man, "`tenure man`")?;
+    let completions = made.join("completions");
+    fs::create_dir_all(&completions).map_err(|error| cannot(&completions, &error))?;
+    for (shell, file) in SHELLS {
+        let path = completions.join(file);
+        let out = fs::File::create(&path).map_err(|error| cannot(&path, &error))?;
+        let mut command = Command::new(&tenure);
+        command.args(["completions", shell]).stdout(out);
+        finish(command, &format!("`tenure completions {shell}`"))?;
+    }
+    let mut deb = cargo(root);
+    deb.args(["deb", "--package", "tenure-cli", "--no-build"]);
+    finish(deb, "`cargo deb`")
+}
+
+fn has_cargo_deb(root: &Path) -> bool {
+    let mut command = cargo(root);
+    command.args(["deb", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Where cargo builds, as it says itself.
+fn target(root: &Path) -> Result<std::path::PathBuf, Failure> {
+    let output = cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]).output();
+    let output = output.map_err(|error| Failure::Error(format!("`cargo metadata`: {error}")))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let path = text.split_once("\"target_directory\":\"").and_then(|(_, rest)| rest.split_once('"'));
+    let path = path.map(|(path, _)| Path::new(path).to_owned());
+    path.ok_or_else(|| Failure::Error("`cargo metadata` does not say where it builds".to_owned()))
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Error(format!("{}: {error}", path.display()))
+}
