@@ -23,7 +23,9 @@ use crate::output::{Answer, Format, Table, grouped};
   tenure lab bench nerio-drift --seeds 2000 --rounds 9 -o json
 
 The three are measured in turn, round after round, so that a busy machine slows them alike; medians are reported.
-ratio_to_baseline is events_per_second / baseline_per_second; cost_of_properties is events_per_second / with_properties.")]
+ratio_to_baseline is events_per_second / baseline_per_second; cost_of_properties is events_per_second / with_properties.
+
+Exit codes: 0 measured, 2 error.")]
 pub(super) struct Bench {
     /// The protocol
     #[arg(value_name = "NAME", default_value = "nerio-drift")]
