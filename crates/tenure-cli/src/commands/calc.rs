@@ -459,7 +459,16 @@ fn rounded(number: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::commands::run::timing::Timing;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        calc: Calc,
+    }
 
     #[test]
     fn a_bound_may_be_written_in_three_ways() {
@@ -469,6 +478,26 @@ mod tests {
         assert_eq!(ppm("0.5ppm"), Ok(1), "a bound is rounded up");
         for wrong in ["1000", "1", "100%", "-1ppm", "fast", "NaN", ""] {
             assert!(ppm(wrong).unwrap_err().contains("ppm"), "{wrong}");
+        }
+    }
+    #[test]
+    fn the_lease_that_a_grace_needs_is_the_one_that_run_asks_for() {
+        for (drift, retry, grace) in
+            [("10%", "50ms", "1s"), ("1000ppm", "20ms", "300ms"), ("0", "50ms", "10s")]
+        {
+            let words =
+                ["calc", "--longest-lease", "60s", "--drift", drift, "--retry", retry, "--grace", grace];
+            let calc = Line::try_parse_from(words).unwrap().calc;
+            let given = calc.given(None).unwrap();
+            let key = tenure::Key::Cluster(tenure::ClusterKey::generate());
+            let mut config = tenure::Config::new("a", key);
+            let Bound::Drift(ppm) = given.clocks.bound else { panic!("it is a bound on drift") };
+            config.bound = tenure::ClockBound::Drift { ppm: ppm.as_ppm() };
+            (config.retry, config.longest_lease) = (given.retry, given.longest_lease);
+            let run = Timing { grace: given.grace, margin: KILL_MARGIN }.shortest_lease(&config);
+            let computed = Figures::of(&given).lease_for_grace;
+            let rounded = run.checked_sub(computed).expect("run rounds up");
+            assert!(rounded < Duration::from_millis(10), "{run:?}, computed {computed:?}");
         }
     }
 }

@@ -16,6 +16,11 @@ use crate::settings::Settings;
 
 /// Check a configuration, or show what it amounts to.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure config check /var/lib/tenure/tenure.toml
+  tenure config show --effective
+
+Exit codes: 0 ok, 2 the command line makes no sense, 78 something must be changed: one line says what")]
 pub(crate) struct Config {
     #[command(subcommand)]
     command: Command,
@@ -39,7 +44,7 @@ Examples:
   tenure config check /var/lib/tenure/tenure.toml
   tenure config check && systemctl restart tenure
 
-Exit codes: 0 ok, 78 something must be changed: one line says what"
+Exit codes: 0 ok, 2 the command line makes no sense, 78 something must be changed: one line says what"
 )]
 struct Check {
     /// The configuration [default: as for every command]
@@ -56,7 +61,7 @@ Examples:
   tenure config show --effective -c /var/lib/tenure/tenure.toml
   TENURE_LEASE=1s tenure config show --effective -o json
 
-Exit codes: 0 shown, 78 it cannot be read")]
+Exit codes: 0 shown, 2 the command line makes no sense, 78 it cannot be read")]
 struct Show {
     /// The configuration [default: as for every command]
     #[arg(value_name = "FILE")]

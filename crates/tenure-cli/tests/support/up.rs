@@ -10,7 +10,8 @@ use std::time::Duration;
 /// A cluster that runs in a folder of its own.
 pub(crate) struct Up {
     folder: tempfile::TempDir,
-    process: Child,
+    /// `tenure up` itself.
+    pub(crate) process: Child,
     base: u16,
 }
 
@@ -36,13 +37,14 @@ impl Up {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let base = free_range(6);
+        let out = std::fs::File::create(folder.path().join("up.log")).expect("a file");
         let process = Command::new(env!("CARGO_BIN_EXE_tenure"))
             .args(["up", "--port", &base.to_string()])
             .current_dir(folder.path())
             .env_remove("TENURE_CONFIG")
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(out.try_clone().expect("a second handle"))
+            .stderr(out)
             .spawn()
             .expect("it starts");
         let up = Self { folder, process, base };
@@ -56,6 +58,11 @@ impl Up {
     /// The folder in which `.tenure` is.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// What `tenure up` has printed.
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(self.path().join("up.log")).unwrap_or_default()
     }
 
     /// The file of a member.

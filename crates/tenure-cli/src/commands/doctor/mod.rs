@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 JSON: verdict (\"fine\" or \"wrong\"), counts (ok, warn, bad), findings (check, state, says, do).
 
-Exit codes: 0 nothing is wrong (there may be warnings), 1 something is, 78 the configuration that was named cannot be read.")]
+Exit codes: 0 nothing is wrong (there may be warnings), 1 something is, 2 the command line makes no sense, 78 the configuration that was named cannot be read.")]
 pub(crate) struct Doctor {
     /// A daemon to ask, in place of `[client] endpoints`; may be repeated
     #[arg(long, value_name = "URL")]

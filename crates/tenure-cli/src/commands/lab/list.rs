@@ -15,7 +15,9 @@ use crate::output::{Answer, Format, Table, pairs};
   tenure lab list
   tenure lab list nerio-drift
   tenure lab list clockwise
-  tenure lab list nerio-drift -o json")]
+  tenure lab list nerio-drift -o json
+
+Exit codes: 0 listed, 2 there is no such protocol.")]
 pub(super) struct List {
     /// A protocol, to see its properties, constants, mutants and faults too
     #[arg(value_name = "NAME")]

@@ -246,3 +246,18 @@ fn explained(sheet: &Sheet) -> String {
     }
     pairs(columns.iter().map(|column| (column.head.as_str(), column.says.to_owned())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_hold_is_exit_code_1() {
+        let (parameters, rows, shown) = (Vec::new(), Sheet::default(), Vec::new());
+        let mut race =
+            race::Race { study: "election", parameters, rows, shown, broken: Vec::new(), plot: None };
+        assert_eq!(verdict(&race), Verdict::Holds);
+        race.broken.push("the mean exceeds its bound".to_owned());
+        assert_eq!(verdict(&race), Verdict::Broken, "which is exit code 1");
+    }
+}
