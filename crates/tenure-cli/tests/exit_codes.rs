@@ -1,5 +1,7 @@
 //! Every command's help has examples and exit codes, `docs/exit-codes.md` has the same codes, and every code has a test.
 
+#[path = "support/cluster.rs"]
+mod cluster;
 #[path = "support/daemons.rs"]
 mod daemons;
 #[path = "support/up.rs"]
