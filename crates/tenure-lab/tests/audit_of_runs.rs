@@ -364,3 +364,19 @@ fn the_auditor_sees_in_traces_what_the_simulator_sees_in_the_world() {
 fn the_auditor_sees_it_where_clocks_are_synchronised_too() {
     sees_mutants::<true>("nerio-skew");
 }
+
+#[test]
+fn the_auditor_is_silent_where_a_lost_quorum_was_given_up_soundly_and_sees_where_nobody_waited() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/force-remove.scenario");
+    let play = fs::read_to_string(path).unwrap();
+    let trace = find("nerio-drift").unwrap().replay(&play, None).unwrap().report.trace;
+    let script = script::parse::<Strong<Sound, false>>(&trace).unwrap();
+    assert_silent(&audited(&files(&Strong::<Sound, false>::sound(), &script, Clocks::Exact)), "force-remove");
+
+    let (_, text) = saved("nerio-drift").into_iter().find(|(name, _)| name == "force-no-wait").unwrap();
+    let (_, report) = of_mutant::<false>(&text, Clocks::None);
+    assert!(report.violations.iter().any(|broken| broken.property.name == "charters-wait"));
+    let (_, text) = saved("nerio-drift").into_iter().find(|(name, _)| name == "force-no-seal").unwrap();
+    let (_, report) = of_mutant::<false>(&text, Clocks::None);
+    assert!(report.violations.iter().any(|broken| broken.property.name == "charters-wait"));
+}

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use tenure_proto::LocalTime;
 use tenure_proto::strong::Event;
 use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::{LocalTime, NodeId};
 
-use super::record::{Acquired, Life, Record};
+use super::record::{Acquired, Life, Record, Step};
 use super::{Findings, LIVES, NEIGHBOURS, NODE_EPOCHS, WAITED};
 use crate::property::Mark;
 use crate::property::strong::{EPOCHS_FOLLOW, INSTANCES, ONE_CHARTER, ORDERED, STAMPS, TERMS};
@@ -98,7 +99,8 @@ fn judge_charters(record: &Record, findings: &mut Findings) {
         }
     }
     for (epoch, (charter, mark)) in &known {
-        let Some(before) = &charter.before else { continue };
+        // What an operator's word brings about need not meet anything: it has waited instead.
+        let Some(before) = charter.before.as_ref().filter(|_| !epoch.begins_era()) else { continue };
         if !before.quorums.adjacent(&charter.body.quorums) {
             findings.add(NEIGHBOURS, [*mark], || {
                 let (old, new) = (before.quorums.members(), charter.members());
@@ -154,13 +156,15 @@ fn judge_runs(life: &Life, findings: &mut Findings) {
     }
 }
 
-/// MONO and W, within one life.
+/// MONO, W and SEAL, within one life.
 fn judge_epochs(life: &Life, findings: &mut Findings) {
     let node = life.holder.node;
     // The charter that the node goes by, where it says so, and since when, if it adopted it in this life.
     let (mut here, mut told, mut since): (&Charter, Mark, Option<LocalTime>) =
         (&life.charter, life.mark, None);
+    let mut seal = Seal::default();
     for step in &life.steps {
+        seal.judge(node, step, here.epoch, findings);
         match &step.event {
             Event::Adopted { charter, .. } => {
                 let epoch = charter.epoch;
@@ -178,12 +182,46 @@ fn judge_epochs(life: &Life, findings: &mut Findings) {
                     format!("{node} grants in epoch {epoch} when it goes by epoch {newest}")
                 });
             }
-            Event::Accepted { charter, .. } => {
+            Event::Accepted { charter, .. } if !charter.epoch.begins_era() => {
                 let from = since.map(|since| here.spacing(since)).filter(|_| here.epoch > Epoch(0));
                 if let Some(from) = from.filter(|from| step.own < *from) {
                     let (next, epoch, at) = (charter.epoch, here.epoch, step.own);
                     findings.add(WAITED, [step.mark, told], || {
                         format!("{node} accepts epoch {next} at {at} on its clock, but may not before {from}: it has adopted {epoch} so lately")
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a life has accepted by an operator's word: from then on it grants nothing before it goes by it (SEAL), and decides it only
+/// after the wait.
+#[derive(Default)]
+struct Seal<'a>(Option<(&'a Arc<Charter>, &'a Step)>);
+
+impl<'a> Seal<'a> {
+    fn judge(&mut self, node: NodeId, step: &'a Step, here: Epoch, findings: &mut Findings) {
+        let sealed = self.0.filter(|(charter, _)| charter.epoch > here);
+        match (&step.event, sealed) {
+            (Event::Accepted { charter, .. }, _) if charter.epoch.begins_era() => {
+                if sealed.is_none_or(|(known, _)| known != charter) {
+                    self.0 = Some((charter, step));
+                }
+            }
+            (Event::Granted { request, .. }, Some((charter, accepted))) => {
+                let (epoch, next) = (request.epoch, charter.epoch);
+                findings.add(WAITED, [step.mark, accepted.mark], || {
+                    format!("{node} grants in epoch {epoch} after it has accepted epoch {next} by an operator's word")
+                });
+            }
+            (Event::Decided { charter }, Some((known, accepted))) if charter == known => {
+                let from = charter.spacing(accepted.own);
+                if step.own < from {
+                    let (next, at) = (charter.epoch, step.own);
+                    findings.add(WAITED, [step.mark, accepted.mark], || {
+                        format!("{node} decides epoch {next} at {at} on its clock, but may not before {from}: leases of before may be in force")
                     });
                 }
             }
