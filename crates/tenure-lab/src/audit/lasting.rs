@@ -205,10 +205,10 @@ impl<'a> Seal<'a> {
     fn judge(&mut self, node: NodeId, step: &'a Step, here: Epoch, findings: &mut Findings) {
         let sealed = self.0.filter(|(charter, _)| charter.epoch > here);
         match (&step.event, sealed) {
-            (Event::Accepted { charter, .. }, _) if charter.epoch.begins_era() => {
-                if sealed.is_none_or(|(known, _)| known != charter) {
-                    self.0 = Some((charter, step));
-                }
+            (Event::Accepted { charter, .. }, _)
+                if charter.epoch.begins_era() && sealed.is_none_or(|(known, _)| known != charter) =>
+            {
+                self.0 = Some((charter, step));
             }
             (Event::Granted { request, .. }, Some((charter, accepted))) => {
                 let (epoch, next) = (request.epoch, charter.epoch);
