@@ -37,13 +37,14 @@ use crate::settings::Settings;
     disable_help_subcommand = true,
     after_help = "Examples:
   tenure up                                    a cluster on this machine
-  tenure run -g jobs -- ./worker               in another terminal: the worker runs while this process leads
+  tenure run -g jobs -- ./worker               the worker runs while this process leads
   tenure leader jobs --watch                   who leads, as it changes
   tenure status                                nodes, epoch, groups
   tenure lab run nerio-drift --html run.html   one election with faults, drawn
 
-Exit codes: 0 yes, 1 the answer is no (nobody leads, a property is broken), 2 error, 69 nobody answers, 77 not allowed,
-78 the configuration must be changed first; `tenure run --help` has those of run."
+Exit codes: 0 yes, 1 the answer is no (nobody leads, a property is broken), 2 error, 69 nobody
+answers, 77 not allowed, 78 the configuration must be changed first; `tenure run --help` has
+those of run."
 )]
 pub(crate) struct Arguments {
     /// What to do
@@ -204,6 +205,18 @@ mod tests {
     #[test]
     fn the_definition_of_the_command_line_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn no_line_of_a_help_text_is_broken_by_the_width_of_the_page() {
+        fn check(command: &clap::Command) {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in after.lines() {
+                assert!(line.chars().count() <= 98, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod up;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -239,4 +241,25 @@ fn a_second_signal_ends_up_with_128_and_its_number() {
         let _ = kill_process(*node, Signal::KILL); // Where it has not ended them itself.
     }
     assert_eq!(status.code(), Some(128 + 15), "{}", up.said());
+}
+
+#[test]
+fn a_second_signal_ends_a_node_with_128_and_its_number() {
+    let mut daemons = Daemons::start(1, "");
+    // A request whose body never comes: a node that ends waits for it, for a while.
+    let mut request = TcpStream::connect(daemons.http[0]).unwrap();
+    let head = "POST /v1/groups/a/proclaim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+    request.write_all(head.as_bytes()).unwrap();
+    let mut word = [0; 12];
+    request.read_exact(&mut word).unwrap();
+    assert_eq!(text(&word), "HTTP/1.1 100", "the handler has begun and waits for the body");
+    let mut node = daemons.children[0].take().unwrap();
+    let pid = Pid::from_child(&node);
+    kill_process(pid, Signal::TERM).unwrap();
+    let log = daemons.path("n1.log");
+    daemons.wait("it tells that it stops", || {
+        fs::read_to_string(&log).unwrap().contains("event=stopping").then_some(())
+    });
+    kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(node.wait().unwrap().code(), Some(128 + 2));
 }

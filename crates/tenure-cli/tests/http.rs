@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustix::process::{Pid, Signal, kill_process};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -309,6 +310,37 @@ fn a_refused_token_has_an_exit_code_of_its_own() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
+/// Has a daemon read its settings again, and waits until it has said what came of it for the `count`th time.
+fn read_again(daemons: &Daemons, count: usize, event: &str) {
+    let pid = Pid::from_child(daemons.children[0].as_ref().unwrap());
+    kill_process(pid, Signal::HUP).unwrap();
+    daemons.wait(event, || {
+        let log = fs::read_to_string(daemons.path("n1.log")).unwrap();
+        (log.matches(&format!("event={event} ")).count() == count).then_some(())
+    });
+}
+
+#[test]
+fn a_daemon_that_is_told_so_reads_its_token_again() {
+    let mut daemons = Daemons::found(1, "token_file = \"token\"");
+    fs::write(daemons.path("token"), "old\n").unwrap();
+    fs::write(daemons.path("next"), "new\n").unwrap();
+    daemons.run(0);
+    let status = |file: &str| {
+        let output = daemons.asking(&["status"]).env("TENURE_TOKEN_FILE", daemons.path(file)).output();
+        output.unwrap().status.code()
+    };
+    daemons.wait("a daemon that is ready", || (status("token") == Some(0)).then_some(()));
+    assert_eq!(status("next"), Some(77));
+    fs::write(daemons.path("token"), "").unwrap();
+    read_again(&daemons, 1, "reload_failed");
+    fs::write(daemons.path("past"), "old\n").unwrap();
+    assert_eq!(status("past"), Some(0), "a token that cannot be read changes nothing");
+    fs::write(daemons.path("token"), "new\n").unwrap();
+    read_again(&daemons, 1, "reloaded");
+    assert_eq!((status("past"), status("next")), (Some(77), Some(0)));
+}
+
 /// An authority, a certificate for 127.0.0.1 and one for a client, in `folder`.
 fn make_certificates(folder: &Path) {
     let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
@@ -372,6 +404,23 @@ fn over_tls_the_daemon_must_be_known() {
     assert!(stderr.contains("TLS: invalid peer certificate"), "{stderr}");
     let (code, _, stderr) = said(&daemons.ask(&["status"]));
     assert_eq!((code, stderr.lines().count()), (Some(69), 1), "without TLS nobody answers: {stderr}");
+}
+
+#[test]
+fn a_daemon_that_is_told_so_reads_its_certificate_again() {
+    let mut daemons = Daemons::found(1, "tls_cert = \"server.pem\"\ntls_key = \"server.key\"");
+    make_certificates(daemons.cluster.dir.path());
+    daemons.run(0);
+    wait_for_tls(&daemons, "ca = \"ca.pem\"");
+    fs::copy(daemons.path("ca.pem"), daemons.path("past.pem")).unwrap();
+    make_certificates(daemons.cluster.dir.path()); // By another authority.
+    let code = |ca: &str| ask_tls(&daemons, &format!("ca = \"{ca}\""), &["status"]).status.code();
+    assert_eq!((code("past.pem"), code("ca.pem")), (Some(0), Some(69)));
+    read_again(&daemons, 1, "reloaded");
+    assert_eq!((code("past.pem"), code("ca.pem")), (Some(69), Some(0)));
+    fs::write(daemons.path("server.key"), "no key").unwrap();
+    read_again(&daemons, 1, "reload_failed");
+    assert_eq!(code("ca.pem"), Some(0), "a key that cannot be read changes nothing");
 }
 
 #[test]

@@ -45,15 +45,17 @@ const KILL_MARGIN: Duration = Duration::from_millis(200);
 /// What no flag gives is taken from the configuration, if there is one, otherwise from the defaults.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tenure calc                                          for the configuration that is found here, or the defaults
+  tenure calc                                          for the configuration found here
   tenure calc --lease 2s --drift 1000ppm --rtt 5ms     three nodes, clocks good to a thousandth
   tenure calc --lease 500ms --drift 10% --groups 200   two hundred leaders at once
   tenure calc --lease 4s --grace 1s                    does the grace of `tenure run` fit?
   tenure calc --lease 2s -o json | jq .failover.worst_ms
 
-JSON: lengths are in milliseconds (_ms). given: what was computed with; usable_lease_ms, renewal_every_ms; failover and
-failover_outside (usual_ms, worst_ms): candidates that are members, and those of `tenure run`; handover and handover_outside
-(the same); messages and messages_outside (per_renewal, per_second); restart_silence_ms; grace (longest_ms, fits, lease_for_it_ms); clock_bound_cost (failover_ms, lease_ms).
+JSON: lengths are in milliseconds (_ms). given: what was computed with; usable_lease_ms,
+renewal_every_ms; failover and failover_outside (usual_ms, worst_ms): candidates that are
+members, and those of `tenure run`; handover and handover_outside (the same); messages and
+messages_outside (per_renewal, per_second); restart_silence_ms; grace (longest_ms, fits,
+lease_for_it_ms); clock_bound_cost (failover_ms, lease_ms).
 
 Exit codes: 0 computed, 2 a flag makes no sense, 78 the configuration cannot be read.")]
 pub(crate) struct Calc {

@@ -20,7 +20,8 @@ use crate::settings::Settings;
   tenure config check /var/lib/tenure/tenure.toml
   tenure config show --effective
 
-Exit codes: 0 ok, 2 the command line makes no sense, 78 something must be changed: one line says what")]
+Exit codes: 0 ok, 2 the command line makes no sense, 78 something must be changed: one line says
+what")]
 pub(crate) struct Config {
     #[command(subcommand)]
     command: Command,
@@ -37,14 +38,16 @@ enum Command {
 /// Say whether a node would take it, without starting one.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Reads the file, TENURE_* in the environment, and the key files, and checks everything that can be checked without the
-store and the network. Whether it agrees with the cluster's epoch is found out at the start.
+    after_help = "Reads the file, TENURE_* in the environment, and the key files, and checks everything that can
+be checked without the store and the network. Whether it agrees with the cluster's epoch is
+found out at the start.
 
 Examples:
   tenure config check /var/lib/tenure/tenure.toml
   tenure config check && systemctl restart tenure
 
-Exit codes: 0 ok, 2 the command line makes no sense, 78 something must be changed: one line says what"
+Exit codes: 0 ok, 2 the command line makes no sense, 78 something must be changed: one line says
+what"
 )]
 struct Check {
     /// The configuration [default: as for every command]

@@ -17,15 +17,17 @@ use crate::settings::length;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Writes DIR/NAME with configuration, key and store for each member, to be copied to its host, and
-DIR/tenure.toml with DIR/key for clients. Nothing is written if anything is wrong. A cluster is founded once: members
-that come later start with `tenure node --join`.
+DIR/tenure.toml with DIR/key for clients. Nothing is written if anything is wrong. A cluster is
+founded once: members that come later start with `tenure node --join`.
 
 Examples:
-  tenure init --member a=10.0.0.1:7400 --member b=10.0.0.2:7400 --member c=10.0.0.3:7400 --dir prod
+  tenure init --dir prod --member a=10.0.0.1:7400 --member b=10.0.0.2:7400 \\
+      --member c=10.0.0.3:7400
   tenure init --member a=a.example:7400 --drift-ppm 1000 --lease 1s
   scp -r prod/a 10.0.0.1:/var/lib/tenure     # then there: systemctl start tenure
 
-Exit codes: 0 founded, 2 the command line makes no sense, 78 the members or the folder will not do"
+Exit codes: 0 founded, 2 the command line makes no sense, 78 the members or the folder will not
+do"
 )]
 pub(crate) struct Init {
     /// A founding member and where the others reach it; once for each

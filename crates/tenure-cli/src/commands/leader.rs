@@ -19,19 +19,20 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Say who leads a group (exit code 1: nobody).
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Prints the leader's name alone, for scripts; -o json has its term too. What is told is about the past: to be certain
-that nobody else leads, use `tenure verify`.
+    after_help = "Prints the leader's name alone, for scripts; -o json has its term too. What is told is about the
+past: to be certain that nobody else leads, use `tenure verify`.
 
-With --watch, each change is a line, and what leaders proclaim: it goes on for ever, and asks another daemon when one ends.
+With --watch, each change is a line, and what leaders proclaim: it goes on for ever, and asks
+another daemon when one ends.
 
 Examples:
   tenure leader jobs
-  if [ \"$(tenure leader jobs)\" = \"$HOSTNAME\" ]; then …        for a display; to act, use `tenure run`
-  tenure leader jobs --watch -o json                          one JSON object a line
+  if [ \"$(tenure leader jobs)\" = \"$HOSTNAME\" ]; then …   to show; to act, use `tenure run`
+  tenure leader jobs --watch -o json                     one JSON object a line
   tenure leader jobs --endpoint http://10.0.0.7:7401
 
-Exit codes: 0 somebody leads, 1 nobody leads, 2 error, 69 no daemon answers or it hears no quorum, 77 the token is refused,
-78 no daemon is known"
+Exit codes: 0 somebody leads, 1 nobody leads, 2 error, 69 no daemon answers or it hears no
+quorum, 77 the token is refused, 78 no daemon is known"
 )]
 pub(crate) struct Leader {
     /// The group

@@ -16,20 +16,21 @@ use crate::settings::{LogFormat, Settings};
 /// Run one daemon.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Runs in the foreground and logs to stderr, one line an event. Reads the configuration's file, then TENURE_* in the
-environment, then these flags; the later wins.
+    after_help = "Runs in the foreground and logs to stderr, one line an event. Reads the configuration's file,
+then TENURE_* in the environment, then these flags; the later wins.
 
-Signals: TERM and INT resign, drain and end with 0; a second one ends at once. HUP reads log level and keys again.
-USR1 writes the state to the log. systemd is told READY when the node can do its part: it is not silent after a reboot
-and has reached a quorum.
+Signals: TERM and INT resign, drain and end with 0; a second one ends at once. HUP reads log
+level, keys, token and certificates again. USR1 writes the state to the log. systemd is told READY
+when the node can do its part: it is not silent after a reboot and has reached a quorum.
 
 Examples:
   tenure node -c /var/lib/tenure/tenure.toml
-  tenure node -c d/tenure.toml --join                  a new member's first start; then: tenure members add d HOST:PORT
+  tenure node -c d/tenure.toml --join   a new member's first start
   TENURE_LOG=debug tenure node -c n1/tenure.toml --http 127.0.0.1:7401
 
-Exit codes: 0 ended as it was told, 2 error, 70 the node stopped by itself (its clock or its disk cannot be trusted),
-78 the configuration, the key, the store or the name must be changed first; 128+N for a second signal N"
+Exit codes: 0 ended as it was told, 2 error, 70 the node stopped by itself (its clock or its
+disk cannot be trusted), 78 the configuration, the key, the store or the name must be changed
+first; 128+N for a second signal N"
 )]
 pub(crate) struct Node {
     /// Make the store first, as a founding member (`tenure init` does that for all of them at once)

@@ -12,15 +12,15 @@ use crate::output::Answer;
 /// Let the leader of a group say something to those who watch.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The leader proclaims it with an edict of its own, and observers hear it in order (`tenure leader GROUP --watch`). The
-newest replaces what was said before; it is gone after a restart of all members. In a command of `tenure run` the runner is asked, and
-no daemon is needed.
+    after_help = "The leader proclaims it with an edict of its own, and observers hear it in order (`tenure leader
+GROUP --watch`). The newest replaces what was said before; it is gone after a restart of all
+members. In a command of `tenure run` the runner is asked, and no daemon is needed.
 
 Examples:
   tenure proclaim jobs 'primary at 10.0.0.7:5432'
 
-Exit codes: 0 proclaimed, 1 nobody leads, or the leader declined, 2 error, 69 no daemon answers, 77 the token or the key does not
-allow it, 78 no daemon is known"
+Exit codes: 0 proclaimed, 1 nobody leads, or the leader declined, 2 error, 69 no daemon answers,
+77 the token or the key does not allow it, 78 no daemon is known"
 )]
 pub(crate) struct Proclaim {
     /// The group

@@ -12,15 +12,15 @@ use crate::output::Answer;
 /// Ask the leader of a group to step down.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The leader ends its work first, then it resigns, and another candidate is elected; without another, the same one may come
-back. To say who shall follow, use `tenure transfer`. In a command of `tenure run` the runner is asked, and no daemon is
-needed; it stops the command.
+    after_help = "The leader ends its work first, then it resigns, and another candidate is elected; without
+another, the same one may come back. To say who shall follow, use `tenure transfer`. In a
+command of `tenure run` the runner is asked, and no daemon is needed; it stops the command.
 
 Examples:
   tenure resign jobs
 
-Exit codes: 0 it has resigned, 1 nobody leads, or the leader declined, 2 error, 69 no daemon answers, 77 the token or the key does
-not allow it, 78 no daemon is known"
+Exit codes: 0 it has resigned, 1 nobody leads, or the leader declined, 2 error, 69 no daemon
+answers, 77 the token or the key does not allow it, 78 no daemon is known"
 )]
 pub(crate) struct Resign {
     /// The group

@@ -19,8 +19,8 @@ Examples:
   tenure status -o json
   tenure status --endpoint http://127.0.0.1:7403      as the second node of `tenure up` sees it
 
-Exit codes: 0 the daemon is ready, 1 it is not (it says why), 2 error, 69 no daemon answers, 77 the token is refused, 78 no daemon
-is known"
+Exit codes: 0 the daemon is ready, 1 it is not (it says why), 2 error, 69 no daemon answers, 77
+the token is refused, 78 no daemon is known"
 )]
 pub(crate) struct Status {
     /// Whom to ask

@@ -12,13 +12,14 @@ use crate::output::Answer;
 /// Ask the leader of a group to hand over.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The other process must campaign for the group. The gap is about one round trip after the leader's work has ended.
+    after_help = "The other process must campaign for the group. The gap is about one round trip after the
+leader's work has ended.
 
 Examples:
   tenure transfer jobs --to app-2
 
-Exit codes: 0 it has handed over, 1 nobody leads, or the leader or the other declined, 2 error, 69 no daemon answers, 77 the token
-or the key does not allow it, 78 no daemon is known"
+Exit codes: 0 it has handed over, 1 nobody leads, or the leader or the other declined, 2 error,
+69 no daemon answers, 77 the token or the key does not allow it, 78 no daemon is known"
 )]
 pub(crate) struct Transfer {
     /// The group

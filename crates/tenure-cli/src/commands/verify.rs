@@ -16,19 +16,20 @@ use crate::settings;
 /// Ask the leader itself, and say for how long it is certain.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Until the time that is printed nobody else leads the group; the leader itself may have stopped. The time is counted
-on this machine's clock from before the question was sent, so that nothing on the way can make it too long, and it is shortened by
-what two clocks may differ.
+    after_help = "Until the time that is printed nobody else leads the group; the leader itself may have stopped.
+The time is counted on this machine's clock from before the question was sent, so that nothing
+on the way can make it too long, and it is shortened by what two clocks may differ.
 
-In JSON, certain_for_ms is as of the moment of printing, and certain_until_boottime_ns is the same as a reading of this machine's
-CLOCK_BOOTTIME: a program compares that with its own reading when it acts, and not before.
+In JSON, certain_for_ms is as of the moment of printing, and certain_until_boottime_ns is the
+same as a reading of this machine's CLOCK_BOOTTIME: a program compares that with its own reading
+when it acts, and not before.
 
 Examples:
   tenure verify jobs
   tenure verify jobs --for 50ms -o json
 
-Exit codes: 0 certain, 1 nobody leads or answers, or it was over before it could be printed, 2 error, 69 no daemon answers,
-77 the token is refused, 78 no daemon is known"
+Exit codes: 0 certain, 1 nobody leads or answers, or it was over before it could be printed, 2
+error, 69 no daemon answers, 77 the token is refused, 78 no daemon is known"
 )]
 pub(crate) struct Verify {
     /// The group

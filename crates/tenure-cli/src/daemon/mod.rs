@@ -105,7 +105,7 @@ impl Daemon {
         let mut manager = Manager::from_environment();
         tell_started(&node, &server, &self.settings).await;
         let replacing = replacer.map(|replacer| tokio::spawn(replacer.run(node.clone())));
-        let attended = self.attend(&node, &mut signals, &mut manager, log).await;
+        let attended = self.attend((&node, &server), &mut signals, &mut manager, log).await;
         replacing.inspect(|task| task.abort());
         match attended {
             Ok(end) => {
@@ -151,7 +151,7 @@ impl Daemon {
     /// Does what signals ask for and looks after the node, until one of them says that this is over.
     async fn attend(
         &self,
-        node: &Node,
+        (node, server): (&Node, &Server),
         signals: &mut Signals,
         manager: &mut Manager,
         log: &Log,
@@ -164,7 +164,7 @@ impl Daemon {
                     Told::End(end) => return Ok(end),
                     Told::Reload => {
                         manager.reloading();
-                        self.reload(node, log);
+                        self.reload(node, server, log);
                         if watcher.is_ready() {
                             manager.ready();
                         }
@@ -177,13 +177,15 @@ impl Daemon {
         }
     }
 
-    /// Reads the settings again and takes over what can change in a process that runs: what is logged, and the keys. If anything is
-    /// wrong, nothing changes.
-    fn reload(&self, node: &Node, log: &Log) {
+    /// Reads the settings again and takes over what can change in a process that runs: what is logged, the keys, and token and
+    /// certificates of HTTP. If anything is wrong, nothing changes.
+    fn reload(&self, node: &Node, server: &Server, log: &Log) {
         let read = || {
             let settings = (self.again)()?;
             let config = settings.node()?;
+            let renewed = server.read_again(&settings)?;
             log.reload(&settings)?;
+            server.renew(renewed);
             node.set_keys(&config.key, &config.old_keys);
             Ok::<_, Failure>((settings, config))
         };

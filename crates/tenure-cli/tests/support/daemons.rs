@@ -21,7 +21,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(40);
 pub(crate) struct Daemons {
     pub(crate) cluster: Cluster,
     pub(crate) http: Vec<SocketAddr>,
-    children: Vec<Option<Child>>,
+    pub(crate) children: Vec<Option<Child>>,
 }
 
 impl Daemons {

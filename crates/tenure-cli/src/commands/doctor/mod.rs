@@ -35,14 +35,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// nothing; takes one to four seconds. Run it on every member.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tenure doctor                                   with the configuration that is found here; without one, only the machine
+  tenure doctor                                   this machine, and the configuration found here
   tenure doctor -c /etc/tenure/tenure.toml        on a member
   tenure doctor --endpoint http://10.0.0.1:7401   ask this daemon
   tenure doctor -o json | jq '.findings[] | select(.state != \"ok\")'
 
-JSON: verdict (\"fine\" or \"wrong\"), counts (ok, warn, bad), findings (check, state, says, do).
+JSON: verdict (\"fine\" or \"wrong\"), counts (ok, warn, bad), findings (check, state, says,
+do).
 
-Exit codes: 0 nothing is wrong (there may be warnings), 1 something is, 2 the command line makes no sense, 78 the configuration that was named cannot be read.")]
+Exit codes: 0 nothing is wrong (there may be warnings), 1 something is, 2 the command line makes
+no sense, 78 the configuration that was named cannot be read.")]
 pub(crate) struct Doctor {
     /// A daemon to ask, in place of `[client] endpoints`; may be repeated
     #[arg(long, value_name = "URL")]

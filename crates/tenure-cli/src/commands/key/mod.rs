@@ -18,8 +18,9 @@ use rotate::Rotate;
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Members have the cluster's key, which can do everything. Others should have a key of their own, derived from it: good for
-one name and some groups only. `tenure key --candidate …` is short for `tenure key derive --candidate …`.
+    after_help = "Members have the cluster's key, which can do everything. Others should have a key of their own,
+derived from it: good for one name and some groups only. `tenure key --candidate …` is short for
+`tenure key derive --candidate …`.
 
 Examples:
   tenure key --candidate app1 --groups 'app1/*' --out app1.key
@@ -65,14 +66,16 @@ struct New {
 /// Derive a key for one that is no member.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The cluster's key and id come from the configuration. Members need not be told: they derive the same key anew.
+    after_help = "The cluster's key and id come from the configuration. Members need not be told: they derive the
+same key anew.
 
 Examples:
   tenure key derive --candidate app1 --groups 'app1/*'
   tenure key derive --observer dashboard --groups '*' --out dashboard.key
   tenure key derive --operator alice
 
-Exit codes: 0 done, 2 error, 78 the configuration has no cluster's key, or the file is there already"
+Exit codes: 0 done, 2 error, 78 the configuration has no cluster's key, or the file is there
+already"
 )]
 struct Derive {
     /// For a process that leads groups under this name

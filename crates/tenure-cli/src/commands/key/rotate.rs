@@ -28,22 +28,25 @@ use crate::settings::Settings;
 /// Change the cluster's key without anybody noticing, in three steps.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Each step is done for every member (-c FILE), which then reads its files again (HUP), before the next step begins
-anywhere. No leader is disturbed.
+    after_help = "Each step is done for every member (-c FILE), which then reads its files again (HUP), before the
+next step begins anywhere. No leader is disturbed.
 
-  1  draws the new key to KEY.new, or takes the one that another member drew, and lets the member understand it
-  2  the member speaks the new key; the old one goes to KEY.old and is still understood. Now derive new keys for
-     candidates, observers and operators, and give clients the new key
+  1  draws the new key to KEY.new, or takes the one that another member drew, and lets the
+     member understand it
+  2  the member speaks the new key; the old one goes to KEY.old and is still understood. Now
+     derive new keys for candidates, observers and operators, and give clients the new key
   3  removes the old key: who still has it, or a key derived from it, is refused
 
-Where KEY is key_file of the configuration. Written are KEY, KEY.new or KEY.old, and the line old_key_files.
+Where KEY is key_file of the configuration. Written are KEY, KEY.new or KEY.old, and the line
+old_key_files.
 
 Examples:
-  tenure key rotate --step 1 -c a/tenure.toml                     on a's host; then: systemctl reload tenure
-  tenure key rotate --step 1 -c b/tenure.toml --with a/key.new    on b's host, with what a's wrote
+  tenure key rotate --step 1 -c a/tenure.toml                     on a's host; then HUP
+  tenure key rotate --step 1 -c b/tenure.toml --with a/key.new    with what a drew
   tenure key rotate --step 2 -c a/tenure.toml
 
-Exit codes: 0 done, 2 error, 78 the files are not as this step needs them: one line says what to do"
+Exit codes: 0 done, 2 error, 78 the files are not as this step needs them: one line says what to
+do"
 )]
 pub(super) struct Rotate {
     /// Which step

@@ -21,7 +21,8 @@ use crate::output::{Answer, Format, Table, Verdict, grouped, pairs};
   tenure lab adversary peterson --nodes 1024 --order ascending --svg joins.svg
   tenure lab adversary lelann --nodes 1024 --mutant assumes-four     a cheat, caught: exit code 1
 
-Exit codes: 0 the bound holds, 1 it does not, or a node decided with an edge open (the algorithm is not uniform), 2 error.")]
+Exit codes: 0 the bound holds, 1 it does not, or a node decided with an edge open (the algorithm
+is not uniform), 2 error.")]
 pub(super) struct Adversary {
     /// The algorithm
     #[arg(value_name = "NAME")]

@@ -24,8 +24,9 @@ use crate::output::{Answer, Format, Table, grouped};
   tenure lab bench nerio-drift --seeds 2000 --rounds 9 -o json
   tenure lab bench clockwise                         messages a second on a ring of 10^6 nodes
 
-The three are measured in turn, round after round, so that a busy machine slows them alike; medians are reported.
-ratio_to_baseline is events_per_second / baseline_per_second; cost_of_properties is events_per_second / with_properties.
+The three are measured in turn, round after round, so that a busy machine slows them alike;
+medians are reported. ratio_to_baseline is events_per_second / baseline_per_second;
+cost_of_properties is events_per_second / with_properties.
 
 Exit codes: 0 measured, 2 error.")]
 pub(super) struct Bench {

@@ -26,7 +26,7 @@ use crate::output::{Answer, Format};
   tenure lab sweep nerio-drift --seeds 10000                     many runs, on all cores
   tenure lab sweep nerio-drift --seeds 10000 --mutant swap-rho   one rule broken on purpose
   tenure lab replay nerio-drift-swap-rho-17.scenario             what that found, repeated
-  tenure lab race election                                       how long elections take, against their bound
+  tenure lab race election                                       how long elections take
   tenure lab run clockwise --nodes 1024 --order worst            an election on a ring, counted
   tenure lab race --all --svg race.svg                           all ring algorithms, on one slide
   tenure lab adversary peterson --nodes 1024                     the lower bound, executed

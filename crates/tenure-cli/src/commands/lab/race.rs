@@ -17,18 +17,22 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, pairs};
 /// Compare protocols, or parts of them, over many seeds. The same seeds print the same bytes.
 #[derive(Args, Debug)]
 #[command(after_help = "Studies:
-  election   How long it takes until somebody leads, once no grantor is bound to anybody and everybody campaigns, against
-             the bound W/(n+1) + 2v + (1/s-1)(W+4v), s = (1-v/W)^n, with v the longest one-way delay and W the window of
-             starts: W = 2nv and W = nv. The machine that nodes run, no faults.
-  detectors  How soon, and how wrongly, failure detectors suspect: detection time, mistake recurrence, mistake duration
-             and query accuracy (Chen, Toueg, Aguilera) of fixed timeouts and of phi accrual, on five manners of link.
-  blocking   How long a request that was late on its way blocks others: bounded drift (OQwBD) against bounded skew
-             (OQwBS), over its delay. An asker asks for 1s and crashes; its request arrives after the delay and is granted.
-             Blocked: from that arrival to the first instant at which another candidate that asks is granted. In vain: from
-             the instant at which the asker gives up (its lease would have been over) to that same instant; 0 if nobody
-             is blocked.
-  rings      Ring algorithms over their sizes: messages, bits, time, steps; named, or all of them with --all. Sizes grow
-             until an algorithm has used up its budget of events; what was left out is said.
+  election   How long it takes until somebody leads, once no grantor is bound to anybody and
+             everybody campaigns, against the bound W/(n+1) + 2v + (1/s-1)(W+4v), s = (1-v/W)^n,
+             with v the longest one-way delay and W the window of starts: W = 2nv and W = nv.
+             The machine that nodes run, no faults.
+  detectors  How soon, and how wrongly, failure detectors suspect: detection time, mistake
+             recurrence, mistake duration and query accuracy (Chen, Toueg, Aguilera) of fixed
+             timeouts and of phi accrual, on five manners of link.
+  blocking   How long a request that was late on its way blocks others: bounded drift (OQwBD)
+             against bounded skew (OQwBS), over its delay. An asker asks for 1s and crashes; its
+             request arrives after the delay and is granted. Blocked: from that arrival to the
+             first instant at which another candidate that asks is granted. In vain: from the
+             instant at which the asker gives up (its lease would have been over) to that same
+             instant; 0 if nobody is blocked.
+  rings      Ring algorithms over their sizes: messages, bits, time, steps; named, or all of
+             them with --all. Sizes grow until an algorithm has used up its budget of events;
+             what was left out is said.
 
 Examples:
   tenure lab race --all --svg race.svg --csv race.csv
@@ -38,7 +42,8 @@ Examples:
   tenure lab race detectors --seeds 50 -o json
   tenure lab race blocking --svg blocking.svg
 
-Exit codes: 0 what is promised holds, 1 it does not (a mean exceeds its bound, nobody is elected, a crash is missed), 2 error.")]
+Exit codes: 0 what is promised holds, 1 it does not (a mean exceeds its bound, nobody is
+elected, a crash is missed), 2 error.")]
 pub(super) struct Race {
     /// What to compare: election, detectors, blocking, or ring algorithms by name: clockwise,peterson
     #[arg(value_name = "STUDY", required_unless_present = "all")]

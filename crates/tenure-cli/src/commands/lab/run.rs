@@ -29,14 +29,14 @@ const SCENARIOS: &str = "scenarios";
   tenure lab run nerio-drift --scenario paused-leader
   tenure lab run nerio-drift --scenario mutants/nerio-drift/swap-rho
   tenure lab run clockwise --nodes 1024 --order worst            a ring; messages counted exactly
-  tenure lab run clockwise --nodes 8 --order all                 all circular orders; the mean as a fraction
+  tenure lab run clockwise --nodes 8 --order all                 all circular orders, exactly
   tenure lab run radius-growth --nodes 16 --html ring.html       messages move round the ring
-  tenure lab run clockwise --nodes 8 --set ids=same              anonymous nodes in lock step stay equal
+  tenure lab run clockwise --nodes 8 --set ids=same              anonymous nodes stay equal
 
-Rings: --order, --nodes, --seed, drawings and --trace; --set delays=unit|random|chaos|newest, wake=all|some|PLACE,
-first-id=K, ids=same, runs=K and schedules=yes (for --order search), rounds=K (in lock step).
-Faults, if none are named: each kind of `all` is in with one chance in two, drawn from the seed.
-Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
+Rings: --order, --nodes, --seed, drawings and --trace; --set delays=unit|random|chaos|newest,
+wake=all|some|PLACE, first-id=K, ids=same, runs=K and schedules=yes (for --order search),
+rounds=K (in lock step). Faults, if none are named: each kind of `all` is in with one chance in
+two, drawn from the seed. Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
 pub(super) struct Run {
     /// The protocol
     #[arg(value_name = "NAME")]

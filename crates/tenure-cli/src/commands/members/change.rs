@@ -29,8 +29,9 @@ pub(super) struct Waiting {
 /// Add a member that runs already.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The new node must run before it is added, with a store that was made by `tenure node -c FILE --join`, and with the
-cluster's key. It grants from the epoch on that names it; every group goes on being led meanwhile. Tell clients of it by their files.
+    after_help = "The new node must run before it is added, with a store that was made by `tenure node -c FILE
+--join`, and with the cluster's key. It grants from the epoch on that names it; every group goes
+on being led meanwhile. Tell clients of it by their files.
 
 Examples:
   tenure members add n4 10.0.0.4:7400
@@ -73,8 +74,9 @@ pub(super) struct Remove {
 /// Put a new member in the place of another.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "This is what to do after a lost disk: a member that lost its store never comes back under its old name, for what it had
-promised is gone. Make a store under a new name with `tenure node -c FILE --join`, let it run, then replace.
+    after_help = "This is what to do after a lost disk: a member that lost its store never comes back under its
+old name, for what it had promised is gone. Make a store under a new name with `tenure node -c
+FILE --join`, let it run, then replace.
 
 Examples:
   tenure members replace n2 n4 10.0.0.4:7400
@@ -100,8 +102,9 @@ pub(super) struct Replace {
 /// Change the bounds on clocks and leases, or the quorums.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "What is not given stays. Afterwards change the members' files too: a file that differs from what the cluster has agreed on is an
-error at the next start. Quorums speak of the members in the order of `tenure members list`.
+    after_help = "What is not given stays. Afterwards change the members' files too: a file that differs from what
+the cluster has agreed on is an error at the next start. Quorums speak of the members in the
+order of `tenure members list`.
 
 Examples:
   tenure members set --drift-ppm 1000

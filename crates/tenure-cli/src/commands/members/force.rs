@@ -15,15 +15,18 @@ use crate::output::Answer;
 /// For a lost quorum: go on without members that are powered off for ever.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Only where so many members are lost that the others are no quorum; else use `members remove`. All members that are not named must run
-and answer. They stop granting, wait until every lease of before is over, and go on as a smaller cluster.
+    after_help = "Only where so many members are lost that the others are no quorum; else use `members remove`.
+All members that are not named must run and answer. They stop granting, wait until every lease
+of before is over, and go on as a smaller cluster.
 
 What it risks: nothing but your word keeps two leaders apart then.
-  - If a member that you name runs on, or is started again with its store, it may elect leaders of its own together with others that
-    you name. Cut its power, or delete its store, first.
-  - If those who are gone had added members that nobody who is left has heard of, the same holds for these.
-  - If those who are gone had granted terms above all that the others know and above --term-floor, new tokens may be smaller than old
-    ones, and fences refuse the new leader until terms have caught up. The default is far above any usual cluster's.
+  - If a member that you name runs on, or is started again with its store, it may elect leaders
+    of its own together with others that you name. Cut its power, or delete its store, first.
+  - If those who are gone had added members that nobody who is left has heard of, the same holds
+    for these.
+  - If those who are gone had granted terms above all that the others know and above
+    --term-floor, new tokens may be smaller than old ones, and fences refuse the new leader
+    until terms have caught up. The default is far above any usual cluster's.
 
 Examples:
   tenure members force-remove --powered-off n2 n3

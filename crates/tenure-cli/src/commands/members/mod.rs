@@ -16,8 +16,9 @@ use list::List;
 /// List and change the members of the cluster.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Any member can be asked. Every group goes on being led while members change. A change that is interrupted is finished by
-the members, or can be asked for again; `members list` shows whether one is under way.
+    after_help = "Any member can be asked. Every group goes on being led while members change. A change that is
+interrupted is finished by the members, or can be asked for again; `members list` shows whether
+one is under way.
 
 Examples:
   tenure members list
@@ -27,7 +28,8 @@ Examples:
   tenure members set --drift-ppm 1000 --longest-lease 3s
   tenure members force-remove --powered-off n2 n3
 
-Exit codes: 0 done, 2 refused or error, 69 nobody answers, 77 not allowed, 78 the configuration must be changed first"
+Exit codes: 0 done, 2 refused or error, 69 nobody answers, 77 not allowed, 78 the configuration
+must be changed first"
 )]
 pub(crate) struct Members {
     #[command(subcommand)]

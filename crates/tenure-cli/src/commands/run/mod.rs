@@ -41,30 +41,34 @@ pub(crate) const UNDEAD: u8 = 80;
 const HELP: &str = "\
 Examples:
   tenure run -g jobs -- ./worker --verbose          run ./worker while this process leads 'jobs'
-  tenure run -g jobs --grace 5s -- ./worker         it needs up to 5 s to stop; the lease is made long enough
+  tenure run -g jobs --grace 5s -- ./worker         it needs up to 5 s to stop
   tenure run -g cron --wait 3s --once -- ./nightly  run it if nobody else leads, else exit 75
-  tenure run -g db --health 'pg_isready' --on-elected ./take-ip --on-lost ./drop-ip -- postgres -D data
+  tenure run -g db --health pg_isready --on-elected ./take-ip --on-lost ./drop-ip -- ./db
 
 What the command finds in its environment:
-  TENURE_GROUP, TENURE_TERM, TENURE_NODE    which leadership this is, and whose
-  TENURE_TOKEN                              the term's token: give it with every write, to a receiver that fences
-  TENURE_SOCKET                             fresh edicts and the time left: write `edict`, read a line of JSON
+  TENURE_GROUP, TENURE_TERM, TENURE_NODE  which leadership this is, and whose
+  TENURE_TOKEN                            the term's token, for receivers that fence
+  TENURE_SOCKET                           fresh edicts and the time left: write `edict`, read a
+                                          line of JSON
 
 What is guaranteed:
-  If the lease is not renewed, the command's process group gets TERM at E - kill margin - grace, and the command and all its
-  descendants get KILL at E - kill margin, where E is the end of the lease on this machine's clock. Nobody else leads before E. The
-  lease is given back only when they are all dead. This holds when the runner is killed or stopped (its sentinel does it), and when
-  the sentinel is killed or stopped (the runner does it).
+  If the lease is not renewed, the command's process group gets TERM at E - kill margin - grace,
+  and the command and all its descendants get KILL at E - kill margin, where E is the end of the
+  lease on this machine's clock. Nobody else leads before E. The lease is given back only when
+  they are all dead. This holds when the runner is killed or stopped (its sentinel does it), and
+  when the sentinel is killed or stopped (the runner does it).
 
 What is not:
-  Runner and sentinel both stopped, or both killed while descendants of the command live; a machine that is paused with its clocks;
-  a clock worse than the cluster's bound; a command that hands its work to a process it did not start. There only a fence
-  protects: give the token with each write. See docs/run.md.
+  Runner and sentinel both stopped, or both killed while descendants of the command live; a
+  machine that is paused with its clocks; a clock worse than the cluster's bound; a command that
+  hands its work to a process it did not start. There only a fence protects: give the token with
+  each write. See docs/run.md.
 
 Exit codes:
   the command's own; 128+N if signal N ended it; 126, 127 it cannot be run or found
-  69 no quorum within --wait     75 not elected within --wait     77 the key does not allow this group
-  78 the configuration, or a grace that does not fit the lease    79 the lease was lost (with --once; see --lost-exit-code)
+  69 no quorum within --wait     75 not elected within --wait     77 the key forbids this group
+  78 the configuration, or a grace that does not fit the lease
+  79 the lease was lost (with --once; see --lost-exit-code)
   80 the command could not be confirmed dead: the lease was left to run out
   2  anything else";
 

@@ -46,12 +46,14 @@ const KEY: Duration = Duration::from_millis(50);
   tenure top | cat                  one look, as text
   tenure top -o json | jq '.groups[] | select(.leader == null)'
 
-Keys: q or Ctrl-C quits, arrows and PgUp PgDn move, / filters by group and leader, s sorts by name, lease left, leader, term.
+Keys: q or Ctrl-C quits, arrows and PgUp PgDn move, / filters by group and leader, s sorts by
+name, lease left, leader, term.
 
-JSON: nodes (name, endpoint, state, why, version, epoch, peers_answering, peers, round_trip_us, led), groups (group, leader, weak,
-term, lease_left_ms).
+JSON: nodes (name, endpoint, state, why, version, epoch, peers_answering, peers, round_trip_us,
+led), groups (group, leader, weak, term, lease_left_ms).
 
-Exit codes: 0 seen, 2 error, 69 no daemon answers, 77 the token is refused, 78 the configuration must be changed first.")]
+Exit codes: 0 seen, 2 error, 69 no daemon answers, 77 the token is refused, 78 the configuration
+must be changed first.")]
 pub(crate) struct Top {
     #[command(flatten)]
     asking: Asking,

@@ -34,17 +34,19 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// Run a whole cluster on this machine: the place to start.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Founds a cluster in DIR, or continues the one that is there; runs its nodes, each a process of its own, and shows who
-leads. Node i of n1, n2, … has UDP port BASE+2(i-1) and HTTP port BASE+2(i-1)+1, on 127.0.0.1. Ctrl-C or TERM stops all
-of them; if this process is killed, they end too. Other commands find the cluster by DIR/tenure.toml: in this folder
-without being told if DIR is .tenure, else by -c FILE.
+    after_help = "Founds a cluster in DIR, or continues the one that is there; runs its nodes, each a process of
+its own, and shows who leads. Node i of n1, n2, … has UDP port BASE+2(i-1) and HTTP port
+BASE+2(i-1)+1, on 127.0.0.1. Ctrl-C or TERM stops all of them; if this process is killed, they
+end too. Other commands find the cluster by DIR/tenure.toml: in this folder without being told
+if DIR is .tenure, else by -c FILE.
 
 Examples:
   tenure up
   tenure up --nodes 5 --lease 500ms --dir /tmp/five --port 7500
   tenure leader jobs --watch -c /tmp/five/tenure.toml
 
-Exit codes: 0 stopped as it was told, 2 error, 78 the folder or a port will not do, 128+N for a second signal N"
+Exit codes: 0 stopped as it was told, 2 error, 78 the folder or a port will not do, 128+N for a
+second signal N"
 )]
 pub(crate) struct Up {
     /// How many nodes [default: 3, or what the folder has]

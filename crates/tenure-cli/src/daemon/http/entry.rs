@@ -8,12 +8,12 @@
 //! numbers, nothing that was proclaimed. The page at `/` is the same for everybody; what it shows it must ask for.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tokio::sync::watch;
 
 use crate::api::Code;
 use crate::client::read_token;
@@ -25,12 +25,13 @@ use super::answer::Refused;
 /// Paths that ask for nothing.
 pub(super) const OPEN: [&str; 4] = ["/livez", "/readyz", "/metrics", "/"];
 
-/// What is required of those who ask.
+/// What is required of those who ask, as it is now: a daemon may read its settings again.
 #[derive(Clone, Debug)]
-pub(super) struct Entry(Arc<Rules>);
+pub(super) struct Entry(watch::Receiver<Rules>);
 
-#[derive(Debug)]
-struct Rules {
+/// What the settings require.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
     token: Option<String>,
     certificate: bool,
 }
@@ -42,7 +43,7 @@ pub(super) struct Caller {
     pub(super) certified: bool,
 }
 
-impl Entry {
+impl Rules {
     /// By the settings; refused if others could reach `address` and nothing would be required of them.
     pub(super) fn new(settings: &Settings, address: SocketAddr) -> Result<Self, Failure> {
         let daemon = &settings.daemon;
@@ -53,21 +54,20 @@ impl Entry {
                 "daemon.http: other hosts can reach {address} and anybody could depose leaders: set daemon.token_file, or daemon.tls_client_ca with tls_cert and tls_key, or use 127.0.0.1"
             )));
         }
-        Ok(Self(Arc::new(Rules { token, certificate })))
+        Ok(Self { token, certificate })
     }
 
     fn admit(&self, request: &Request) -> Result<(), Refused> {
-        let rules = &*self.0;
         if OPEN.contains(&request.uri().path()) {
             return Ok(());
         }
-        if rules.certificate && !request.extensions().get::<Caller>().is_some_and(|caller| caller.certified) {
+        if self.certificate && !request.extensions().get::<Caller>().is_some_and(|caller| caller.certified) {
             return Err(Refused::new(
                 Code::BadToken,
                 "a client's certificate is needed: set client.cert and client.key",
             ));
         }
-        if let Some(token) = &rules.token {
+        if let Some(token) = &self.token {
             let shown =
                 request.headers().get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
             let shown = match shown.split_at_checked(7) {
@@ -81,7 +81,7 @@ impl Entry {
                 ));
             }
         }
-        if rules.token.is_none() && !rules.certificate {
+        if self.token.is_none() && !self.certificate {
             let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
             if host.is_some_and(|host| !is_here(host)) {
                 return Err(Refused::new(
@@ -94,9 +94,17 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// By the rules that were told last.
+    pub(super) fn new(rules: watch::Receiver<Rules>) -> Self {
+        Self(rules)
+    }
+}
+
 /// Lets a request pass, or refuses it.
 pub(super) async fn admit(State(entry): State<Entry>, request: Request, next: Next) -> Response {
-    match entry.admit(&request) {
+    let admitted = entry.0.borrow().admit(&request);
+    match admitted {
         Ok(()) => next.run(request).await,
         Err(refused) => refused.into_response(),
     }

@@ -86,10 +86,10 @@ pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failu
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-/// Accepts connections and serves them, until `stopping` turns true.
+/// Accepts connections and serves them, until `stopping` turns true. A connection has the TLS of when it began.
 pub(super) async fn run(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: watch::Receiver<Option<TlsAcceptor>>,
     router: Router,
     mut stopping: watch::Receiver<bool>,
 ) {
@@ -101,7 +101,8 @@ pub(super) async fn run(
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) if connections.len() < MOST_CONNECTIONS => {
-                    connections.spawn(connection(stream, tls.clone(), router.clone(), until.clone()));
+                    let tls = tls.borrow().clone();
+                    connections.spawn(connection(stream, tls, router.clone(), until.clone()));
                 }
                 Ok(_) => {} // Closed at once.
                 Err(_) => sleep(Duration::from_millis(100)).await, // No file descriptors left, say.

@@ -36,17 +36,42 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 use desk::Desk;
-use entry::Entry;
+use entry::{Entry, Rules};
+use tokio_rustls::TlsAcceptor;
 
 /// What a daemon serves. Dropping it ends it at once.
-#[derive(Debug)]
 pub(crate) struct Server {
     addresses: Vec<SocketAddr>,
+    door: Option<Door>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
+/// What a running server can be told anew.
+struct Door {
+    address: SocketAddr,
+    rules: watch::Sender<Rules>,
+    tls: watch::Sender<Option<TlsAcceptor>>,
+}
+
+/// Token and certificates that were read again, and are sound. Nothing has changed yet.
+pub(crate) struct Renewed(Option<(Rules, Option<TlsAcceptor>)>);
+
 impl Server {
+    /// Reads token and certificates again. An address that has changed since is not looked at: it takes a restart.
+    pub(crate) fn read_again(&self, settings: &Settings) -> Result<Renewed, Failure> {
+        let Some(door) = &self.door else { return Ok(Renewed(None)) };
+        Ok(Renewed(Some((Rules::new(settings, door.address)?, listen::acceptor(settings)?))))
+    }
+
+    /// From now on requests need the token that was read, and new connections get the certificate.
+    pub(crate) fn renew(&self, renewed: Renewed) {
+        if let (Some(door), Renewed(Some((rules, tls)))) = (&self.door, renewed) {
+            door.rules.send_replace(rules);
+            door.tls.send_replace(tls);
+        }
+    }
+
     /// Where it listens: HTTP first, then the sidecar's port. Empty if nothing is to be served.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -72,22 +97,24 @@ impl Drop for Server {
 /// Serves what the settings ask for: `daemon.http` and `daemon.sidecar_port`. Returns when the sockets are open.
 pub(crate) async fn serve(node: &tenure::Node, settings: &Settings) -> Result<Server, Failure> {
     let (stop, stopping) = watch::channel(false);
-    let mut server = Server { addresses: Vec::new(), stop, tasks: Vec::new() };
+    let mut server = Server { addresses: Vec::new(), door: None, stop, tasks: Vec::new() };
     let desk = Desk::new(node.clone(), settings, stopping.clone())?;
     if let Some(address) = settings.daemon.http {
-        let entry = Entry::new(settings, address)?;
-        let tls = listen::acceptor(settings)?;
-        let router = routes::router(desk.clone(), entry);
+        let (rules, required) = watch::channel(Rules::new(settings, address)?);
+        let (tls, secured) = watch::channel(listen::acceptor(settings)?);
+        let router = routes::router(desk.clone(), Entry::new(required));
         let listener = listen::bind("daemon.http", address).await?;
         server.addresses.extend(listener.local_addr());
-        server.tasks.push(tokio::spawn(listen::run(listener, tls, router, stopping.clone())));
+        server.tasks.push(tokio::spawn(listen::run(listener, secured, router, stopping.clone())));
+        server.door = Some(Door { address, rules, tls });
     }
     if let Some(port) = settings.daemon.sidecar_port {
         let host = settings.daemon.http.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip());
         let router = sidecar::router(desk, settings.daemon.sidecar_group.as_deref())?;
         let listener = listen::bind("daemon.sidecar_port", SocketAddr::new(host, port)).await?;
         server.addresses.extend(listener.local_addr());
-        server.tasks.push(tokio::spawn(listen::run(listener, None, router, stopping)));
+        let (_, plain) = watch::channel(None);
+        server.tasks.push(tokio::spawn(listen::run(listener, plain, router, stopping)));
     }
     Ok(server)
 }

@@ -303,9 +303,9 @@ async fn an_address_that_others_reach_is_refused_without_a_token() {
         let mut settings = settings(folder.path(), extra);
         settings.put("daemon.http", toml::Value::String("0.0.0.0:0".to_owned())).unwrap();
         let address = settings.daemon.http.unwrap();
-        let entry = super::Entry::new(&settings, address);
-        assert_eq!(entry.is_err(), refused, "{extra}");
-        if let Err(failure) = entry {
+        let rules = super::Rules::new(&settings, address);
+        assert_eq!(rules.is_err(), refused, "{extra}");
+        if let Err(failure) = rules {
             let text = failure.to_string();
             assert!(
                 failure.code() == 78 && text.contains("daemon.token_file") && text.contains("tls_client_ca"),
