@@ -20,8 +20,10 @@ Give all files of one cluster: of every node, of every life of it, of users' thr
 fenced resources, in any order. They are put in order by the clock that their writers shared; a
 file without one is judged by what needs none. What is missing is believed and named, so that
 nothing is called broken that might be right; a last line that was cut off, by kill -9 say, does
-not count. Exit codes: 0 everything holds that could be judged, 1 a property is broken (which,
-and the lines that show it), 2 a file cannot be read or is of another cluster.")]
+not count.
+
+Exit codes: 0 everything holds that could be judged, 1 a property is broken (which, and the lines
+that show it), 2 a file cannot be read or is of another cluster.")]
 pub(super) struct Audit {
     /// The files that nodes, threads and fenced resources wrote
     #[arg(value_name = "FILE", required = true)]

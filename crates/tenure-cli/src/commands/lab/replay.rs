@@ -23,8 +23,10 @@ use crate::output::{Answer, Format, many, quoted};
 A file is a list of all that happened (`tenure scenario 1`), or a play written by hand, in which
 only what matters is said (`tenure play 1`). As it stands, it must come out as it says (`expect
 ...`). With --mutant or --sound it need not: lines that cannot be carried out then, such as the
-delivery of a message that was never sent, are left out and counted. Exit codes: 0 every
-property holds, 1 one is broken, 2 it cannot be read, does not fit, or comes out differently.")]
+delivery of a message that was never sent, are left out and counted.
+
+Exit codes: 0 every property holds, 1 one is broken, 2 it cannot be read, does not fit, or comes
+out differently.")]
 pub(super) struct Replay {
     /// The trace, scenario or play
     #[arg(value_name = "FILE")]

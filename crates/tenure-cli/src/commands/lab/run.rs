@@ -35,8 +35,11 @@ const SCENARIOS: &str = "scenarios";
 
 Rings: --order, --nodes, --seed, drawings and --trace; --set delays=unit|random|chaos|newest,
 wake=all|some|PLACE, first-id=K, ids=same, runs=K and schedules=yes (for --order search),
-rounds=K (in lock step). Faults, if none are named: each kind of `all` is in with one chance in
-two, drawn from the seed. Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
+rounds=K (in lock step).
+
+Faults, if none are named: each kind of `all` is in with one chance in two, drawn from the seed.
+
+Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
 pub(super) struct Run {
     /// The protocol
     #[arg(value_name = "NAME")]

@@ -26,7 +26,9 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many, pai
   tenure lab sweep nerio-drift --seeds 1000 --quorums grid:3x3 --nodes 9 -o json
 
 With clock-beyond-rho the assumption itself is broken: the sweep then goes on by itself, and
-counts what follows. Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
+counts what follows.
+
+Exit codes: 0 every property holds, 1 one is broken, 2 error.")]
 pub(super) struct Sweep {
     /// The protocol
     #[arg(value_name = "NAME")]
