@@ -28,6 +28,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     let mut man = Command::new(&tenure);
     man.args(["man", "--out"]).arg(made.join("man"));
     finish(man, "`tenure man`")?;
+    compress(&made.join("man"))?;
     let completions = made.join("completions");
     fs::create_dir_all(&completions).map_err(|error| cannot(&completions, &error))?;
     for (shell, file) in SHELLS {
@@ -38,8 +39,18 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
         finish(command, &format!("`tenure completions {shell}`"))?;
     }
     let mut deb = cargo(root);
-    deb.args(["deb", "--package", "tenure-cli", "--no-build"]);
+    // The release build has line numbers for backtraces: eighty megabytes that a package need not carry.
+    deb.args(["deb", "--package", "tenure-cli", "--no-build", "--strip"]);
     finish(deb, "`cargo deb`")
+}
+
+/// As Debian has manual pages; without a time stamp, so that the same pages make the same bytes.
+fn compress(folder: &Path) -> Result<(), Failure> {
+    let pages = fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
+    let pages = pages.map(|page| page.map(|page| page.path())).collect::<Result<Vec<_>, _>>();
+    let mut gzip = Command::new("gzip");
+    gzip.args(["--best", "--no-name"]).args(pages.map_err(|error| cannot(folder, &error))?);
+    finish(gzip, "`gzip`")
 }
 
 fn has_cargo_deb(root: &Path) -> bool {
