@@ -88,8 +88,9 @@ impl<R: Data> Boot<R> {
     }
 }
 
-/// Writes `record` into `cells`, in place of the cell of the same key.
+/// Writes `record` into `cells`, in place of the cell of the same key and of those that it makes worthless.
 pub fn overwrite<R: Record>(cells: &mut Vec<R>, record: R) {
+    cells.retain(|cell| !record.makes_worthless(&cell.key()));
     match cells.iter_mut().find(|cell| cell.key() == record.key()) {
         Some(cell) => *cell = record,
         None => cells.push(record),

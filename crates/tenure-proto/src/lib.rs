@@ -26,12 +26,14 @@
 //! | [`detect`] | who seems to have stopped: a help to liveness, never to safety |
 //! | [`strong`] | Nerio: at most one leader at any instant |
 //! | [`classic`] | the elections of the lectures, on anonymous ports |
+//! | [`paxos`] | a replicated log, driven by an election |
 //! | [`fence`] | what the receiver of a leader's writes does with their tokens |
 
 pub mod boot;
 pub mod classic;
 pub mod detect;
 pub mod fence;
+pub mod paxos;
 pub mod quorum;
 pub mod strong;
 pub mod time;
@@ -124,6 +126,10 @@ pub trait Record: Data {
     type Key: Data + Ord;
     /// The name of this cell.
     fn key(&self) -> Self::Key;
+    /// Whether writing this one makes the cell of another name worthless, so that a store may delete that.
+    fn makes_worthless(&self, _other: &Self::Key) -> bool {
+        false
+    }
 }
 
 /// What can happen to a machine.

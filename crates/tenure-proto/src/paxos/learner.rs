@@ -1,0 +1,252 @@
+//! The learner: what is chosen, applied in order; how those catch up who are behind; snapshots, and what may be forgotten.
+
+use super::message::{Applied, Ballot, Bytes, Entry, Event, Message, Record, Slot, Standing, Vote};
+use super::rules::Rules;
+use super::session::Sessions;
+use super::{Context, Paxos};
+use crate::{LocalTime, NodeId};
+
+/// The most entries that one answer carries to somebody who is behind.
+const PAGE: usize = 64;
+
+/// What is applied here, and what is known to be chosen elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Learner {
+    /// Everything up to here is chosen and applied.
+    pub(super) applied: Slot,
+    /// Everything up to here is forgotten, but for the snapshot.
+    pub(super) base: Slot,
+    pub(super) sessions: Sessions,
+    snapshot: Option<(Slot, Sessions, Bytes)>,
+    /// The snapshot that the driver was asked for, with the sessions there.
+    wanted: Option<(Slot, Sessions)>,
+    /// Who is known to have applied how much, if that is more than here.
+    ahead: Option<(Slot, NodeId)>,
+    /// Until when an answer to a fetch is waited for.
+    fetching: Option<LocalTime>,
+}
+
+impl Learner {
+    pub(super) fn new() -> Self {
+        Self {
+            applied: Slot(0),
+            base: Slot(0),
+            sessions: Sessions::default(),
+            snapshot: None,
+            wanted: None,
+            ahead: None,
+            fetching: None,
+        }
+    }
+
+    pub(super) fn is_behind(&self) -> bool {
+        self.ahead.is_some_and(|(slot, _)| slot > self.applied)
+    }
+
+    fn snapshot_at(&self) -> Slot {
+        self.snapshot.as_ref().map_or(Slot(0), |(upto, ..)| *upto)
+    }
+}
+
+impl<R: Rules> Paxos<R> {
+    /// Takes up what the disk holds.
+    pub(super) fn recover(&mut self, records: Vec<Record>, cx: &mut Context<'_, R>) {
+        for record in records {
+            match record {
+                Record::Promised(ballot) => self.promised = ballot,
+                Record::Accepted { slot, ballot, entry } => {
+                    self.log.insert(slot, Vote { standing: Standing::Accepted(ballot), entry });
+                }
+                Record::Snapshot { upto, sessions, state } => {
+                    self.learner.snapshot = Some((upto, sessions, state));
+                }
+                Record::Base(base) => self.learner.base = base,
+            }
+        }
+        let base = self.learner.base;
+        self.log.retain(|slot, _| *slot > base);
+        self.office.see(self.promised);
+        if let Some((upto, sessions, state)) = self.learner.snapshot.clone() {
+            self.learner.applied = upto;
+            self.learner.sessions = sessions;
+            cx.publish(Event::Restore { upto, state });
+        }
+    }
+
+    pub(super) fn on_commit(&mut self, from: NodeId, ballot: Ballot, upto: Slot, cx: &mut Context<'_, R>) {
+        let rules = self.config.rules();
+        for (slot, vote) in self.log.range_mut(self.learner.applied.next()..) {
+            if *slot <= upto && rules.is_committed(vote.standing, ballot) {
+                vote.standing = Standing::Chosen;
+            }
+        }
+        self.apply(cx);
+        self.hear_of(upto, from);
+        self.fetch_if_behind(cx);
+    }
+
+    /// Somebody has applied this much.
+    pub(super) fn hear_of(&mut self, upto: Slot, at: NodeId) {
+        if upto > self.learner.applied && at != self.me {
+            self.learner.ahead = Some((upto, at));
+        }
+    }
+
+    pub(super) fn fetch_if_behind(&mut self, cx: &mut Context<'_, R>) {
+        if !self.learner.is_behind() {
+            self.learner.ahead = None;
+            return;
+        }
+        let Some((_, from)) = self.learner.ahead else { return };
+        if self.learner.fetching.is_none_or(|until| cx.now() >= until) {
+            self.learner.fetching = Some(cx.now().after(self.config.settings().retry));
+            cx.send(from, Message::Fetch { from: self.learner.applied.next() }, None);
+        }
+    }
+
+    /// Answers with entries, or, if they are forgotten here, with what came of them.
+    pub(super) fn on_fetch(&mut self, to: NodeId, from: Slot, cx: &mut Context<'_, R>) {
+        let applied = self.learner.applied;
+        if from > applied {
+            return;
+        }
+        if from > self.learner.base {
+            let entries = self.log.range(from..=applied).take(PAGE);
+            let entries = entries.map(|(slot, vote)| (*slot, vote.entry.clone())).collect();
+            return cx.send(to, Message::Learn { entries, upto: applied }, None);
+        }
+        if let Some((upto, sessions, state)) = self.learner.snapshot.clone() {
+            cx.send(to, Message::Install { upto, sessions, state }, None);
+        }
+    }
+
+    pub(super) fn on_learn(
+        &mut self,
+        from: NodeId,
+        entries: Vec<(Slot, Entry)>,
+        upto: Slot,
+        cx: &mut Context<'_, R>,
+    ) {
+        for (slot, entry) in entries {
+            self.learn(slot, entry, cx);
+        }
+        self.learner.fetching = None;
+        self.hear_of(upto, from);
+        self.fetch_if_behind(cx);
+    }
+
+    /// An entry is chosen.
+    pub(super) fn learn(&mut self, slot: Slot, entry: Entry, cx: &mut Context<'_, R>) {
+        if slot <= self.learner.applied {
+            return;
+        }
+        self.office_learns(slot, &entry, cx);
+        self.log.insert(slot, Vote { standing: Standing::Chosen, entry });
+        self.apply(cx);
+    }
+
+    /// Applies what is next in turn, as far as it is known.
+    fn apply(&mut self, cx: &mut Context<'_, R>) {
+        let before = self.learner.applied;
+        while let Some((slot, vote)) = self.next_chosen() {
+            self.learner.applied = slot;
+            self.office.forget(&vote.entry);
+            let applied = self.carry_out(slot, vote.entry);
+            cx.publish(Event::Applied { slot, applied });
+        }
+        if self.learner.applied > before {
+            self.serve_reads(cx);
+            self.want_snapshot(cx);
+        }
+    }
+
+    fn next_chosen(&self) -> Option<(Slot, Vote)> {
+        let (slot, vote) = self.log.range(self.learner.applied.next()..).next()?;
+        let is_next = self.rules().is_next(self.learner.applied, *slot);
+        (is_next && vote.standing == Standing::Chosen).then(|| (*slot, vote.clone()))
+    }
+
+    fn carry_out(&mut self, slot: Slot, entry: Entry) -> Applied {
+        let most = self.config.settings().sessions;
+        let sessions = &mut self.learner.sessions;
+        match entry {
+            Entry::Noop => Applied::Noop,
+            Entry::Open { nonce } => {
+                let (session, closed) = sessions.open(slot, most);
+                Applied::Opened { nonce, session, closed }
+            }
+            Entry::Write { session, number, bytes } => {
+                let seen = sessions.get(session);
+                sessions.note(session, number, slot);
+                match seen {
+                    None if self.rules().refuses_unknown_sessions() => Applied::Expired { session, number },
+                    Some(seen) if !self.rules().is_fresh(seen.last, number) => {
+                        Applied::Again { session, number }
+                    }
+                    _ => Applied::Write { session, number, bytes },
+                }
+            }
+        }
+    }
+
+    fn want_snapshot(&mut self, cx: &mut Context<'_, R>) {
+        let upto = self.learner.applied;
+        let since = self.learner.snapshot_at().0;
+        if self.learner.wanted.is_none() && upto.0 - since >= self.config.settings().snapshot_every {
+            self.learner.wanted = Some((upto, self.learner.sessions.clone()));
+            cx.publish(Event::SnapshotWanted { upto });
+        }
+    }
+
+    /// The driver has made the snapshot that was wanted: keep it, and forget what lies far enough below.
+    pub(super) fn on_snapshot(&mut self, upto: Slot, state: Bytes, cx: &mut Context<'_, R>) {
+        let Some((wanted, sessions)) = self.learner.wanted.take() else { return };
+        if wanted != upto || upto <= self.learner.snapshot_at() {
+            return;
+        }
+        let sessions = self.rules().snapshot_sessions(sessions);
+        self.keep_snapshot(upto, sessions, state, cx);
+        let keep = self.config.settings().keep;
+        let applied = self.learner.applied;
+        self.forget_upto(self.rules().base(upto, applied, keep), cx);
+    }
+
+    fn keep_snapshot(&mut self, upto: Slot, sessions: Sessions, state: Bytes, cx: &mut Context<'_, R>) {
+        let record = Record::Snapshot { upto, sessions: sessions.clone(), state: state.clone() };
+        self.persist(record, cx);
+        self.learner.snapshot = Some((upto, sessions, state));
+    }
+
+    /// Records become durable in order: the base never without the snapshot.
+    fn forget_upto(&mut self, base: Slot, cx: &mut Context<'_, R>) {
+        if base > self.learner.base {
+            self.learner.base = base;
+            self.log.retain(|slot, _| *slot > base);
+            self.persist(Record::Base(base), cx);
+        }
+    }
+
+    /// A snapshot from another process, because this one is too far behind.
+    pub(super) fn on_install(
+        &mut self,
+        upto: Slot,
+        sessions: Sessions,
+        state: Bytes,
+        cx: &mut Context<'_, R>,
+    ) {
+        self.learner.fetching = None;
+        if upto <= self.learner.applied {
+            return;
+        }
+        self.office_skips(upto, cx);
+        self.learner.wanted = None;
+        self.learner.applied = upto;
+        self.learner.sessions = sessions.clone();
+        self.keep_snapshot(upto, sessions, state.clone(), cx);
+        self.forget_upto(upto, cx);
+        cx.publish(Event::Restore { upto, state });
+        self.apply(cx);
+        self.serve_reads(cx);
+        self.fetch_if_behind(cx);
+    }
+}

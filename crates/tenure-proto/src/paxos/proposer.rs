@@ -1,0 +1,471 @@
+//! The proposer: one prepare for a leadership, then a window of values on their way.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::message::{Ballot, Entry, Event, Key, Message, Slot, Standing, Vote};
+use super::rules::{LocalRead, Rules};
+use super::{Context, Paxos, Timer};
+use crate::quorum::NodeSet;
+use crate::{LocalTime, NodeId};
+
+/// What a process has to do with leading.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Office {
+    /// Who should lead.
+    pub(super) leader: Option<NodeId>,
+    epoch: u64,
+    /// The strong lease, if this process holds it: its term and E.
+    pub(super) lease: Option<(u64, LocalTime)>,
+    /// The last term that this process held; it proposes under no other.
+    own_term: u64,
+    /// The highest ballot heard of.
+    seen: Ballot,
+    pub(super) role: Role,
+    /// Wishes of users here that are not applied yet.
+    pub(super) wishes: BTreeMap<Key, Entry>,
+}
+
+impl Default for Ballot {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// How far a process has come with leading.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Role {
+    #[default]
+    Passive,
+    Preparing(Preparing),
+    Leading(Leading),
+}
+
+/// Waiting for promises.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Preparing {
+    ballot: Ballot,
+    from: Slot,
+    promised: NodeSet,
+    /// The best vote told of, by slot.
+    best: BTreeMap<Slot, Vote>,
+    /// The most that anybody has forgotten, and who.
+    base: Slot,
+    /// The most that anybody has applied.
+    applied: Slot,
+}
+
+/// Leading in a ballot; or having led in it, as long as answers may still come.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Leading {
+    pub(super) ballot: Ballot,
+    /// Whether this process is still told to lead. If not it proposes nothing, but goes on counting.
+    pub(super) active: bool,
+    /// The highest slot that the promises told of: all that may have been chosen before.
+    pub(super) known: Slot,
+    next: Slot,
+    /// Proposed and not known to be chosen.
+    pending: BTreeMap<Slot, Pending>,
+    /// What waits for the window to move on.
+    queue: VecDeque<Entry>,
+    /// The wishes in `pending` and `queue`: none is proposed twice at once.
+    keys: BTreeSet<Key>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Pending {
+    entry: Entry,
+    accepted: NodeSet,
+}
+
+impl Office {
+    /// Takes note of a ballot.
+    pub(super) fn see(&mut self, ballot: Ballot) {
+        self.seen = self.seen.max(ballot);
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        let role = match &self.role {
+            Role::Passive => false,
+            Role::Preparing(_) => true,
+            Role::Leading(leading) => leading.active,
+        };
+        role || !self.wishes.is_empty()
+    }
+
+    /// An entry is applied: nobody need ask for it any more.
+    pub(super) fn forget(&mut self, entry: &Entry) {
+        let Some(key) = entry.key() else { return };
+        self.wishes.remove(&key);
+        if let Role::Leading(leading) = &mut self.role {
+            leading.keys.remove(&key);
+        }
+    }
+}
+
+impl<R: Rules> Paxos<R> {
+    pub(super) fn on_hint(&mut self, leader: Option<NodeId>, epoch: u64, cx: &mut Context<'_, R>) {
+        let changed = self.office.leader != leader;
+        (self.office.leader, self.office.epoch) = (leader, epoch);
+        if leader == Some(self.me) {
+            let tries = matches!(self.office.role, Role::Preparing(_)) || self.timers.is_set(Timer::Again);
+            if self.leads().is_none() && !tries {
+                self.stand(cx);
+            }
+            return;
+        }
+        self.timers.clear(Timer::Again);
+        match &mut self.office.role {
+            Role::Passive => {}
+            Role::Preparing(_) => self.retire(cx),
+            Role::Leading(leading) => {
+                if std::mem::replace(&mut leading.active, false) {
+                    cx.publish(Event::Passive(leading.ballot));
+                }
+                leading.queue.clear();
+                leading.keys.clear();
+                self.drop_reads(cx);
+            }
+        }
+        if changed {
+            self.repeat_wishes(cx);
+            self.ask_again(cx);
+        }
+    }
+
+    /// A lease, taken or renewed. A new term needs a ballot of its own before anything is read under it.
+    pub(super) fn on_lease(&mut self, term: u64, until: LocalTime, cx: &mut Context<'_, R>) {
+        self.office.lease = Some((term, until));
+        let is_new = term > self.office.own_term;
+        self.office.own_term = self.office.own_term.max(term);
+        if is_new && self.office.leader == Some(self.me) {
+            self.stand(cx);
+        }
+    }
+
+    /// Asks for promises in a new ballot, if this process is still told to lead. Its own promise comes first, durably.
+    pub(super) fn stand(&mut self, cx: &mut Context<'_, R>) {
+        if self.office.leader != Some(self.me) || self.amnesiac || self.config.position(self.me).is_none() {
+            return;
+        }
+        self.retire(cx);
+        self.office.see(self.promised);
+        let seen = self.office.seen;
+        let round = seen.round.saturating_add(1).max(self.office.epoch);
+        let next = Ballot { term: self.office.own_term, round, node: self.me };
+        let ballot = self.rules().ballot(self.office.own_term, seen, next);
+        if !self.rules().may_promise(self.promised, ballot) {
+            return; // A later leader's term is promised here: nothing to be done without a lease of one's own.
+        }
+        self.timers.clear(Timer::Again);
+        self.promise(ballot, cx);
+        self.office.see(ballot);
+        let from = self.learner.applied.next();
+        let preparing = Preparing {
+            ballot,
+            from,
+            promised: NodeSet::EMPTY,
+            best: BTreeMap::new(),
+            base: Slot(0),
+            applied: Slot(0),
+        };
+        self.office.role = Role::Preparing(preparing);
+        cx.publish(Event::Preparing(ballot));
+        let after = self.rules().prepare_after(self.written);
+        self.send_others(&Message::Prepare { ballot, from }, after, cx);
+        cx.send(self.me, self.told(ballot, from), self.rules().reply_after(self.written));
+    }
+
+    pub(super) fn on_promise(
+        &mut self,
+        (from, position): (NodeId, usize),
+        ballot: Ballot,
+        votes: Vec<(Slot, Vote)>,
+        (base, applied): (Slot, Slot),
+        cx: &mut Context<'_, R>,
+    ) {
+        let (rules, size) = (self.config.rules(), self.config.size());
+        let Role::Preparing(preparing) = &mut self.office.role else { return };
+        if preparing.ballot != ballot {
+            return;
+        }
+        preparing.promised.insert(position);
+        preparing.base = preparing.base.max(base);
+        preparing.applied = preparing.applied.max(applied);
+        for (slot, vote) in votes {
+            match preparing.best.get_mut(&slot) {
+                Some(held) if !rules.better(held, &vote) => {}
+                Some(held) => *held = vote,
+                None => _ = preparing.best.insert(slot, vote),
+            }
+        }
+        let enough = preparing.promised.len() >= rules.prepare_quorum(size.0, size.1);
+        self.hear_of(applied, from);
+        if enough {
+            self.lead(cx);
+        }
+    }
+
+    /// n-f have promised: proposes again whatever may be chosen, and fills the gaps.
+    fn lead(&mut self, cx: &mut Context<'_, R>) {
+        let Role::Preparing(preparing) = std::mem::take(&mut self.office.role) else { return };
+        let Preparing { ballot, from, best, base, applied, .. } = preparing;
+        let highest = best.keys().next_back().copied().unwrap_or_default();
+        let known = highest.max(base).max(applied).max(self.learner.applied);
+        self.office.role = Role::Leading(Leading {
+            ballot,
+            active: true,
+            known,
+            next: known.next(),
+            pending: BTreeMap::new(),
+            queue: VecDeque::new(),
+            keys: BTreeSet::new(),
+        });
+        cx.publish(Event::Leading(ballot));
+        let (mut chosen, mut proposed) = (Vec::new(), Vec::new());
+        for slot in (from.0..=known.0).map(Slot) {
+            match best.get(&slot) {
+                Some(Vote { standing: Standing::Chosen, entry }) => chosen.push((slot, entry.clone())),
+                _ if !self.rules().may_propose(slot, base) => {} // Chosen, and forgotten: to be fetched.
+                Some(vote) => proposed.push((slot, self.rules().proposal(&vote.entry))),
+                None if self.rules().fills_gaps() => proposed.push((slot, Entry::Noop)),
+                None => {}
+            }
+        }
+        for (slot, entry) in chosen {
+            self.learn(slot, entry, cx);
+        }
+        let applied = self.learner.applied;
+        proposed.retain(|(slot, _)| *slot > applied);
+        self.propose(proposed, cx);
+        self.repeat_wishes(cx);
+        self.ask_again(cx);
+        self.fetch_if_behind(cx);
+    }
+
+    /// Sends entries to all acceptors, this one included. If it has promised more in the meantime the ballot is lost.
+    fn propose(&mut self, entries: Vec<(Slot, Entry)>, cx: &mut Context<'_, R>) {
+        let Role::Leading(leading) = &mut self.office.role else { return };
+        if entries.is_empty() {
+            return;
+        }
+        let ballot = leading.ballot;
+        if !self.config.rules().may_accept(self.promised, ballot) {
+            return self.on_nack(self.promised, cx);
+        }
+        for (slot, entry) in &entries {
+            let pending = Pending { entry: entry.clone(), accepted: NodeSet::EMPTY };
+            leading.keys.extend(entry.key());
+            leading.pending.insert(*slot, pending);
+        }
+        let upto = self.learner.applied;
+        self.send_others(&Message::Accept { ballot, entries: entries.clone(), upto }, None, cx);
+        self.accept(self.me, ballot, entries, cx);
+    }
+
+    /// Gives the next slots to what waits, as far as the window reaches.
+    fn flush(&mut self, cx: &mut Context<'_, R>) {
+        let beyond = self.learner.applied.0 + self.config.settings().window;
+        let Role::Leading(leading) = &mut self.office.role else { return };
+        let mut entries = Vec::new();
+        while leading.active && leading.next.0 <= beyond {
+            let Some(entry) = leading.queue.pop_front() else { break };
+            entries.push((leading.next, entry));
+            leading.next = leading.next.next();
+        }
+        self.propose(entries, cx);
+    }
+
+    pub(super) fn on_accepted(
+        &mut self,
+        position: usize,
+        ballot: Ballot,
+        slots: &[Slot],
+        cx: &mut Context<'_, R>,
+    ) {
+        let (rules, (members, faults)) = (self.config.rules(), self.config.size());
+        let Role::Leading(leading) = &mut self.office.role else { return };
+        if !rules.counts(leading.ballot, ballot) {
+            return;
+        }
+        let (ballot, mut chosen) = (leading.ballot, Vec::new());
+        for slot in slots {
+            let Some(pending) = leading.pending.get_mut(slot) else { continue };
+            pending.accepted.insert(position);
+            if pending.accepted.len() >= rules.accept_quorum(members, faults)
+                && let Some(pending) = leading.pending.remove(slot)
+            {
+                chosen.push((*slot, pending.entry));
+            }
+        }
+        if chosen.is_empty() {
+            return;
+        }
+        let before = self.learner.applied;
+        for (slot, entry) in chosen {
+            cx.publish(Event::Chosen { slot, ballot });
+            self.learn(slot, entry, cx);
+        }
+        self.flush(cx);
+        if self.learner.applied > before && self.leads() == Some(ballot) {
+            self.send_others(&Message::Commit { ballot, upto: self.learner.applied }, None, cx);
+        }
+    }
+
+    /// Somebody has promised more: this ballot is lost. Tries a higher one after a pause, if still told to lead by then.
+    pub(super) fn on_nack(&mut self, promised: Ballot, cx: &mut Context<'_, R>) {
+        self.office.see(promised);
+        let lost = match &self.office.role {
+            Role::Passive => false,
+            Role::Preparing(preparing) => preparing.ballot < promised,
+            Role::Leading(leading) => leading.ballot < promised,
+        };
+        if !lost {
+            return;
+        }
+        self.retire(cx);
+        if self.office.leader == Some(self.me) {
+            let retry = self.config.settings().retry;
+            let pause = retry.plus(cx.jitter(retry));
+            self.timers.set(Timer::Again, cx.now().after(pause));
+        }
+    }
+
+    /// Stops leading, or trying to.
+    fn retire(&mut self, cx: &mut Context<'_, R>) {
+        let ballot = match std::mem::take(&mut self.office.role) {
+            Role::Passive => return,
+            Role::Preparing(preparing) => preparing.ballot,
+            Role::Leading(leading) => leading.ballot,
+        };
+        self.drop_reads(cx);
+        cx.publish(Event::Passive(ballot));
+    }
+
+    /// A slot is known to be chosen, from elsewhere perhaps. If that is something else than was proposed there, a higher ballot chose it.
+    pub(super) fn office_learns(&mut self, slot: Slot, entry: &Entry, cx: &mut Context<'_, R>) {
+        let Role::Leading(leading) = &mut self.office.role else { return };
+        let superseded = leading.pending.remove(&slot).is_some_and(|pending| pending.entry != *entry);
+        if superseded || slot >= leading.next {
+            self.superseded(cx);
+        }
+    }
+
+    /// A snapshot covers slots whose values are not known here: if some of them were proposed, they may be another's.
+    pub(super) fn office_skips(&mut self, upto: Slot, cx: &mut Context<'_, R>) {
+        let Role::Leading(leading) = &self.office.role else { return };
+        if upto >= leading.next || leading.pending.range(..=upto).next().is_some() {
+            self.superseded(cx);
+        }
+    }
+
+    fn superseded(&mut self, cx: &mut Context<'_, R>) {
+        self.retire(cx);
+        if self.office.leader == Some(self.me) {
+            let retry = self.config.settings().retry;
+            let pause = retry.plus(cx.jitter(retry));
+            self.timers.set(Timer::Again, cx.now().after(pause));
+        }
+    }
+
+    /// A user here wants something in the log.
+    pub(super) fn on_wish(&mut self, entry: Entry, cx: &mut Context<'_, R>) {
+        let Some(key) = entry.key() else { return };
+        if self.is_done(key) {
+            return cx.publish(Event::Done(key));
+        }
+        if !self.office.wishes.contains_key(&key) {
+            if self.office.wishes.len() >= self.config.settings().wishes {
+                return cx.publish(Event::Refused(key));
+            }
+            self.office.wishes.insert(key, entry.clone());
+        }
+        if self.leads().is_some() {
+            self.take_up(vec![entry], cx);
+        } else if let Some(leader) = self.office.leader.filter(|leader| *leader != self.me) {
+            cx.send(leader, Message::Forward { entries: vec![entry] }, None);
+        }
+    }
+
+    /// Whether a write is applied here already. Of an unknown session nothing can be said until the log says it.
+    fn is_done(&self, key: Key) -> bool {
+        let Key::Write(session, number) = key else { return false };
+        self.learner.sessions.get(session).is_some_and(|seen| !self.rules().is_fresh(seen.last, number))
+    }
+
+    /// Wishes that another process passes on.
+    pub(super) fn on_forward(&mut self, entries: Vec<Entry>, cx: &mut Context<'_, R>) {
+        if self.leads().is_some() {
+            self.take_up(entries, cx);
+        }
+    }
+
+    fn take_up(&mut self, entries: Vec<Entry>, cx: &mut Context<'_, R>) {
+        let most = self.config.settings().wishes;
+        for entry in entries {
+            let Some(key) = entry.key().filter(|key| !self.is_done(*key)) else { continue };
+            let Role::Leading(leading) = &mut self.office.role else { return };
+            if leading.queue.len() < most && leading.keys.insert(key) {
+                leading.queue.push_back(entry);
+            }
+        }
+        self.flush(cx);
+    }
+
+    pub(super) fn repeat_prepare(&mut self, cx: &mut Context<'_, R>) {
+        let Role::Preparing(Preparing { ballot, from, promised, .. }) = self.office.role else { return };
+        self.send_missing(
+            promised,
+            &Message::Prepare { ballot, from },
+            self.rules().prepare_after(self.written),
+            cx,
+        );
+        cx.send(self.me, self.told(ballot, from), self.rules().reply_after(self.written));
+    }
+
+    /// To each acceptor what it has not accepted yet; to all others how far the log has come.
+    pub(super) fn repeat_accepts(&mut self, cx: &mut Context<'_, R>) {
+        let upto = self.learner.applied;
+        let Role::Leading(leading) = &self.office.role else { return };
+        if !leading.active {
+            return;
+        }
+        let (ballot, mut own) = (leading.ballot, Vec::new());
+        for (position, to) in self.config.settings().members.iter().enumerate() {
+            let missing = leading.pending.iter().filter(|(_, pending)| !pending.accepted.contains(position));
+            let entries: Vec<_> = missing.map(|(slot, pending)| (*slot, pending.entry.clone())).collect();
+            if *to == self.me {
+                own = entries;
+            } else if entries.is_empty() {
+                cx.send(*to, Message::Commit { ballot, upto }, None);
+            } else {
+                cx.send(*to, Message::Accept { ballot, entries, upto }, None);
+            }
+        }
+        if !own.is_empty() && self.rules().may_accept(self.promised, ballot) {
+            self.accept(self.me, ballot, own, cx);
+        }
+    }
+
+    pub(super) fn repeat_wishes(&mut self, cx: &mut Context<'_, R>) {
+        if self.office.wishes.is_empty() {
+            return;
+        }
+        let entries: Vec<Entry> = self.office.wishes.values().cloned().collect();
+        if self.leads().is_some() {
+            self.take_up(entries, cx);
+        } else if let Some(leader) = self.office.leader.filter(|leader| *leader != self.me) {
+            cx.send(leader, Message::Forward { entries }, None);
+        }
+    }
+
+    /// What a local read would rest on, if this process leads.
+    pub(super) fn local_read(&self) -> Option<LocalRead> {
+        let Role::Leading(leading) = &self.office.role else { return None };
+        leading.active.then_some(LocalRead {
+            lease: self.office.lease,
+            ballot: leading.ballot,
+            applied: self.learner.applied,
+            known: leading.known,
+        })
+    }
+}

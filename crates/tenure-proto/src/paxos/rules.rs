@@ -1,0 +1,178 @@
+//! The rules that keep the log one log, one function each, with the argument that needs it.
+//!
+//! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them as they stand here; the
+//! laboratory has values that break one at a time.
+//!
+//! (P), the invariant: if v is chosen in slot s and ballot b, then whatever is proposed in s in a ballot c > b is v. Say c
+//! is the least that is not. Its proposer heard n-f promises, and one of them, q's, is of an acceptor of (s, b, v). When q
+//! promised c it had accepted (s, b, v), for afterwards it would have refused b; so q reported a vote of a ballot from b on and below c,
+//! which is v by the choice of c; and so is the highest reported.
+
+use super::message::{Ballot, Entry, Slot, Standing, Vote};
+use super::session::Sessions;
+use crate::{Data, LocalTime, Ticket};
+
+/// What a local read rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LocalRead {
+    /// E of the strong lease, and its term, if this process holds one.
+    pub lease: Option<(u64, LocalTime)>,
+    /// The ballot in which this process leads.
+    pub ballot: Ballot,
+    /// How far the log is applied here.
+    pub applied: Slot,
+    /// The highest slot that its promises told of.
+    pub known: Slot,
+}
+
+/// The safety rules of the log.
+pub trait Rules: Data {
+    /// How many must promise: n-f. Fewer might all miss an acceptor of a chosen value.
+    fn prepare_quorum(&self, members: usize, faults: usize) -> usize {
+        members - faults
+    }
+
+    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a process.
+    fn accept_quorum(&self, _members: usize, faults: usize) -> usize {
+        faults + 1
+    }
+
+    /// A promise is for a ballot not below an earlier one: two proposers may otherwise both believe that nothing below
+    /// them can be chosen any more.
+    fn may_promise(&self, promised: Ballot, asked: Ballot) -> bool {
+        asked >= promised
+    }
+
+    /// What a promise promises: nothing below it is accepted. A lower *term* is a lower ballot, whatever its round: an earlier strong
+    /// leader cannot change what a later one reads.
+    fn may_accept(&self, promised: Ballot, asked: Ballot) -> bool {
+        asked >= promised
+    }
+
+    /// To accept is to promise. Otherwise a ballot between the promise and the vote could still replace the vote.
+    fn promised_by_accepting(&self, _promised: Ballot, accepted: Ballot) -> Ballot {
+        accepted
+    }
+
+    /// Promise and vote are durable before anybody hears of them, also if they come once more: whoever restarts without
+    /// them has never given them.
+    fn reply_after(&self, written: Option<Ticket>) -> Option<Ticket> {
+        written
+    }
+
+    /// A proposer's own promise is durable before its ballot is heard of. It would otherwise take the same ballot again after a
+    /// restart, for other values: to the acceptors both are one.
+    fn prepare_after(&self, written: Option<Ticket>) -> Option<Ticket> {
+        written
+    }
+
+    /// What to propose in a slot of which promises told: the vote of the highest ballot (P).
+    fn better(&self, held: &Vote, other: &Vote) -> bool {
+        other.standing > held.standing
+    }
+
+    /// What to propose there: that vote's entry.
+    fn proposal(&self, voted: &Entry) -> Entry {
+        voted.clone()
+    }
+
+    /// Slots of which no promise told are filled with no-ops (liveness): later slots are applied only after them.
+    fn fills_gaps(&self) -> bool {
+        true
+    }
+
+    /// What a process has forgotten was chosen, and it cannot tell what: the votes that others still tell of may be of lower ballots. So
+    /// nothing is proposed up to there, neither a vote nor a no-op.
+    fn may_propose(&self, slot: Slot, base: Slot) -> bool {
+        slot > base
+    }
+
+    /// The ballot of an attempt: under the own term, never above it. Whoever proposes in a later leader's term can choose values
+    /// while that leader reads without asking anybody.
+    fn ballot(&self, own_term: u64, _seen: Ballot, next: Ballot) -> Ballot {
+        Ballot { term: own_term, ..next }
+    }
+
+    /// Only answers to the ballot in which it was proposed count for a value.
+    fn counts(&self, current: Ballot, answered: Ballot) -> bool {
+        current == answered
+    }
+
+    /// `Commit(b, upto)` is about what was proposed in b. What was accepted in another ballot may have been replaced.
+    fn is_committed(&self, standing: Standing, ballot: Ballot) -> bool {
+        standing == Standing::Accepted(ballot)
+    }
+
+    /// Applied in order: the state is a function of the log.
+    fn is_next(&self, applied: Slot, slot: Slot) -> bool {
+        slot == applied.next()
+    }
+
+    /// A write is carried out once: its number is above the last one of its session.
+    fn is_fresh(&self, last: u64, number: u64) -> bool {
+        number > last
+    }
+
+    /// A session that is not open may have been closed, and its write carried out: refuse.
+    fn refuses_unknown_sessions(&self) -> bool {
+        true
+    }
+
+    /// What may be forgotten: slots that a snapshot covers, and of these all but the last `keep`. `applied` is no measure, for what is
+    /// applied here is in no snapshot yet.
+    fn base(&self, snapshot: Slot, _applied: Slot, keep: u64) -> Slot {
+        Slot(snapshot.0.saturating_sub(keep))
+    }
+
+    /// The sessions go with the state.
+    fn snapshot_sessions(&self, sessions: Sessions) -> Sessions {
+        sessions
+    }
+
+    /// How many must confirm that a leader's ballot is not superseded before it answers a read: f+1, which meet the n-f promises of
+    /// any later leader.
+    fn read_quorum(&self, members: usize, faults: usize) -> usize {
+        self.accept_quorum(members, faults)
+    }
+
+    /// Who confirms: one that has promised nothing higher.
+    fn may_confirm(&self, promised: Ballot, asked: Ballot) -> bool {
+        asked >= promised
+    }
+
+    /// Up to where the log must be applied to answer a read that came now: everything acknowledged by then. What this leader
+    /// acknowledged it has applied; what earlier ones acknowledged its promises told of, by (P).
+    fn read_index(&self, applied: Slot, known: Slot) -> Slot {
+        applied.max(known)
+    }
+
+    /// Confirmations count for the round that asked for them: an older one was given before the read came.
+    fn confirms(&self, current: u64, answered: u64) -> bool {
+        current == answered
+    }
+
+    /// Whether the state may be read without asking anybody. The strong lease of term T is held, so no process leads in a later
+    /// term yet, and none has proposed in one; the ballot is of term T, so this process alone proposes in it; and what earlier
+    /// terms chose is known from the promises, and applied.
+    fn may_read_locally(&self, read: LocalRead, now: LocalTime) -> bool {
+        read.lease.is_some_and(|(term, until)| term == read.ballot.term && now < until)
+            && read.applied >= read.known
+    }
+
+    /// Whether what was read stands: the lease is still held *after* the state was looked at. A check before says nothing of a
+    /// process that was paused in between.
+    fn read_stands(&self, read: LocalRead, now: LocalTime) -> bool {
+        self.may_read_locally(read, now)
+    }
+
+    /// Whoever lost its disk may have forgotten a promise or a vote on which a chosen value rests: it takes no part.
+    fn abstains_after_amnesia(&self) -> bool {
+        true
+    }
+}
+
+/// The rules as they stand: what runs outside the laboratory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sound;
+
+impl Rules for Sound {}
