@@ -71,7 +71,14 @@ fn search(experiment: &dyn Experiment, mutant: &str) -> Result<Small, Box<dyn Er
 
 fn trial(mutant: &str, property: Option<&str>) -> Trial {
     let faults = Faults::all();
-    let setup = Setup { nodes: 5, quorums: "majority".to_owned(), faults, sets: Vec::new(), horizon: None };
+    let setup = Setup {
+        nodes: 5,
+        quorums: "majority".to_owned(),
+        faults,
+        sets: Vec::new(),
+        horizon: None,
+        world: None,
+    };
     Trial { setup, mutant: Some(mutant.to_owned()), property: property.map(str::to_owned) }
 }
 

@@ -26,7 +26,7 @@
 //! use tenure_lab::simulate::{Faults, Setup};
 //!
 //! let setup =
-//!     Setup { nodes: 3, quorums: "majority".into(), faults: Faults::all(), sets: vec![], horizon: None };
+//!     Setup { nodes: 3, quorums: "majority".into(), faults: Faults::all(), sets: vec![], horizon: None, world: None };
 //! let trial = Trial { setup, mutant: None, property: None };
 //! let report = find("nerio-drift")?.run(&trial, 7)?;
 //! assert_eq!(report.violation, None);

@@ -171,7 +171,7 @@ impl<S: Subject> Shrinker<'_, S> {
     /// that keep to the assumption go on keeping to it: what is found must be the protocol's fault.
     fn calm_clocks(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
         let assumption = self.subject.assumption(&script.constants);
-        let beyond = 2 * script.constants.get("longest-lease");
+        let beyond = 2 * S::rhythm(&script.constants).longest;
         for node in 0..script.clocks.len() {
             let (start, stretches) = script.clocks[node].parts();
             let stretches: Vec<Stretch> = stretches.collect();

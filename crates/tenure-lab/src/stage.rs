@@ -190,6 +190,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         if let (Some(judge), Some((node, outside))) = (&mut self.judge, actor(action, &self.world)) {
             judge.observe(&self.world, node, outside);
         }
+        if let (Some(judge), Action::Network(text)) = (&mut self.judge, action) {
+            judge.network(&self.world, text);
+        }
         self.count(action);
         if let Some(recorder) = &mut self.recorder {
             recorder.note(&self.world, action, draws, words);

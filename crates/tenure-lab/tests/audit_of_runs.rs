@@ -228,7 +228,8 @@ fn assert_silent(report: &Report, what: &str) {
 }
 
 fn trial(faults: Faults) -> Trial {
-    let setup = Setup { nodes: 5, quorums: "majority".into(), faults, sets: vec![], horizon: None };
+    let setup =
+        Setup { nodes: 5, quorums: "majority".into(), faults, sets: vec![], horizon: None, world: None };
     Trial { setup, mutant: None, property: None }
 }
 

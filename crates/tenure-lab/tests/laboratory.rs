@@ -10,7 +10,8 @@ fn nerio() -> &'static dyn Experiment {
 }
 
 fn trial(nodes: usize, quorums: &str, faults: Faults) -> Trial {
-    let setup = Setup { nodes, quorums: quorums.to_owned(), faults, sets: Vec::new(), horizon: None };
+    let setup =
+        Setup { nodes, quorums: quorums.to_owned(), faults, sets: Vec::new(), horizon: None, world: None };
     Trial { setup, mutant: None, property: None }
 }
 

@@ -15,7 +15,7 @@ fn trial(nodes: usize, faults: Faults, horizon: &str) -> Trial {
     let sets = [("lease", "200ms"), ("longest-lease", "200ms")];
     let sets = sets.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let horizon = parse_time(horizon);
-    let setup = Setup { nodes, quorums: "majority".to_owned(), faults, sets, horizon };
+    let setup = Setup { nodes, quorums: "majority".to_owned(), faults, sets, horizon, world: None };
     Trial { setup, mutant: None, property: None }
 }
 

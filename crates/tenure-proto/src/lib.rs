@@ -25,6 +25,7 @@
 //! | [`timers`] | deadlines as plain data |
 //! | [`detect`] | who seems to have stopped: a help to liveness, never to safety |
 //! | [`strong`] | Nerio: at most one leader at any instant |
+//! | [`eventual`] | Omega: in the end one leader, without a link that is always timely |
 //! | [`classic`] | the elections of the lectures, on anonymous ports |
 //! | [`paxos`] | a replicated log, driven by an election |
 //! | [`fence`] | what the receiver of a leader's writes does with their tokens |
@@ -32,6 +33,7 @@
 pub mod boot;
 pub mod classic;
 pub mod detect;
+pub mod eventual;
 pub mod fence;
 pub mod paxos;
 pub mod quorum;
@@ -207,6 +209,20 @@ impl<'a, P: Protocol> Context<'a, P> {
     /// The reading of this host's clock for this step.
     pub fn now(&self) -> LocalTime {
         self.now
+    }
+
+    /// Lets a layer that is a protocol of its own take a step inside this one. Its effects become this machine's, in their order, as
+    /// `translate` says; tickets count on, so that what a layer sends after its record waits for that record here too.
+    pub fn layer<Q: Protocol, T>(
+        &mut self,
+        mut translate: impl FnMut(Effect<Q>) -> Option<Effect<P>>,
+        step: impl FnOnce(&mut Context<'_, Q>) -> T,
+    ) -> T {
+        let mut effects = Vec::new();
+        let mut cx = Context::new(self.now, &mut *self.chooser, &mut *self.tickets, &mut effects);
+        let result = step(&mut cx);
+        self.effects.extend(effects.into_iter().filter_map(&mut translate));
+        result
     }
 
     /// A number below `bound`.

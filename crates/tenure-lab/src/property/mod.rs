@@ -125,6 +125,8 @@ pub trait Judge<P: Protocol> {
     fn pass(&mut self, world: &World<P>, to: RealTime);
     /// Something happened to `node`; what was published is in the world.
     fn observe(&mut self, world: &World<P>, node: NodeId, outside: Outside);
+    /// The network changed, in the words of the minutes: a named world says what it grants whom.
+    fn network(&mut self, _world: &World<P>, _text: &str) {}
     /// A thread of `node` has made an edict that it holds for valid. Protocols without edicts make none.
     fn edict(&mut self, _world: &World<P>, _node: NodeId, _edict: Made) {}
     /// The faults have healed: from here on liveness is owed.

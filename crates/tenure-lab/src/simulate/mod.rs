@@ -8,12 +8,14 @@ mod network;
 mod pace;
 mod perform;
 mod plan;
+pub(crate) mod worlds;
 
 pub(crate) use network::Shape;
 pub(crate) use perform::{Performed, perform};
 
 pub use faults::{FAULTS, Fault, Faults};
 pub use plan::Setup;
+pub use worlds::{Named, WORLDS};
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -29,6 +31,7 @@ use crate::world::{Action, Dial, FlightId, Freeze, How, RealTime, Stretch, clock
 use pace::Pace;
 use perform::Performance;
 use plan::{Disaster, EPOCH, Plan};
+use worlds::Letter;
 
 /// What is going to happen.
 #[derive(Clone, Debug)]
@@ -206,7 +209,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
 
     fn open(&mut self) {
         self.expect_counts();
-        if self.plan.heals.0 > 0 {
+        if self.plan.heals.0 > 0 && self.plan.adversary.is_none() {
             self.stage.counts.add(self.plan.links.manner());
         }
         self.count_clocks();
@@ -218,7 +221,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
         for i in 0..self.plan.disasters.len() {
             self.enter(self.plan.disasters[i].0, Pending::Disaster(i));
         }
-        self.enter(self.plan.heals, Pending::Heal);
+        if self.plan.adversary.is_none() {
+            self.enter(self.plan.heals, Pending::Heal);
+        }
         self.enter(self.plan.owes, Pending::Owe);
     }
 
@@ -298,6 +303,11 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 [Some(self.pace.to_oneself(&mut self.links)), None]
             } else if self.healed {
                 self.plan.links.calm(&mut self.links)
+            } else if let Some(adversary) = &mut self.plan.adversary {
+                let (kind, answer) = (S::message_kind(&flight.message), S::is_answer(&flight.message));
+                let fate = adversary.fate(now, Letter { from, to, kind, answer }, &mut self.links);
+                self.stage.counts.add_many("messages-lost", u64::from(fate == [None, None]));
+                fate
             } else if !self.shape.lets_through(from, to, now) {
                 self.stage.counts.add("messages-cut");
                 [None, None]
@@ -369,7 +379,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         if self.tells_threads() || !self.stage.world.host(node).is_up() || !self.stage.is_working(node) {
             return;
         }
-        let lease = self.plan.cast.constants.get("lease");
+        let lease = S::rhythm(&self.plan.cast.constants).act;
         for thread in 0..THREADS {
             if !std::mem::replace(&mut self.desk(node).working[usize::from(thread)], true) {
                 let at = self.stage.world.now.after(self.pace.next_step(lease, thread));
@@ -440,6 +450,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 self.network(at, shape);
             }
             Disaster::Join => self.network(at, Shape::whole(self.desks.len())),
+            Disaster::News(text) => {
+                self.stage.act(at, &Action::Network(text), &mut self.choices);
+            }
             Disaster::SetTime(node, by) => {
                 self.act(at, &Action::Step { node, dial: Dial::TimeOfDay, by }, node);
             }

@@ -35,7 +35,7 @@ pub(super) struct Links {
 }
 
 /// A message's fate: the delay of each copy that arrives. Most have one.
-pub(super) type Fate = [Option<u64>; 2];
+pub(crate) type Fate = [Option<u64>; 2];
 
 impl Links {
     /// Links on which every message takes the same time.

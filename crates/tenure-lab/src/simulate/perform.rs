@@ -42,6 +42,7 @@ pub(crate) fn perform<S: Subject>(
 ) -> Result<Performed<Command<S>>, String> {
     let plan = Plan {
         cast: Cast::new::<S>(&play.quorums, play.members, play.constants.clone(), play.clocks.clone())?,
+        adversary: None,
         links: Links::steady(play.delay),
         slowest_write: play.disk,
         latest_wake: 0,

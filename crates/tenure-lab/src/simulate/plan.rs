@@ -5,9 +5,10 @@ use tenure_proto::quorum::Quorums;
 
 use super::faults::{Fault, Faults};
 use super::network::{LONGEST_DELAY, Links, Shape};
+use super::worlds::{Adversary, Named, Site};
 use crate::random::Random;
 use crate::stage::Cast;
-use crate::subject::{Assumption, Subject};
+use crate::subject::{Assumption, Constants, Subject};
 use crate::world::{Clock, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
 
 /// What is asked for.
@@ -23,6 +24,8 @@ pub struct Setup {
     pub sets: Vec<(String, String)>,
     /// How long the run lasts, if not as long as it needs.
     pub horizon: Option<RealTime>,
+    /// Who decides the fate of messages: a named adversary, or the storm that the seed draws.
+    pub world: Option<&'static Named>,
 }
 
 impl Setup {
@@ -35,7 +38,7 @@ impl Setup {
 
 /// Something that will happen at a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Disaster {
+pub(crate) enum Disaster {
     /// A process crashes and comes back later.
     Crash(NodeId, How, u64),
     /// A process or machine stands still for a while.
@@ -46,6 +49,8 @@ pub(super) enum Disaster {
     Join,
     /// A user does as it likes.
     Whim(NodeId),
+    /// The network changed, in words: what it does is the adversary's business.
+    News(String),
     /// An operator wants other members.
     Reform(NodeId),
     /// Somebody sets the time of day.
@@ -53,9 +58,11 @@ pub(super) enum Disaster {
 }
 
 /// Everything that a seed decides beforehand.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Plan {
     pub(super) cast: Cast,
+    /// Who decides the fate of messages, if not `links`.
+    pub(super) adversary: Option<Box<dyn Adversary>>,
     pub(super) links: Links,
     /// How long a disk takes at most, in nanoseconds.
     pub(super) slowest_write: u64,
@@ -77,8 +84,12 @@ impl Plan {
         for (name, value) in &setup.sets {
             constants.set(name, value)?;
         }
+        if let Some(world) = setup.world {
+            return Self::of_world(subject, (setup, world), constants, seed);
+        }
         let mut random = Random::stream(seed, "plan");
-        let longest = constants.get("longest-lease");
+        let rhythm = S::rhythm(&constants);
+        let longest = rhythm.longest;
         let chaos = if setup.faults == Faults::NONE { 0 } else { longest * random.between(8, 24) };
         let heals = RealTime(chaos);
         let owes = if chaos == 0 { heals } else { heals.after(LONGEST_DELAY) };
@@ -90,7 +101,7 @@ impl Plan {
         if subject.flaws().reads_time_of_day && setup.faults.has(Fault::Clock) {
             set_times(hosts, longest, heals, &mut Random::stream(seed, "time-of-day"), &mut disasters);
         }
-        let links = Links::draw(setup, constants.get("retry"), &mut random);
+        let links = Links::draw(setup, rhythm.round, &mut random);
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
         if setup.faults.has(Fault::Amnesia) && subject.forgets_often(&constants) {
             disasters.extend(draw_losses(
@@ -103,12 +114,50 @@ impl Plan {
         }
         Ok(Self {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
+            adversary: None,
             links,
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
             disasters,
             heals,
             owes,
+            ends,
+        })
+    }
+
+    /// A plan in which an adversary rules from beginning to end: nothing heals.
+    fn of_world<S: Subject>(
+        subject: &S,
+        (setup, world): (&Setup, &Named),
+        constants: Constants,
+        seed: u64,
+    ) -> Result<Self, String> {
+        let rhythm = S::rhythm(&constants);
+        let site = Site {
+            hosts: S::roles(&constants, setup.nodes)?.len(),
+            quorums: setup.parse_quorums()?,
+            faults: setup.faults,
+            rhythm,
+            constants: &constants,
+            suffices: S::suffices,
+            horizon: setup.horizon,
+            seed,
+        };
+        let programme = world.programme(&site)?;
+        let mut disasters = programme.disasters;
+        disasters.sort_by_key(|(at, _)| *at);
+        let ends = setup.horizon.unwrap_or(programme.ends);
+        let assumption = subject.assumption(&constants);
+        let clocks = draw_clocks((setup, site.hosts), assumption, ends, &mut Random::stream(seed, "clocks"));
+        Ok(Self {
+            cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
+            adversary: Some(programme.adversary),
+            links: Links::steady(rhythm.round / 2),
+            slowest_write: MILLI,
+            latest_wake: if setup.faults.has(Fault::Delay) { rhythm.step } else { 0 },
+            disasters,
+            heals: ends,
+            owes: programme.owes,
             ends,
         })
     }

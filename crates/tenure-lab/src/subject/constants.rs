@@ -45,6 +45,12 @@ impl Constants {
         Self { keys, values: keys.iter().map(|key| key.otherwise.unwrap_or(0)).collect() }
     }
 
+    /// The value of a key, if there is such a key.
+    pub fn find(&self, name: &str) -> Option<u64> {
+        let position = self.keys.iter().position(|key| key.name == name)?;
+        Some(self.values[position])
+    }
+
     /// The value of a key, which must exist.
     pub fn get(&self, name: &str) -> u64 {
         self.position(name).map_or(0, |position| self.values[position])

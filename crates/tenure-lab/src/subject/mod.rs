@@ -11,7 +11,7 @@ pub use constants::{Constants, Key, Unit};
 pub use office::{Made, Office, Order};
 pub use role::{Role, company};
 
-use tenure_proto::quorum::Quorums;
+use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::{Elects, NodeId, Protocol};
 
 use crate::count::Counts;
@@ -48,6 +48,15 @@ pub trait Subject {
     /// The constants and the number of members without the last host: all others stay what they are.
     fn without_last(constants: &Constants, members: usize) -> (Constants, usize) {
         (constants.clone(), members.saturating_sub(1))
+    }
+    /// How fast the protocol lives with these constants: what storms, worlds and drawings measure by.
+    fn rhythm(constants: &Constants) -> Rhythm {
+        Rhythm {
+            round: constants.get("retry"),
+            longest: constants.get("longest-lease"),
+            act: constants.get("lease"),
+            step: 0,
+        }
     }
     /// The machine's configuration; an error says which constant to change.
     fn config(
@@ -92,6 +101,14 @@ pub trait Subject {
 
     /// The kind of a message, in one word.
     fn message_kind(message: &<Self::Machine as Protocol>::Message) -> &'static str;
+    /// Whether answers of these members, the sender's own among them, suffice for a round of this kind of message.
+    fn suffices(quorums: &Quorums, _constants: &Constants, members: NodeSet, _kind: &str) -> bool {
+        quorums.is_quorum(members)
+    }
+    /// Whether a message answers another: a world that promises round trips looks at it.
+    fn is_answer(_message: &<Self::Machine as Protocol>::Message) -> bool {
+        false
+    }
     /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are counted too.
     fn message_kinds() -> Vec<&'static str> {
         Vec::new()
@@ -110,6 +127,19 @@ pub trait Subject {
     fn count(event: &<Self::Machine as Protocol>::Event, counts: &mut Counts);
     /// The kinds that [`Subject::count`] knows, so that those which never happen are seen too.
     fn count_kinds() -> &'static [&'static str];
+}
+
+/// How fast a protocol lives, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rhythm {
+    /// A message and its answer, if both are in time.
+    pub round: u64,
+    /// Its longest promise or pause: storms, and what is owed after them, last some of these.
+    pub longest: u64,
+    /// The time between two acts of a leader's threads.
+    pub act: u64,
+    /// How late a process is at most where the protocol counts on that; nought where it does not.
+    pub step: u64,
 }
 
 /// What is assumed of clocks. A run that keeps to it must break nothing; one that does not may.

@@ -66,6 +66,7 @@ impl Bench {
             faults: Faults::all(),
             sets: Vec::new(),
             horizon: None,
+            world: None,
         };
         let trial = Trial { setup, mutant: None, property: None };
         round(experiment, &trial, self.seeds.div_ceil(10))?; // Warms caches up; not counted.

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, About, Experiment};
 use tenure_lab::ring::{self, Election};
-use tenure_lab::simulate::FAULTS;
+use tenure_lab::simulate::{FAULTS, WORLDS};
 
 use crate::failure::Failure;
 use crate::output::{Answer, Format, Table, pairs};
@@ -108,6 +108,8 @@ fn details_json(experiment: &dyn Experiment) -> Value {
     let mutants = experiment.mutants().into_iter();
     protocol["mutants"] = mutants.map(|m| json!({ "name": m.name, "says": m.says })).collect();
     protocol["faults"] = FAULTS.iter().map(|(_, name)| *name).collect();
+    protocol["worlds"] =
+        WORLDS.iter().map(|world| json!({ "name": world.name, "says": world.says })).collect();
     json!({ "protocols": [protocol] })
 }
 
@@ -127,5 +129,7 @@ fn details_text(experiment: &dyn Experiment) -> String {
     }
     let faults: Vec<&str> = FAULTS.iter().map(|(_, name)| *name).collect();
     let about = about_text(&experiment.about(), Some(faults.join(", ")));
-    format!("{about}\n{}", [properties, constants, mutants].map(|table| table.render()).join("\n"))
+    let mut worlds = Table::new(["WORLD", "WHAT IT IS LIKE (tenure lab run --world)"]);
+    WORLDS.iter().for_each(|world| worlds.row([world.name, world.says].map(str::to_owned)));
+    format!("{about}\n{}", [properties, constants, mutants, worlds].map(|table| table.render()).join("\n"))
 }

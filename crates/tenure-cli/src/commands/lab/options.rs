@@ -1,9 +1,9 @@
 //! What `run`, `sweep` and `mutants` have in common.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tenure_lab::catalogue::Trial;
 use tenure_lab::random::Random;
-use tenure_lab::simulate::{FAULTS, Fault, Faults, Setup};
+use tenure_lab::simulate::{FAULTS, Fault, Faults, Named, Setup, WORLDS};
 use tenure_lab::subject::constants::parse_time;
 use tenure_lab::world::RealTime;
 
@@ -25,8 +25,9 @@ pub(super) struct Common {
     /// each kind with one chance in two, drawn from the seed]
     #[arg(long, value_name = "LIST", value_parser = Faults::parse)]
     pub(super) faults: Option<Faults>,
-    /// A world by name instead of a list of faults
-    #[arg(long, value_name = "WORLD", value_enum, conflicts_with = "faults")]
+    /// A world by name: calm (nothing goes wrong) or chaos (everything may), both instead of --faults; or one of moving-set, blocks,
+    /// f-source, in which an adversary decides the fate of every message (`tenure lab list NAME` says how)
+    #[arg(long, value_name = "WORLD", value_parser = World::parse)]
     pub(super) world: Option<World>,
     /// Which sets of processes can elect: majority, weights:3,1,1, grid:ROWSxCOLUMNS, or list:01,12,02 (sets of
     /// processes by number)
@@ -47,12 +48,27 @@ pub(super) struct Common {
 }
 
 /// Worlds that have a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum World {
-    /// Nothing goes wrong
+    /// Nothing goes wrong.
     Calm,
-    /// Everything may go wrong
+    /// Everything may go wrong.
     Chaos,
+    /// An adversary decides the fate of every message.
+    Named(&'static Named),
+}
+
+impl World {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "calm" => Ok(Self::Calm),
+            "chaos" => Ok(Self::Chaos),
+            name => Named::find(name).map(Self::Named).map_err(|_| {
+                let named: Vec<&str> = WORLDS.iter().map(|world| world.name).collect();
+                format!("there is no world '{name}': write calm, chaos, {}", named.join(", "))
+            }),
+        }
+    }
 }
 
 impl Common {
@@ -61,7 +77,15 @@ impl Common {
         match self.world {
             Some(World::Calm) => Faults::NONE,
             Some(World::Chaos) => Faults::all(),
+            Some(World::Named(_)) => self.faults.unwrap_or(Faults::NONE.with(Fault::Crash)),
             None => self.faults.unwrap_or(default),
+        }
+    }
+
+    fn named_world(&self) -> Option<&'static Named> {
+        match self.world? {
+            World::Named(world) => Some(world),
+            World::Calm | World::Chaos => None,
         }
     }
 
@@ -70,12 +94,18 @@ impl Common {
         if self.nodes > 64 {
             return Err(Failure::new("--nodes: there must be 1 to 64 nodes; only rings may have more"));
         }
+        if matches!(self.world, Some(World::Calm | World::Chaos)) && self.faults.is_some() {
+            return Err(Failure::new(
+                "--world calm and --world chaos say what goes wrong: leave --faults out",
+            ));
+        }
         let setup = Setup {
             nodes: self.nodes,
             quorums: self.quorums.clone(),
             faults,
             sets: self.sets.clone(),
             horizon: self.horizon,
+            world: self.named_world(),
         };
         setup
             .parse_quorums()
@@ -87,6 +117,9 @@ impl Common {
     pub(super) fn command(&self, protocol: &str, seed: u64, faults: Faults) -> String {
         let mut words = format!("tenure lab run {protocol} --seed {seed} --faults {}", faults_text(faults));
         let mut flag = |name: &str, value: &str| words += &format!(" --{name} {}", quoted(value));
+        if let Some(world) = self.named_world() {
+            flag("world", world.name);
+        }
         if self.nodes != 5 {
             flag("nodes", &self.nodes.to_string());
         }

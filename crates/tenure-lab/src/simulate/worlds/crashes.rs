@@ -1,0 +1,83 @@
+//! Who fails in a named world, and when: never more than the protocol can bear, and not the one that everybody shall follow.
+
+use tenure_proto::NodeId;
+use tenure_proto::quorum::NodeSet;
+
+use super::partners::everyone;
+use super::{Disaster, Site};
+use crate::random::Random;
+use crate::simulate::Fault;
+use crate::world::{How, RealTime, node_id};
+
+/// Messages of these kinds must find enough answers among those that are left.
+const KINDS: [&str; 2] = ["refresh", "get-epoch"];
+
+/// Those that fail.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Crashes {
+    /// Nobody counts on this process between these times.
+    absent: Vec<(usize, RealTime, RealTime)>,
+    pub(super) disasters: Vec<(RealTime, Disaster)>,
+}
+
+impl Crashes {
+    /// Draws who fails before `until`. With the constant `restarts`, processes come back, again and again: with what they kept
+    /// (1) or with nothing (2); else they are gone for good.
+    pub(super) fn draw(site: &Site<'_>, spared: NodeId, until: RealTime) -> Self {
+        let mut crashes = Self::default();
+        if !site.faults.has(Fault::Crash) {
+            return crashes;
+        }
+        let mut random = site.random("crashes");
+        let mut left = everyone(site.hosts);
+        let victims = random.below(site.hosts as u64);
+        for _ in 0..victims {
+            let victim = random.index(site.hosts);
+            let without = left.difference(NodeSet::from_iter([victim]));
+            if node_id(victim) == spared || !KINDS.iter().all(|kind| site.suffices(without, kind)) {
+                continue;
+            }
+            left = without;
+            match site.constants.find("restarts").unwrap_or(0) {
+                0 => crashes.for_good(victim, until, &mut random),
+                kept => crashes.again_and_again(site, victim, (until, kept == 1), &mut random),
+            }
+        }
+        crashes
+    }
+
+    fn for_good(&mut self, victim: usize, until: RealTime, random: &mut Random) {
+        let at = RealTime(random.below(until.0.max(1)));
+        self.absent.push((victim, RealTime(0), RealTime(u64::MAX)));
+        self.disasters.push((at, Disaster::Crash(node_id(victim), How::Restart, u64::MAX / 2)));
+    }
+
+    fn again_and_again(
+        &mut self,
+        site: &Site<'_>,
+        victim: usize,
+        (until, kept): (RealTime, bool),
+        random: &mut Random,
+    ) {
+        let longest = site.rhythm.longest;
+        let mut at = random.below(until.0 / 2 + 1);
+        while at < until.0 {
+            let down = random.below(longest * 4);
+            let how = match (kept, random.below(3)) {
+                (true, 0) => How::Reboot,
+                (true, _) => How::Restart,
+                (false, _) => How::DiskLost,
+            };
+            self.disasters.push((RealTime(at), Disaster::Crash(node_id(victim), how, down)));
+            at += down + longest * random.between(4, 60);
+        }
+        // Whoever has lost everything must read before it answers again: nobody counts on it any more.
+        self.absent.push((victim, RealTime(0), RealTime(u64::MAX)));
+    }
+
+    /// On whom one may count at this instant.
+    pub(super) fn there(&self, hosts: usize, now: RealTime) -> NodeSet {
+        let gone = self.absent.iter().filter(|(_, from, until)| (*from..*until).contains(&now));
+        everyone(hosts).difference(gone.map(|(node, ..)| *node).collect())
+    }
+}

@@ -1,0 +1,165 @@
+//! The moving set: some process reaches, with every single message, just enough others in time, and always others.
+//!
+//! Malkhi, Oprea and Zhou call a process f-accessible at an instant if a message that it sends then is answered by f others within
+//! delta. Until some time processes come into this luck and fall out of it as the seed likes; from then on one of them keeps it for
+//! ever. The adversary takes those partners that it has not taken for the longest time, answers three round trips in ten at the
+//! very last moment, and makes every other message late.
+
+use tenure_proto::NodeId;
+use tenure_proto::quorum::NodeSet;
+
+use super::crashes::Crashes;
+use super::partners::Partners;
+use super::{Adversary, Disaster, Fate, Letter, Programme, Site, accessible_text};
+use crate::random::Random;
+use crate::simulate::Fault;
+use crate::world::{RealTime, node_id};
+
+/// How much of what is slow is lost, in a hundred, if loss is asked for.
+pub(super) const LOSS: u64 = 60;
+/// How much of what is slow comes twice, in a hundred, if that is asked for.
+pub(super) const DUP: u64 = 20;
+
+#[derive(Debug)]
+struct MovingSet {
+    partners: Partners,
+    fortune: Fortune,
+    crashes: Crashes,
+    slow: Slow,
+}
+
+impl Adversary for MovingSet {
+    fn fate(&mut self, now: RealTime, letter: Letter, random: &mut Random) -> Fate {
+        if letter.answer {
+            if let Some(delay) = self.partners.answer(now, letter) {
+                return [Some(delay), None];
+            }
+        } else if self.fortune.at(now).contains(letter.from.index()) {
+            let there = self.crashes.there(self.slow.hosts, now);
+            let partners = self.partners.at(now, (letter.from, letter.kind), there, random);
+            if partners.contains(letter.to.index()) {
+                return [Some(self.partners.request(now, letter, random)), None];
+            }
+        }
+        self.slow.fate(now, random)
+    }
+}
+
+/// Who is accessible when.
+#[derive(Clone, Debug)]
+pub(super) struct Fortune {
+    /// Rising; each holds until the next.
+    pub(super) changes: Vec<(RealTime, NodeSet)>,
+    /// The one that is accessible for ever.
+    pub(super) chosen: NodeId,
+}
+
+impl Fortune {
+    /// Fortune that changes until `settles`, and thereafter spares one process; others come and go.
+    pub(super) fn draw(site: &Site<'_>, settles: RealTime, ends: RealTime) -> Self {
+        let mut random = site.random("fortune");
+        let chosen = random.index(site.hosts);
+        let longest = site.rhythm.longest;
+        let pace = random.pick(&[2, 6, 20]);
+        let favour = random.pick(&[20, 50, 80]);
+        // After that time the others are mostly unlucky, in some runs always: nobody else could lead.
+        let later = random.pick(&[0, 0, 30]);
+        let (mut changes, mut at) = (Vec::new(), 0);
+        while at < ends.0 {
+            let settled = at >= settles.0;
+            let percent = if settled { later } else { favour };
+            let mut set: NodeSet = (0..site.hosts).filter(|_| random.percent(percent)).collect();
+            if settled {
+                set.insert(chosen);
+            }
+            if changes.last().is_none_or(|(_, last)| *last != set) {
+                changes.push((RealTime(at), set));
+            }
+            let next = at + longest / 4 + random.below(longest * pace);
+            at = if settled { next } else { next.min(settles.0) };
+        }
+        Self { changes, chosen: node_id(chosen) }
+    }
+
+    /// Who is accessible at an instant.
+    pub(super) fn at(&self, now: RealTime) -> NodeSet {
+        let next = self.changes.partition_point(|(at, _)| *at <= now);
+        next.checked_sub(1).map_or(NodeSet::EMPTY, |last| self.changes[last].1)
+    }
+
+    /// The same for the minutes.
+    pub(super) fn news(&self) -> impl Iterator<Item = (RealTime, Disaster)> + '_ {
+        self.changes.iter().map(|(at, set)| (*at, Disaster::News(accessible_text(*set))))
+    }
+}
+
+/// Messages that are too late for a round trip in time.
+#[derive(Clone, Debug)]
+struct Slow {
+    hosts: usize,
+    round: u64,
+    /// At most so much later.
+    most: u64,
+    /// And that much more, as a part of the time that has passed; nought if delays do not grow.
+    grows: u64,
+    losses: Losses,
+}
+
+impl Slow {
+    fn draw(site: &Site<'_>) -> Self {
+        let mut random = site.random("slow");
+        Self {
+            hosts: site.hosts,
+            round: site.rhythm.round,
+            most: site.rhythm.longest * random.pick(&[1, 4, 8]) / 4,
+            grows: random.pick(&[0, 0, 100]),
+            losses: Losses::of(site),
+        }
+    }
+
+    fn fate(&self, now: RealTime, random: &mut Random) -> Fate {
+        let grown = now.0.checked_div(self.grows).unwrap_or(0);
+        let late = |random: &mut Random| self.round + 1 + random.below(self.most + grown);
+        self.losses.fate(late, random)
+    }
+}
+
+/// What is lost, and what comes twice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    loss: u64,
+    dup: u64,
+}
+
+impl Losses {
+    pub(super) fn of(site: &Site<'_>) -> Self {
+        let percent = |fault, percent| if site.faults.has(fault) { percent } else { 0 };
+        Self { loss: percent(Fault::Loss, LOSS), dup: percent(Fault::Dup, DUP) }
+    }
+
+    /// The fate of a message that would take so long.
+    pub(super) fn fate(self, mut late: impl FnMut(&mut Random) -> u64, random: &mut Random) -> Fate {
+        if random.percent(self.loss) {
+            return [None, None];
+        }
+        let again = random.percent(self.dup);
+        [Some(late(random)), again.then(|| late(random))]
+    }
+}
+
+/// When fortune settles: somewhere between a twentieth and a sixth of the run.
+pub(super) fn settles(site: &Site<'_>, ends: RealTime) -> RealTime {
+    let mut random = site.random("settles");
+    RealTime(random.between(ends.0 / 20, ends.0 / 6))
+}
+
+pub(super) fn make(site: &Site<'_>) -> Result<Programme, String> {
+    let ends = site.ends(250);
+    let settles = settles(site, ends);
+    let fortune = Fortune::draw(site, settles, ends);
+    let mut crashes = Crashes::draw(site, fortune.chosen, settles);
+    let mut disasters: Vec<_> = fortune.news().collect();
+    disasters.append(&mut crashes.disasters);
+    let adversary = MovingSet { partners: Partners::new(site), fortune, crashes, slow: Slow::draw(site) };
+    Ok(Programme { adversary: Box::new(adversary), disasters, owes: settles, ends })
+}
