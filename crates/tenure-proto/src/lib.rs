@@ -26,6 +26,7 @@
 //! | [`detect`] | who seems to have stopped: a help to liveness, never to safety |
 //! | [`strong`] | Nerio: at most one leader at any instant |
 //! | [`eventual`] | Omega: in the end one leader, without a link that is always timely |
+//! | [`local`] | Fetzer and Cristian: a leader for every partition |
 //! | [`classic`] | the elections of the lectures, on anonymous ports |
 //! | [`paxos`] | a replicated log, driven by an election |
 //! | [`fence`] | what the receiver of a leader's writes does with their tokens |
@@ -35,6 +36,7 @@ pub mod classic;
 pub mod detect;
 pub mod eventual;
 pub mod fence;
+pub mod local;
 pub mod paxos;
 pub mod quorum;
 pub mod strong;

@@ -141,6 +141,24 @@ impl Span {
     pub const fn nominal(self) -> LocalSpan {
         LocalSpan(self.0)
     }
+
+    /// Both lengths one after the other; stays at the longest length.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// What is left of this length without the other; nothing if that is longer.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// This length `factor` times over; stays at the longest length.
+    #[must_use]
+    pub const fn times(self, factor: u32) -> Self {
+        Self(self.0.saturating_mul(factor as u64))
+    }
 }
 
 impl fmt::Debug for Span {
@@ -211,6 +229,18 @@ impl Drift {
     /// The most that a clock can measure of `span`: `(1+ρ)·δ`, rounded up.
     pub fn longest(self, span: Span) -> LocalSpan {
         LocalSpan(scaled(span.0, MILLION + self.0, true))
+    }
+
+    /// What one clock may count on while another, which began no earlier, is sure not to have shown more than `lock`:
+    /// `(1-2ρ)·lock`, rounded down. Exact: `(1-2ρ)(1+ρ) <= 1-ρ`, so nothing of order ρ² is neglected.
+    pub fn within(self, lock: LocalSpan) -> LocalSpan {
+        LocalSpan(scaled(lock.0, MILLION.saturating_sub(2 * self.0), false))
+    }
+
+    /// By how much an estimate may get worse that relies on a round trip so long ago: `4ρ·age/(1-ρ)`, rounded up. Two clocks drift
+    /// apart by 2ρ, and both conversions into real time add theirs.
+    pub fn worsened(self, age: LocalSpan) -> Span {
+        self.longest_real(LocalSpan(scaled(age.0, 4 * self.0, true)))
     }
 }
 

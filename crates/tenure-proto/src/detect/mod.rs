@@ -34,6 +34,8 @@
 //! | [`quality`] | how good a detector was: the numbers of Chen, Toueg and Aguilera |
 //! | [`ring`] | Nerio's weak election: neighbours on a ring, and the lowest of the living |
 //! | [`weak`] | weak elections as one process uses them: when it should try |
+//! | [`fail_aware`] | datagrams of which the receiver knows that they were not long on their way |
+//! | [`alive`] | whom one process has heard of in time: each judges for itself |
 //!
 //! # Example
 //!
@@ -53,6 +55,8 @@
 //! assert!(detector.suspects(deadline));
 //! ```
 
+pub mod alive;
+pub mod fail_aware;
 pub mod heartbeat;
 pub mod phi;
 pub mod quality;
@@ -60,6 +64,8 @@ pub mod ring;
 mod tail;
 pub mod weak;
 
+pub use alive::AliveSet;
+pub use fail_aware::FailAware;
 pub use heartbeat::Heartbeat;
 pub use phi::{Phi, PhiAccrual};
 pub use quality::{Quality, Record};

@@ -1,0 +1,218 @@
+//! Answers along a tree: for groups so large that the asker cannot hear everybody one by one.
+//!
+//! The target set of a request, the asker first and the others in order, is a tree by position: the parent of i is
+//! `(i-1)/a`. A leaf answers its parent; an inner node binds itself first, waits for its children, and passes on one answer for all. A
+//! vote is a lock, so the way by which it travels does not matter for SO. What a tree can break is T and BI, and these are its rules:
+//!
+//! 1. A probe is answered directly, and so is a request by whoever is not in its target set.
+//! 2. An inner node at depth k of a tree of depth h waits for `((h-k+1)Δ - δmin)(1+ρ)` from the receipt, no longer: then all
+//!    who can answer in time have. What comes later is dropped.
+//! 3. **Children need not be fast.** Parent and child may never have spoken before, and their stamps age; asking for fast
+//!    answers here makes rounds fail for nothing. The deadline of rule 2 already bounds how old an answer is; only what
+//!    reaches the asker must be fast.
+//! 4. **An answer may come before its request.** The child may have heard the request sooner than its parent. It is kept.
+//! 5. A collated round that fails is followed by direct ones for `expires`, twice as long after each failure in a row; and a
+//!    direct one comes at least every half `expires` anyway, so that nobody drops out because its parent is bad.
+//! 6. **A collated request dates the asker's own entry only when all its targets have answered.** Otherwise the own entry may
+//!    outlive that of a member whose parent is bad: the asker, held up by a third process, could come back, find itself in its
+//!    target set and that member not, and lead without it although the two are connected (BI; the same flaw as F2).
+
+use crate::quorum::NodeSet;
+use crate::{Context, LocalTime};
+
+use super::message::{Body, RequestId};
+use super::rules::Rules;
+use super::{Local, Timer};
+
+/// The depth of a tree of so many nodes: that of its last.
+pub(super) fn depth(nodes: usize, arity: usize) -> u32 {
+    depth_of(nodes.saturating_sub(1), arity)
+}
+
+fn depth_of(mut index: usize, arity: usize) -> u32 {
+    let mut depth = 0;
+    while index > 0 {
+        index = (index - 1) / arity.max(1);
+        depth += 1;
+    }
+    depth
+}
+
+/// Where a process stands in the tree of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub(super) parent: usize,
+    pub(super) children: NodeSet,
+    /// h-k: how many levels are below.
+    pub(super) below: u32,
+}
+
+impl Place {
+    /// The place of `me` in the tree of `root`'s request to `targets`; `None` if it has none.
+    pub(super) fn find(root: usize, targets: NodeSet, arity: usize, me: usize) -> Option<Self> {
+        let others = targets.positions().filter(|who| *who != root);
+        let order: Vec<usize> = std::iter::once(root).chain(others).collect();
+        let index = order.iter().position(|who| *who == me).filter(|index| *index > 0)?;
+        let children = order.iter().skip(arity * index + 1).take(arity).copied().collect();
+        let below = depth(order.len(), arity) - depth_of(index, arity);
+        Some(Self { parent: order[(index - 1) / arity], children, below })
+    }
+}
+
+/// Answers that wait at an inner node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Collation {
+    pub(super) request: RequestId,
+    /// The children that have reported.
+    reported: NodeSet,
+    answered: NodeSet,
+    support: NodeSet,
+    /// Where this process stands, and until when it waits; `None` while the request itself has not come.
+    wait: Option<(Place, LocalTime)>,
+}
+
+impl<R: Rules> Local<R> {
+    /// Whether the next request should be answered along the tree (rules 1 and 5).
+    pub(super) fn collates(&self, targets: NodeSet, now: LocalTime) -> bool {
+        let (settings, constants) = (self.config.settings(), self.config.constants());
+        let due = self.last_direct.after(constants.expires.fraction(1, 2));
+        settings.tree.is_some()
+            && targets.contains(self.me)
+            && now >= self.direct_until
+            && now.after(settings.timing.pace) <= due
+    }
+
+    /// This process's own answer goes to `root`, or up the tree.
+    pub(super) fn answer(
+        &mut self,
+        (root, request): (usize, RequestId),
+        targets: Option<NodeSet>,
+        support: bool,
+        received: LocalTime,
+        cx: &mut Context<'_, Self>,
+    ) {
+        let mine: NodeSet = [self.me].into_iter().collect();
+        let votes = if support { mine } else { NodeSet::EMPTY };
+        if root == self.me {
+            return self.count_replies(request, votes, cx);
+        }
+        let tree = self.config.settings().tree;
+        let place = tree.zip(targets).and_then(|(arity, targets)| Place::find(root, targets, arity, self.me));
+        let Some(place) = place else { return self.reply(root, (root, request), mine, votes, cx) };
+        if place.children.is_empty() {
+            return self.reply(place.parent, (root, request), mine, votes, cx);
+        }
+        let timing = self.config.settings().timing;
+        let longest = timing.fast.times(place.below + 1).minus(timing.least_delay);
+        let until = received.after(timing.tick).after(timing.drift.longest(longest));
+        let collation = self.collation(root, request);
+        collation.wait = Some((place, until));
+        collation.answered = collation.answered.union(mine);
+        collation.support = collation.support.union(votes);
+        self.pass_on(root, cx.now(), cx);
+    }
+
+    /// The answer of a child, or of its part of the tree (rules 3 and 4). What belongs to an older request is dropped.
+    pub(super) fn collect(
+        &mut self,
+        (root, request): (usize, RequestId),
+        child: usize,
+        (answered, support): (NodeSet, NodeSet),
+        cx: &mut Context<'_, Self>,
+    ) {
+        let known = self.collations[root].map(|collation| collation.request);
+        let older = known.is_some_and(|known| known.incarnation == request.incarnation && known > request);
+        if older || self.config.settings().tree.is_none() {
+            return;
+        }
+        let collation = self.collation(root, request);
+        collation.reported.insert(child);
+        collation.answered = collation.answered.union(answered);
+        collation.support = collation.support.union(support);
+        self.pass_on(root, cx.now(), cx);
+    }
+
+    fn collation(&mut self, root: usize, request: RequestId) -> &mut Collation {
+        let fresh = Collation {
+            request,
+            reported: NodeSet::EMPTY,
+            answered: NodeSet::EMPTY,
+            support: NodeSet::EMPTY,
+            wait: None,
+        };
+        let collation = self.collations[root].get_or_insert(fresh);
+        if collation.request != request {
+            *collation = fresh;
+        }
+        collation
+    }
+
+    /// Passes on what was collected for `root` if all children have reported or time is up.
+    fn pass_on(&mut self, root: usize, now: LocalTime, cx: &mut Context<'_, Self>) {
+        if let Some(collation) = self.collations[root]
+            && let Some((place, until)) = collation.wait
+            && (collation.reported.is_superset(place.children) || now >= until)
+        {
+            self.collations[root] = None;
+            let Collation { request, answered, support, .. } = collation;
+            self.reply(place.parent, (root, request), answered, support, cx);
+        }
+        let waits = self.collations.iter().flatten().filter_map(|collation| collation.wait);
+        match waits.map(|(_, until)| until).min() {
+            Some(until) => self.timers.set(Timer::PassOn, until),
+            None => self.timers.clear(Timer::PassOn),
+        }
+    }
+
+    /// Time may be up for some answers.
+    pub(super) fn pass_on_all(&mut self, cx: &mut Context<'_, Self>) {
+        for root in 0..self.collations.len() {
+            self.pass_on(root, cx.now(), cx);
+        }
+    }
+
+    fn reply(
+        &mut self,
+        to: usize,
+        (root, request): (usize, RequestId),
+        answered: NodeSet,
+        support: NodeSet,
+        cx: &mut Context<'_, Self>,
+    ) {
+        let root = self.config.settings().members[root];
+        self.send(to, Body::Reply { root, request, answered, support }, cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_but_the_root_has_one_parent_and_the_root_hears_of_all() {
+        for arity in 2..5 {
+            for nodes in 1..40 {
+                let targets: NodeSet = (0..nodes).collect();
+                let root = nodes / 3;
+                let place = |who| Place::find(root, targets, arity, who);
+                let mut heard: NodeSet = [root].into_iter().collect();
+                for who in (0..nodes).filter(|who| *who != root) {
+                    let mut at = who;
+                    let mut hops = 0;
+                    while at != root {
+                        let parent = place(at).expect("in the tree").parent;
+                        if parent != root {
+                            let of_parent = place(parent).expect("in the tree");
+                            assert!(of_parent.children.contains(at), "{at} is a child of {parent}");
+                            assert!(of_parent.below > place(at).expect("in the tree").below);
+                        }
+                        (at, hops) = (parent, hops + 1);
+                    }
+                    assert!(hops <= depth(nodes, arity));
+                    heard.insert(who);
+                }
+                assert_eq!(heard, targets);
+            }
+        }
+    }
+}

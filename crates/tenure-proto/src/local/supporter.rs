@@ -1,0 +1,104 @@
+//! Supporting: whom a process binds itself to, and when it is free again.
+
+use crate::quorum::NodeSet;
+use crate::{Context, LocalTime};
+
+use super::Local;
+use super::message::{Event, Lock, Promise, RequestId, View};
+use super::rules::Rules;
+
+/// A request as it came in.
+pub(super) struct Asked {
+    pub(super) asker: usize,
+    pub(super) request: RequestId,
+    pub(super) alive: NodeSet,
+    pub(super) collate: bool,
+    pub(super) members: NodeSet,
+    pub(super) received: LocalTime,
+}
+
+impl<R: Rules> Local<R> {
+    /// A fast request. It is answered in any case: whoever is connected must stay in the asker's alive set (BI).
+    pub(super) fn consider(&mut self, asked: &Asked, cx: &mut Context<'_, Self>) {
+        let Asked { asker, request, received, .. } = *asked;
+        self.date_own_entry(asked);
+        self.alive.purge(cx.now());
+        let rules = &self.config.settings().rules;
+        let mut rivals = self.alive.members();
+        rivals.insert(self.me);
+        let first = !rivals.positions().any(|who| self.goes_before(who, asker));
+        let support = rules.is_free(self.lock.as_ref(), asker, received)
+            && rules.may_support(received, self.silent_until)
+            && rules.is_first(first);
+        if support && rules.binds(asker == self.me) {
+            self.bind(asker, request, received, cx);
+        }
+        if !support {
+            cx.publish(Event::Declined { asker: self.config.settings().members[asker] });
+        }
+        self.learn_members(asked, support, cx);
+        let along_tree = asked.collate && asked.alive.contains(asker);
+        self.answer((asker, request), along_tree.then_some(asked.alive), support, received, cx);
+    }
+
+    /// The own entry in the alive set, where the answers to this request come to the asker itself.
+    fn date_own_entry(&mut self, asked: &Asked) {
+        let round = self.round.filter(|round| asked.asker == self.me && round.id == asked.request);
+        if let Some(round) = round.filter(|round| !round.collate) {
+            let at = self.config.settings().rules.own_entry(round.sent, asked.received);
+            self.alive.heard(self.me, at);
+        }
+    }
+
+    /// Binds this process before its reply leaves. For the same holder neither the end nor the request goes back: an older
+    /// request may come late, and the Release that followed it must not free who supports the newer one.
+    fn bind(&mut self, to: usize, request: RequestId, received: LocalTime, cx: &mut Context<'_, Self>) {
+        let tick = self.config.settings().timing.tick;
+        let until = received.after(tick).after(self.config.constants().lock);
+        let lock = match self.lock {
+            Some(held) if held.to == to => {
+                let older = held.request.incarnation == request.incarnation && held.request > request;
+                let request = if older { held.request } else { request };
+                Lock { to, request, until: until.max(held.until) }
+            }
+            _ => Lock { to, request, until },
+        };
+        self.lock = Some(lock);
+        self.remember(cx);
+        cx.publish(Event::Locked { lock, received });
+    }
+
+    /// The members of the logical partition, as its leader says; for no longer than this process is bound to it.
+    fn learn_members(&mut self, asked: &Asked, support: bool, cx: &mut Context<'_, Self>) {
+        let known = support && asked.asker != self.me && asked.members.contains(self.me);
+        let lock = self.lock.filter(|lock| lock.to == asked.asker);
+        let view = lock.filter(|_| known).map(|lock| View {
+            leader: self.config.settings().members[asked.asker],
+            members: asked.members,
+            until: lock.until,
+        });
+        let said = |view: Option<View>| view.map(|view| (view.leader, view.members));
+        if let Some(view) = view.filter(|view| said(Some(*view)) != said(self.view)) {
+            cx.publish(Event::Members(view));
+        }
+        if view.is_some() || lock.is_some() {
+            self.view = view;
+        }
+    }
+
+    /// A Release came, or this process has sent one: fast or slow alike.
+    pub(super) fn set_free(&mut self, from: usize, request: RequestId, cx: &mut Context<'_, Self>) {
+        let frees = |lock: &Lock| self.config.settings().rules.frees(lock, from, request);
+        if let Some(lock) = self.lock.filter(frees) {
+            self.lock = None;
+            self.view = None;
+            self.remember(cx);
+            cx.publish(Event::Freed { to: self.config.settings().members[lock.to] });
+        }
+    }
+
+    /// Keeps what was promised for a restart within this boot.
+    pub(super) fn remember(&self, cx: &mut Context<'_, Self>) {
+        cx.remember(Promise { lock: self.lock, silent_until: self.silent_until });
+    }
+}
