@@ -20,6 +20,8 @@
 //! All of them end with everybody knowing; the messages that tell ([`Message::ANNOUNCEMENT`]) are counted apart, n of
 //! them on a ring. Links lose nothing and keep the order (FIFO); how long a message takes is the driver's choice.
 //!
+//! Elections among processes that know each other's names, and of which some crash, are in [`named`].
+//!
 //! Writing one's own is a struct, a message and three functions: see [`clockwise`], the shortest.
 
 pub mod clockwise;
@@ -27,6 +29,7 @@ pub mod franklin;
 pub mod higham_przytycka;
 pub mod itai_rodeh;
 pub mod lelann;
+pub mod named;
 pub mod peterson;
 pub mod radius_growth;
 pub mod star;

@@ -1,0 +1,61 @@
+//! What elections among named processes go by: each rule is one function, and the laboratory has a wrong one for each.
+
+use super::{Rank, Tag};
+use crate::time::LocalSpan;
+use crate::{Data, NodeId};
+
+/// The rules. The provided functions are the sound ones; what overrides one of them is a mutant.
+pub trait Rules: Data {
+    /// Whether `one` is better than `other`: by attribute, and by name where those are equal. A total order, so that
+    /// all who compare the same processes find the same best.
+    fn outranks(&self, one: Rank, other: Rank) -> bool {
+        one > other
+    }
+
+    /// Whether a process may open an election: at most one at a time.
+    fn may_open(&self, open: bool) -> bool {
+        !open
+    }
+
+    /// The term of a new run: larger than any that the caller knows of. With the caller's name alone, as on the slides, a run
+    /// of a caller that has died suppresses those of lesser names for ever.
+    fn next_term(&self, known: u64) -> u64 {
+        known.saturating_add(1)
+    }
+
+    /// Whether a message belongs to a run that has been superseded: it is dropped, or two runs would elect twice.
+    fn is_over(&self, tag: Tag, known: Tag) -> bool {
+        tag < known
+    }
+
+    /// Whether an answer is still awaited: of those who seem to have crashed none will come.
+    fn awaits(&self, suspected: bool) -> bool {
+        !suspected
+    }
+
+    /// How long a bully waits for an answer: its question takes D at most, and the answer as long.
+    fn answer_time(&self, delay: LocalSpan) -> LocalSpan {
+        delay.times(2)
+    }
+
+    /// Whether a bully accepts a coordinator: only one who is better.
+    fn bows(&self, announced: Rank, own: Rank) -> bool {
+        announced > own
+    }
+
+    /// How many votes decide: any two such sets have a voter in common.
+    fn quorum(&self, voters: usize) -> usize {
+        voters / 2 + 1
+    }
+
+    /// What a ballot proposes: what may already have been decided in an earlier one, and else the proposer's own wish.
+    fn proposal(&self, own: NodeId, accepted: Option<NodeId>) -> NodeId {
+        accepted.unwrap_or(own)
+    }
+}
+
+/// The rules as they should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sound;
+
+impl Rules for Sound {}
