@@ -5,6 +5,7 @@
 
 mod epochs;
 mod field;
+pub mod named;
 mod wedge;
 
 use tenure_proto::quorum::{NodeSet, Quorums};

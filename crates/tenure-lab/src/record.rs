@@ -87,7 +87,9 @@ impl<S: Subject> Recorder<S> {
         match action {
             Action::Deliver { flight, .. } => self.arrive(*flight, now),
             Action::Crash(node) => {
-                self.end_bars(lane(*node), now, |kind| !matches!(kind, BarKind::Grant { .. }));
+                self.end_bars(lane(*node), now, |kind| {
+                    !S::PROMISES || !matches!(kind, BarKind::Grant { .. })
+                });
                 self.open_bar(lane(*node), now, u64::MAX, BarKind::Down, "down");
                 self.mark(Some(lane(*node)), now, MarkKind::Crash, format!("{node} crashes"));
             }

@@ -1,6 +1,7 @@
 //! Every protocol of the laboratory by name, behind one face that does not know its types.
 
 mod bench;
+mod named;
 mod strong;
 
 use std::fmt;
@@ -10,14 +11,23 @@ use tenure_proto::NodeId;
 use crate::count::Counts;
 use crate::draw::Picture;
 use crate::property::{Property, Status, Tenure, Violation};
-use crate::simulate::Setup;
+use crate::simulate::{Faults, Setup};
 use crate::stage::Calm;
 use crate::sweep::Swept;
 use crate::world::RealTime;
 
 /// All protocols.
 pub fn all() -> &'static [&'static dyn Experiment] {
-    &[&strong::NERIO_DRIFT, &strong::NERIO_SKEW, &strong::NERIO_WEDGE]
+    &[
+        &strong::NERIO_DRIFT,
+        &strong::NERIO_SKEW,
+        &strong::NERIO_WEDGE,
+        &named::TRIVIAL,
+        &named::RING,
+        &named::BULLY,
+        &named::BY_CONSENSUS,
+        &named::BY_ELECTION,
+    ]
 }
 
 /// The protocol of a name, or the nearest names.
@@ -92,6 +102,10 @@ pub trait Experiment: Sync {
     fn mutants(&self) -> Vec<MutantAbout>;
     /// Its constants.
     fn constants(&self) -> Vec<ConstantAbout>;
+    /// What may go wrong without breaking it: what `sweep` and `mutants` try if nothing else is asked for.
+    fn bears(&self) -> Faults {
+        Faults::all()
+    }
     /// Runs one seed, recorded.
     fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error>;
     /// Runs one seed without writing it down: the same run, but its report has neither picture nor trace, and no

@@ -12,6 +12,7 @@
 //! | [`lockstep`] | anonymous nodes without coins stay equal for ever |
 //! | [`adversary`] | the open-schedule lower bound of n/4·(log2 n + 1) |
 //! | [`race`] | algorithms × sizes × seeds, with theory beside them |
+//! | [`named`] | elections among processes with names, counted behind the same face |
 //! | [`watch`] | executions as text, for [drawings](crate::draw::ring) |
 //!
 //! ```
@@ -31,6 +32,7 @@ pub mod laps;
 pub mod links;
 mod list;
 pub mod lockstep;
+pub mod named;
 pub mod order;
 pub mod outcome;
 pub mod race;
@@ -175,6 +177,10 @@ pub trait Election: Sync {
     fn in_rounds(&self) -> bool;
     /// Whether its network is a ring.
     fn on_ring(&self) -> bool;
+    /// With how many nodes it can be run at most.
+    fn most_nodes(&self) -> u32 {
+        1 << 30
+    }
     /// The ids of an order; best and worst are this algorithm's own.
     fn ids(&self, order: Order, setup: &Setup) -> Result<Vec<u32>, Error>;
     /// Runs it; `progress` is told how many more messages were handled.

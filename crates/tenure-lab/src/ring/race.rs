@@ -121,7 +121,7 @@ fn measure(
     let mut costs: Vec<(f64, f64)> = Vec::new();
     for &nodes in &options.sizes {
         progress(1);
-        if forecast(&costs, f64::from(nodes)) > options.budget as f64 {
+        if nodes > election.most_nodes() || forecast(&costs, f64::from(nodes)) > options.budget as f64 {
             break;
         }
         let mut used = 0;

@@ -13,6 +13,8 @@ pub enum Unit {
     Ppm,
     /// A plain number.
     Count,
+    /// One of these words, or its position.
+    Word(&'static [&'static str]),
 }
 
 /// The name of a constant.
@@ -83,6 +85,9 @@ impl Constants {
                 Unit::Time => "200ms",
                 Unit::Ppm => "1000ppm",
                 Unit::Count => "4",
+                Unit::Word(words) => {
+                    return format!("cannot read {name}='{text}': write one of {}", words.join(", "));
+                }
             };
             format!("cannot read {name}='{text}': write for example {name}={example}")
         })?;
@@ -113,6 +118,10 @@ fn format_value(unit: Unit, value: u64) -> String {
         Unit::Time => RealTime(value).to_string(),
         Unit::Ppm => format!("{value}ppm"),
         Unit::Count => value.to_string(),
+        Unit::Word(words) => {
+            let word = usize::try_from(value).ok().and_then(|position| words.get(position));
+            word.map_or_else(|| value.to_string(), |word| (*word).to_owned())
+        }
     }
 }
 
@@ -121,6 +130,10 @@ fn parse(unit: Unit, text: &str) -> Option<u64> {
         Unit::Time => parse_time(text).map(|time| time.0),
         Unit::Ppm => text.strip_suffix("ppm").unwrap_or(text).parse().ok(),
         Unit::Count => text.parse().ok(),
+        Unit::Word(words) => {
+            let position = words.iter().position(|word| *word == text).or_else(|| text.parse().ok());
+            position.filter(|position| *position < words.len()).map(|position| position as u64)
+        }
     }
 }
 
@@ -160,6 +173,17 @@ mod tests {
         }
         assert_eq!(parse_time("1.5s"), Some(RealTime(1_500_000_000)));
         assert_eq!(parse_time("7ns"), Some(RealTime(7)));
+    }
+
+    #[test]
+    fn a_word_is_read_as_it_is_written_and_another_is_answered_with_those_there_are() {
+        const KEYS: &[Key] =
+            &[Key { name: "repair", unit: Unit::Word(&["one", "two"]), says: "", otherwise: Some(0) }];
+        let mut constants = Constants::new(KEYS);
+        constants.set("repair", "two").unwrap();
+        assert_eq!((constants.get("repair"), constants.to_string()), (1, "repair=two".to_owned()));
+        let error = constants.set("repair", "three").unwrap_err();
+        assert_eq!(error, "cannot read repair='three': write one of one, two");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod advice;
 pub mod constants;
 mod members;
+pub mod named;
 pub mod office;
 mod role;
 pub mod strong;
@@ -31,6 +32,8 @@ pub trait Subject {
     const KEYS: &'static [Key];
     /// What must hold.
     const PROPERTIES: &'static [Property];
+    /// Whether what is drawn as support outlasts a crash: a promise does, an opinion does not.
+    const PROMISES: bool = true;
     /// Whether members change without their leader noticing, so that a change may come when nothing else goes wrong.
     const GAPLESS: bool = true;
 

@@ -68,11 +68,11 @@ impl Mutants {
             None => catalogue::all().to_vec(),
         };
         let faults = self.common.faults_or(Faults::all());
-        let trial = self.common.trial(faults)?;
         self.check_mutant(&experiments)?;
         let (mut fates, mut sounds) = (Vec::new(), Vec::new());
         for experiment in experiments {
             let first = fates.len();
+            let trial = self.common.trial(self.common.faults_or(experiment.bears()))?;
             for mutant in experiment.mutants() {
                 if trial.mutant.as_deref().is_none_or(|only| only == mutant.name) {
                     fates.push(self.fate(experiment, &trial, mutant.name)?);

@@ -102,17 +102,18 @@ impl Race {
     fn elections(&self) -> Result<Option<Vec<&'static dyn ring::Election>>, Failure> {
         let counted = |election: &&&'static dyn ring::Election| election.about().name != "automaton";
         if self.all {
-            return Ok(Some(ring::all().iter().filter(counted).copied().collect()));
+            let named = ring::named::all().iter();
+            return Ok(Some(ring::all().iter().filter(counted).chain(named).copied().collect()));
         }
         let names: Vec<&str> = self.study.as_deref().unwrap_or_default().split(',').collect();
         if names == ["rings"] {
             return Ok(Some(ring::all().iter().filter(counted).copied().collect()));
         }
-        let any = names.iter().any(|name| ring::find(name).is_ok());
-        if !any {
+        let find = |name: &str| ring::named::find(name).map_or_else(|| ring::find(name), Ok);
+        if !names.iter().any(|name| find(name).is_ok()) {
             return Ok(None);
         }
-        Ok(Some(names.into_iter().map(ring::find).collect::<Result<_, _>>()?))
+        Ok(Some(names.into_iter().map(find).collect::<Result<_, _>>()?))
     }
 
     fn rings(&self, elections: Vec<&'static dyn ring::Election>, format: Format) -> Result<Answer, Failure> {

@@ -98,7 +98,9 @@ impl Drawings {
 
 impl Run {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
-        if let Ok(election) = ring::find(&self.name) {
+        // Elections among named processes are counted like rings where an order is asked for, and else run with faults.
+        let counted = self.order.and_then(|_| ring::named::find(&self.name));
+        if let Some(election) = ring::find(&self.name).ok().or(counted) {
             let Self { common, order, drawings, trace, scenario, .. } = self;
             if scenario.is_some() {
                 return Err(Failure::new(format!(
@@ -118,7 +120,7 @@ impl Run {
         let experiment = catalogue::find(&self.name)?;
         if self.order.is_some() {
             return Err(Failure::new(format!(
-                "--order means nothing to '{}', only to ring algorithms",
+                "--order means nothing to '{}', only to algorithms whose messages are counted",
                 self.name
             )));
         }
@@ -126,7 +128,7 @@ impl Run {
             return self.run_scenario(scenario, format);
         }
         let seed = self.common.seed.unwrap_or(1);
-        let faults = self.common.faults_or(drawn_faults(seed));
+        let faults = self.common.faults_or(drawn_faults(seed, experiment.bears()));
         let trial = self.common.trial(faults)?;
         let outputs = self.drawings.check(self.trace.as_ref())?;
         let wanted = self.trace.is_some() || self.drawings.are_wanted();

@@ -64,7 +64,7 @@ struct Found<'a> {
 impl Sweep {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
         let experiment = catalogue::find(&self.name)?;
-        let faults = self.common.faults_or(Faults::all());
+        let faults = self.common.faults_or(experiment.bears());
         let trial = self.common.trial(faults)?;
         if !self.no_shrink {
             // Any name will do: the seed is not known yet, but the folder is.

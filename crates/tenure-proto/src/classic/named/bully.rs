@@ -15,9 +15,13 @@
 //! and knows: **N - 2 messages, time 1**.
 //!
 //! Safe only if D is a true bound: if an answer takes longer than T1, two announce themselves.
+//!
+//! **Who comes back** must not announce itself at once, though nobody be higher ([`Rules::may_announce`], mutant `comes-back-at-once`).
+//! For up to D another still takes it for dead and may announce itself; that is heard up to D later, and by then the better
+//! announcement may have come and gone. After T1 = 2D nothing of the kind is under way.
 
 use super::{Algorithm, Cell, Config, Desk, Event, Rules};
-use crate::boot::Boot;
+use crate::boot::{Boot, BootKind};
 use crate::time::LocalSpan;
 use crate::{LocalTime, NodeId};
 
@@ -47,14 +51,16 @@ enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bully {
     state: State,
+    /// Whether it has come back and has not waited yet.
+    back: bool,
 }
 
 type D<'a, R> = Desk<'a, Message, R>;
 
 impl Bully {
-    /// A process in which nothing is open.
-    pub fn normal() -> Self {
-        Self { state: State::Normal }
+    /// A process in which nothing is open; it has been there from the beginning, or has come back.
+    pub fn normal(back: bool) -> Self {
+        Self { state: State::Normal, back }
     }
 
     fn is_open(&self) -> bool {
@@ -63,7 +69,8 @@ impl Bully {
 
     /// Asks all who are higher; who knows that they are all dead need not.
     fn begin<R: Rules>(&mut self, desk: &mut D<'_, R>) {
-        if higher(desk).iter().all(|q| desk.suspects(*q)) {
+        let alone = higher(desk).iter().all(|q| desk.suspects(*q));
+        if alone && desk.rules().may_announce(self.back) {
             return self.win(desk);
         }
         desk.send_all(higher(desk), &Message::Election);
@@ -73,6 +80,7 @@ impl Bully {
 
     fn win<R: Rules>(&mut self, desk: &mut D<'_, R>) {
         self.close(desk);
+        self.back = false;
         desk.elect(desk.me, None);
         desk.send_all(lower(desk), &Message::Coordinator);
     }
@@ -169,8 +177,8 @@ pub(super) fn settle<R>(config: &Config<R>) -> LocalSpan {
 impl<R: Rules> Algorithm<R> for Bully {
     type Message = Message;
 
-    fn new(_config: &Config<R>, _me: NodeId, _boot: &Boot<Cell>) -> Self {
-        Self::normal()
+    fn new(_config: &Config<R>, _me: NodeId, boot: &Boot<Cell>) -> Self {
+        Self::normal(boot.kind != BootKind::Founding)
     }
 
     fn call(&mut self, desk: &mut D<'_, R>) {

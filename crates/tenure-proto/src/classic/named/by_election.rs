@@ -40,7 +40,7 @@ impl<R: Rules> Algorithm<R> for ByElection {
     type Message = bully::Message;
 
     fn new(_config: &Config<R>, _me: NodeId, boot: &Boot<Cell>) -> Self {
-        Self { bully: Bully::normal(), decided: None, takes_part: boot.kind == BootKind::Founding }
+        Self { bully: Bully::normal(false), decided: None, takes_part: boot.kind == BootKind::Founding }
     }
 
     fn call(&mut self, desk: &mut D<'_, R>) {

@@ -43,6 +43,7 @@ pub use trivial::Trivial;
 pub use watch::{Sight, Watch};
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::boot::Boot;
 use crate::time::LocalSpan;
@@ -80,7 +81,7 @@ pub enum Repair {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R> {
     /// The attribute of each process, by name. Only a bully looks at those of others: it must know who is higher.
-    pub attrs: Vec<u64>,
+    pub attrs: Arc<[u64]>,
     /// D: the most that a message takes, with the time to handle it.
     pub delay: LocalSpan,
     /// T: how often a process shows that it lives. Zero: never, and nobody is suspected unless told so.

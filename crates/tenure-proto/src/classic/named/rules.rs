@@ -38,6 +38,11 @@ pub trait Rules: Data {
         delay.times(2)
     }
 
+    /// Whether a bully that finds nobody higher may announce itself without waiting; `back` says that it has just come back.
+    fn may_announce(&self, back: bool) -> bool {
+        !back
+    }
+
     /// Whether a bully accepts a coordinator: only one who is better.
     fn bows(&self, announced: Rank, own: Rank) -> bool {
         announced > own

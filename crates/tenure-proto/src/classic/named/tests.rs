@@ -18,7 +18,7 @@ const UNIT: u64 = 1000;
 
 fn config(attrs: Vec<u64>) -> Config<Sound> {
     Config {
-        attrs,
+        attrs: attrs.into(),
         delay: LocalSpan::from_nanos(UNIT),
         period: LocalSpan::ZERO,
         sight: Sight::Sharp,
