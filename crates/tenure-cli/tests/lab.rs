@@ -516,7 +516,7 @@ fn every_study_runs_and_its_json_is_the_same_every_time() {
         ),
         (
             "detectors --seeds 2",
-            20,
+            30,
             &["link", "detector", "settings", "detection_median_ms", "accuracy_percent"],
         ),
         ("blocking", 488, &["protocol", "bound", "clocks", "delay_ms", "blocked_ms", "in_vain_ms"]),

@@ -256,3 +256,23 @@ fn a_corrupt_trace_is_refused_with_its_line() {
     let error = nerio().replay(cut, None).expect_err("cut off").to_string();
     assert!(error.contains("is it cut off?"), "{error}");
 }
+
+/// The example as it stands, in a place where a test can call it.
+#[path = "../examples/own_ring.rs"]
+#[expect(dead_code, reason = "main prints what the test reads")]
+mod own_ring;
+
+#[test]
+fn an_election_of_ones_own_is_counted_and_one_that_cheats_is_caught() {
+    let report = own_ring::report().expect("it runs");
+    let line = |start: &str| {
+        report.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{report}"))
+    };
+    assert!(line("meet, 1024 nodes: ").ends_with("one leader, known to all"), "{report}");
+    assert!(
+        line("meet, 1024 nodes, attacked: ").ends_with("2816 at least; nobody decided too soon"),
+        "{report}"
+    );
+    assert!(line("hasty, 16 nodes: ").ends_with("one leader, known to all"), "{report}");
+    assert!(line("hasty, 64 nodes, attacked: ").contains("caught: "), "{report}");
+}

@@ -49,7 +49,13 @@ pub(super) const BULLY: Course<Bully> = Course {
         promises: "as trivial; N²-N-1 messages in 4D at most, N-2 in one at least, N counting the crashed one",
         source: "Garcia-Molina (1982); ECEN 757, Elections: the bully algorithm",
     },
-    mutants: &[Wrong::ByNameAlone, Wrong::OpensAgain, Wrong::AnswersInOneD, Wrong::ComesBackAtOnce, Wrong::BowsToLower],
+    mutants: &[
+        Wrong::ByNameAlone,
+        Wrong::OpensAgain,
+        Wrong::AnswersInOneD,
+        Wrong::ComesBackAtOnce,
+        Wrong::BowsToLower,
+    ],
     algorithm: PhantomData,
 };
 

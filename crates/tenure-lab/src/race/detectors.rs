@@ -5,12 +5,13 @@
 //! detector say its word on it. Times are those of an exact clock.
 //!
 //! No detector is best: a shorter timeout finds a crash sooner (T_D) and errs more often (T_MR, P_A). A fixed timeout must be
-//! chosen for the link; phi learns it, and pays for a jittery link by a longer T_D.
+//! chosen for the link; phi learns it, and pays for a jittery link by a longer T_D. NFD-E counts from when the next heartbeat is
+//! expected, so that a late one does not buy time for the next.
 
 use tenure_proto::LocalTime;
 use tenure_proto::detect::phi::{Config, Phi, PhiAccrual, Settings};
 use tenure_proto::detect::quality::Detection;
-use tenure_proto::detect::{Heartbeat, Quality, Record};
+use tenure_proto::detect::{Heartbeat, NfdE, Quality, Record};
 use tenure_proto::time::LocalSpan;
 
 use super::{Cell, Column, Lengths, Race, Sheet, length};
@@ -33,13 +34,18 @@ const SECOND: u64 = 1_000 * MILLI;
 const LONGEST_DELAY: u64 = 1_000 * MILLI;
 
 /// Which seeds to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How many seeds for each manner of link.
     pub seeds: u64,
     /// The first of them.
     pub first: u64,
+    /// Which detectors, by name; all if none is named.
+    pub only: Vec<String>,
 }
+
+/// The detectors that can be compared.
+pub const NAMES: [&str; 3] = ["heartbeat", "phi", "nfd-e"];
 
 /// How many records of arrivals the options ask for.
 pub fn schedules(options: &Options) -> u64 {
@@ -79,8 +85,8 @@ impl Link {
         }
     }
 
-    /// When the heartbeats of one life arrive, rising, until `end`.
-    fn arrivals(self, seed: u64, crash: u64, end: u64) -> Vec<LocalTime> {
+    /// When the heartbeats of one life arrive, rising, until `end`, each with its number.
+    fn arrivals(self, seed: u64, crash: u64, end: u64) -> Vec<(LocalTime, u64)> {
         let mut random = Random::stream(seed, &self.name());
         let mut silence = Silence::first(&mut random);
         let mut heard = Vec::new();
@@ -93,7 +99,7 @@ impl Link {
             };
             let delay = self.delay(&mut random);
             if !lost && sent + delay <= end {
-                heard.push(LocalTime::from_nanos(sent + delay));
+                heard.push((LocalTime::from_nanos(sent + delay), sent / PERIOD));
             }
             sent += PERIOD;
         }
@@ -145,9 +151,14 @@ enum Kind {
     Heartbeat { delay: u64 },
     /// Suspects from this phi on.
     Phi { config: Config },
+    /// Suspects when the next heartbeat is overdue by this.
+    NfdE { slack: u64 },
 }
 
-fn kinds() -> Result<Vec<Kind>, Error> {
+/// Over how many heartbeats NFD-E takes the mean.
+const NFD_WINDOW: usize = 200;
+
+fn kinds(only: &[String]) -> Result<Vec<Kind>, Error> {
     let mut kinds: Vec<Kind> = [50, 300].map(|millis| Kind::Heartbeat { delay: millis * MILLI }).into();
     for threshold in [8, 12] {
         let settings = Settings {
@@ -160,6 +171,8 @@ fn kinds() -> Result<Vec<Kind>, Error> {
         let config = settings.validate().map_err(|error| Error::new(error.to_string()))?;
         kinds.push(Kind::Phi { config });
     }
+    kinds.extend([50, 300].map(|millis| Kind::NfdE { slack: millis * MILLI }));
+    kinds.retain(|kind| only.is_empty() || only.iter().any(|name| name == kind.name()));
     Ok(kinds)
 }
 
@@ -168,6 +181,7 @@ impl Kind {
         match self {
             Self::Heartbeat { .. } => "heartbeat",
             Self::Phi { .. } => "phi",
+            Self::NfdE { .. } => "nfd-e",
         }
     }
 
@@ -178,18 +192,27 @@ impl Kind {
                 let Settings { threshold, window, least_deviation, .. } = config.settings();
                 format!("phi>={} sd>={least_deviation} window={window}", threshold.as_thousandths() / 1000)
             }
+            Self::NfdE { slack } => {
+                format!("eta=100ms alpha={} window={NFD_WINDOW}", LocalSpan::from_nanos(slack))
+            }
         }
     }
 
-    fn replay(self, end: LocalTime, heard: Vec<LocalTime>, crash: LocalTime) -> Record {
+    fn replay(self, end: LocalTime, numbered: Vec<(LocalTime, u64)>, crash: LocalTime) -> Record {
         let (begin, crash) = (LocalTime::ZERO, Some(crash));
+        let heard = || numbered.iter().map(|(at, _)| *at).collect();
         match self {
             Self::Heartbeat { delay } => {
                 let [period, delay] = [PERIOD, delay].map(LocalSpan::from_nanos);
-                Record::replay(Heartbeat::new(period, delay, begin), (begin, end), heard, crash)
+                Record::replay(Heartbeat::new(period, delay, begin), (begin, end), heard(), crash)
+            }
+            Self::NfdE { slack } => {
+                let [period, slack] = [PERIOD, slack].map(LocalSpan::from_nanos);
+                let detector = NfdE::new(period, slack, NFD_WINDOW, begin);
+                Record::replay_numbered(detector, (begin, end), numbered, crash, NfdE::heard_number)
             }
             Self::Phi { config } => {
-                Record::replay(PhiAccrual::new(&config, begin), (begin, end), heard, crash)
+                Record::replay(PhiAccrual::new(&config, begin), (begin, end), heard(), crash)
             }
         }
     }
@@ -248,7 +271,7 @@ impl Worth {
 
 /// Runs the study; `progress` is told how many more records are done.
 pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
-    let kinds = kinds()?;
+    let kinds = kinds(&options.only)?;
     let mut rows = Vec::new();
     let mut broken = Vec::new();
     for link in LINKS {
@@ -318,7 +341,11 @@ fn columns() -> Vec<Column> {
             "how much of its life the process was rightly trusted, in percent: the mean",
         ),
         ("accuracy_least_percent", "LEAST", "the same for the worst seed"),
-        ("settings", "SETTINGS", "T + D of a fixed timeout; threshold, least deviation and window of phi"),
+        (
+            "settings",
+            "SETTINGS",
+            "T + D of a fixed timeout; threshold, least deviation and window of phi; eta + alpha of NFD-E",
+        ),
     ]
     .map(|(key, head, says)| Column::new(key, head, says))
     .into()
@@ -336,8 +363,8 @@ mod tests {
     }
 
     fn rows() -> Vec<Vec<Cell>> {
-        let race = run(&Options { seeds: 3, first: 0 }, &|_| ()).expect("it runs");
-        assert_eq!((race.broken, race.rows.rows.len()), (Vec::<String>::new(), 20));
+        let race = run(&Options { seeds: 3, first: 0, only: Vec::new() }, &|_| ()).expect("it runs");
+        assert_eq!((race.broken, race.rows.rows.len()), (Vec::<String>::new(), 30));
         race.rows.rows
     }
 
@@ -353,12 +380,30 @@ mod tests {
 
     #[test]
     fn the_longer_a_timeout_the_later_it_finds_a_crash_and_the_less_it_errs() {
-        for link in rows().chunks(4) {
-            for pair in [&link[..2], &link[2..]] {
+        for link in rows().chunks(6) {
+            for pair in link.chunks(2) {
                 assert!(number(&pair[0][2]) < number(&pair[1][2]), "{pair:?}");
                 assert!(number(&pair[0][5]) >= number(&pair[1][5]), "{pair:?}");
                 assert!(number(&pair[0][10]) <= number(&pair[1][10]), "{pair:?}");
             }
+        }
+    }
+
+    #[test]
+    fn some_detectors_alone_say_on_the_same_traces_what_they_say_among_all() {
+        let only = vec!["nfd-e".to_owned(), "phi".to_owned()];
+        let some = run(&Options { seeds: 3, first: 0, only }, &|_| ()).expect("it runs").rows.rows;
+        let all = rows();
+        assert_eq!(some.len(), 20);
+        assert!(some.iter().all(|row| all.contains(row)));
+    }
+
+    #[test]
+    fn where_nothing_is_late_nfd_e_finds_a_crash_within_eta_and_alpha_and_a_delay() {
+        let rows = rows();
+        let calm = |row: &&Vec<Cell>| row[0] == Cell::text("calm") && row[1] == Cell::text("nfd-e");
+        for (row, bound) in rows.iter().filter(calm).zip([100.0 + 50.0 + 5.0, 100.0 + 300.0 + 5.0]) {
+            assert!(number(&row[4]) <= bound, "{row:?}");
         }
     }
 
@@ -375,7 +420,7 @@ mod tests {
         assert!((heard(Link::Lossy { percent: 20 }) - 0.8).abs() < 0.03);
         assert!((heard(Link::Lossy { percent: 5 }) - 0.95).abs() < 0.02);
         let bursts = Link::Bursts.arrivals(1, crash, crash + AFTER);
-        let gap = bursts.windows(2).map(|pair| pair[1].remaining(pair[0]).as_nanos()).max();
+        let gap = bursts.windows(2).map(|pair| pair[1].0.remaining(pair[0].0).as_nanos()).max();
         assert!(gap.is_some_and(|gap| gap > SECOND && gap < 2 * SECOND), "{gap:?}");
     }
 }

@@ -42,7 +42,7 @@ mod tests;
 pub mod watch;
 pub mod wiring;
 
-pub use list::{all, find};
+pub use list::{all, find, own};
 pub use order::Order;
 pub use outcome::Outcome;
 

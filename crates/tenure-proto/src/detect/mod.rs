@@ -31,6 +31,7 @@
 //! |---|---|
 //! | [`heartbeat`] | a fixed timeout: exact where delays are bounded |
 //! | [`phi`] | phi accrual: a timeout learnt from the intervals seen |
+//! | [`nfd_e`] | NFD-E: a timeout from when the next heartbeat is expected |
 //! | [`quality`] | how good a detector was: the numbers of Chen, Toueg and Aguilera |
 //! | [`ring`] | Nerio's weak election: neighbours on a ring, and the lowest of the living |
 //! | [`weak`] | weak elections as one process uses them: when it should try |
@@ -58,6 +59,7 @@
 pub mod alive;
 pub mod fail_aware;
 pub mod heartbeat;
+pub mod nfd_e;
 pub mod phi;
 pub mod quality;
 pub mod ring;
@@ -67,6 +69,7 @@ pub mod weak;
 pub use alive::AliveSet;
 pub use fail_aware::FailAware;
 pub use heartbeat::Heartbeat;
+pub use nfd_e::NfdE;
 pub use phi::{Phi, PhiAccrual};
 pub use quality::{Quality, Record};
 pub use ring::Ring;
@@ -81,7 +84,7 @@ use crate::{Data, LocalTime};
 ///
 /// Besides what the module promises:
 ///
-/// 1. After `heard(now)`, `suspects(now)` is false.
+/// 1. After `heard(now)`, `suspects(now)` is false. (But [`NfdE`] asks whether what it heard is fresh.)
 /// 2. If nothing is heard, suspicion begins once and does not end.
 /// 3. `next_crossing` names that instant exactly: if it is `Some(at)` then `at > now`, nobody is suspected from `now`
 ///    until `at`, and from `at` on the process is. If it is `None`, the process is suspected already, or the end of

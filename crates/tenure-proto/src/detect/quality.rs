@@ -60,25 +60,47 @@ impl Record {
     ///
     /// If `heard` does not rise, or leaves the time from `begin` to `end`.
     pub fn replay<D: Detector>(
-        mut detector: D,
-        (begin, end): (LocalTime, LocalTime),
+        detector: D,
+        span: (LocalTime, LocalTime),
         heard: Vec<LocalTime>,
         crash: Option<LocalTime>,
     ) -> Self {
-        assert!(heard.is_sorted(), "heartbeats are heard in the order of time");
-        assert!(heard.iter().all(|at| (begin..=end).contains(at)), "what is heard is within the record");
-        let mut suspicions = Vec::new();
+        let heard = heard.into_iter().map(|at| (at, 0)).collect();
+        Self::replay_numbered(detector, span, heard, crash, |detector, _, at| detector.heard(at))
+    }
+
+    /// The same for heartbeats with numbers, and a detector that wants to be told them.
+    ///
+    /// # Panics
+    ///
+    /// As [`Record::replay`].
+    pub fn replay_numbered<D: Detector>(
+        mut detector: D,
+        (begin, end): (LocalTime, LocalTime),
+        heard: Vec<(LocalTime, u64)>,
+        crash: Option<LocalTime>,
+        hears: impl Fn(&mut D, u64, LocalTime),
+    ) -> Self {
+        assert!(heard.is_sorted_by_key(|(at, _)| *at), "heartbeats are heard in the order of time");
+        assert!(heard.iter().all(|(at, _)| (begin..=end).contains(at)), "what is heard is within the record");
+        let mut suspicions: Vec<Suspicion> = Vec::new();
+        let mut suspected = |from: LocalTime, until: Option<LocalTime>| match suspicions.last_mut() {
+            // What was heard ended nothing: it was not fresh.
+            Some(last) if last.until == Some(from) => last.until = until,
+            _ => suspicions.push(Suspicion { from, until }),
+        };
         let mut now = begin;
-        for at in &heard {
+        for (at, number) in &heard {
             if let Some(from) = beginning(&detector, now).filter(|from| from < at) {
-                suspicions.push(Suspicion { from, until: Some(*at) });
+                suspected(from, Some(*at));
             }
-            detector.heard(*at);
+            hears(&mut detector, *number, *at);
             now = *at;
         }
         if let Some(from) = beginning(&detector, now).filter(|from| *from <= end) {
-            suspicions.push(Suspicion { from, until: None });
+            suspected(from, None);
         }
+        let heard = heard.into_iter().map(|(at, _)| at).collect();
         Self { begin, end, heard, crash, suspicions }
     }
 

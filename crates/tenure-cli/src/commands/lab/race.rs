@@ -23,16 +23,17 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, pairs};
              The machine that nodes run, no faults.
   detectors  How soon, and how wrongly, failure detectors suspect: detection time, mistake
              recurrence, mistake duration and query accuracy (Chen, Toueg, Aguilera) of fixed
-             timeouts and of phi accrual, on five manners of link.
+             timeouts, of phi accrual and of NFD-E, on the same traces of five manners of link;
+             or of some of them alone: heartbeat,phi,nfd-e.
   blocking   How long a request that was late on its way blocks others: bounded drift (OQwBD)
              against bounded skew (OQwBS), over its delay. An asker asks for 1s and crashes; its
              request arrives after the delay and is granted. Blocked: from that arrival to the
              first instant at which another candidate that asks is granted. In vain: from the
              instant at which the asker gives up (its lease would have been over) to that same
              instant; 0 if nobody is blocked.
-  rings      Ring algorithms over their sizes: messages, bits, time, steps; named, or all of
-             them with --all. Sizes grow until an algorithm has used up its budget of events;
-             what was left out is said.
+  rings      Ring algorithms over their sizes, and elections among named processes: messages,
+             bits, time, steps; named, or all of them with --all. Sizes grow until an algorithm
+             has used up its budget of events; what was left out is said.
 
 Examples:
   tenure lab race --all --svg race.svg --csv race.csv
@@ -40,6 +41,7 @@ Examples:
   tenure lab race election
   tenure lab race election --nodes 3,7 --seeds 10000 --svg election.svg
   tenure lab race detectors --seeds 50 -o json
+  tenure lab race heartbeat,nfd-e
   tenure lab race blocking --svg blocking.svg
 
 Exit codes: 0 what is promised holds, 1 it does not (a mean exceeds its bound, nobody is
@@ -88,7 +90,10 @@ impl Race {
         if let Some(elections) = self.elections()? {
             return self.rings(elections, format);
         }
-        let study = Study::find(self.study.as_deref().unwrap_or_default())?;
+        let study = match self.detectors().is_empty() {
+            true => Study::find(self.study.as_deref().unwrap_or_default())?,
+            false => Study::Detectors,
+        };
         self.check(study)?;
         let outputs = Outputs::check(self.svg.iter())?;
         let race = self.race(study)?;
@@ -96,6 +101,13 @@ impl Race {
         let mut answer = Answer::new(format, || json(&race), || text(&race));
         answer.verdict = verdict(&race);
         Ok(answer)
+    }
+
+    /// The failure detectors that were named, if nothing else was.
+    fn detectors(&self) -> Vec<String> {
+        let names: Vec<&str> = self.study.as_deref().unwrap_or_default().split(',').collect();
+        let all = names.iter().all(|name| detectors::NAMES.contains(name));
+        names.into_iter().filter(|_| all).map(str::to_owned).collect()
     }
 
     /// The ring algorithms that were named, if any were.
@@ -180,7 +192,8 @@ impl Race {
                 raced(election::schedules(&options), &|progress| election::run(&options, progress))
             }
             Study::Detectors => {
-                let options = detectors::Options { seeds: self.seeds.unwrap_or(200), first };
+                let options =
+                    detectors::Options { seeds: self.seeds.unwrap_or(200), first, only: self.detectors() };
                 raced(detectors::schedules(&options), &|progress| detectors::run(&options, progress))
             }
             Study::Blocking => raced(blocking::schedules(), &|progress| blocking::run(progress)),
