@@ -62,6 +62,27 @@ fn the_known_cases_have_their_counts_with_election_and_announcement_apart() {
 }
 
 #[test]
+fn elections_among_named_processes_have_their_known_counts_too() {
+    let folder = Folder::new();
+    for n in [3, 10, 100] {
+        let count = |name: &str, order: &str| {
+            let run = folder.json(&format!("lab run {name} --nodes {n} --order {order}"));
+            assert_eq!(run["verdict"], "holds", "{name}, {n} processes");
+            let messages =
+                ["election", "announcement", "total"].map(|key| run["messages"][key].as_u64().unwrap());
+            (messages, run["time"].as_u64().unwrap())
+        };
+        assert_eq!(count("ring", "best"), ([n, n, 2 * n], 2 * n));
+        assert_eq!(count("ring", "worst"), ([2 * n - 1, n, 3 * n - 1], 3 * n - 1));
+        assert_eq!(count("bully", "best"), ([0, n - 2, n - 2], 1));
+        assert_eq!(count("bully", "worst"), ([(n - 1) * (n - 1), n - 2, n * n - n - 1], 4));
+        assert_eq!(count("trivial", "worst"), ([n * n - 1, 0, n * n - 1], 2));
+    }
+    let refused = folder.refuses("lab run bully --nodes 8 --order worst --svg b.svg");
+    assert!(refused.contains("leave --order out"), "{refused}");
+}
+
+#[test]
 fn a_large_ring_costs_the_sum_of_distances_to_the_message() {
     let run = Folder::new().json("lab run clockwise --nodes 1000000 --order random --seed 1");
     assert_eq!(run["messages"]["election"], run["next_larger"]);
@@ -120,10 +141,10 @@ fn a_race_writes_a_slide_and_rows() {
     let folder = Folder::new();
     let race = folder.json("lab race --all --nodes 16,64 --seeds 3 --svg race.svg --csv race.csv");
     let rows = race["rows"].as_array().unwrap();
-    assert_eq!((rows.len(), &race["verdict"]), (22, &"holds".into()));
+    assert_eq!((rows.len(), &race["verdict"]), (32, &"holds".into()));
     assert!(rows.iter().all(|row| row["messages"].as_f64() > Some(0.0)), "{race}");
     assert!(folder.read("race.svg").starts_with("<svg"));
-    assert_eq!(folder.read("race.csv").lines().count(), 23);
+    assert_eq!(folder.read("race.csv").lines().count(), 33);
     let two = folder.json("lab race clockwise,peterson --nodes 16 --seeds 2");
     assert_eq!(two["rows"].as_array().unwrap().len(), 2);
 }
@@ -153,4 +174,57 @@ fn what_means_nothing_to_a_ring_is_refused() {
     assert!(folder.refuses("lab run nerio-drift --nodes 65").contains("1 to 64 nodes"));
     assert!(folder.refuses("lab run peterson --order worst").contains("no order is known"));
     assert!(folder.refuses("lab run time-slice --set wake=0").contains("common start"));
+}
+
+/// A command of the tutorial, and what it should say.
+struct Lesson {
+    words: String,
+    code: i32,
+    shown: Vec<String>,
+}
+
+/// The commands of all `sh` blocks, each with the `text` block that follows its block, if it is the last in it.
+fn lessons(tutorial: &str) -> Vec<Lesson> {
+    let mut lessons: Vec<Lesson> = Vec::new();
+    let mut block = "";
+    for line in tutorial.lines() {
+        if let Some(kind) = line.strip_prefix("```") {
+            block = kind;
+        } else if block == "sh" {
+            let (words, code) = match line.split_once(" # exit code ") {
+                Some((words, code)) => (words, code.parse().unwrap()),
+                None => (line, 0),
+            };
+            lessons.push(Lesson { words: words.to_owned(), code, shown: Vec::new() });
+        } else if block == "text" {
+            lessons.last_mut().unwrap().shown.push(line.trim().to_owned());
+        }
+    }
+    lessons
+}
+
+#[test]
+fn every_command_of_the_tutorial_runs_and_says_what_stands_there() {
+    let tutorial = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tutorial.md");
+    let folder = Folder::new();
+    let lessons = lessons(&std::fs::read_to_string(tutorial).unwrap());
+    assert!(lessons.len() >= 20, "the tutorial has commands");
+    for Lesson { words, code, shown } in lessons {
+        let Some(words) = words.strip_prefix("tenure ") else {
+            // Run by crates/tenure-lab/tests/laboratory.rs, which is where examples are.
+            assert_eq!(words, "cargo run -p tenure-lab --example own_ring");
+            continue;
+        };
+        let output = folder.tenure(words);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{words}: {said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        for line in shown {
+            assert!(said.lines().any(|said| said.trim() == line), "{words} does not say '{line}':\n{said}");
+        }
+    }
 }

@@ -56,7 +56,7 @@ impl fmt::Display for Say {
 impl<const ENOUGH: u32> Meet<ENOUGH> {
     fn tell(&mut self, leader: u32, turn: &mut Turn<'_, Say>) {
         if self.leader.replace(leader).is_none() {
-            [LEFT, RIGHT].map(|port| turn.send(port, Say::Leader(leader)));
+            [LEFT, RIGHT].into_iter().for_each(|port| turn.send(port, Say::Leader(leader)));
         }
     }
 }
@@ -71,7 +71,7 @@ impl<const ENOUGH: u32> Node for Meet<ENOUGH> {
 
     fn wake(&mut self, turn: &mut Turn<'_, Say>) {
         self.awake = true;
-        [LEFT, RIGHT].map(|port| turn.send(port, Say::Walk { id: self.id, hops: 1 }));
+        [LEFT, RIGHT].into_iter().for_each(|port| turn.send(port, Say::Walk { id: self.id, hops: 1 }));
     }
 
     fn receive(&mut self, from: Port, say: Say, turn: &mut Turn<'_, Say>) {
@@ -124,7 +124,7 @@ fn attack(election: &dyn Election, nodes: u32) -> Result<String, Error> {
 }
 
 /// All that this example shows.
-fn report() -> Result<String, Error> {
+pub(crate) fn report() -> Result<String, Error> {
     let meet = ring::own::<Meet<{ u32::MAX }>>("meet", Winner::Largest);
     let hasty = ring::own::<Meet<16>>("hasty", Winner::Largest);
     let steps = meet.lock_step(8, 100, 1)?;

@@ -156,7 +156,10 @@ impl<S: Subject> Recorder<S> {
             Shape::Nothing => {}
             Shape::Until { kind, until, label, mark } => {
                 let until = world.host(node).instant(until).0;
-                let same = |other: BarKind| std::mem::discriminant(&other) == std::mem::discriminant(&kind);
+                // An opinion replaces the one before it, whomever it is of.
+                let opinion = |other| !S::PROMISES && matches!(other, BarKind::Lease | BarKind::Grant { .. });
+                let alike = |other| std::mem::discriminant(&other) == std::mem::discriminant(&kind);
+                let same = |other: BarKind| alike(other) || opinion(other);
                 self.end_bars(lane(node), world.now.0, same);
                 self.open_bar(lane(node), world.now.0, until, kind, &label);
                 if let Some(mark) = mark {

@@ -257,6 +257,71 @@ fn a_corrupt_trace_is_refused_with_its_line() {
     assert!(error.contains("is it cut off?"), "{error}");
 }
 
+const ELECTIONS: [&str; 5] = ["trivial", "ring", "bully", "by-consensus", "consensus-by-election"];
+
+fn sweep_named(name: &str, trial: &Trial, seeds: u64) -> Swept {
+    let seeds = Seeds { first: 0, count: seeds, stop_at_first: false, threads: 2 };
+    find(name).expect("it is in the catalogue").sweep(trial, seeds, &|_| ()).expect("the setup is right")
+}
+
+#[test]
+fn in_the_synchronous_model_no_crash_breaks_a_property_of_an_election() {
+    for name in ELECTIONS {
+        let bears = find(name).expect("it is in the catalogue").bears();
+        for (nodes, seeds) in [(1, 5), (2, 30), (3, 30), (8, 30)] {
+            let swept = sweep_named(name, &trial(nodes, "majority", bears), seeds);
+            assert_eq!(swept.violations, [], "{name}, {nodes} nodes");
+        }
+        let swept = sweep_named(name, &trial(5, "majority", bears), 80);
+        assert_eq!(swept.violations, [], "{name}");
+        assert_eq!(swept.unseen().collect::<Vec<_>>(), Vec::<&str>::new(), "{name}");
+    }
+}
+
+#[test]
+fn in_the_asynchronous_model_a_sweep_finds_what_the_lecture_says_goes_wrong() {
+    let late = Faults::NONE.with(Fault::Crash).with(Fault::Delay);
+    for name in ["ring", "bully"] {
+        let bears = find(name).expect("it is in the catalogue").bears();
+        for (faults, detector, property) in [
+            (bears, "incomplete", "elected-lives"),
+            (bears, "inaccurate", "comes-to-rest"),
+            (late, "heartbeat", "one-coordinator"),
+        ] {
+            let mut trial = trial(5, "majority", faults);
+            (trial.setup.sets, trial.property) = (sets(&[("detector", detector)]), Some(property.to_owned()));
+            let found = sweep_named(name, &trial, 20).violations;
+            assert!(found.iter().any(|(_, violation)| violation.property == property), "{name}, {detector}");
+        }
+    }
+}
+
+#[test]
+fn votes_need_no_bound_on_delays_whatever_goes_wrong() {
+    let mut trial = trial(5, "majority", Faults::all());
+    trial.property = Some("one-winner-a-term".to_owned());
+    assert_eq!(sweep_named("by-consensus", &trial, 100).violations, []);
+}
+
+#[test]
+fn a_ring_survives_its_winner_and_as_many_predecessors_as_are_fewer_than_watch_it() {
+    for watchers in 1..=3 {
+        for crashed in 0..=3 {
+            let names: Vec<String> = (5 - crashed..=5).map(|node| format!("n{node}")).collect();
+            let verb = if crashed == 0 { "crashes" } else { "crash" };
+            let play = format!(
+                "tenure play 1\n# Neighbours.\nprotocol ring\nnodes 6\nset bound=10ms period=40ms repair=neighbour \
+                 watchers={watchers}\ndelay 9ms\nheals at 1s\nends at 4s\n\n0ms  everyone campaigns\n600ms  {} {verb}\n",
+                names.join(" ")
+            );
+            let replay = find("ring").unwrap().replay(&play, Some(None)).expect("it can be performed");
+            let broken = replay.report.violation.map(|violation| violation.property);
+            let expected = (crashed >= watchers).then_some("elected-lives");
+            assert_eq!(broken, expected, "{watchers} watch, {crashed} predecessors crash");
+        }
+    }
+}
+
 /// The example as it stands, in a place where a test can call it.
 #[path = "../examples/own_ring.rs"]
 #[expect(dead_code, reason = "main prints what the test reads")]

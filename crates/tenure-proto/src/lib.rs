@@ -27,7 +27,7 @@
 //! | [`strong`] | Nerio: at most one leader at any instant |
 //! | [`eventual`] | Omega: in the end one leader, without a link that is always timely |
 //! | [`local`] | Fetzer and Cristian: a leader for every partition |
-//! | [`classic`] | the elections of the lectures, on anonymous ports |
+//! | [`classic`] | the elections of the lectures, on anonymous ports and among named processes |
 //! | [`paxos`] | a replicated log, driven by an election |
 //! | [`fence`] | what the receiver of a leader's writes does with their tokens |
 

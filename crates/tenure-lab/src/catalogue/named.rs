@@ -37,7 +37,7 @@ pub(super) const RING: Course<Ring> = Course {
         promises: "as trivial; j+2N messages and time, called j hops before the best: 2N to 3N-1",
         source: "ECEN 757, Elections: the ring election, with several initiators and both repairs",
     },
-    mutants: &[Wrong::ByNameAlone, Wrong::OpensAgain, Wrong::BareCallers, Wrong::OldRunsHeeded],
+    mutants: &[Wrong::ByNameAlone, Wrong::OpensAgain, Wrong::BareCallers],
     algorithm: PhantomData,
 };
 
@@ -49,13 +49,7 @@ pub(super) const BULLY: Course<Bully> = Course {
         promises: "as trivial; N²-N-1 messages in 4D at most, N-2 in one at least, N counting the crashed one",
         source: "Garcia-Molina (1982); ECEN 757, Elections: the bully algorithm",
     },
-    mutants: &[
-        Wrong::ByNameAlone,
-        Wrong::OpensAgain,
-        Wrong::AnswersInOneD,
-        Wrong::ComesBackAtOnce,
-        Wrong::BowsToLower,
-    ],
+    mutants: &[Wrong::ByNameAlone, Wrong::OpensAgain, Wrong::AnswersInOneD, Wrong::ComesBackAtOnce],
     algorithm: PhantomData,
 };
 

@@ -1,7 +1,7 @@
 //! Wrong rules for elections among named processes.
 
 use tenure_proto::NodeId;
-use tenure_proto::classic::named::{Rank, Rules, Tag};
+use tenure_proto::classic::named::{Rank, Rules};
 use tenure_proto::time::LocalSpan;
 
 /// Which rule is broken.
@@ -15,16 +15,12 @@ pub enum Wrong {
     OpensAgain,
     /// Runs have no term: the caller's name alone tells them apart.
     BareCallers,
-    /// A message of a run that is over is taken like one of the newest.
-    OldRunsHeeded,
     /// Answers of those who crashed are awaited.
     WaitsForTheDead,
     /// A bully waits for an answer as long as a message takes, one way.
     AnswersInOneD,
     /// A bully that has come back announces itself at once.
     ComesBackAtOnce,
-    /// A bully accepts a coordinator that it should bully.
-    BowsToLower,
     /// Half of the voters decide.
     HalfSuffices,
     /// A ballot proposes its own value, whatever was accepted before.
@@ -32,7 +28,7 @@ pub enum Wrong {
 }
 
 /// All mutants, with their names and what they do wrong.
-pub const NAMED: [(Wrong, &str, &str); 10] = [
+pub const NAMED: [(Wrong, &str, &str); 8] = [
     (Wrong::ByNameAlone, "by-name-alone", "the best is judged by its name, not by its attribute"),
     (Wrong::OpensAgain, "opens-again", "an election is opened while another is open"),
     (
@@ -40,7 +36,6 @@ pub const NAMED: [(Wrong, &str, &str); 10] = [
         "bare-callers",
         "runs are told apart by the caller's name alone, as on the slides: a dead caller's run suppresses all lesser ones for ever",
     ),
-    (Wrong::OldRunsHeeded, "old-runs-heeded", "what belongs to a run that is over is not dropped"),
     (Wrong::WaitsForTheDead, "waits-for-the-dead", "the ids of those who are suspected are awaited"),
     (
         Wrong::AnswersInOneD,
@@ -52,7 +47,6 @@ pub const NAMED: [(Wrong, &str, &str); 10] = [
         "comes-back-at-once",
         "who has come back announces itself at once, while another that takes it for dead does so too",
     ),
-    (Wrong::BowsToLower, "bows-to-lower", "a coordinator that is worse is accepted"),
     (Wrong::HalfSuffices, "half-suffices", "half of the votes decide, and two halves need not meet"),
     (Wrong::OwnValue, "own-value", "a ballot proposes its own value, whatever may have been decided before"),
 ];
@@ -70,10 +64,6 @@ impl Rules for Wrong {
         if *self == Self::BareCallers { 1 } else { known.saturating_add(1) }
     }
 
-    fn is_over(&self, tag: Tag, known: Tag) -> bool {
-        *self != Self::OldRunsHeeded && tag < known
-    }
-
     fn awaits(&self, suspected: bool) -> bool {
         *self == Self::WaitsForTheDead || !suspected
     }
@@ -84,10 +74,6 @@ impl Rules for Wrong {
 
     fn may_announce(&self, back: bool) -> bool {
         *self == Self::ComesBackAtOnce || !back
-    }
-
-    fn bows(&self, announced: Rank, own: Rank) -> bool {
-        *self == Self::BowsToLower || announced > own
     }
 
     fn quorum(&self, voters: usize) -> usize {

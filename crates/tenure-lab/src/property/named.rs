@@ -33,7 +33,7 @@ pub const BEST: Property = property(
 pub const ONE: Property = property(
     "one-coordinator",
     Kind::Always,
-    "at most one process has elected itself: judged when nobody has crashed or started for a while",
+    "at most one process has elected itself: judged at every instant, unless somebody has started not long ago",
 );
 /// One open election a process.
 pub const ONE_OPEN: Property =
@@ -129,6 +129,8 @@ pub struct NamedJudge {
     known: Vec<Known>,
     /// When somebody crashed or started last.
     stirred: RealTime,
+    /// When somebody started last: who comes back and is better finds another coordinator.
+    started: RealTime,
     /// Whether what is known now has been judged.
     judged: bool,
     owed: Option<RealTime>,
@@ -152,6 +154,7 @@ impl NamedJudge {
             settle,
             known,
             stirred: RealTime(0),
+            started: RealTime(0),
             judged: false,
             owed: None,
             last_opened: None,
@@ -222,12 +225,16 @@ impl NamedJudge {
             );
             self.break_at(BEST, at, text);
         }
-        let mut coordinators = elected.iter().filter(|(node, who)| node == who).map(|(node, _)| *node);
-        if let (Some(one), Some(other)) = (coordinators.next(), coordinators.next()) {
-            let text = format!(
-                "{one} and {other} have elected themselves; nobody has crashed or started for {quiet}"
-            );
-            self.break_at(ONE, at, text);
+    }
+
+    /// What safety is for. Who crashes leaves nobody behind who thinks that it leads, so a crash need not be waited for.
+    fn judge_coordinators(&mut self, at: RealTime) {
+        if at < self.started.after(self.settle) {
+            return;
+        }
+        let own = self.running().filter(|(node, known)| known.elected == Some(*node)).map(|(node, _)| node);
+        if let [one, other, ..] = own.collect::<Vec<_>>()[..] {
+            self.break_at(ONE, at, format!("{one} and {other} have elected themselves"));
         }
     }
 
@@ -346,6 +353,7 @@ impl<A: Algorithm<Wrong>> Judge<Named<A, Wrong>> for NamedJudge {
         if !self.judged && to > quiet && self.can_elect() {
             self.judged = true;
             self.judge_safety(quiet);
+            self.judge_coordinators(quiet);
         }
     }
 
@@ -358,9 +366,15 @@ impl<A: Algorithm<Wrong>> Judge<Named<A, Wrong>> for NamedJudge {
         if matches!(outside, Outside::Started | Outside::Crashed) {
             (self.stirred, self.judged) = (world.now, false);
         }
+        if outside == Outside::Started {
+            self.started = world.now;
+        }
         for (node, _, event) in &world.published {
             self.judged &= !matches!(event, Event::Elected { .. });
             self.on_event(world.now, *node, *event);
+            if matches!(event, Event::Elected { who, .. } if who == node) {
+                self.judge_coordinators(world.now);
+            }
         }
     }
 

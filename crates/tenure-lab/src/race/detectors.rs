@@ -193,7 +193,7 @@ impl Kind {
                 format!("phi>={} sd>={least_deviation} window={window}", threshold.as_thousandths() / 1000)
             }
             Self::NfdE { slack } => {
-                format!("eta=100ms alpha={} window={NFD_WINDOW}", LocalSpan::from_nanos(slack))
+                format!("eta=100ms alpha={} w={NFD_WINDOW}", LocalSpan::from_nanos(slack))
             }
         }
     }

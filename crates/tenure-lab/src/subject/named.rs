@@ -180,7 +180,7 @@ impl Lesson for ByConsensus {
                 format!("accept {value} in term {term}, round {}", ballot.round)
             }
             Accepted { term, ballot } => format!("accepted in term {term}, round {}", ballot.round),
-            Nack { round } => format!("no: I have promised round {round}"),
+            Nack { term, round } => format!("no: in term {term} I have promised round {round}"),
             Decided { term, leader } => format!("decided: {leader} in term {term}"),
         }
     }
@@ -195,7 +195,7 @@ impl Lesson for ByConsensus {
                 bits(&[*term, ballot.round, ballot.node]) + last
             }
             Accept { term, ballot, value } => bits(&[*term, ballot.round, ballot.node, value.0]),
-            Nack { round } => bits(&[*round]),
+            Nack { term, round } => bits(&[*term, *round]),
             Decided { term, leader } => bits(&[*term, leader.0]),
         }
     }
@@ -399,11 +399,11 @@ impl<A: Lesson> Subject for Class<A> {
         }
     }
 
-    /// Whom a process has elected is drawn in that one's colour, until it elects another.
+    /// Whom a process has elected is drawn in that one's colour, until it elects another; who has elected itself leads.
     fn event_shape(node: NodeId, event: &Event) -> Shape {
         let Event::Elected { who, .. } = event else { return Shape::Nothing };
         Shape::Until {
-            kind: BarKind::Grant { to: who.index() },
+            kind: if node == *who { BarKind::Lease } else { BarKind::Grant { to: who.index() } },
             until: LocalTime::from_nanos(u64::MAX / 4),
             label: format!("{node} has elected {who}"),
             mark: (node == *who).then_some(MarkKind::Elected),

@@ -114,10 +114,11 @@ impl Bully {
                     self.state = State::Waiting(desk.now.after(desk.config.delays(5)));
                 }
             }
-            Message::Coordinator if desk.rules().bows(desk.config.rank(from), desk.rank()) => {
+            Message::Coordinator if desk.rules().outranks(desk.config.rank(from), desk.rank()) => {
                 self.close(desk);
                 desk.elect(from, None);
             }
+            // Somebody worse. It announces itself to those who are lower alone, so here nobody comes; but one never knows.
             Message::Coordinator => self.call(desk),
         }
     }

@@ -78,7 +78,9 @@ pub enum Message {
     },
     /// I have promised more, or know a later term.
     Nack {
-        /// The round that was promised.
+        /// The newest term that the sender has voted in.
+        term: u64,
+        /// The round that was promised there.
         round: u64,
     },
     /// Who leads.
@@ -111,8 +113,9 @@ pub struct ByConsensus {
     acceptor: Acceptor,
     decided: Option<(u64, NodeId)>,
     attempt: Option<Attempt>,
-    /// The highest round that a refusal told of.
+    /// The highest round and the newest term that refusals told of.
     round: u64,
+    term: u64,
     /// While another term is wanted.
     deadline: Option<LocalTime>,
 }
@@ -142,7 +145,7 @@ impl ByConsensus {
 
     fn propose<R: Rules>(&mut self, desk: &mut D<'_, R>) {
         let next = self.decided.map_or(1, |(term, _)| term + 1);
-        let term = next.max(self.acceptor.term);
+        let term = next.max(self.acceptor.term).max(self.term);
         let round = self.acceptor.promised.round.max(self.round) + 1;
         self.round = round;
         let ballot = Ballot { round, node: desk.me.0, life: self.life.0 };
@@ -166,7 +169,15 @@ impl ByConsensus {
         if term > self.acceptor.term {
             self.acceptor = Acceptor { term, ..Acceptor::default() };
         }
+        if term < self.acceptor.term {
+            self.refuse(from, desk);
+        }
         self.votes && term == self.acceptor.term
+    }
+
+    /// Tells a proposer what it did not know, so that its next ballot is not in vain too.
+    fn refuse<R: Rules>(&self, from: NodeId, desk: &mut D<'_, R>) {
+        desk.send(from, Message::Nack { term: self.acceptor.term, round: self.acceptor.promised.round });
     }
 
     fn on_prepare<R: Rules>(&mut self, from: NodeId, term: u64, ballot: Ballot, desk: &mut D<'_, R>) {
@@ -174,7 +185,7 @@ impl ByConsensus {
             return;
         }
         if ballot < self.acceptor.promised {
-            return desk.send(from, Message::Nack { round: self.acceptor.promised.round });
+            return self.refuse(from, desk);
         }
         self.acceptor.promised = ballot;
         desk.keep(Cell(self.acceptor));
@@ -212,7 +223,7 @@ impl ByConsensus {
             return;
         }
         if ballot < self.acceptor.promised {
-            return desk.send(from, Message::Nack { round: self.acceptor.promised.round });
+            return self.refuse(from, desk);
         }
         self.acceptor.promised = ballot;
         self.acceptor.accepted = Some((ballot, value));
@@ -276,6 +287,7 @@ impl<R: Rules> Algorithm<R> for ByConsensus {
             decided: None,
             attempt: None,
             round: 0,
+            term: 0,
             deadline: None,
         }
     }
@@ -298,7 +310,9 @@ impl<R: Rules> Algorithm<R> for ByConsensus {
             }
             Message::Accept { term, ballot, value } => self.on_accept(from, (term, ballot), value, desk),
             Message::Accepted { term, ballot } => self.on_accepted(from, term, ballot, desk),
-            Message::Nack { round } => self.round = self.round.max(round),
+            Message::Nack { term, round } => {
+                (self.term, self.round) = (self.term.max(term), self.round.max(round));
+            }
             Message::Decided { term, leader } => self.learn(term, leader, desk),
         }
     }

@@ -70,8 +70,8 @@ impl Ring {
     }
 
     /// A message of this run: a newer one puts an end to what this process knew of older ones. False: it is of an older one.
-    fn heeds<R: Rules>(&mut self, tag: Tag, desk: &mut D<'_, R>) -> bool {
-        if desk.rules().is_over(tag, self.tag) {
+    fn heeds(&mut self, tag: Tag) -> bool {
+        if tag < self.tag {
             return false;
         }
         if tag != self.tag {
@@ -81,7 +81,7 @@ impl Ring {
     }
 
     fn on_election<R: Rules>(&mut self, tag: Tag, best: Rank, desk: &mut D<'_, R>) {
-        if !self.heeds(tag, desk) {
+        if !self.heeds(tag) {
             if tag.term < self.tag.term {
                 self.call(desk);
             }
@@ -109,7 +109,7 @@ impl Ring {
     fn on_elected<R: Rules>(&mut self, tag: Tag, winner: Rank, desk: &mut D<'_, R>) {
         // Once round is enough: if the winner is gone, nobody else takes the message out.
         let told = tag == self.tag && self.deadline.is_none() && desk.elected() == Some(winner.id);
-        if told || !self.heeds(tag, desk) {
+        if told || !self.heeds(tag) {
             return;
         }
         if winner.id == desk.me {

@@ -1,6 +1,6 @@
 //! What elections among named processes go by: each rule is one function, and the laboratory has a wrong one for each.
 
-use super::{Rank, Tag};
+use super::Rank;
 use crate::time::LocalSpan;
 use crate::{Data, NodeId};
 
@@ -23,11 +23,6 @@ pub trait Rules: Data {
         known.saturating_add(1)
     }
 
-    /// Whether a message belongs to a run that has been superseded: it is dropped, or two runs would elect twice.
-    fn is_over(&self, tag: Tag, known: Tag) -> bool {
-        tag < known
-    }
-
     /// Whether an answer is still awaited: of those who seem to have crashed none will come.
     fn awaits(&self, suspected: bool) -> bool {
         !suspected
@@ -41,11 +36,6 @@ pub trait Rules: Data {
     /// Whether a bully that finds nobody higher may announce itself without waiting; `back` says that it has just come back.
     fn may_announce(&self, back: bool) -> bool {
         !back
-    }
-
-    /// Whether a bully accepts a coordinator: only one who is better.
-    fn bows(&self, announced: Rank, own: Rank) -> bool {
-        announced > own
     }
 
     /// How many votes decide: any two such sets have a voter in common.

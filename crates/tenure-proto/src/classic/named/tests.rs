@@ -31,12 +31,13 @@ fn config(attrs: Vec<u64>) -> Config<Sound> {
 struct Town<A: Algorithm<Sound>> {
     now: u64,
     living: BTreeMap<NodeId, Named<A, Sound>>,
-    flights: BTreeMap<(u64, u64), (NodeId, NodeId, Message<A::Message>)>,
+    flights: BTreeMap<(u64, u64), Flight<A>>,
     sent: u64,
     /// The delay of the next message, drawn.
     chance: Option<u64>,
 }
 
+type Flight<A> = (NodeId, NodeId, Message<<A as Algorithm<Sound>>::Message>);
 type Effects<A> = Vec<Effect<Named<A, Sound>>>;
 
 impl<A: Algorithm<Sound>> Town<A> {
@@ -161,7 +162,8 @@ fn an_election_for_consensus_elects_the_best_whoever_calls() {
 }
 
 /// Messages and time of one caller among n, all alive.
-fn cost<A: Algorithm<Sound>>(n: usize, caller: u64) -> (u64, u64) {
+fn cost<A: Algorithm<Sound>>(n: u64, caller: u64) -> (u64, u64) {
+    let n = NodeId(n).index();
     let mut town: Town<A> = Town::new(vec![0; n], &[], None);
     town.tell(caller, Input::Command(Command::Call));
     town.run();
@@ -173,7 +175,7 @@ fn cost<A: Algorithm<Sound>>(n: usize, caller: u64) -> (u64, u64) {
 fn everybody_telling_everybody_costs_n_squared_less_one_in_two_message_times() {
     for n in 2..=12 {
         for caller in 0..n {
-            assert_eq!(cost::<Trivial>(n as usize, caller), (n * n - 1, 2), "{n} processes");
+            assert_eq!(cost::<Trivial>(n, caller), (n * n - 1, 2), "{n} processes");
         }
     }
 }
@@ -183,7 +185,7 @@ fn a_ring_called_j_hops_before_the_best_costs_j_and_2n_messages_one_after_the_ot
     for n in 2..=40 {
         for caller in 0..n {
             let j = n - 1 - caller;
-            assert_eq!(cost::<Ring>(n as usize, caller), (j + 2 * n, j + 2 * n), "{n} processes, {j} hops");
+            assert_eq!(cost::<Ring>(n, caller), (j + 2 * n, j + 2 * n), "{n} processes, {j} hops");
         }
     }
 }
