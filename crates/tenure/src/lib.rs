@@ -89,6 +89,7 @@ pub mod fence;
 pub mod fuzzing;
 mod guard;
 mod lock;
+pub mod log;
 mod members;
 mod memory;
 mod name;

@@ -76,6 +76,7 @@ use office::Office;
 use questions::Questions;
 pub(crate) use questions::VerifyOrder;
 pub(crate) use setup::{credentials, launch};
+pub(crate) use step::Os;
 use wishes::Wishes;
 pub(crate) use wishes::{AskOrder, LONGEST_ASK};
 

@@ -68,6 +68,7 @@ mod refusal;
 mod scope;
 mod secret;
 mod sessions;
+mod stream;
 mod window;
 
 #[cfg(test)]
@@ -81,6 +82,7 @@ pub(crate) use identity::{Credentials, Identity};
 pub(crate) use known::Peer;
 pub(crate) use refusal::{Refusal, Versions};
 pub(crate) use sessions::{Expect, Limits, Received, Sessions};
+pub(crate) use stream::{Answer, Hello, MAX_GREETING, STREAM_TAG, Stream, Turned, welcome, welcomed};
 
 /// The longest packet: it passes every network that is in use without being cut into pieces.
 pub(crate) const MAX_PACKET: usize = 1200;

@@ -76,6 +76,6 @@ pub(super) fn create(dir: &Path, bytes: &[u8]) -> io::Result<File> {
 }
 
 /// Makes names in a folder durable.
-pub(super) fn sync_folder(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

@@ -143,7 +143,7 @@ impl StoreError {
 }
 
 /// What to do about an error of the disk.
-fn advice(error: &io::Error) -> &'static str {
+pub(crate) fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             "make room there, then start the node again"

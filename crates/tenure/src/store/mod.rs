@@ -54,8 +54,10 @@ use tenure_proto::{Incarnation, NodeId};
 use crate::contact::Contact;
 use crate::lock::Lock;
 use crate::name::{ClusterId, NodeName};
+pub(crate) use disk::sync_folder;
 use disk::{Disk, Folder};
 pub use error::StoreError;
+pub(crate) use error::advice;
 use image::Image;
 pub use image::StoreId;
 pub(crate) use writer::{Durable, Writer};
@@ -281,7 +283,7 @@ fn make(dir: &Path, image: &Image) -> Result<(), StoreError> {
 }
 
 /// Makes a folder, and those above it, durably.
-fn make_folder(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
     }

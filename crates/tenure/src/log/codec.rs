@@ -1,0 +1,372 @@
+//! What processes of a log say to each other, and what their disks keep, as bytes. Lengths are bounded by the frame or the file
+//! that they came in: the reader takes no more memory than the bytes account for.
+
+use tenure_proto::Incarnation;
+use tenure_proto::paxos::{
+    Ballot, Bytes, Entry, Message, Record, Seen, Session, Sessions, Slot, Standing, Vote,
+};
+
+use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
+
+impl Wire for Slot {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.0);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.number().map(Self)
+    }
+}
+
+impl Wire for Ballot {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.term);
+        to.number(self.round);
+        self.node.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { term: from.number()?, round: from.number()?, node: Wire::read(from)? })
+    }
+}
+
+impl Wire for Bytes {
+    fn write(&self, to: &mut Writer) {
+        to.bytes(self);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        from.bytes(usize::MAX).map(Self::from)
+    }
+}
+
+impl Wire for Entry {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Self::Noop => to.byte(0),
+            Self::Open { nonce } => {
+                to.byte(1);
+                to.wide(*nonce);
+            }
+            Self::Write { session, number, bytes } => {
+                to.byte(2);
+                to.number(session.0);
+                to.number(*number);
+                bytes.write(to);
+            }
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match from.byte()? {
+            0 => Ok(Self::Noop),
+            1 => Ok(Self::Open { nonce: from.wide()? }),
+            2 => Ok(Self::Write {
+                session: Session(from.number()?),
+                number: from.number()?,
+                bytes: Wire::read(from)?,
+            }),
+            other => Err(DecodeError::Kind(u64::from(other))),
+        }
+    }
+}
+
+impl Wire for Vote {
+    fn write(&self, to: &mut Writer) {
+        let ballot = match &self.standing {
+            Standing::Accepted(ballot) => Some(ballot),
+            Standing::Chosen => None,
+        };
+        to.option(ballot, |to, ballot| ballot.write(to));
+        self.entry.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let standing = from.option(Ballot::read)?.map_or(Standing::Chosen, Standing::Accepted);
+        Ok(Self { standing, entry: Wire::read(from)? })
+    }
+}
+
+impl Wire for (Slot, Entry) {
+    fn write(&self, to: &mut Writer) {
+        self.0.write(to);
+        self.1.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok((Wire::read(from)?, Wire::read(from)?))
+    }
+}
+
+impl Wire for (Slot, Vote) {
+    fn write(&self, to: &mut Writer) {
+        self.0.write(to);
+        self.1.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok((Wire::read(from)?, Wire::read(from)?))
+    }
+}
+
+impl Wire for (Session, Seen) {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.0.0);
+        to.number(self.1.last);
+        self.1.used.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let session = Session(from.number()?);
+        Ok((session, Seen { last: from.number()?, used: Wire::read(from)? }))
+    }
+}
+
+impl Wire for Sessions {
+    fn write(&self, to: &mut Writer) {
+        write_list(to, &self.iter().collect::<Vec<_>>());
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let parts: Vec<(Session, Seen)> = read_list(from, usize::MAX)?;
+        Ok(Self::from_parts(parts))
+    }
+}
+
+impl Wire for Message {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Self::Prepare { ballot, from } => {
+                to.byte(0);
+                ballot.write(to);
+                from.write(to);
+            }
+            Self::Promise { ballot, votes, base, applied } => {
+                to.byte(1);
+                ballot.write(to);
+                write_list(to, votes);
+                base.write(to);
+                applied.write(to);
+            }
+            Self::Accept { ballot, entries, upto } => {
+                to.byte(2);
+                ballot.write(to);
+                write_list(to, entries);
+                upto.write(to);
+            }
+            Self::Accepted { ballot, slots } => {
+                to.byte(3);
+                ballot.write(to);
+                write_list(to, slots);
+            }
+            Self::Nack { promised } => {
+                to.byte(4);
+                promised.write(to);
+            }
+            Self::Commit { ballot, upto } => {
+                to.byte(5);
+                ballot.write(to);
+                upto.write(to);
+            }
+            other => write_rest(other, to),
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match from.byte()? {
+            0 => Self::Prepare { ballot: Wire::read(from)?, from: Wire::read(from)? },
+            1 => Self::Promise {
+                ballot: Wire::read(from)?,
+                votes: read_list(from, usize::MAX)?,
+                base: Wire::read(from)?,
+                applied: Wire::read(from)?,
+            },
+            2 => Self::Accept {
+                ballot: Wire::read(from)?,
+                entries: read_list(from, usize::MAX)?,
+                upto: Wire::read(from)?,
+            },
+            3 => Self::Accepted { ballot: Wire::read(from)?, slots: read_list(from, usize::MAX)? },
+            4 => Self::Nack { promised: Wire::read(from)? },
+            5 => Self::Commit { ballot: Wire::read(from)?, upto: Wire::read(from)? },
+            6 => Self::Fetch { from: Wire::read(from)? },
+            7 => Self::Learn { entries: read_list(from, usize::MAX)?, upto: Wire::read(from)? },
+            8 => Self::Install {
+                upto: Wire::read(from)?,
+                sessions: Wire::read(from)?,
+                state: Wire::read(from)?,
+            },
+            9 => Self::Forward { entries: read_list(from, usize::MAX)? },
+            10 => Self::Confirm { ballot: Wire::read(from)?, round: from.number()? },
+            11 => Self::Confirmed { ballot: Wire::read(from)?, round: from.number()? },
+            12 => Self::AskIndex { id: from.number()?, life: Incarnation::read(from)? },
+            13 => Self::Index { id: from.number()?, life: Incarnation::read(from)?, upto: Wire::read(from)? },
+            other => return Err(DecodeError::Kind(u64::from(other))),
+        })
+    }
+}
+
+/// Learning, wishes and reads.
+fn write_rest(message: &Message, to: &mut Writer) {
+    match message {
+        Message::Fetch { from } => {
+            to.byte(6);
+            from.write(to);
+        }
+        Message::Learn { entries, upto } => {
+            to.byte(7);
+            write_list(to, entries);
+            upto.write(to);
+        }
+        Message::Install { upto, sessions, state } => {
+            to.byte(8);
+            upto.write(to);
+            sessions.write(to);
+            state.write(to);
+        }
+        Message::Forward { entries } => {
+            to.byte(9);
+            write_list(to, entries);
+        }
+        Message::Confirm { ballot, round } => {
+            to.byte(10);
+            ballot.write(to);
+            to.number(*round);
+        }
+        Message::Confirmed { ballot, round } => {
+            to.byte(11);
+            ballot.write(to);
+            to.number(*round);
+        }
+        Message::AskIndex { id, life } => {
+            to.byte(12);
+            to.number(*id);
+            life.write(to);
+        }
+        Message::Index { id, life, upto } => {
+            to.byte(13);
+            to.number(*id);
+            life.write(to);
+            upto.write(to);
+        }
+        _ => unreachable!("the others are written above"),
+    }
+}
+
+impl Wire for Record {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Self::Promised(ballot) => {
+                to.byte(0);
+                ballot.write(to);
+            }
+            Self::Accepted { slot, ballot, entry } => {
+                to.byte(1);
+                slot.write(to);
+                ballot.write(to);
+                entry.write(to);
+            }
+            Self::Snapshot { upto, sessions, state } => {
+                to.byte(2);
+                upto.write(to);
+                sessions.write(to);
+                state.write(to);
+            }
+            Self::Base(slot) => {
+                to.byte(3);
+                slot.write(to);
+            }
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match from.byte()? {
+            0 => Self::Promised(Wire::read(from)?),
+            1 => Self::Accepted {
+                slot: Wire::read(from)?,
+                ballot: Wire::read(from)?,
+                entry: Wire::read(from)?,
+            },
+            2 => Self::Snapshot {
+                upto: Wire::read(from)?,
+                sessions: Wire::read(from)?,
+                state: Wire::read(from)?,
+            },
+            3 => Self::Base(Wire::read(from)?),
+            other => return Err(DecodeError::Kind(u64::from(other))),
+        })
+    }
+}
+
+/// Reads one value and nothing after it.
+pub(super) fn whole<T: Wire>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let mut from = Reader::new(bytes);
+    let value = T::read(&mut from)?;
+    if from.is_empty() { Ok(value) } else { Err(DecodeError::TooLong) }
+}
+
+pub(super) fn bytes_of<T: Wire>(value: &T) -> Vec<u8> {
+    let mut to = Writer::new();
+    value.write(&mut to);
+    to.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tenure_proto::NodeId;
+
+    use super::*;
+
+    fn messages() -> Vec<Message> {
+        let ballot = Ballot { term: 3, round: 300, node: NodeId(u64::MAX) };
+        let write = Entry::Write { session: Session(9), number: 2, bytes: b"x".to_vec().into() };
+        let entries = vec![(Slot(1), Entry::Noop), (Slot(2), Entry::Open { nonce: 7 }), (Slot(3), write)];
+        let votes = vec![
+            (Slot(4), Vote { standing: Standing::Chosen, entry: entries[2].1.clone() }),
+            (Slot(5), Vote { standing: Standing::Accepted(ballot), entry: Entry::Noop }),
+        ];
+        let sessions = Sessions::from_parts([(Session(9), Seen { last: 2, used: Slot(3) })]);
+        let (slot, life) = (Slot(1 << 40), Incarnation(1 << 100));
+        vec![
+            Message::Prepare { ballot, from: slot },
+            Message::Promise { ballot, votes, base: Slot(2), applied: Slot(3) },
+            Message::Accept { ballot, entries: entries.clone(), upto: slot },
+            Message::Accepted { ballot, slots: vec![slot, Slot(0)] },
+            Message::Nack { promised: ballot },
+            Message::Commit { ballot, upto: slot },
+            Message::Fetch { from: slot },
+            Message::Learn { entries: entries.clone(), upto: slot },
+            Message::Install { upto: slot, sessions, state: vec![1, 2, 3].into() },
+            Message::Forward { entries: entries.into_iter().map(|(_, entry)| entry).collect() },
+            Message::Confirm { ballot, round: 4 },
+            Message::Confirmed { ballot, round: 4 },
+            Message::AskIndex { id: 5, life },
+            Message::Index { id: 5, life, upto: slot },
+        ]
+    }
+
+    #[test]
+    fn every_message_comes_back_and_no_part_of_one_is_taken_for_a_whole() {
+        for message in messages() {
+            let bytes = bytes_of(&message);
+            assert_eq!(whole::<Message>(&bytes), Ok(message.clone()));
+            for length in 0..bytes.len() {
+                assert!(whole::<Message>(&bytes[..length]).is_err(), "{message:?} cut to {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_record_comes_back() {
+        let ballot = Ballot { term: 1, round: 2, node: NodeId(3) };
+        let sessions = Sessions::from_parts([(Session(9), Seen { last: 2, used: Slot(3) })]);
+        for record in [
+            Record::Promised(ballot),
+            Record::Accepted { slot: Slot(4), ballot, entry: Entry::Open { nonce: u128::MAX } },
+            Record::Snapshot { upto: Slot(5), sessions, state: vec![0; 300].into() },
+            Record::Base(Slot(6)),
+        ] {
+            assert_eq!(whole::<Record>(&bytes_of(&record)), Ok(record));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(message) = whole::<Message>(&bytes) {
+                prop_assert_eq!(whole::<Message>(&bytes_of(&message)), Ok(message));
+            }
+        }
+    }
+}

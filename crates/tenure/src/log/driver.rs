@@ -1,0 +1,453 @@
+//! The driver of a log: one thread that connects the machine to users, state, disk, streams and election. It decides nothing.
+//!
+//! The state is on this thread and nowhere else. So a snapshot is of the slot that was asked for, a read sees no write half done, and nothing is
+//! locked. The price: what a state machine does takes time from the log. Leases are not at risk: the node has a thread of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use tenure_proto::paxos::{Applied, Command, Event, Key, Message, Paxos, Slot};
+use tenure_proto::{Boot, Context, Effect, Input, NodeId, Protocol, Ticket};
+use tokio::sync::{broadcast, oneshot, watch};
+
+use super::codec::bytes_of;
+use super::config::Checked;
+use super::disk::{Durable, Writer};
+use super::election::Opinion;
+use super::error::{ProposeError, Stopped};
+use super::link::{Delivery, Links};
+use super::users::{Proposal, Users};
+use super::{News, StateMachine, Status};
+use crate::codec::{Reader, Writer as Bytes};
+use crate::driver::Os;
+use crate::guard::Tenure;
+
+/// How many items are taken before deadlines are looked at again.
+const BATCH: usize = 256;
+
+/// A read of a user: may look several times, answers once.
+pub(super) trait Look<S>: Send {
+    fn look(&mut self, state: &S);
+    fn answer(self: Box<Self>);
+    fn is_wanted(&self) -> bool;
+}
+
+/// What the driver is told.
+pub(super) enum Item<S> {
+    Propose(Proposal),
+    Read(Box<dyn Look<S>>),
+    /// Shows the state as it is here.
+    Peek(Box<dyn Look<S>>),
+    Status(oneshot::Sender<Status>),
+    Message(Delivery),
+    Durable(Durable),
+    Opinion(Opinion),
+    Shutdown(Option<oneshot::Sender<()>>),
+}
+
+/// What a driver is made of.
+pub(super) struct Parts<S> {
+    pub(super) config: Checked,
+    pub(super) state: S,
+    pub(super) writer: Writer,
+    pub(super) links: Links,
+    pub(super) may_lead: watch::Sender<bool>,
+    pub(super) news: broadcast::Sender<News>,
+}
+
+pub(super) struct Driver<S> {
+    config: Checked,
+    me: NodeId,
+    machine: Paxos,
+    tickets: Ticket,
+    effects: Vec<Effect<Paxos>>,
+    /// What the machine is to be told next, before anything else.
+    inputs: VecDeque<Input<Paxos>>,
+    state: S,
+    /// Whether slots were skipped in this step.
+    skipped: bool,
+    users: Users,
+    reads: BTreeMap<u64, Box<dyn Look<S>>>,
+    next_read: u64,
+    /// At how many reads those are looked for whose users have gone.
+    sweep_at: usize,
+    writer: Writer,
+    /// What waits for the disk, in order.
+    waiting: VecDeque<(Ticket, NodeId, Message)>,
+    /// All records up to this one are on the disk.
+    durable: Ticket,
+    full: bool,
+    links: Links,
+    /// Who leads, as others see it, and the epoch of that.
+    seen: (Option<NodeId>, u64),
+    tenure: Option<Tenure>,
+    may_lead: watch::Sender<bool>,
+    news: broadcast::Sender<News>,
+    stopped: Option<Stopped>,
+    farewell: Option<oneshot::Sender<()>>,
+}
+
+impl<S: StateMachine> Driver<S> {
+    /// Starts the machine with what the disk holds, and restores the state.
+    pub(super) fn new(parts: Parts<S>, boot: Boot<tenure_proto::paxos::Record>) -> Result<Self, Stopped> {
+        let Parts { config, state, writer, links, may_lead, news } = parts;
+        let me = config.me.id();
+        let (mut tickets, mut effects) = (Ticket(0), Vec::new());
+        let now = config.time.read();
+        let machine = Paxos::start(
+            &config.machine,
+            me,
+            boot,
+            &mut Context::new(now, &mut Os, &mut tickets, &mut effects),
+        );
+        let mut driver = Self {
+            config,
+            me,
+            machine,
+            tickets,
+            effects: Vec::new(),
+            inputs: VecDeque::new(),
+            state,
+            skipped: false,
+            users: Users::default(),
+            reads: BTreeMap::new(),
+            next_read: 0,
+            sweep_at: 64,
+            writer,
+            waiting: VecDeque::new(),
+            durable: Ticket(0),
+            full: false,
+            links,
+            seen: (None, 0),
+            tenure: None,
+            may_lead,
+            news,
+            stopped: None,
+            farewell: None,
+        };
+        effects.into_iter().for_each(|effect| driver.carry_out(effect));
+        match driver.stopped.take() {
+            None => Ok(driver),
+            Some(stopped) => Err(stopped),
+        }
+    }
+
+    /// Runs until it is told to stop or must. Returns why, and whom to tell.
+    pub(super) fn run(mut self, inbox: &Receiver<Item<S>>) -> (Stopped, Option<oneshot::Sender<()>>) {
+        loop {
+            match inbox.recv_timeout(self.nap()) {
+                Ok(item) => {
+                    self.take(item);
+                    inbox.try_iter().take(BATCH).for_each(|item| self.take(item));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => self.stop(Stopped::ShutDown),
+            }
+            if self.machine.next_deadline().is_some_and(|at| self.config.time.read() >= at) {
+                self.step(Input::Deadline);
+            }
+            if let Some(stopped) = self.stopped.take() {
+                self.resign();
+                self.writer.finish();
+                return (stopped, self.farewell);
+            }
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        let longest = self.config.time.longest_nap();
+        let Some(at) = self.machine.next_deadline() else { return longest };
+        Duration::from_nanos(at.remaining(self.config.time.read()).as_nanos()).min(longest)
+    }
+
+    fn stop(&mut self, why: Stopped) {
+        self.stopped.get_or_insert(why);
+    }
+
+    fn take(&mut self, item: Item<S>) {
+        match item {
+            Item::Propose(proposal) if self.full => {
+                let _ = proposal.reply.send(Err(ProposeError::DiskFull));
+            }
+            Item::Propose(proposal) => {
+                self.users.propose(proposal);
+                self.tell_machine();
+            }
+            Item::Read(look) => self.on_read(look),
+            Item::Peek(mut look) => {
+                look.look(&self.state);
+                look.answer();
+            }
+            Item::Status(reply) => _ = reply.send(self.status()),
+            Item::Message(delivery) => self.on_message(delivery),
+            Item::Durable(durable) => self.on_durable(durable),
+            Item::Opinion(opinion) => self.on_opinion(opinion),
+            Item::Shutdown(reply) => {
+                self.farewell = reply;
+                self.stop(Stopped::ShutDown);
+            }
+        }
+    }
+
+    /// Without room on the disk nothing is promised or accepted here: it would pile up in memory.
+    fn on_message(&mut self, delivery: Delivery) {
+        let Delivery { from, message, .. } = delivery;
+        let writes =
+            matches!(message, Message::Prepare { .. } | Message::Accept { .. } | Message::Install { .. });
+        if !(self.full && writes) {
+            let received = self.config.time.read();
+            self.step(Input::Message { from, received, message });
+        }
+    }
+
+    fn on_durable(&mut self, durable: Durable) {
+        match durable {
+            Durable::Upto(ticket) => {
+                self.set_full(false);
+                self.durable = ticket;
+                while self.waiting.front().is_some_and(|(after, ..)| *after <= ticket) {
+                    let Some((_, to, message)) = self.waiting.pop_front() else { break };
+                    self.send(to, message);
+                }
+                self.run_inputs();
+            }
+            Durable::Full => self.set_full(true),
+            Durable::Failed(error) => self.stop(Stopped::Disk { reason: error.to_string() }),
+        }
+    }
+
+    /// A process without room for its promises does not lead.
+    fn set_full(&mut self, full: bool) {
+        if std::mem::replace(&mut self.full, full) == full {
+            return;
+        }
+        let (log, node) = (&self.config.log, &self.config.me);
+        if full {
+            tracing::error!(name: "tenure.log_full", log = %log, node = %node, "the disk of the log is full: it refuses writes until there is room, and loses nothing");
+            self.resign();
+        } else {
+            tracing::info!(name: "tenure.log_room", log = %log, node = %node, "the disk of the log has room again");
+        }
+        self.may_lead.send_replace(!full);
+        self.hint();
+    }
+
+    fn on_opinion(&mut self, opinion: Opinion) {
+        match opinion {
+            Opinion::Seen { leader, epoch } => {
+                self.seen = (leader, epoch);
+                self.hint();
+            }
+            Opinion::Elected(tenure) if self.full => tenure.resign(),
+            Opinion::Elected(tenure) => {
+                self.tenure = Some(tenure);
+                self.renew();
+                self.hint();
+            }
+            Opinion::Lost => {
+                drop(self.give_up());
+                self.hint();
+            }
+            Opinion::GiveUp(done) => {
+                drop(self.give_up());
+                self.hint();
+                let _ = done.send(());
+            }
+            Opinion::Over(reason) => self.stop(Stopped::Election { reason }),
+        }
+    }
+
+    /// Tells the machine who should lead. By the strong lease it is this process while it holds that, and not otherwise.
+    fn hint(&mut self) {
+        let (leader, epoch) = match (&self.tenure, self.seen) {
+            (Some(_), _) => (Some(self.me), 0),
+            (None, (leader, epoch)) => (leader, epoch),
+        };
+        let leader = leader.filter(|leader| *leader != self.me || !self.full);
+        self.step(Input::Command(Command::Hint { leader, epoch }));
+    }
+
+    /// Tells the machine how long the lease lasts by now.
+    fn renew(&mut self) {
+        let Some(tenure) = &self.tenure else { return };
+        let command = match tenure.until() {
+            Some(until) => Command::Lease { term: tenure.term().0, until },
+            None => Command::LeaseOver,
+        };
+        self.step(Input::Command(command));
+    }
+
+    /// Reads nothing under the lease any more.
+    fn give_up(&mut self) -> Option<Tenure> {
+        let tenure = self.tenure.take()?;
+        self.step(Input::Command(Command::LeaseOver));
+        Some(tenure)
+    }
+
+    /// The same, and then gives the lease back.
+    fn resign(&mut self) {
+        if let Some(tenure) = self.give_up() {
+            tenure.resign();
+        }
+    }
+
+    fn on_read(&mut self, look: Box<dyn Look<S>>) {
+        if self.reads.len() >= self.sweep_at {
+            self.sweep();
+        }
+        self.renew();
+        let id = self.next_read;
+        self.next_read += 1;
+        self.reads.insert(id, look);
+        self.step(Input::Command(Command::Read { id }));
+    }
+
+    /// Forgets the reads whose users have gone.
+    fn sweep(&mut self) {
+        let gone: Vec<u64> =
+            self.reads.iter().filter(|(_, look)| !look.is_wanted()).map(|(id, _)| *id).collect();
+        for id in gone {
+            self.reads.remove(&id);
+            self.step(Input::Command(Command::AbandonRead { id }));
+        }
+        self.sweep_at = (2 * self.reads.len()).max(64);
+    }
+
+    /// Says to the machine what users want of it.
+    fn tell_machine(&mut self) {
+        self.inputs.extend(self.users.commands().into_iter().map(Input::Command));
+        self.run_inputs();
+    }
+
+    fn step(&mut self, input: Input<Paxos>) {
+        self.inputs.push_back(input);
+        self.run_inputs();
+    }
+
+    /// One step after the other, until nothing follows from the last one. The clock is read for each.
+    fn run_inputs(&mut self) {
+        while let Some(input) = self.inputs.pop_front() {
+            let mut effects = std::mem::take(&mut self.effects);
+            let now = self.config.time.read();
+            self.machine.handle(input, &mut Context::new(now, &mut Os, &mut self.tickets, &mut effects));
+            effects.drain(..).for_each(|effect| self.carry_out(effect));
+            self.effects = effects;
+            if std::mem::take(&mut self.skipped) {
+                self.users.on_restored(self.machine.sessions());
+            }
+            self.inputs.extend(self.users.commands().into_iter().map(Input::Command));
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect<Paxos>) {
+        match effect {
+            Effect::Persist { ticket, record } => self.writer.persist(ticket, record),
+            Effect::Remember(_) => {}
+            Effect::Publish(event) => self.on_event(event),
+            Effect::Send { to, message, after: Some(ticket) } if ticket > self.durable => {
+                self.waiting.push_back((ticket, to, message));
+            }
+            Effect::Send { to, message, .. } => self.send(to, message),
+        }
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        if to == self.me {
+            let received = self.config.time.read();
+            self.inputs.push_back(Input::Message { from: self.me, received, message });
+        } else {
+            self.links.send(to, bytes_of(&message));
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Restore { upto, state } => self.restore(upto, &state),
+            Event::Applied { slot, applied } => self.apply(slot, applied),
+            Event::Done(Key::Write(session, number)) => self.users.on_done(session, number),
+            Event::Refused(key) => self.users.on_refused(key),
+            Event::Readable { id } => {
+                if let Some(mut look) = self.reads.remove(&id) {
+                    look.look(&self.state);
+                    look.answer();
+                }
+            }
+            Event::ReadNow { id } => {
+                if let Some(look) = self.reads.get_mut(&id) {
+                    look.look(&self.state);
+                    self.inputs.push_back(Input::Command(Command::ReadDone { id }));
+                }
+            }
+            Event::ReadStands { id } => {
+                if let Some(look) = self.reads.remove(&id) {
+                    look.answer();
+                }
+            }
+            Event::SnapshotWanted { upto } => {
+                let state = self.snapshot();
+                self.inputs.push_back(Input::Command(Command::Snapshot { upto, state }));
+            }
+            Event::Leading(ballot) => {
+                let (log, node) = (&self.config.log, &self.config.me);
+                tracing::info!(name: "tenure.log_leads", log = %log, node = %node, ballot = %ballot, "leads the log");
+            }
+            _ => {}
+        }
+    }
+
+    fn apply(&mut self, slot: Slot, applied: Applied) {
+        match applied {
+            Applied::Noop => {}
+            Applied::Opened { nonce, session, closed } => self.users.on_opened(nonce, session, closed),
+            Applied::Write { session, number, bytes } => {
+                let answer = self.state.apply(slot.0, &bytes);
+                self.users.on_written(session, number, slot, answer);
+                let _ = self.news.send(News::Applied { index: slot.0, bytes });
+            }
+            Applied::Again { session, number } => self.users.on_done(session, number),
+            Applied::Expired { session, number } => self.users.on_expired(session, number),
+        }
+    }
+
+    /// The kept answers, then the state.
+    fn snapshot(&self) -> std::sync::Arc<[u8]> {
+        let mut to = Bytes::new();
+        self.users.write(&mut to);
+        to.bytes(&self.state.snapshot());
+        to.into_bytes().into()
+    }
+
+    fn restore(&mut self, upto: Slot, snapshot: &[u8]) {
+        let mut from = Reader::new(snapshot);
+        let state = self.users.read(&mut from).and_then(|()| from.bytes(usize::MAX));
+        let restored = match state {
+            Ok(state) => self.state.restore(state).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match restored {
+            Ok(()) => {
+                self.skipped = true;
+                let _ = self.news.send(News::Restored { upto: upto.0 });
+            }
+            Err(reason) => self.stop(Stopped::State { reason }),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let leader = self.machine.hinted().and_then(|id| self.config.name_of(id)).cloned();
+        let written = self.writer.written();
+        Status {
+            name: self.config.me.clone(),
+            leader,
+            leads: self.machine.leads().is_some(),
+            applied: self.machine.applied().0,
+            forgotten: self.machine.base().0,
+            reached: self.links.up(),
+            disk_full: self.full,
+            only_learns: self.machine.is_amnesiac(),
+            records: written.records,
+            syncs: written.syncs,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Who should lead the log. No safety rests on it: any number of processes may be told at once, and a value costs more rounds then.
+
+use std::time::Duration;
+
+use tenure_proto::NodeId;
+use tokio::sync::{oneshot, watch};
+
+use crate::error::CampaignError;
+use crate::guard::Tenure;
+use crate::name::{GroupName, NodeName};
+use crate::node::Node;
+use crate::observe::{Leadership, Sight};
+use crate::wish::{Asked, Wish};
+
+/// For how long a process that was asked to resign lets others try.
+const REST: Duration = Duration::from_secs(1);
+
+/// Where a log learns who should lead it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Election {
+    /// The strong group of the log's name: every member of the log campaigns for it, through its node. The leader's term is part of its
+    /// ballots, and under the lease it reads without asking anybody.
+    Strong(Node),
+    /// Somebody else says so, and may change it at any time.
+    Told(watch::Receiver<Hint>),
+}
+
+impl Election {
+    /// Always the same one: for a log of one member, and for tests.
+    pub fn fixed(leader: NodeName) -> Self {
+        Self::Told(watch::channel(Hint { leader: Some(leader), epoch: 0 }).1)
+    }
+}
+
+/// An opinion of who should lead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hint {
+    /// Who, if anybody.
+    pub leader: Option<NodeName>,
+    /// Rises with each leadership, where the election counts them; else 0.
+    pub epoch: u64,
+}
+
+/// What the driver of a log is told.
+pub(super) enum Opinion {
+    /// Who leads, as others see it.
+    Seen { leader: Option<NodeId>, epoch: u64 },
+    /// This process leads by the strong lease.
+    Elected(Tenure),
+    /// It does not any more.
+    Lost,
+    /// It shall give up the lease: to be answered when it reads nothing under it any more.
+    GiveUp(oneshot::Sender<()>),
+    /// There will be no more opinions.
+    Over(String),
+}
+
+/// Carries opinions to the driver, until the election ends or this is dropped. While `may_lead` is false this process does not campaign.
+pub(super) async fn run(
+    election: Election,
+    log: GroupName,
+    may_lead: watch::Receiver<bool>,
+    tell: impl Fn(Opinion) + Clone + Send + 'static,
+) {
+    match election {
+        Election::Told(mut hint) => loop {
+            let Hint { leader, epoch } = hint.borrow_and_update().clone();
+            tell(Opinion::Seen { leader: leader.map(|name| name.id()), epoch });
+            if hint.changed().await.is_err() {
+                return; // Whoever knew it has gone: the last word stands.
+            }
+        },
+        Election::Strong(node) => {
+            let over = tell.clone();
+            let ended = tokio::select! {
+                error = watch_group(&node, &log, &tell) => error,
+                error = campaign(&node, &log, may_lead, &tell) => error,
+            };
+            over(Opinion::Over(ended.to_string()));
+        }
+    }
+}
+
+async fn watch_group(node: &Node, log: &GroupName, tell: &impl Fn(Opinion)) -> CampaignError {
+    let mut watch = match node.observe(log.as_str()).await {
+        Ok(watch) => watch,
+        Err(error) => return error,
+    };
+    while let Some(sight) = watch.next().await {
+        if let Sight::Leadership(leadership) = sight {
+            let leader = match leadership {
+                Leadership::Leader { name, .. } => name,
+                Leadership::Unknown | Leadership::Nobody { .. } | Leadership::Weak { .. } => None,
+            };
+            // That this process leads it hears from its own campaign, or it is a word from a former life.
+            let leader = leader.filter(|name| name != node.name());
+            tell(Opinion::Seen { leader: leader.map(|name| name.id()), epoch: 0 });
+        }
+    }
+    CampaignError::Stopped(node.stopped().await)
+}
+
+async fn campaign(
+    node: &Node,
+    log: &GroupName,
+    mut may_lead: watch::Receiver<bool>,
+    tell: &impl Fn(Opinion),
+) -> CampaignError {
+    loop {
+        if may_lead.wait_for(|may| *may).await.is_err() {
+            std::future::pending::<()>().await; // The log is being closed.
+        }
+        let tenure = tokio::select! {
+            elected = node.campaign(log.as_str()) => match elected {
+                Ok(tenure) => tenure,
+                Err(error) => return error,
+            },
+            _ = may_lead.wait_for(|may| !*may) => continue,
+        };
+        if serve(tenure, tell).await {
+            tokio::time::sleep(REST).await;
+        }
+    }
+}
+
+/// One term. True if this process was asked to resign. The driver holds a guard of its own, and lets go of it before the lease is given
+/// back: nothing is read under a lease that others may have.
+async fn serve(tenure: Tenure, tell: &impl Fn(Opinion)) -> bool {
+    loop {
+        tell(Opinion::Elected(tenure.clone()));
+        let asked = tokio::select! {
+            _ = tenure.lost() => {
+                tell(Opinion::Lost);
+                return false;
+            }
+            asked = wish(&tenure) => asked,
+        };
+        let (done, given_up) = oneshot::channel();
+        tell(Opinion::GiveUp(done));
+        let _ = given_up.await;
+        let Wish::Transfer { to } = asked.wish() else {
+            tenure.resign();
+            asked.grant();
+            return true;
+        };
+        let to = to.clone();
+        match tenure.transfer(&to).await {
+            Ok(()) => {
+                asked.grant();
+                return false;
+            }
+            Err(error) => asked.decline(&error.to_string()),
+        }
+        if !tenure.is_leader() {
+            tell(Opinion::Lost);
+            return false;
+        }
+    }
+}
+
+/// The next wish that ends the term; others are granted here.
+async fn wish(tenure: &Tenure) -> Asked {
+    loop {
+        let asked = tenure.asked().await;
+        match asked.wish() {
+            Wish::Resign | Wish::Transfer { .. } => return asked,
+            Wish::Proclaim { body } => match tenure.proclaim(body) {
+                Ok(edict) => asked.grant_as(edict),
+                Err(error) => asked.decline(&error.to_string()),
+            },
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What can go wrong with a log, and what to do about it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::store::advice;
+
+/// Why a log did not open. Nothing was promised to anybody.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A setting makes no sense.
+    #[error("{key}: {why}")]
+    Config {
+        /// Which.
+        key: &'static str,
+        /// What is wrong, and what to write.
+        why: String,
+    },
+    /// There is nothing there. Nobody guesses whether this is a first start or a lost disk.
+    #[error(
+        "there is no log in {}: make it with `log::found` if all its members are being founded; if this member lost its disk, \
+         make it with `log::relearn`, for promises that it has forgotten may count",
+        folder.display()
+    )]
+    Missing {
+        /// Where one was looked for.
+        folder: PathBuf,
+    },
+    /// There is one already, and to make another would forget what it has promised.
+    #[error("there is a log in {} already: open it, or choose another folder", folder.display())]
+    AlreadyThere {
+        /// Where.
+        folder: PathBuf,
+    },
+    /// Another process uses it.
+    #[error("the log in {} is in use: stop the other process, or choose another folder", folder.display())]
+    InUse {
+        /// Where.
+        folder: PathBuf,
+    },
+    /// It is somebody else's, or has other members.
+    #[error(
+        "the log in {} was founded with {key} {found}, not {wanted}: correct the configuration; the members of a log are fixed",
+        folder.display()
+    )]
+    Other {
+        /// Where.
+        folder: PathBuf,
+        /// What differs.
+        key: &'static str,
+        /// As it was founded.
+        found: String,
+        /// As it is configured.
+        wanted: String,
+    },
+    /// What is there is spoilt in a way that no crash explains.
+    #[error(
+        "{} is damaged ({what}): what this member promised may be lost; restore nothing from a backup, move the folder away and \
+         make it anew with `log::relearn`",
+        file.display()
+    )]
+    Damaged {
+        /// Which file.
+        file: PathBuf,
+        /// What was found.
+        what: &'static str,
+    },
+    /// The disk failed.
+    #[error("cannot {what} {}: {source}; {}", path.display(), advice(source))]
+    Disk {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {error}; change `listen`, or stop the program that has this port")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The state machine does not understand its own snapshot.
+    #[error("the state machine refuses the snapshot on the disk: {reason}")]
+    State {
+        /// What it said.
+        reason: String,
+    },
+    /// The system gave no thread.
+    #[error("the system refuses what a log needs: {0}")]
+    System(#[from] io::Error),
+}
+
+impl OpenError {
+    pub(super) fn disk(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Disk { what, path, source }
+    }
+}
+
+/// Why a log has stopped in this process. The other members go on without it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// [`Log::shutdown`](crate::log::Log::shutdown) was called, or the last handle is gone.
+    #[error("the log was shut down")]
+    ShutDown,
+    /// The disk failed: what was promised may not be on it.
+    #[error("the disk of the log failed ({reason}): mend it, and open the log again")]
+    Disk {
+        /// What happened.
+        reason: String,
+    },
+    /// The state machine did not understand a snapshot of another member.
+    #[error(
+        "the state machine refuses a snapshot of another member ({reason}): do both run the same program?"
+    )]
+    State {
+        /// What it said.
+        reason: String,
+    },
+    /// Nobody says any more who leads.
+    #[error("the election of the log has ended: {reason}")]
+    Election {
+        /// Why.
+        reason: String,
+    },
+    /// The log's thread died: the state machine panicked, or this is a bug.
+    #[error("the log's thread has ended unexpectedly: the state machine panicked, or this is a bug")]
+    Crashed,
+}
+
+/// Why nothing is known to have been written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProposeError {
+    /// Too many bytes. Nothing was written.
+    #[error("{length} bytes cannot be proposed: at most {most}")]
+    TooLong {
+        /// How many were given.
+        length: usize,
+        /// How many may be.
+        most: usize,
+    },
+    /// The disk of this process is full. Nothing was written; reads go on, and so do other members.
+    #[error("the disk of this member is full: make room, or write by another member")]
+    DiskFull,
+    /// Too much waits here already. Nothing was written.
+    #[error("too many writes wait here: try again later")]
+    Overloaded,
+    /// The answer got lost: this process was so far behind that it was given a snapshot, in which its session is not any more.
+    #[error("it is not known whether this was written: look before you write it again")]
+    Unknown,
+    /// The log has stopped here. What was on its way may be written by the others.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Why nothing was read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The log has stopped here.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}

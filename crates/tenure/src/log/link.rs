@@ -1,0 +1,400 @@
+//! Streams between the members: each calls each other one, and what goes from one to the other goes through the stream that it opened
+//! itself. `seal/stream.rs` says how a stream begins and why nothing in it can be read, changed or repeated.
+//!
+//! A stream that breaks is opened again, after a pause that grows. Messages may be lost meanwhile: the machine repeats what is not
+//! answered. For the same reason nothing ever waits for a slow member: what finds its queue full is dropped. The other
+//! way, a member that is slow to handle what it was sent stops reading, and the sender's queue is what fills.
+//!
+//! Before a caller has proved that it holds the key it costs a few hundred bytes and a place among 32; afterwards at most [`MAX_MESSAGE`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tenure_proto::NodeId;
+use tenure_proto::paxos::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use super::codec::whole;
+use super::config::Checked;
+use crate::chance;
+use crate::name::{ClusterId, GroupName, NodeName};
+use crate::seal::{Answer, Hello, Keyring, MAX_GREETING, STREAM_TAG, Stream, Turned, welcome, welcomed};
+
+/// The longest message: a snapshot, at most.
+pub(super) const MAX_MESSAGE: usize = 256 << 20;
+
+/// Longer messages go in pieces of this length.
+const PIECE: usize = 128 << 10;
+
+/// How many bytes may wait to be sent to one member. A single message may be longer if nothing else waits.
+const QUEUE: usize = 16 << 20;
+
+/// How many bytes that came in may wait to be handled, in KiB: from all members together.
+const ROOM_KIB: u32 = 64 << 10;
+
+/// How long a greeting, or a connection, may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long what was sent may stay unacknowledged before a stream counts as broken.
+const SILENCE: Duration = Duration::from_secs(5);
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What precedes each piece: whether the message goes on after it.
+const GOES_ON: u8 = 1;
+const ENDS: u8 = 0;
+
+/// A message that came in. It takes room until it is dropped.
+pub(super) struct Delivery {
+    pub(super) from: NodeId,
+    pub(super) message: Message,
+    pub(super) _room: OwnedSemaphorePermit,
+}
+
+/// What all streams of a process share.
+struct Shared {
+    me: NodeName,
+    log: GroupName,
+    shape: u64,
+    members: BTreeSet<NodeName>,
+    cluster: ClusterId,
+    keys: Keyring,
+    deliver: Box<dyn Fn(Delivery) + Send + Sync>,
+    room: Arc<Semaphore>,
+    /// The stream on which each member is heard. A newer one takes its place.
+    heard: Mutex<BTreeMap<NodeId, AbortHandle>>,
+    /// What was complained of: once is enough.
+    said: Mutex<BTreeSet<String>>,
+}
+
+/// The way out to one member.
+struct Line {
+    name: NodeName,
+    queue: mpsc::UnboundedSender<Vec<u8>>,
+    state: Arc<LineState>,
+}
+
+#[derive(Default)]
+struct LineState {
+    up: AtomicBool,
+    queued: AtomicUsize,
+}
+
+/// The ways out to all others.
+pub(super) struct Links(BTreeMap<NodeId, Line>);
+
+impl Links {
+    /// Sends a message, or drops it if there is no stream or no room.
+    pub(super) fn send(&self, to: NodeId, message: Vec<u8>) {
+        let Some(line) = self.0.get(&to).filter(|line| line.state.up.load(Relaxed)) else { return };
+        let length = message.len();
+        let queued = line.state.queued.load(Relaxed);
+        if length <= MAX_MESSAGE && (queued == 0 || queued + length <= QUEUE) {
+            line.state.queued.fetch_add(length, Relaxed);
+            let _ = line.queue.send(message);
+        }
+    }
+
+    /// Whom a stream leads to.
+    pub(super) fn up(&self) -> Vec<NodeName> {
+        let up = self.0.values().filter(|line| line.state.up.load(Relaxed));
+        up.map(|line| line.name.clone()).collect()
+    }
+}
+
+/// The tasks that keep all streams, to be run in a runtime, and the ways out.
+pub(super) fn links(
+    config: &Checked,
+    listener: Option<std::net::TcpListener>,
+    deliver: impl Fn(Delivery) + Send + Sync + 'static,
+) -> (Links, impl Future<Output = ()> + Send + 'static) {
+    let shared = Arc::new(Shared {
+        me: config.me.clone(),
+        log: config.log.clone(),
+        shape: config.shape(),
+        members: config.members.iter().map(|(name, _)| name.clone()).collect(),
+        cluster: config.cluster,
+        keys: config.keys.clone(),
+        deliver: Box::new(deliver),
+        room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
+        heard: Mutex::default(),
+        said: Mutex::default(),
+    });
+    let (mut lines, mut callers) = (BTreeMap::new(), Vec::new());
+    for (name, address) in config.members.iter().filter(|(name, _)| *name != config.me) {
+        let (queue, waiting) = mpsc::unbounded_channel();
+        let state = Arc::<LineState>::default();
+        lines.insert(name.id(), Line { name: name.clone(), queue, state: state.clone() });
+        callers.push(call(shared.clone(), name.clone(), address.clone(), waiting, state));
+    }
+    let tasks = async move {
+        callers.into_iter().for_each(|caller| drop(tokio::spawn(caller)));
+        if let Some(listener) = listener {
+            listen(shared, listener).await;
+        }
+    };
+    (Links(lines), tasks)
+}
+
+/// Keeps a stream to one member.
+async fn call(
+    shared: Arc<Shared>,
+    peer: NodeName,
+    address: String,
+    mut queue: mpsc::UnboundedReceiver<Vec<u8>>,
+    state: Arc<LineState>,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if let Ok(Ok((socket, stream))) = timeout(PATIENCE, connect(&shared, &peer, &address)).await {
+            pause = FIRST_PAUSE;
+            state.up.store(true, Relaxed);
+            let _ = transmit(socket, stream, &mut queue, &state).await;
+            state.up.store(false, Relaxed);
+            while let Ok(message) = queue.try_recv() {
+                state.queued.fetch_sub(message.len(), Relaxed);
+            }
+        }
+        if queue.is_closed() {
+            return;
+        }
+        sleep(pause + pause * chance::below(1000) / 1000).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn connect(shared: &Shared, peer: &NodeName, address: &str) -> io::Result<(TcpStream, Stream)> {
+    let mut socket = TcpStream::connect(address).await?;
+    prepare(&socket)?;
+    let hello = Hello::new(shared.me.clone(), peer.clone(), (shared.log.clone(), shared.shape), &shared.keys);
+    write_greeting(&mut socket, &hello.to_bytes()).await?;
+    let answer = Answer::from_bytes(&read_greeting(&mut socket).await?).map_err(io::Error::other)?;
+    match welcomed(&hello, &answer, &shared.keys, shared.cluster) {
+        Some(stream) => Ok((socket, stream)),
+        None => {
+            let why = match answer {
+                Answer::Turned(Turned::Name) => "somebody else answers there, or does not know this member",
+                Answer::Turned(Turned::Log) => "it keeps another log there, or one of other members",
+                Answer::Turned(Turned::Key) | Answer::Welcome { .. } => "it has another key or cluster id",
+            };
+            shared.complain(peer.as_str(), address, why);
+            Err(io::Error::other(why))
+        }
+    }
+}
+
+/// Sends what waits, until the stream breaks. The first frame is empty: it proves to the other side who calls.
+async fn transmit(
+    socket: TcpStream,
+    mut stream: Stream,
+    queue: &mut mpsc::UnboundedReceiver<Vec<u8>>,
+    state: &LineState,
+) -> io::Result<()> {
+    let (mut back, mut out) = socket.into_split();
+    let mut nothing = [0; 1];
+    let mut bytes = Vec::new();
+    pack(&mut stream, &[], &mut bytes);
+    loop {
+        tokio::select! {
+            written = out.write_all(&bytes) => written?,
+            _ = back.read(&mut nothing) => return Ok(()), // Nothing comes this way but the end.
+        }
+        bytes.clear();
+        let message = tokio::select! {
+            message = queue.recv() => message,
+            _ = back.read(&mut nothing) => return Ok(()),
+        };
+        let Some(mut message) = message else { return Ok(()) };
+        loop {
+            state.queued.fetch_sub(message.len(), Relaxed);
+            pack(&mut stream, &message, &mut bytes);
+            match queue.try_recv() {
+                Ok(next) if bytes.len() < 2 * PIECE => message = next,
+                Ok(next) => {
+                    pack(&mut stream, &next, &mut bytes);
+                    state.queued.fetch_sub(next.len(), Relaxed);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// A message as sealed frames.
+fn pack(stream: &mut Stream, message: &[u8], bytes: &mut Vec<u8>) {
+    let mut pieces = message.chunks(PIECE).peekable();
+    let mut piece = pieces.next().unwrap_or_default();
+    loop {
+        let next = pieces.next();
+        let length = u32::try_from(1 + piece.len() + STREAM_TAG).expect("pieces are short");
+        let mut frame = Vec::with_capacity(4 + 1 + piece.len() + STREAM_TAG);
+        frame.extend(length.to_be_bytes());
+        frame.push(if next.is_some() { GOES_ON } else { ENDS });
+        frame.extend(piece);
+        stream.seal(&mut frame, 4);
+        bytes.extend(frame);
+        match next {
+            Some(next) => piece = next,
+            None => return,
+        }
+    }
+}
+
+async fn listen(shared: Arc<Shared>, listener: std::net::TcpListener) {
+    let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
+        Ok(listener) => listener,
+        Err(error) => {
+            let address = format!("{error}");
+            return shared.complain("itself", &address, "this member cannot be called");
+        }
+    };
+    let places = Arc::new(Semaphore::new(32));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((socket, from)) => drop(tokio::spawn(serve(shared.clone(), socket, from, place))),
+            Err(_) => sleep(FIRST_PAUSE).await, // Too many files are open, or the caller has gone.
+        }
+    }
+}
+
+/// Hears one caller, for as long as it says what only a member can.
+async fn serve(shared: Arc<Shared>, mut socket: TcpStream, from: SocketAddr, place: OwnedSemaphorePermit) {
+    let greeted = timeout(PATIENCE, async {
+        prepare(&socket)?;
+        let (peer, stream) = greet(&shared, &mut socket, from).await?;
+        let mut incoming =
+            Incoming { stream, reader: BufReader::with_capacity(PIECE, socket), sealed: Vec::new() };
+        match incoming.message().await {
+            Ok(first) if first.is_empty() => Ok((peer, incoming)),
+            Ok(_) => Err(io::Error::other("it does not begin as agreed")),
+            Err(error) => {
+                shared.complain(peer.as_str(), &from.to_string(), "it has another key or cluster id");
+                Err(error)
+            }
+        }
+    });
+    let Ok(Ok((peer, incoming))) = greeted.await else { return };
+    drop(place);
+    let hearing = tokio::spawn(hear(shared.clone(), peer.id(), incoming));
+    let mut heard = shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(older) = heard.insert(peer.id(), hearing.abort_handle()) {
+        older.abort();
+    }
+}
+
+async fn greet(shared: &Shared, socket: &mut TcpStream, from: SocketAddr) -> io::Result<(NodeName, Stream)> {
+    let hello = Hello::from_bytes(&read_greeting(socket).await?).map_err(io::Error::other)?;
+    let known = hello.to == shared.me && hello.from != shared.me && shared.members.contains(&hello.from);
+    let (answer, why) = match welcome(&hello, &shared.keys, shared.cluster) {
+        _ if !known => (Turned::Name, "it wants somebody else, or is no member"),
+        _ if (&hello.log, hello.shape) != (&shared.log, shared.shape) => {
+            (Turned::Log, "it wants another log, or one of other members")
+        }
+        None => (Turned::Key, "it has another key"),
+        Some((answer, stream)) => {
+            write_greeting(socket, &answer.to_bytes()).await?;
+            return Ok((hello.from, stream));
+        }
+    };
+    shared.complain(hello.from.as_str(), &from.ip().to_string(), why);
+    write_greeting(socket, &Answer::Turned(answer).to_bytes()).await?;
+    Err(io::Error::other(why))
+}
+
+async fn hear(shared: Arc<Shared>, from: NodeId, mut incoming: Incoming) {
+    while let Ok(bytes) = incoming.message().await {
+        if bytes.is_empty() {
+            continue;
+        }
+        let kib = u32::try_from(bytes.len() / 1024 + 1).unwrap_or(ROOM_KIB).min(ROOM_KIB);
+        let Ok(room) = shared.room.clone().acquire_many_owned(kib).await else { return };
+        match whole(&bytes) {
+            Ok(message) => (shared.deliver)(Delivery { from, message, _room: room }),
+            Err(_) => shared.complain(
+                "a member",
+                "a stream",
+                "it says what is not understood: do all run one version?",
+            ),
+        }
+    }
+}
+
+/// The receiving end of a stream.
+struct Incoming {
+    stream: Stream,
+    reader: BufReader<TcpStream>,
+    sealed: Vec<u8>,
+}
+
+impl Incoming {
+    /// The next message. An error ends the stream.
+    async fn message(&mut self) -> io::Result<Vec<u8>> {
+        let mut message = Vec::new();
+        loop {
+            let mut head = [0; 4];
+            self.reader.read_exact(&mut head).await?;
+            let length = usize::try_from(u32::from_be_bytes(head)).map_err(io::Error::other)?;
+            if length > 1 + PIECE + STREAM_TAG {
+                return Err(io::Error::other("a frame is too long"));
+            }
+            self.sealed.resize(length, 0);
+            self.reader.read_exact(&mut self.sealed).await?;
+            let plain = self.stream.open(&head, &mut self.sealed);
+            let (goes_on, piece) = plain
+                .and_then(<[u8]>::split_first)
+                .ok_or_else(|| io::Error::other("a frame does not open"))?;
+            if message.len() + piece.len() > MAX_MESSAGE {
+                return Err(io::Error::other("a message is too long"));
+            }
+            message.extend_from_slice(piece);
+            if *goes_on == ENDS {
+                return Ok(message);
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Once for each member, place and reason.
+    fn complain(&self, peer: &str, address: &str, why: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() < 64 && said.insert(format!("{peer} {address} {why}")) {
+            tracing::warn!(name: "tenure.log_refused", log = %self.log, node = %self.me, peer, address, why, "no stream to a member of the log");
+        }
+    }
+}
+
+/// Small messages leave at once, and a host that is gone is noticed.
+fn prepare(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let socket = SockRef::from(socket);
+    socket.set_tcp_user_timeout(Some(SILENCE))?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENCE).with_interval(Duration::from_secs(1)))
+}
+
+async fn write_greeting(socket: &mut TcpStream, greeting: &[u8]) -> io::Result<()> {
+    let length = u16::try_from(greeting.len()).map_err(io::Error::other)?;
+    socket.write_all(&[&length.to_be_bytes()[..], greeting].concat()).await
+}
+
+async fn read_greeting(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let length = usize::from(socket.read_u16().await?);
+    if length > MAX_GREETING {
+        return Err(io::Error::other("a greeting is too long"));
+    }
+    let mut greeting = vec![0; length];
+    socket.read_exact(&mut greeting).await?;
+    Ok(greeting)
+}

@@ -1,0 +1,395 @@
+//! A replicated log: what is written is in the same order on every member, once, and survives whatever f of them do.
+//!
+//! A [`StateMachine`] is carried along by it: the same writes in the same order give the same state everywhere. [`Log::propose`] writes,
+//! [`Log::read`] sees every write that was answered before, on any member. Multi-decree Paxos underneath
+//! ([`tenure_proto::paxos`], which says why nothing chosen is ever lost); an [`Election`] says who should lead, and a wrong one costs
+//! time, never a write.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("tenure-doc-{}", tenure::ClusterId::draw()));
+//! use tenure::log::{self, Config, Election, Log, StateMachine};
+//! use tenure::{ClusterId, ClusterKey, NodeName};
+//!
+//! #[derive(Default)]
+//! struct Sum(u64);
+//!
+//! impl StateMachine for Sum {
+//!     fn apply(&mut self, _index: u64, write: &[u8]) -> Vec<u8> {
+//!         self.0 += u64::from(write[0]);
+//!         self.0.to_be_bytes().to_vec()                     // the answer of `propose`
+//!     }
+//!     fn snapshot(&self) -> Vec<u8> {
+//!         self.0.to_be_bytes().to_vec()
+//!     }
+//!     fn restore(&mut self, snapshot: &[u8]) -> Result<(), log::StateError> {
+//!         self.0 = u64::from_be_bytes(snapshot.try_into()?);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let mut config = Config::new("sum", "alone", ClusterId::draw(), ClusterKey::generate());
+//! config.members = tenure::peers([("alone", "127.0.0.1:7400")]);
+//! config.folder = folder.join("sum");
+//! log::found(&config)?;                                     // once, ever, on each member
+//!
+//! let election = Election::fixed(NodeName::new("alone")?);   // of three members: Election::Strong(node)
+//! let log = Log::open(&config, election, Sum::default())?;
+//! log.propose(vec![2]).await?;
+//! let chosen = log.propose(vec![3]).await?;
+//! assert_eq!(chosen.answer, 5u64.to_be_bytes());
+//! assert_eq!(log.read(|sum| sum.0).await?, 5);
+//! log.shutdown().await;
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok(()) }
+//! ```
+//!
+//! # What is promised
+//!
+//! * A write that was answered is on the disks of f+1 members, and in the state of every later read.
+//! * A write is carried out at most once, however often it had to be said again, and exactly once if it is answered with its index.
+//! * A process that is killed at any instant comes back with everything that it has promised. A torn write is found and dropped; a full disk
+//!   refuses writes, with [`ProposeError::DiskFull`], until there is room.
+//!
+//! # What is assumed
+//!
+//! * Members are fixed when the log is founded, do not lie, and hold the cluster's key. One that lost its disk comes back by [`relearn`]:
+//!   it learns, but is counted among the f that may fail, for good.
+//! * [`StateMachine::apply`] is a function of state and write: no clock, no chance, no order of a hash map.
+//! * With [`Election::Strong`], reads under the lease rest on the bound of the clocks, as the lease does. All else rests on no clock.
+
+mod codec;
+mod config;
+mod disk;
+mod driver;
+mod election;
+mod error;
+mod link;
+#[cfg(test)]
+mod tests;
+mod users;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use tokio::sync::{Semaphore, broadcast, oneshot, watch};
+
+pub use config::Config;
+pub use election::{Election, Hint};
+pub use error::{OpenError, ProposeError, ReadError, Stopped};
+
+use crate::name::NodeName;
+use config::Checked;
+use disk::Writer;
+use driver::{Driver, Item, Look, Parts};
+use users::Proposal;
+
+/// How many reads of one process may be on their way.
+const READS: usize = 1024;
+
+/// How many writes a slow subscriber may be behind.
+const BEHIND: usize = 4096;
+
+/// Why a state could not be restored.
+pub type StateError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the log is for. It lives on the log's own thread: what takes long here keeps the log waiting, and nothing else.
+pub trait StateMachine: Send + 'static {
+    /// Carries out a write, and says what its proposer is to be answered. The same state and write must give the same state and answer
+    /// on every member. After a restart the writes since the last snapshot are carried out again, on the state that was restored.
+    fn apply(&mut self, index: u64, write: &[u8]) -> Vec<u8>;
+
+    /// All of the state, as bytes.
+    fn snapshot(&self) -> Vec<u8>;
+
+    /// Becomes the state that a snapshot was made of, whatever it was before. An error stops the log on this member.
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError>;
+}
+
+/// A write that is in the log, and was carried out here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its place in the log. There are others between those of writes.
+    pub index: u64,
+    /// What [`StateMachine::apply`] said.
+    pub answer: Vec<u8>,
+}
+
+/// What a subscriber is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A write was carried out here. They come in order, once in each life of the process.
+    Applied {
+        /// Its place.
+        index: u64,
+        /// What was written.
+        bytes: Arc<[u8]>,
+    },
+    /// The state was taken from another member: the writes up to there are not told.
+    Restored {
+        /// The place.
+        upto: u64,
+    },
+    /// The subscriber was slow, and so many were not kept for it.
+    Missed {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// How a process of a log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Its name.
+    pub name: NodeName,
+    /// Who should lead, as far as it has heard.
+    pub leader: Option<NodeName>,
+    /// Whether it leads: it has promises of enough members, and proposes.
+    pub leads: bool,
+    /// The last place whose write is carried out here.
+    pub applied: u64,
+    /// The last place that is forgotten here, but for the snapshot.
+    pub forgotten: u64,
+    /// The other members that it has a stream to.
+    pub reached: Vec<NodeName>,
+    /// Whether its disk is full.
+    pub disk_full: bool,
+    /// Whether it has lost its disk once, and so does not count any more.
+    pub only_learns: bool,
+    /// How many records it has written since it was opened.
+    pub records: u64,
+    /// By how many syncs of the disk.
+    pub syncs: u64,
+}
+
+/// Makes the log of the member that `config` is for, in its folder. To be called once for each founding member, and never again: one
+/// that forgot what it promised must not be taken for one that never promised anything.
+pub fn found(config: &Config) -> Result<(), OpenError> {
+    disk::make(&Checked::new(config)?, false)
+}
+
+/// Makes the log of a member that lost its disk: it learns all that is chosen, answers its users, and never again promises or accepts
+/// anything.
+pub fn relearn(config: &Config) -> Result<(), OpenError> {
+    disk::make(&Checked::new(config)?, true)
+}
+
+/// A process of a replicated log. Cheap to clone. When the last clone is dropped the log ends here; to wait for that,
+/// [`shutdown`](Self::shutdown).
+pub struct Log<S: StateMachine>(Arc<Inner<S>>);
+
+impl<S: StateMachine> Clone for Log<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+struct Inner<S: StateMachine> {
+    items: Sender<Item<S>>,
+    news: broadcast::Sender<News>,
+    stopped: watch::Receiver<Option<Stopped>>,
+    writes: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
+    longest_write: usize,
+}
+
+impl<S: StateMachine> Log<S> {
+    /// Opens the log of this member: reads its disk, restores the state, listens and calls the others. The disk makes it block for a
+    /// moment. `state` is the state before anything was written.
+    pub fn open(config: &Config, election: Election, state: S) -> Result<Self, OpenError> {
+        let config = Checked::new(config)?;
+        let (disk, boot) = disk::open(&config)?;
+        let listener = config
+            .listen
+            .filter(|_| config.members.len() > 1)
+            .map(|address| TcpListener::bind(address).map_err(|error| OpenError::Listen { address, error }));
+        let listener = listener.transpose()?;
+        let (items, inbox) = mpsc::channel();
+        let (durable, deliver, tell): (Sender<Item<S>>, _, _) = (items.clone(), items.clone(), items.clone());
+        let writer = Writer::start(disk, move |done| _ = durable.send(Item::Durable(done)))?;
+        let (links, streams) = link::links(&config, listener, move |it| _ = deliver.send(Item::Message(it)));
+        let (may_lead, leads) = watch::channel(true);
+        let tell = move |opinion| _ = tell.send(Item::Opinion(opinion));
+        let election = election::run(election, config.log.clone(), leads, tell);
+        let (news, stopped) = (broadcast::channel(BEHIND).0, watch::channel(None));
+        let inner = Inner {
+            items,
+            news: news.clone(),
+            stopped: stopped.1,
+            writes: Arc::new(Semaphore::new(config.users)),
+            reads: Arc::new(Semaphore::new(READS)),
+            longest_write: config.longest_write,
+        };
+        let driver = Driver::new(Parts { config, state, writer, links, may_lead, news }, boot)
+            .map_err(|stopped| OpenError::State { reason: stopped.to_string() })?;
+        let network = Network::start(async { tokio::join!(streams, election) })?;
+        thread::Builder::new().name("tenure-log".into()).spawn(move || {
+            let (why, farewell) = driver.run(&inbox);
+            network.stop();
+            if why != Stopped::ShutDown {
+                tracing::error!(name: "tenure.log_stopped", reason = %why, "the log stops on this member");
+            }
+            stopped.0.send_replace(Some(why));
+            farewell.map(|farewell| farewell.send(()));
+        })?;
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// Writes, and waits until that is in the log and carried out here; for however long that takes, if too few members can be
+    /// reached. If the future is dropped, the write may come about nevertheless.
+    pub async fn propose(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Chosen, ProposeError> {
+        let bytes = bytes.into();
+        let (length, most) = (bytes.len(), self.0.longest_write);
+        if length > most {
+            return Err(ProposeError::TooLong { length, most });
+        }
+        let place = self.0.writes.clone().acquire_owned().await.expect("it is never closed");
+        let (reply, answer) = oneshot::channel();
+        self.tell(Item::Propose(Proposal { bytes, reply, _place: place }));
+        answer.await.unwrap_or_else(|_| Err(self.why_stopped().into()))
+    }
+
+    /// Looks at the state after every write that was answered before this was called, wherever that was. Costs one round to f+1 members,
+    /// which reads share; nothing on a leader that holds the strong lease. `look` may be called twice, if the lease ends meanwhile.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        look: impl FnMut(&S) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let _place = self.0.reads.acquire().await.expect("it is never closed");
+        self.look(look, Item::Read).await
+    }
+
+    /// Looks at the state as it is here. It may be older than what others have seen.
+    pub async fn peek<T: Send + 'static>(
+        &self,
+        look: impl FnMut(&S) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        self.look(look, Item::Peek).await
+    }
+
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnMut(&S) -> T + Send + 'static,
+        item: impl FnOnce(Box<dyn Look<S>>) -> Item<S>,
+    ) -> Result<T, ReadError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(item(Box::new(Looking { look, found: None, reply })));
+        answer.await.map_err(|_| self.why_stopped().into())
+    }
+
+    /// Hears of every write from now on, as it is carried out here.
+    pub fn subscribe(&self) -> Subscription {
+        Subscription(self.0.news.subscribe())
+    }
+
+    /// How it is.
+    pub async fn status(&self) -> Result<Status, Stopped> {
+        let (reply, status) = oneshot::channel();
+        self.tell(Item::Status(reply));
+        status.await.map_err(|_| self.why_stopped())
+    }
+
+    /// Waits until the log has stopped here, by itself or because it was told to, and says why.
+    pub async fn stopped(&self) -> Stopped {
+        let mut stopped = self.0.stopped.clone();
+        match stopped.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or(Stopped::Crashed),
+            Err(_) => self.why_stopped(),
+        }
+    }
+
+    /// Gives back the lease, writes what is to be written, and ends.
+    pub async fn shutdown(self) {
+        let (reply, done) = oneshot::channel();
+        self.tell(Item::Shutdown(Some(reply)));
+        let _ = done.await;
+    }
+
+    fn tell(&self, item: Item<S>) {
+        let _ = self.0.items.send(item);
+    }
+
+    fn why_stopped(&self) -> Stopped {
+        self.0.stopped.borrow().clone().unwrap_or(Stopped::Crashed)
+    }
+}
+
+impl<S: StateMachine> std::fmt::Debug for Log<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}
+
+impl<S: StateMachine> Drop for Inner<S> {
+    fn drop(&mut self) {
+        let _ = self.items.send(Item::Shutdown(None));
+    }
+}
+
+/// Hears what a log carries out: see [`Log::subscribe`].
+#[derive(Debug)]
+pub struct Subscription(broadcast::Receiver<News>);
+
+impl Subscription {
+    /// Waits for what comes next. `None` when the log has stopped here. May be dropped and called again: nothing is lost.
+    pub async fn next(&mut self) -> Option<News> {
+        match self.0.recv().await {
+            Ok(news) => Some(news),
+            Err(broadcast::error::RecvError::Lagged(count)) => Some(News::Missed { count }),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+/// A read on its way.
+struct Looking<F, T> {
+    look: F,
+    found: Option<T>,
+    reply: oneshot::Sender<T>,
+}
+
+impl<S, T: Send, F: FnMut(&S) -> T + Send> Look<S> for Looking<F, T> {
+    fn look(&mut self, state: &S) {
+        self.found = Some((self.look)(state));
+    }
+    fn answer(self: Box<Self>) {
+        if let Some(found) = self.found {
+            let _ = self.reply.send(found);
+        }
+    }
+    fn is_wanted(&self) -> bool {
+        !self.reply.is_closed()
+    }
+}
+
+/// The thread on which streams and election run.
+struct Network {
+    stop: oneshot::Sender<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Network {
+    fn start<T: Send>(tasks: impl Future<Output = T> + Send + 'static) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = thread::Builder::new().name("tenure-log-net".into()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = async { tasks.await; std::future::pending().await } => {}
+                }
+            });
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Closes all streams and waits until they are: whoever is told of the end can listen there.
+    fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}

@@ -1,0 +1,338 @@
+//! Whole logs in one process, over real streams and disks.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use crate::{ClusterId, ClusterKey, Key, Node, Term, peers};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Remembers every write, so that one that is carried out twice is seen.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl StateMachine for Lines {
+    fn apply(&mut self, _index: u64, write: &[u8]) -> Vec<u8> {
+        self.0.push(String::from_utf8_lossy(write).into_owned());
+        self.0.len().to_string().into_bytes()
+    }
+    fn snapshot(&self) -> Vec<u8> {
+        self.0.join("\n").into_bytes()
+    }
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
+        self.0 = std::str::from_utf8(snapshot)?.lines().map(str::to_owned).collect();
+        Ok(())
+    }
+}
+
+/// Three members of a log, which need not run.
+struct Cluster {
+    dir: tempfile::TempDir,
+    id: ClusterId,
+    key: ClusterKey,
+    addresses: Vec<SocketAddr>,
+    hint: watch::Sender<Hint>,
+}
+
+/// Ports that are free now, for datagrams and streams.
+fn free(count: usize) -> Vec<SocketAddr> {
+    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    held.iter().map(|listener| listener.local_addr().unwrap()).collect()
+}
+
+impl Cluster {
+    fn found() -> Self {
+        let (id, key) = (ClusterId::draw(), ClusterKey::generate());
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = Self { dir, id, key, addresses: free(3), hint: watch::channel(Hint::default()).0 };
+        NAMES.iter().for_each(|name| super::found(&cluster.config(name)).unwrap());
+        cluster
+    }
+
+    fn config(&self, name: &str) -> Config {
+        let mut config = Config::new("lines", name, self.id, self.key.clone());
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        config.members = peers(NAMES.into_iter().zip(addresses.iter().map(String::as_str)));
+        config.listen = NAMES.iter().position(|other| *other == name).map(|at| self.addresses[at]);
+        config.folder = self.dir.path().join(name);
+        config.retry = Duration::from_millis(30);
+        config
+    }
+
+    fn open(&self, name: &str) -> Log<Lines> {
+        self.open_with(&self.config(name))
+    }
+
+    fn open_with(&self, config: &Config) -> Log<Lines> {
+        Log::open(config, Election::Told(self.hint.subscribe()), Lines::default()).unwrap()
+    }
+
+    fn lead(&self, name: &str) {
+        self.hint.send_replace(Hint { leader: Some(NodeName::new(name).unwrap()), epoch: 0 });
+    }
+}
+
+async fn within<T>(what: &str, wait: impl Future<Output = T>) -> T {
+    match timeout(Duration::from_secs(30), wait).await {
+        Ok(value) => value,
+        Err(_) => panic!("{what}: not in time"),
+    }
+}
+
+async fn until(what: &str, log: &Log<Lines>, is: impl Fn(&Status) -> bool) {
+    within(what, async {
+        while !is(&log.status().await.unwrap()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+async fn lines(log: &Log<Lines>) -> Vec<String> {
+    within("a read", log.read(|state| state.0.clone())).await.unwrap()
+}
+
+async fn propose(log: &Log<Lines>, text: &str) -> Chosen {
+    within("a write", log.propose(text.as_bytes())).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_one_member_writes_all_members_read_in_the_same_order() {
+    let cluster = Cluster::found();
+    let logs = NAMES.map(|name| cluster.open(name));
+    let mut heard = logs[2].subscribe();
+    cluster.lead("b");
+    for (number, log) in logs.iter().enumerate() {
+        let chosen = propose(log, &format!("line {number}")).await;
+        assert_eq!(chosen.answer, (number + 1).to_string().into_bytes());
+    }
+    for log in &logs {
+        assert_eq!(lines(log).await, ["line 0", "line 1", "line 2"]);
+    }
+    for number in 0..3 {
+        let Some(News::Applied { bytes, .. }) = within("news", heard.next()).await else { panic!("a write") };
+        assert_eq!(*bytes, *format!("line {number}").as_bytes());
+    }
+    for log in logs {
+        within("the end", log.shutdown()).await;
+    }
+    assert_eq!(heard.next().await, None);
+}
+
+#[tokio::test]
+async fn leaders_change_and_members_stop_while_users_write_and_every_write_is_there_once() {
+    let cluster = Cluster::found();
+    let logs = NAMES.map(|name| cluster.open(name));
+    cluster.lead("a");
+    let writers: Vec<_> = (0..8)
+        .map(|user| {
+            let log = logs[user % 2].clone();
+            tokio::spawn(async move {
+                for number in 0..25 {
+                    log.propose(format!("{user}-{number}").into_bytes()).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let [_a, b, c] = logs;
+    within("the first writes", async { while lines(&b).await.len() < 20 {} }).await;
+    cluster.lead("b");
+    within("some more", async { while lines(&b).await.len() < 80 {} }).await;
+    within("the end of c", c.shutdown()).await;
+    cluster.lead("a");
+    for writer in writers {
+        within("all writes", writer).await.unwrap();
+    }
+    let mut all = lines(&b).await;
+    for user in 0..8 {
+        let own: Vec<_> = all.iter().filter(|line| line.starts_with(&format!("{user}-"))).collect();
+        assert!(own.iter().enumerate().all(|(at, line)| **line == format!("{user}-{at}")), "{own:?}");
+    }
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 200);
+}
+
+#[tokio::test]
+async fn all_members_come_back_from_their_disks() {
+    let cluster = Cluster::found();
+    cluster.lead("a");
+    for life in 0..3 {
+        let logs = NAMES.map(|name| cluster.open(name));
+        for number in 0..20 {
+            propose(&logs[number % 3], &format!("{life}-{number}")).await;
+        }
+        assert_eq!(lines(&logs[1]).await.len(), 20 * (life + 1));
+        for log in logs {
+            within("the end", log.shutdown()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_was_away_for_long_is_given_a_snapshot() {
+    let cluster = Cluster::found();
+    let short = |name| Config { snapshot_every: 20, keep: 5, ..cluster.config(name) };
+    cluster.lead("a");
+    let (a, b) = (cluster.open_with(&short("a")), cluster.open_with(&short("b")));
+    for number in 0..100 {
+        propose(&b, &number.to_string()).await;
+    }
+    until("the log is forgotten", &a, |status| status.forgotten > 50).await;
+    let c = cluster.open_with(&short("c"));
+    let mut heard = c.subscribe();
+    propose(&c, "of c").await;
+    let state = lines(&c).await;
+    assert_eq!((state.len(), state[100].as_str()), (101, "of c"));
+    let restored = within("news", async {
+        loop {
+            match heard.next().await {
+                Some(News::Restored { upto }) => return upto,
+                Some(_) => {}
+                None => panic!("it runs"),
+            }
+        }
+    });
+    assert!(restored.await > 50);
+    within("the end", c.shutdown()).await;
+    assert_eq!(lines(&cluster.open_with(&short("c"))).await.len(), 101, "it has kept what it was given");
+    drop((a, b));
+}
+
+#[tokio::test]
+async fn a_member_that_lost_its_disk_learns_and_does_not_count() {
+    let cluster = Cluster::found();
+    cluster.lead("a");
+    let (a, b) = (cluster.open("a"), cluster.open("b"));
+    propose(&a, "one").await;
+    std::fs::remove_dir_all(cluster.config("c").folder).unwrap();
+    let missing = Log::open(&cluster.config("c"), Election::Told(cluster.hint.subscribe()), Lines::default());
+    assert!(matches!(missing, Err(OpenError::Missing { .. })));
+    relearn(&cluster.config("c")).unwrap();
+    let c = cluster.open("c");
+    assert_eq!(lines(&c).await, ["one"]);
+    assert!(c.status().await.unwrap().only_learns);
+    within("the end of b", b.shutdown()).await;
+    let nothing = timeout(Duration::from_millis(500), a.propose(&b"two"[..])).await;
+    assert!(nothing.is_err(), "a member that forgot its promises was counted: {nothing:?}");
+    let _b = cluster.open("b");
+    within("two of three", async { while lines(&a).await.len() < 2 {} }).await;
+}
+
+#[tokio::test]
+async fn a_member_with_another_key_or_other_members_is_not_heard() {
+    let cluster = Cluster::found();
+    cluster.lead("a");
+    let (a, b) = (cluster.open("a"), cluster.open("b"));
+    let wrong = Config { keys: crate::Keyring::new(ClusterKey::generate()), ..cluster.config("c") };
+    let c = cluster.open_with(&wrong);
+    propose(&b, "one").await;
+    assert!(timeout(Duration::from_millis(500), c.read(|state| state.0.len())).await.is_err());
+    assert_eq!(c.status().await.unwrap().reached, []);
+    assert_eq!(a.status().await.unwrap().reached, [NodeName::new("b").unwrap()]);
+    within("the end", c.shutdown()).await;
+    let c = cluster.open("c");
+    assert_eq!(lines(&c).await, ["one"]);
+}
+
+/// A cluster of real nodes that elects.
+async fn nodes(cluster: &Cluster, dir: &Path) -> Vec<(Node, Config)> {
+    let mut nodes = Vec::new();
+    let places = free(3);
+    for (name, address) in NAMES.iter().zip(&places) {
+        let mut config = crate::Config::new(name, Key::Cluster(cluster.key.clone()));
+        let addresses: Vec<String> = places.iter().map(ToString::to_string).collect();
+        config.members = peers(NAMES.into_iter().zip(addresses.iter().map(String::as_str)));
+        config.listen = vec![*address];
+        config.lease = Duration::from_millis(600);
+        config.longest_lease = Duration::from_millis(1200);
+        config.retry = Duration::from_millis(20);
+        config.window = Duration::from_millis(50);
+        config.store = Some(dir.join(name));
+        config.memory = Some(dir.to_path_buf());
+        Node::found(&config, cluster.id, Term(1)).unwrap();
+        let beside = Config::beside(&config, cluster.id, "lines", 0).unwrap();
+        let beside =
+            Config { members: cluster.config(name).members, listen: cluster.config(name).listen, ..beside };
+        super::found(&beside).unwrap();
+        nodes.push((Node::start(config).await.unwrap(), beside));
+    }
+    nodes
+}
+
+#[tokio::test]
+async fn the_strong_group_of_its_name_elects_and_its_leader_reads_without_asking_anybody() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let mut nodes = nodes(&cluster, dir.path()).await;
+    let mut logs: Vec<Log<Lines>> = nodes
+        .iter()
+        .map(|(node, config)| Log::open(config, Election::Strong(node.clone()), Lines::default()).unwrap())
+        .collect();
+    for (number, log) in logs.iter().enumerate() {
+        propose(log, &number.to_string()).await;
+    }
+    let mut leader = usize::MAX;
+    for (at, log) in logs.iter().enumerate() {
+        if log.status().await.unwrap().leads {
+            leader = at;
+        }
+    }
+    assert_eq!(lines(&logs[leader]).await.len(), 3);
+    for at in (0..3).filter(|at| *at != leader).rev().collect::<Vec<_>>() {
+        let (log, node) = (logs.remove(at), nodes.remove(at).0);
+        within("the end", log.shutdown()).await;
+        if nodes.len() == 1 {
+            // Alone now, and for the rest of its lease it may still read what it has: nobody else can have written.
+            break;
+        }
+        within("the end", node.shutdown()).await;
+    }
+    assert_eq!(
+        lines(&logs[0]).await,
+        ["0", "1", "2"],
+        "under the lease, without the other members of the log"
+    );
+    let nothing = timeout(Duration::from_millis(300), logs[0].propose(&b"x"[..])).await;
+    assert!(nothing.is_err(), "but a write needs them");
+}
+
+#[tokio::test]
+async fn a_leader_that_is_asked_to_hands_the_log_over() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = nodes(&cluster, dir.path()).await;
+    let logs: Vec<Log<Lines>> = nodes
+        .iter()
+        .map(|(node, config)| Log::open(config, Election::Strong(node.clone()), Lines::default()).unwrap())
+        .collect();
+    propose(&logs[0], "one").await;
+    let leader = within("a leader", async {
+        loop {
+            if let Some(leader) = logs[0].status().await.unwrap().leader {
+                return leader;
+            }
+        }
+    })
+    .await;
+    let other = NAMES.iter().position(|name| *name != leader.as_str()).unwrap();
+    let to = NodeName::new(NAMES[other]).unwrap();
+    within("the hand-over", nodes[0].0.ask("lines", crate::Wish::Transfer { to })).await.unwrap();
+    until("it leads", &logs[other], |status| status.leads).await;
+    propose(&logs[0], "two").await;
+    assert_eq!(lines(&logs[2]).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_write_that_is_too_long_is_refused() {
+    let cluster = Cluster::found();
+    let log = cluster.open_with(&Config { longest_write: 3, ..cluster.config("a") });
+    let refused = log.propose(&b"four"[..]).await;
+    assert_eq!(refused, Err(ProposeError::TooLong { length: 4, most: 3 }));
+    log.shutdown().await;
+}
