@@ -1,6 +1,7 @@
-//! `cargo xtask torture [run]`: the tests with real processes at full size, with their figures. CI runs the same at a smaller size.
+//! `cargo xtask torture [run | kv]`: the tests with real processes at full size, with their figures. CI runs the same at a smaller size.
 //!
-//! Without a word, the library's: a service that embeds it. With `run`, that of `tenure run`, in namespaces of the network.
+//! Without a word, the library's: a service that embeds it. With `run`, that of `tenure run`, in namespaces of the network. With `kv`,
+//! the replicated key-value server: a minute of kills under load.
 
 use std::path::PathBuf;
 
@@ -13,13 +14,18 @@ const LIBRARY: &[&str] = &["test", "--package", "tenure", "--test", "torture", "
 /// That of the runner. `TENURE_TORTURE_ROUNDS` makes it shorter or longer than 200 rounds.
 const RUNNER: &[&str] = &["test", "--package", "tenure-cli", "--test", "torture_run"];
 
+/// That of the replicated log. Optimised: it is measured, too.
+const LOG: &[&str] =
+    &["test", "--release", "--package", "tenure", "--test", "kv", "--", "--nocapture", "--test-threads=1"];
+
 pub(crate) fn run(rest: &[String], root: impl FnOnce() -> Result<PathBuf, Failure>) -> Result<(), Failure> {
     let arguments = match rest.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => LIBRARY,
         ["run"] => RUNNER,
+        ["kv"] => LOG,
         other => {
             return Err(Failure::Error(format!(
-                "`torture` takes nothing, or `run`, but was given `{}`",
+                "`torture` takes nothing, `run` or `kv`, but was given `{}`",
                 other.join(" ")
             )));
         }
