@@ -4,6 +4,7 @@
 //! [`Flaws`]. The daemon is made with [`Sound`] rules and cannot name these.
 
 mod epochs;
+pub mod eventual;
 mod field;
 pub mod named;
 mod wedge;

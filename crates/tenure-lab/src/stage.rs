@@ -309,6 +309,9 @@ impl<'s, S: Subject> Stage<'s, S> {
                 judge.end(&self.world);
             }
         }
+        for (name, many) in self.judge.iter().flat_map(Judge::figures) {
+            self.counts.add_many(name, many);
+        }
         let calm = self.calm();
         let tenures =
             self.judge.as_ref().map(|judge| judge.tenures().iter().map(|t| until(*t, at)).collect());

@@ -1,6 +1,7 @@
 //! Every protocol of the laboratory by name, behind one face that does not know its types.
 
 mod bench;
+mod eventual;
 mod named;
 mod strong;
 
@@ -11,7 +12,7 @@ use tenure_proto::NodeId;
 use crate::count::Counts;
 use crate::draw::Picture;
 use crate::property::{Property, Status, Tenure, Violation};
-use crate::simulate::{Faults, Setup};
+use crate::simulate::{Faults, Named, Setup};
 use crate::stage::Calm;
 use crate::sweep::Swept;
 use crate::world::RealTime;
@@ -27,6 +28,11 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &named::BULLY,
         &named::BY_CONSENSUS,
         &named::BY_ELECTION,
+        &eventual::OMEGA_BASIC,
+        &eventual::OMEGA_LEAN,
+        &eventual::OMEGA_STABLE,
+        &eventual::LOWEST_ID,
+        &eventual::ACCUSATION,
     ]
 }
 
@@ -105,6 +111,10 @@ pub trait Experiment: Sync {
     /// What may go wrong without breaking it: what `sweep` and `mutants` try if nothing else is asked for.
     fn bears(&self) -> Faults {
         Faults::all()
+    }
+    /// The world in which it is tried where nothing is said, and what goes wrong there; if not the storm that a seed draws.
+    fn home(&self) -> Option<(&'static Named, Faults)> {
+        None
     }
     /// Runs one seed, recorded.
     fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error>;

@@ -3,6 +3,7 @@
 //! `always` is judged at every event and at the last instant before a lease runs out; `sometimes` shows that an
 //! `always` was put to the test; `eventually` is judged after the faults have healed.
 
+pub mod eventual;
 pub mod named;
 pub mod strong;
 
@@ -149,6 +150,10 @@ pub trait Judge<P: Protocol> {
     /// How often since then a leader was followed by another, or by nobody, in any group.
     fn changes(&self) -> u64 {
         0
+    }
+    /// Figures of the whole run, for the counts: told once, after its end.
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
     }
     /// Every property with what became of it.
     fn report(&self) -> Vec<(Property, Status)>;

@@ -7,11 +7,13 @@
 //! |---|---|
 //! | [`election`] | how long it takes until somebody leads, once nobody does and everybody wants to (Nerio, section 10.2) |
 //! | [`detectors`] | how soon, and how wrongly, failure detectors suspect (Chen, Toueg and Aguilera's numbers) |
+//! | [`eventual`] | which elections of eventual leaders settle, and over how many links |
 //! | [`blocking`] | how long a request that was late on its way blocks others (Nerio, section 5) |
 
 pub mod blocking;
 pub mod detectors;
 pub mod election;
+pub mod eventual;
 mod track;
 
 use crate::catalogue::Error;

@@ -304,8 +304,10 @@ impl<'s, S: Subject> Simulation<'s, S> {
             } else if self.healed {
                 self.plan.links.calm(&mut self.links)
             } else if let Some(adversary) = &mut self.plan.adversary {
-                let (kind, answer) = (S::message_kind(&flight.message), S::is_answer(&flight.message));
-                let fate = adversary.fate(now, Letter { from, to, kind, answer }, &mut self.links);
+                let message = &flight.message;
+                let (kind, answers) = (S::message_kind(message), S::answers(message));
+                let letter = Letter { from, to, kind, answers, number: S::number(message) };
+                let fate = adversary.fate(now, letter, &mut self.links);
                 self.stage.counts.add_many("messages-lost", u64::from(fate == [None, None]));
                 fate
             } else if !self.shape.lets_through(from, to, now) {

@@ -2,6 +2,7 @@
 
 mod advice;
 pub mod constants;
+pub mod eventual;
 mod members;
 pub mod named;
 pub mod office;
@@ -104,13 +105,17 @@ pub trait Subject {
 
     /// The kind of a message, in one word.
     fn message_kind(message: &<Self::Machine as Protocol>::Message) -> &'static str;
+    /// The number of a question, and of the answer to it.
+    fn number(_message: &<Self::Machine as Protocol>::Message) -> u64 {
+        0
+    }
     /// Whether answers of these members, the sender's own among them, suffice for a round of this kind of message.
     fn suffices(quorums: &Quorums, _constants: &Constants, members: NodeSet, _kind: &str) -> bool {
         quorums.is_quorum(members)
     }
-    /// Whether a message answers another: a world that promises round trips looks at it.
-    fn is_answer(_message: &<Self::Machine as Protocol>::Message) -> bool {
-        false
+    /// The kind of message that this one answers, if it does: a world that promises round trips looks at it.
+    fn answers(_message: &<Self::Machine as Protocol>::Message) -> Option<&'static str> {
+        None
     }
     /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are counted too.
     fn message_kinds() -> Vec<&'static str> {

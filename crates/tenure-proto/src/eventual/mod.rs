@@ -1,55 +1,72 @@
-//! Eventual leadership: Omega, from "Omega Meets Paxos" (Malkhi, Oprea and Zhou, 2005).
+//! Eventual leadership: Omega, from "Omega Meets Paxos" (Malkhi, Oprea and Zhou, 2005), with the figures mended.
 //!
-//! Each process always has a hint who leads. Hints may differ and may be wrong for any length of time; in the end all that live have the same
+//! Each process always has a [`Hint`] who leads. Hints may differ and may be wrong for any length of time; in the end all that live have the same
 //! one. No link need be timely for ever: it is enough that one process, with every message, reaches some f others that answer within
-//! delta, and these may be others each time.
+//! δ, and these may be others each time.
 //!
-//! A process keeps its *epoch*, (serial, id), as long as its rounds are answered in time, and takes a higher one when they are not. Everybody
-//! reads which epochs are still being refreshed, and follows the lowest.
+//! # The idea
+//!
+//! A process stands for an [`Epoch`], (serial, id). Once a period it writes its [`State`], the epoch and a count, to f+1 processes, itself among them.
+//! If they do not all answer in time it takes a higher epoch. Everybody reads, from n-f processes at a time, which states are still getting
+//! newer, and follows the lowest epoch among those. One that reaches enough others in time keeps its epoch for ever; one that does not, rises or falls silent;
+//! so the lowest epoch that lasts is read by all.
+//!
+//! *No false expiry* (A.4). Say p refreshes at times at most P' apart and each round succeeds within T'. What a read that ended at `t` saw of p was sent by
+//! `t`. The next read begins after `t + P' + T'`: by then p has sent something newer after `t`, and f+1 have written it down. n-f and f+1 meet.
+//!
+//! # The machines
+//!
+//! | module | election | promises besides | cost in the end |
+//! |---|---|---|---|
+//! | [`omega`] | Fig. 1, corrected | | all n(n-1) links |
+//! | [`lean`] | its frugal form, which the paper sketches | | 2(n-1) links, once suspicion has ended |
+//! | [`stable`] | Fig. 2, corrected | at most one process takes itself for leader, epochs rise, a leader with access is not demoted | all links |
+//! | [`baseline`] | two elections that need timely links | nothing in a moving set | all links |
+//!
+//! All are made of [`register`] (write one's own state, keep those of others) and the first and last of [`reader`]. The waits are in [`config`], the
+//! rules that the printed figures break in [`rules`]. Extensions beyond the paper: δ may be learnt (not by `stable`), links may lose, repeat and
+//! reorder, clocks may drift and processes be late, any read and write quorums that meet will do ([`access`]), and processes may restart: with what they
+//! kept, or after reading it anew.
 
-use crate::NodeId;
-use std::fmt;
+pub mod access;
+pub mod baseline;
+pub mod config;
+pub mod lean;
+pub mod omega;
+mod reader;
+mod register;
+pub mod rules;
+pub mod stable;
+mod state;
+#[cfg(test)]
+mod tests;
 
-/// A leadership that a process stands for: the lowest one that is alive leads. Ordered by serial, then by process.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch {
-    /// How often its process, or one that it knew of, gave an epoch up.
-    pub serial: u64,
-    /// Its process; `None` only in the epoch that stands for nobody, which is below all others of its serial.
-    pub process: Option<NodeId>,
+pub use access::Access;
+pub use config::{Config, ConfigError, Settings};
+pub use lean::Lean;
+pub use omega::Omega;
+pub use rules::{Rules, Sound};
+pub use stable::Stable;
+pub use state::{Epoch, Event, Hint, Key, Message, Record, State};
+
+use crate::{Elects, LocalTime, Protocol};
+
+/// What the user of a process can ask of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Give the present epoch up and stand behind the others, as after a round that was not answered.
+    Abdicate,
 }
 
-impl Epoch {
-    /// The epoch of nobody.
-    pub const NOBODY: Self = Self { serial: 0, process: None };
+/// A protocol that always has a hint who leads.
+pub trait Hints: Elects<Command = Command, Message = Message, Record = Record, Event = Event> {
+    /// Whom this process takes for leader at `now`.
+    fn hint(&self, now: LocalTime) -> Hint;
 
-    /// An epoch of `process`.
-    pub fn of(serial: u64, process: NodeId) -> Self {
-        Self { serial, process: Some(process) }
-    }
+    /// The epoch for which it stands, if it does.
+    fn epoch(&self) -> Option<Epoch>;
 }
 
-impl fmt::Debug for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.process {
-            Some(process) => write!(f, "({}, {process})", self.serial),
-            None => write!(f, "({}, nobody)", self.serial),
-        }
-    }
-}
-
-impl fmt::Display for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-/// Whom a process takes for leader, and by which epoch. Of a stable Omega the epochs of successive leaders rise: the epoch can be the
-/// first ballot of a consensus protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Hint {
-    /// The leader, if there seems to be one.
-    pub leader: Option<NodeId>,
-    /// Its epoch.
-    pub epoch: Epoch,
-}
+/// A protocol whose steps the parts of this module can be: they speak, keep and tell the same.
+trait Election: Protocol<Message = Message, Record = Record, Event = Event> {}
+impl<P: Protocol<Message = Message, Record = Record, Event = Event>> Election for P {}

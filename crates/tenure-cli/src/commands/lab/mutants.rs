@@ -71,8 +71,9 @@ impl Mutants {
         self.check_mutant(&experiments)?;
         let (mut fates, mut sounds) = (Vec::new(), Vec::new());
         for experiment in experiments {
+            let common = self.common.at_home(experiment);
             let first = fates.len();
-            let trial = self.common.trial(self.common.faults_or(experiment.bears()))?;
+            let trial = common.trial(common.faults_or(experiment.bears()))?;
             for mutant in experiment.mutants() {
                 if trial.mutant.as_deref().is_none_or(|only| only == mutant.name) {
                     fates.push(self.fate(experiment, &trial, mutant.name)?);

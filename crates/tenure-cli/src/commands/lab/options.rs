@@ -1,7 +1,7 @@
 //! What `run`, `sweep` and `mutants` have in common.
 
 use clap::Args;
-use tenure_lab::catalogue::Trial;
+use tenure_lab::catalogue::{Experiment, Trial};
 use tenure_lab::random::Random;
 use tenure_lab::simulate::{FAULTS, Fault, Faults, Named, Setup, WORLDS};
 use tenure_lab::subject::constants::parse_time;
@@ -72,6 +72,15 @@ impl World {
 }
 
 impl Common {
+    /// The same in the protocol's own world, if nothing was said about the world.
+    pub(super) fn at_home(&self, experiment: &dyn Experiment) -> Self {
+        let mut common = self.clone();
+        if let (None, None, Some((world, faults))) = (self.world, self.faults, experiment.home()) {
+            (common.world, common.faults) = (Some(World::Named(world)), Some(faults));
+        }
+        common
+    }
+
     /// What was asked for, or `default`.
     pub(super) fn faults_or(&self, default: Faults) -> Faults {
         match self.world {
@@ -182,7 +191,8 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-fn length(text: &str) -> Result<RealTime, String> {
+/// A length of time.
+pub(super) fn length(text: &str) -> Result<RealTime, String> {
     let length = parse_time(text).filter(|length| length.0 > 0);
     length.ok_or_else(|| "write a length of time, for example 10s or 2500ms".to_owned())
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use tenure_lab::catalogue::Error;
+use tenure_lab::catalogue::{self, Error, Experiment};
 use tenure_lab::draw::{chart, plot};
-use tenure_lab::race::{self, Cell, Column, Sheet, Shown, Study, blocking, detectors, election};
+use tenure_lab::race::{self, Cell, Column, Sheet, Shown, Study, blocking, detectors, election, eventual};
 use tenure_lab::ring::{self, Order};
+use tenure_lab::simulate::Named;
+use tenure_lab::world::RealTime;
 
 use super::options;
 use crate::failure::Failure;
@@ -35,7 +37,13 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, pairs};
              bits, time, steps; named, or all of them with --all. Sizes grow until an algorithm
              has used up its budget of events; what was left out is said.
 
+  eventual   Elections of eventual leaders by name (omega, omega-lean, omega-stable, lowest-id,
+             accusation): who agrees, how soon, how often minds change, over how many links; with
+             bounded delays, or in the world of --world.
+
 Examples:
+  tenure lab race omega,omega-lean,omega-stable --nodes 3,5,9
+  tenure lab race omega,accusation --world blocks --horizon 250s --seeds 20
   tenure lab race --all --svg race.svg --csv race.csv
   tenure lab race clockwise,peterson,franklin --nodes 64,1024,16384 --seeds 20
   tenure lab race election
@@ -47,7 +55,8 @@ Examples:
 Exit codes: 0 what is promised holds, 1 it does not (a mean exceeds its bound, nobody is
 elected, a crash is missed), 2 error.")]
 pub(super) struct Race {
-    /// What to compare: election, detectors, blocking, or ring algorithms by name: clockwise,peterson
+    /// What to compare: election, detectors, blocking, or ring algorithms or elections of eventual leaders by name:
+    /// clockwise,peterson or omega,omega-lean
     #[arg(value_name = "STUDY", required_unless_present = "all")]
     study: Option<String>,
     /// All ring algorithms
@@ -72,6 +81,12 @@ pub(super) struct Race {
     /// In which order ids stand; for rings [default: random]
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
+    /// In which world; for eventual leaders [default: bounded delays]
+    #[arg(long, value_name = "WORLD")]
+    world: Option<String>,
+    /// How long each run lasts; for eventual leaders [default: 30s]
+    #[arg(long, value_name = "D", value_parser = options::length)]
+    horizon: Option<RealTime>,
     /// On how many cores; for rings [default: all]
     #[arg(long, value_name = "N", value_parser = options::threads)]
     threads: Option<usize>,
@@ -89,6 +104,9 @@ impl Race {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
         if let Some(elections) = self.elections()? {
             return self.rings(elections, format);
+        }
+        if let Some(elections) = self.eventual() {
+            return self.settle(elections, format);
         }
         let study = match self.detectors().is_empty() {
             true => Study::find(self.study.as_deref().unwrap_or_default())?,
@@ -128,6 +146,43 @@ impl Race {
         Ok(Some(names.into_iter().map(find).collect::<Result<_, _>>()?))
     }
 
+    /// The elections of eventual leaders that were named, if only such were.
+    fn eventual(&self) -> Option<Vec<&'static dyn Experiment>> {
+        let names = self.study.as_deref()?.split(',');
+        let found = names.map(|name| catalogue::find(name).ok().filter(|it| it.home().is_some()));
+        found.collect()
+    }
+
+    fn settle(&self, elections: Vec<&'static dyn Experiment>, format: Format) -> Result<Answer, Failure> {
+        let idle = [
+            ("--svg", self.svg.is_some()),
+            ("--csv", self.csv.is_some()),
+            ("--order", self.order.is_some()),
+            ("--threads", self.threads.is_some()),
+        ];
+        if let Some((flag, _)) = idle.into_iter().find(|(_, given)| *given) {
+            return Err(Failure::new(format!("{flag} means nothing to eventual leaders; leave it out")));
+        }
+        let options = eventual::Options {
+            elections,
+            nodes: if self.nodes.is_empty() { vec![3, 5, 9] } else { self.nodes.clone() },
+            seeds: self.seeds.unwrap_or(10),
+            first: self.seed.unwrap_or(0),
+            world: self.world.as_deref().map(Named::find).transpose()?,
+            horizon: self.horizon.unwrap_or(eventual::HORIZON),
+        };
+        if options.nodes.iter().any(|nodes| *nodes > 64) {
+            return Err(Failure::new("--nodes: there must be 2 to 64 nodes; only rings may have more"));
+        }
+        let progress = Progress::new(eventual::schedules(&options), "eventual");
+        let race = eventual::run(&options, &|done| progress.add(done));
+        progress.end();
+        let race = race?;
+        let mut answer = Answer::new(format, || json(&race), || text(&race));
+        answer.verdict = verdict(&race);
+        Ok(answer)
+    }
+
     fn rings(&self, elections: Vec<&'static dyn ring::Election>, format: Format) -> Result<Answer, Failure> {
         let outputs = Outputs::check([self.svg.as_ref(), self.csv.as_ref()].into_iter().flatten())?;
         let nodes = self.nodes.iter().map(|nodes| u32::try_from(*nodes).unwrap_or(u32::MAX)).collect();
@@ -165,6 +220,8 @@ impl Race {
             ("--csv", self.csv.is_some(), &[]),
             ("--order", self.order.is_some(), &[]),
             ("--threads", self.threads.is_some(), &[]),
+            ("--world", self.world.is_some(), &[]),
+            ("--horizon", self.horizon.is_some(), &[]),
         ];
         let idle = idle.into_iter().find(|(_, given, of)| *given && !of.contains(&study));
         idle.map_or(Ok(()), |(flag, _, of)| {

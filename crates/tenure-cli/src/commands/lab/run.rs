@@ -127,14 +127,15 @@ impl Run {
         if let Some(scenario) = &self.scenario {
             return self.run_scenario(scenario, format);
         }
-        let seed = self.common.seed.unwrap_or(1);
-        let faults = self.common.faults_or(drawn_faults(seed, experiment.bears()));
-        let trial = self.common.trial(faults)?;
+        let common = self.common.at_home(experiment);
+        let seed = common.seed.unwrap_or(1);
+        let faults = common.faults_or(drawn_faults(seed, experiment.bears()));
+        let trial = common.trial(faults)?;
         let outputs = self.drawings.check(self.trace.as_ref())?;
         let wanted = self.trace.is_some() || self.drawings.are_wanted();
         let report = if wanted { experiment.run(&trial, seed)? } else { experiment.watch(&trial, seed)? };
         self.drawings.write(outputs, &report, self.trace.is_some())?;
-        let command = self.common.command(&self.name, seed, faults);
+        let command = common.command(&self.name, seed, faults);
         let faults = Some(faults_text(faults));
         Ok(answer(format, &Told { report: &report, faults, scenario: None, command }))
     }

@@ -62,8 +62,9 @@ struct Found<'a> {
 }
 
 impl Sweep {
-    pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
+    pub(super) fn run(mut self, format: Format) -> Result<Answer, Failure> {
         let experiment = catalogue::find(&self.name)?;
+        self.common = self.common.at_home(experiment);
         let faults = self.common.faults_or(experiment.bears());
         let trial = self.common.trial(faults)?;
         if !self.no_shrink {

@@ -4,8 +4,12 @@
 //! win. So here time comes in blocks, each longer than the one before by a part of it. For the length of a block one process
 //! has the same partners, and everything else that anybody sends waits for its end. Each of the others is among the partners now and then, and
 //! hears nothing for ever longer times in between.
+//!
+//! The other processes are in luck for some blocks, all their messages and the answers to them being quick, and out of it for some. Without that, the one
+//! with partners would at least be missed least often of all, and counting would find it.
 
 use tenure_proto::NodeId;
+use tenure_proto::quorum::NodeSet;
 
 use super::crashes::Crashes;
 use super::moving_set::Losses;
@@ -19,6 +23,8 @@ struct Blocks {
     hosts: usize,
     partners: Partners,
     chosen: NodeId,
+    /// Who is in luck in each block.
+    lucky: Vec<NodeSet>,
     crashes: Crashes,
     ends: Ends,
     losses: Losses,
@@ -28,7 +34,12 @@ struct Blocks {
 impl Adversary for Blocks {
     fn fate(&mut self, now: RealTime, letter: Letter, random: &mut Random) -> Fate {
         let block = self.ends.begin(now);
-        if letter.answer {
+        let lucky = self.lucky.get(self.ends.number(now)).copied().unwrap_or_default();
+        let quick = if letter.answers.is_some() { letter.to } else { letter.from };
+        if quick != self.chosen && lucky.contains(quick.index()) {
+            return [Some(random.between(1, self.round / 4)), None];
+        }
+        if letter.answers.is_some() {
             if let Some(delay) = self.partners.answer(now, letter) {
                 return [Some(delay), None];
             }
@@ -62,7 +73,31 @@ impl Ends {
     }
 
     fn begin(&self, now: RealTime) -> RealTime {
-        self.0[self.0.partition_point(|end| *end <= now).saturating_sub(1)]
+        self.0[self.number(now)]
+    }
+
+    /// The number of the present block.
+    fn number(&self, now: RealTime) -> usize {
+        self.0.partition_point(|end| *end <= now).saturating_sub(1)
+    }
+
+    /// Who but `chosen` is in luck in each block: for one to four blocks in a row, and out of it for as many.
+    fn luck(&self, site: &Site<'_>, chosen: NodeId) -> Vec<NodeSet> {
+        let mut random = site.random("luck");
+        let mut lucky = vec![NodeSet::EMPTY; self.0.len()];
+        for host in (0..site.hosts).filter(|host| node_id(*host) != chosen) {
+            let (mut luck, mut left) = (random.percent(50), random.below(4) + 1);
+            for set in &mut lucky {
+                if luck {
+                    set.insert(host);
+                }
+                left -= 1;
+                if left == 0 {
+                    (luck, left) = (!luck, random.below(4) + 1);
+                }
+            }
+        }
+        lucky
     }
 
     /// The end of the present block.
@@ -76,15 +111,21 @@ pub(super) fn make(site: &Site<'_>) -> Result<Programme, String> {
     let chosen = node_id(site.random("chosen").index(site.hosts));
     let early = RealTime(ends.0 / 20);
     let mut crashes = Crashes::draw(site, chosen, early);
-    let lucky = accessible_text([chosen.index()].into_iter().collect());
-    let mut disasters = vec![(RealTime(0), Disaster::News(lucky))];
+    let blocks = Ends::draw(site, ends);
+    let lucky = blocks.luck(site, chosen);
+    let news = blocks.0.iter().zip(&lucky).map(|(begin, lucky)| {
+        let accessible = lucky.union([chosen.index()].into_iter().collect());
+        (*begin, Disaster::News(accessible_text(accessible)))
+    });
+    let mut disasters: Vec<_> = news.filter(|(begin, _)| *begin < ends).collect();
     disasters.append(&mut crashes.disasters);
     let adversary = Blocks {
         hosts: site.hosts,
         partners: Partners::new(site),
         chosen,
+        lucky,
         crashes,
-        ends: Ends::draw(site, ends),
+        ends: blocks,
         losses: Losses::of(site),
         round: site.rhythm.round,
     };

@@ -7,7 +7,7 @@ use super::partners::everyone;
 use super::{Disaster, Site};
 use crate::random::Random;
 use crate::simulate::Fault;
-use crate::world::{How, RealTime, node_id};
+use crate::world::{Freeze, How, RealTime, node_id};
 
 /// Messages of these kinds must find enough answers among those that are left.
 const KINDS: [&str; 2] = ["refresh", "get-epoch"];
@@ -25,7 +25,8 @@ impl Crashes {
     /// (1) or with nothing (2); else they are gone for good.
     pub(super) fn draw(site: &Site<'_>, spared: NodeId, until: RealTime) -> Self {
         let mut crashes = Self::default();
-        if !site.faults.has(Fault::Crash) {
+        let (crash, pause) = (site.faults.has(Fault::Crash), site.faults.has(Fault::Pause));
+        if !crash && !pause {
             return crashes;
         }
         let mut random = site.random("crashes");
@@ -39,6 +40,9 @@ impl Crashes {
             }
             left = without;
             match site.constants.find("restarts").unwrap_or(0) {
+                _ if !crash || pause && random.percent(50) => {
+                    crashes.pauses(site, victim, until, &mut random);
+                }
                 0 => crashes.for_good(victim, until, &mut random),
                 kept => crashes.again_and_again(site, victim, (until, kept == 1), &mut random),
             }
@@ -50,6 +54,17 @@ impl Crashes {
         let at = RealTime(random.below(until.0.max(1)));
         self.absent.push((victim, RealTime(0), RealTime(u64::MAX)));
         self.disasters.push((at, Disaster::Crash(node_id(victim), How::Restart, u64::MAX / 2)));
+    }
+
+    fn pauses(&mut self, site: &Site<'_>, victim: usize, until: RealTime, random: &mut Random) {
+        let longest = site.rhythm.longest;
+        let mut at = random.below(longest * 8);
+        while at < until.0 {
+            let long = random.below(longest * 4) / random.pick(&[1, 10]);
+            self.disasters.push((RealTime(at), Disaster::Freeze(node_id(victim), Freeze::Pause, long)));
+            at += long + longest * random.between(2, 40);
+        }
+        self.absent.push((victim, RealTime(0), until.after(longest * 8)));
     }
 
     fn again_and_again(

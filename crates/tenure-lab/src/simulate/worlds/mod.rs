@@ -32,7 +32,7 @@ pub const WORLDS: &[Named] = &[
     Named {
         name: "moving-set",
         says: "in the end one process at least has, for every message, some partners that answer within a round, not always the \
-               same ones; all else is slower. Faults: crash (as many as may fail, for good), loss (60 % of what is slow), dup (20 %), \
+               same ones; all else is slower. Faults: crash (as many as may fail, for good, or see the constant restarts), pause, loss (60 % of what is slow), dup (20 %), \
                clock, delay (wake-ups late by up to a step)",
         make: moving_set::make,
     },
@@ -138,8 +138,10 @@ pub(crate) struct Letter {
     pub(crate) to: NodeId,
     /// The kind of message.
     pub(crate) kind: &'static str,
-    /// Whether it answers another.
-    pub(crate) answer: bool,
+    /// The kind of message that it answers, if it does.
+    pub(crate) answers: Option<&'static str>,
+    /// The number of the question.
+    pub(crate) number: u64,
 }
 
 /// Decides the fate of messages. It may remember; it is asked in the order in which they leave.
@@ -158,7 +160,6 @@ pub(crate) fn accessible_text(nodes: NodeSet) -> String {
 }
 
 /// Reads what [`accessible_text`] wrote.
-#[cfg_attr(not(test), expect(dead_code, reason = "the judge of eventual leaders reads it"))]
 pub(crate) fn parse_accessible(text: &str) -> Option<NodeSet> {
     let names = text.strip_prefix("accessible: ")?;
     if names == "nobody" {

@@ -30,9 +30,9 @@ struct MovingSet {
 
 impl Adversary for MovingSet {
     fn fate(&mut self, now: RealTime, letter: Letter, random: &mut Random) -> Fate {
-        if letter.answer {
+        if letter.answers.is_some() {
             if let Some(delay) = self.partners.answer(now, letter) {
-                return [Some(delay), None];
+                return self.slow.losses.twice(delay, random);
             }
         } else if self.fortune.at(now).contains(letter.from.index()) {
             let there = self.crashes.there(self.slow.hosts, now);
@@ -135,6 +135,11 @@ impl Losses {
     pub(super) fn of(site: &Site<'_>) -> Self {
         let percent = |fault, percent| if site.faults.has(fault) { percent } else { 0 };
         Self { loss: percent(Fault::Loss, LOSS), dup: percent(Fault::Dup, DUP) }
+    }
+
+    /// The fate of an answer in time: never lost, but it may come twice.
+    pub(super) fn twice(self, delay: u64, random: &mut Random) -> Fate {
+        [Some(delay), random.percent(self.dup).then_some(delay)]
     }
 
     /// The fate of a message that would take so long.

@@ -24,8 +24,8 @@ pub(super) struct Partners {
     choices: u64,
     /// For each process the last choice: when, for which kind, and whom.
     chosen: Vec<Option<(RealTime, &'static str, NodeSet)>>,
-    /// Answers that will arrive in time: (who answers, whom, not before, when it arrives).
-    owed: Vec<(NodeId, NodeId, RealTime, RealTime)>,
+    /// Answers that will arrive in time.
+    owed: Vec<Owed>,
 }
 
 impl Partners {
@@ -86,21 +86,32 @@ impl Partners {
     /// How long a request takes whose answer will be in time.
     pub(super) fn request(&mut self, now: RealTime, letter: Letter, random: &mut Random) -> u64 {
         let round = self.round;
-        let whole = if random.percent(AT_THE_EDGE) { round } else { random.between(round / 4, round) };
-        let there = random.between(1, (whole / 2).max(1));
-        self.owed.push((letter.to, letter.from, now.after(there), now.after(whole)));
+        let whole = if random.percent(AT_THE_EDGE) { round } else { random.between(round / 2, round) };
+        let there = random.between(1, (whole / 4).max(1));
+        let Letter { from: to, to: from, kind, number, .. } = letter;
+        self.owed.push(Owed { from, to, kind, number, due: now.after(whole) });
         there
     }
 
     /// How long an answer takes that is owed, if it is.
     pub(super) fn answer(&mut self, now: RealTime, letter: Letter) -> Option<u64> {
-        self.owed.retain(|(.., due)| *due >= now);
-        let owed = self.owed.iter().position(|(from, to, earliest, _)| {
-            (*from, *to) == (letter.from, letter.to) && *earliest <= now
-        })?;
-        let (.., due) = self.owed.swap_remove(owed);
-        Some(due.0 - now.0)
+        self.owed.retain(|owed| owed.due >= now);
+        let asked = (letter.from, letter.to, letter.answers, letter.number);
+        let this = |owed: &Owed| (owed.from, owed.to, Some(owed.kind), owed.number) == asked;
+        let owed = self.owed.iter().position(this)?;
+        Some(self.owed.remove(owed).due.0 - now.0)
     }
+}
+
+/// An answer that will arrive in time.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    from: NodeId,
+    to: NodeId,
+    /// The kind of the question.
+    kind: &'static str,
+    number: u64,
+    due: RealTime,
 }
 
 /// Everybody.

@@ -1,0 +1,240 @@
+//! The elections of eventual leaders in the catalogue.
+
+use super::bench::Bench;
+use super::{About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Small, Trial};
+use crate::mutant::eventual::{LEAN, Mutant, OMEGA, Printed, STABLE};
+use crate::property::Property;
+use crate::property::eventual::Promises;
+use crate::script;
+use crate::simulate::{Fault, Faults, Named};
+use crate::subject::Subject;
+use crate::subject::eventual::{Eventual, Which};
+use crate::sweep::Swept;
+
+const SOURCE: &str =
+    "Malkhi, Oprea, Zhou: Omega Meets Paxos: Leader Election and Stability without Eventual Timely Links";
+
+/// An election, and its variants.
+pub(super) struct Election {
+    about: About,
+    which: Which,
+    promises: Promises,
+    mutants: &'static [Mutant],
+}
+
+pub(super) const OMEGA_BASIC: Election = Election {
+    about: About {
+        name: "omega",
+        model: "one process that with every message reaches some f others in time, not always the same ones; crash and restart",
+        promises: "in the end all take the same one for leader",
+        source: SOURCE,
+    },
+    which: Which::Omega,
+    promises: Promises::Omega,
+    mutants: OMEGA,
+};
+
+pub(super) const OMEGA_LEAN: Election = Election {
+    about: About {
+        name: "omega-lean",
+        model: "as omega",
+        promises: "as omega; and once nobody is suspected, 2(n-1) links are used instead of n(n-1)",
+        source: SOURCE,
+    },
+    which: Which::Lean,
+    promises: Promises::Omega,
+    mutants: LEAN,
+};
+
+pub(super) const OMEGA_STABLE: Election = Election {
+    about: About {
+        name: "omega-stable",
+        model: "as omega, and the bound on round trips is known; clocks with bounded drift",
+        promises: "as omega; and at most one takes itself for leader at any instant, by rising epochs, and one with access stays",
+        source: SOURCE,
+    },
+    which: Which::Stable,
+    promises: Promises::Stable,
+    mutants: STABLE,
+};
+
+pub(super) const LOWEST_ID: Election = Election {
+    about: About {
+        name: "lowest-id",
+        model: "one process that all others hear in time for ever",
+        promises: "in the end the lowest id that is not suspected leads: a baseline",
+        source: "folklore; see Chandra and Toueg: Unreliable Failure Detectors",
+    },
+    which: Which::LowestId,
+    promises: Promises::Agreement,
+    mutants: &[],
+};
+
+pub(super) const ACCUSATION: Election = Election {
+    about: About {
+        name: "accusation",
+        model: "one process that the same f others hear in time for ever",
+        promises: "in the end the one that was accused least leads: a baseline",
+        source: "after Aguilera, Delporte-Gallet, Fauconnier, Toueg: Communication-Efficient Leader Election",
+    },
+    which: Which::Accusation,
+    promises: Promises::Agreement,
+    mutants: &[],
+};
+
+impl Election {
+    fn subject(&self, mutant: Option<&str>) -> Result<(Eventual, Option<&'static str>), Error> {
+        let Some(name) = mutant else {
+            return Ok((Eventual { which: self.which, printed: Printed::Nothing }, None));
+        };
+        let found = self.mutants.iter().find(|mutant| mutant.name == name);
+        let known = self.mutants.iter().map(|mutant| mutant.name);
+        let mutant = found.ok_or_else(|| Error::unknown("mutant", name, known))?;
+        Ok((Eventual { which: self.which, printed: mutant.printed }, Some(mutant.says)))
+    }
+
+    fn bench<T>(
+        &self,
+        mutant: Option<&str>,
+        run: impl FnOnce(Bench<'_, Eventual>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (subject, wrong) = self.subject(mutant)?;
+        run(Bench { about: &self.about, subject: &subject, wrong })
+    }
+}
+
+impl Experiment for Election {
+    fn about(&self) -> About {
+        self.about
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        self.promises.properties()
+    }
+
+    fn mutants(&self) -> Vec<MutantAbout> {
+        self.mutants.iter().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
+    }
+
+    fn constants(&self) -> Vec<ConstantAbout> {
+        Eventual::KEYS.iter().map(|key| ConstantAbout { name: key.name, says: key.says }).collect()
+    }
+
+    fn home(&self) -> Option<(&'static Named, Faults)> {
+        let faults = [Fault::Crash, Fault::Pause, Fault::Clock, Fault::Delay, Fault::Dup];
+        let faults = faults.into_iter().fold(Faults::NONE, Faults::with);
+        Some((Named::find("moving-set").ok()?, faults))
+    }
+
+    fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        self.bench(trial.mutant.as_deref(), |bench| bench.run(trial, seed))
+    }
+
+    fn watch(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        self.bench(trial.mutant.as_deref(), |bench| bench.unrecorded(trial, seed))
+    }
+
+    fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error> {
+        self.bench(trial.mutant.as_deref(), |bench| bench.sweep(trial, seeds, progress))
+    }
+
+    fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
+        self.bench(trial.mutant.as_deref(), |bench| bench.shrink(trial, seed, property))
+    }
+
+    fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error> {
+        let (_, named) = script::subject_of(text).map_err(|error| Error::new(error.to_string()))?;
+        let name = instead.map_or(named.as_deref(), |instead| instead);
+        self.bench(name, |bench| bench.replay(text, name, instead.is_some()))
+    }
+
+    fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {
+        self.bench(None, |bench| bench.exercise(trial, first, seeds, properties))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::Setup;
+    use crate::world::{RealTime, clock::MILLI};
+
+    fn trial(nodes: usize, world: &str, faults: &str, sets: &[(&str, &str)]) -> Trial {
+        let setup = Setup {
+            nodes,
+            quorums: "majority".to_owned(),
+            faults: Faults::parse(faults).unwrap(),
+            sets: sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            horizon: Some(RealTime(20_000 * MILLI)),
+            world: Some(Named::find(world).unwrap()),
+        };
+        Trial { setup, mutant: None, property: None }
+    }
+
+    fn sweep(election: &Election, trial: &Trial, count: u64) -> Swept {
+        let seeds = Seeds { first: 0, count, stop_at_first: false, threads: 2 };
+        election.sweep(trial, seeds, &|_| {}).unwrap()
+    }
+
+    fn holds(election: &Election, trial: &Trial) {
+        let swept = sweep(election, trial, 8);
+        assert_eq!(swept.violations, [], "{}", election.about.name);
+    }
+
+    #[test]
+    fn all_three_agree_in_a_moving_set_while_processes_crash_and_pause() {
+        for election in [&OMEGA_BASIC, &OMEGA_LEAN, &OMEGA_STABLE] {
+            holds(election, &trial(5, "moving-set", "crash,pause,clock,delay,dup", &[]));
+        }
+    }
+
+    #[test]
+    fn restarts_with_and_without_the_registry_are_survived() {
+        for election in [&OMEGA_BASIC, &OMEGA_LEAN, &OMEGA_STABLE] {
+            holds(election, &trial(5, "moving-set", "crash", &[("restarts", "1"), ("durable", "1")]));
+            holds(election, &trial(5, "moving-set", "crash", &[("restarts", "2")]));
+        }
+    }
+
+    #[test]
+    fn a_round_that_is_not_known_is_learnt() {
+        for election in [&OMEGA_BASIC, &OMEGA_LEAN] {
+            holds(election, &trial(3, "moving-set", "crash", &[("learn", "50")]));
+        }
+        let refused = OMEGA_STABLE.watch(&trial(3, "moving-set", "crash", &[("learn", "50")]), 1);
+        assert!(refused.is_err_and(|error| error.to_string().contains("learn must be 0")));
+    }
+
+    #[test]
+    fn growing_blocks_defeat_learned_timeouts_but_not_omega() {
+        let trial = trial(5, "blocks", "none", &[]);
+        holds(&OMEGA_BASIC, &trial);
+        holds(&OMEGA_STABLE, &trial);
+        for election in [&LOWEST_ID, &ACCUSATION] {
+            assert!(!sweep(election, &trial, 8).violations.is_empty(), "{}", election.about.name);
+        }
+    }
+
+    #[test]
+    fn a_source_that_nobody_answers_is_enough_for_accusations_and_not_for_omega() {
+        let trial = trial(5, "f-source", "none", &[]);
+        holds(&ACCUSATION, &trial);
+        assert!(!sweep(&OMEGA_BASIC, &trial, 4).violations.is_empty());
+    }
+
+    #[test]
+    fn every_line_of_the_figures_that_is_wrong_is_noticed() {
+        for election in [&OMEGA_BASIC, &OMEGA_LEAN, &OMEGA_STABLE] {
+            for mutant in election.mutants {
+                let (world, faults) = election.home().unwrap();
+                let mut trial = trial(5, world.name, "none", &[]);
+                trial.setup.faults = faults;
+                trial.mutant = Some(mutant.name.to_owned());
+                let seeds = Seeds { first: 0, count: 200, stop_at_first: true, threads: 2 };
+                let swept = election.sweep(&trial, seeds, &|_| {}).unwrap();
+                let rare = ["fig2-c4", "no-silence", "no-drift", "no-fence", "forgotten-views"];
+                assert!(!swept.violations.is_empty() || rare.contains(&mutant.name), "{}", mutant.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Settings, and the waits that follow from them (D3: drift and step time).
+//!
+//! Real times and clock readings are different types, and each wait is rounded against the one who gains. Let `T` be the longest time on a
+//! clock for which an answer counts, `P` the time on a clock between two refreshes, `g` a tick, and
+//! `s = (1+ρ)·σ + g` how late a process can find itself.
+//!
+//! | wait | length | because |
+//! |---|---|---|
+//! | answers count for | `T = (1+ρ)·δ + g` on the asker's clock | an answer in time is never refused |
+//! | which is at most | `T' = (T+g)/(1-ρ)` real time | nobody relies on a later one |
+//! | refreshes are at most | `P' = (P+s+g)/(1-ρ)` real time apart | a later one counts as a round that failed |
+//! | a read is followed by the next after | `(1+ρ)·(P'+T') + g` | within `P'+T'` a new state was sent and written (A.4) |
+//! | a leader is made by a read begun after | `(1+ρ)·(2P'+3T') + g` | then lower epochs are visible or gone (C.1) |
+//! | a round vouches for | `P+s+T` after it was sent | the next one, if it succeeds, has succeeded by then |
+
+use std::fmt;
+
+use crate::time::{Drift, LocalSpan, Span};
+
+use super::Access;
+use super::rules::{Rules, Sound};
+
+/// What an election is made of. [`Settings::validate`] makes a [`Config`] of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Settings<R: Rules = Sound> {
+    /// Members, and which suffice.
+    pub access: Access,
+    /// Δ: the time between two refreshes.
+    pub period: Span,
+    /// δ: the longest round trip that is in time.
+    pub round: Span,
+    /// ρ: how wrong a clock's rate may be.
+    pub drift: Drift,
+    /// The step in which clocks advance.
+    pub tick: LocalSpan,
+    /// σ: how late a process is at most.
+    pub step: Span,
+    /// As in the figure: whose state was once not new stays out until it takes a higher epoch. One pause is then never forgiven.
+    pub sticky: bool,
+    /// Whether what is acknowledged is on the disk first: then a reboot forgets nothing.
+    pub durable: bool,
+    /// If δ is not known: by how much at least it is raised when a round was not answered in time. [`Stable`](super::Stable) needs one that is known.
+    pub learns: Option<Span>,
+    /// The rules.
+    pub rules: R,
+}
+
+/// Settings that fit together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config<R: Rules = Sound>(Settings<R>);
+
+/// Why settings do not fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A refresh is sent before the last one can have failed: one cut off for ever would never notice.
+    PeriodTooShort {
+        /// What it must exceed.
+        than: LocalSpan,
+    },
+    /// δ is nought.
+    NoRound,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeriodTooShort { than } => {
+                write!(
+                    f,
+                    "the period must be longer than {than:?}, the time in which a round trip is answered"
+                )
+            }
+            Self::NoRound => f.write_str("the time for a round trip must not be nought"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl<R: Rules> Settings<R> {
+    /// Checks that they fit together.
+    pub fn validate(self) -> Result<Config<R>, ConfigError> {
+        if self.round.as_nanos() == 0 {
+            return Err(ConfigError::NoRound);
+        }
+        let config = Config(self);
+        let answered = config.pace(config.0.round).timeout;
+        let period = config.0.period.nominal();
+        let than = answered.plus(config.step());
+        if period <= than {
+            return Err(ConfigError::PeriodTooShort { than });
+        }
+        Ok(config)
+    }
+}
+
+/// How fast a process goes: fixed by δ and Δ, or by what it has learnt of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Pace {
+    /// δ.
+    pub(super) round: Span,
+    /// T: how long an answer counts.
+    pub(super) timeout: LocalSpan,
+    /// P: from one refresh to the next.
+    pub(super) period: LocalSpan,
+    /// P'+T': for how long readers may see nothing new.
+    pub(super) bound: Span,
+    /// For how long a round vouches for its process, from when it was sent.
+    pub(super) vouches: LocalSpan,
+}
+
+impl<R: Rules> Config<R> {
+    /// Members, and which suffice.
+    pub fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    /// Δ.
+    pub fn period(&self) -> Span {
+        self.0.period
+    }
+
+    pub(super) fn rules(&self) -> &R {
+        &self.0.rules
+    }
+
+    /// s: how much later than it wanted to be woken a process finds itself at most, on its own clock.
+    pub(super) fn step(&self) -> LocalSpan {
+        self.0.drift.longest(self.0.step).plus(self.0.tick)
+    }
+
+    pub(super) fn is_sticky(&self) -> bool {
+        self.0.sticky
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.0.durable
+    }
+
+    /// The pace at the beginning.
+    pub(super) fn first_pace(&self) -> Pace {
+        self.pace(self.0.round)
+    }
+
+    /// A slower pace, after answers came too late, if δ is learnt: by a quarter, and by the least step at least.
+    pub(super) fn slower(&self, pace: Pace) -> Option<Pace> {
+        let least = self.0.learns?;
+        let more = least.as_nanos().max(pace.round.as_nanos() / 4);
+        Some(self.pace(Span::from_nanos(pace.round.as_nanos().saturating_add(more))))
+    }
+
+    fn drift(&self) -> Drift {
+        self.0.rules.allows_for(self.0.drift)
+    }
+
+    fn pace(&self, round: Span) -> Pace {
+        let (drift, tick, step) = (self.drift(), self.0.tick, self.step());
+        let timeout = self.0.drift.longest(round).plus(tick);
+        let least = timeout.plus(step).plus(tick).plus(LocalSpan::from_nanos(1));
+        let period =
+            self.0.period.nominal().max(if self.0.learns.is_some() { least } else { LocalSpan::ZERO });
+        let apart = drift.longest_real(period.plus(step).plus(tick));
+        let answered = drift.longest_real(timeout.plus(tick));
+        Pace {
+            round,
+            timeout,
+            period,
+            bound: Span::from_nanos(apart.as_nanos().saturating_add(answered.as_nanos())),
+            vouches: period.plus(step).plus(timeout),
+        }
+    }
+
+    /// How long after the end of a read the next begins, if what it looks for has this bound: a tick more than that can take.
+    pub(super) fn gap(&self, bound: Span) -> LocalSpan {
+        let needed = self.drift().longest(bound).plus(self.0.tick).plus(LocalSpan::from_nanos(1));
+        self.rules().gap(needed)
+    }
+
+    /// How long after taking an epoch the read that makes a leader begins.
+    pub(super) fn wait(&self, pace: Pace) -> LocalSpan {
+        let answered = self.drift().longest_real(pace.timeout.plus(self.0.tick)).as_nanos();
+        let twice = pace.bound.as_nanos().saturating_mul(2).saturating_add(answered);
+        let needed = self.drift().longest(Span::from_nanos(twice)).plus(self.0.tick);
+        self.rules().wait(needed)
+    }
+
+    /// How long after its start a process that lost what it had acknowledged begins to read: what relied on it has succeeded or failed.
+    pub(super) fn silence(&self, pace: Pace) -> LocalSpan {
+        self.drift().longest(self.drift().longest_real(pace.timeout.plus(self.0.tick))).plus(self.0.tick)
+    }
+}

@@ -1,0 +1,378 @@
+//! Writing one's own state to enough others, and keeping theirs: the registers of which every election here is made.
+
+use crate::boot::{Boot, BootKind};
+use crate::quorum::NodeSet;
+use crate::time::LocalTime;
+use crate::{Context, Incarnation, NodeId, Ticket};
+
+use super::Election;
+use super::config::{Config, Pace};
+use super::rules::Rules;
+use super::state::{Epoch, Event, Message, Record, State};
+
+/// One process's own state, what it knows of the others, and the round in which it writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Register<R: Rules> {
+    pub(super) config: Config<R>,
+    pub(super) me: NodeId,
+    /// This process's place among the members.
+    pub(super) here: usize,
+    pub(super) pace: Pace,
+    pub(super) serial: u64,
+    fresh: u64,
+    /// The newest state received of each member, by position. One's own is what was last *sent* (A3).
+    pub(super) registry: Vec<State>,
+    round: u64,
+    acks: NodeSet,
+    /// When the present round was sent, while it is open.
+    sent: Option<LocalTime>,
+    /// When the last round was sent that succeeded, of this epoch.
+    vouched: Option<LocalTime>,
+    /// The record that must be durable before this epoch is told to anybody.
+    pub(super) ticket: Option<Ticket>,
+    recovery: Option<Recovery>,
+}
+
+/// What came of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Acked {
+    /// Nothing yet.
+    Nothing,
+    /// The round has just succeeded.
+    Succeeded,
+    /// An earlier life stood for a higher epoch, which others remember.
+    Outrun,
+}
+
+/// What a process must read again before it answers (D5).
+///
+/// It acknowledged states that it does not know any more, and a read that meets a write in this process alone would miss it. Once the
+/// time `T'` has passed since its start, every round that counts one of its old answers has succeeded or failed. What it then reads from
+/// enough others, who do know, is at least as new as all that it had acknowledged. If *all* others answer, even such as recover
+/// themselves, it knows all that anybody still stands for: whoever stands for something knows that itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Recovery {
+    /// From when on it reads.
+    from: LocalTime,
+    reads: bool,
+    number: u64,
+    /// Those that answered and know what they had acknowledged.
+    sound: NodeSet,
+    /// All that answered.
+    all: NodeSet,
+}
+
+impl<R: Rules> Register<R> {
+    /// What is left after a start. Whoever has kept nothing is silent at first.
+    pub(super) fn new<P: Election>(
+        config: &Config<R>,
+        me: NodeId,
+        boot: Boot<Record>,
+        cx: &mut Context<'_, P>,
+    ) -> Self {
+        let here = config.access().position(me).unwrap_or(0);
+        let members = config.access().members();
+        let mut new = Self {
+            config: config.clone(),
+            me,
+            here,
+            pace: config.first_pace(),
+            serial: 0,
+            fresh: 0,
+            registry: members.iter().map(|member| config.rules().unheard(*member)).collect(),
+            round: first_number(boot.incarnation),
+            acks: NodeSet::EMPTY,
+            sent: None,
+            vouched: None,
+            ticket: None,
+            recovery: None,
+        };
+        new.restore(&boot.durable);
+        let number = new.round;
+        match boot.kind {
+            BootKind::Founding => {
+                new.is_whole(cx);
+                return new;
+            }
+            BootKind::SameBoot { remembered } if remembered.contains(&Record::Whole) => {
+                new.restore(&remembered);
+            }
+            BootKind::Rebooted if boot.durable.contains(&Record::Whole) => new.remember_all(cx),
+            _ => new.forget(number, cx),
+        }
+        new.serial = new.serial.max(new.registry[here].epoch.serial) + 1;
+        new.fresh = new.registry[here].fresh;
+        new
+    }
+
+    fn restore(&mut self, records: &[Record]) {
+        for record in records {
+            match record {
+                Record::Whole => {}
+                Record::Own { serial } => self.serial = self.serial.max(*serial),
+                Record::Entry { of, state } => {
+                    if let Some(position) = self.config.access().position(*of) {
+                        self.registry[position].merge(*state);
+                    }
+                }
+            }
+        }
+    }
+
+    /// From now on nothing is missing that this process has acknowledged: a restart may rely on what it finds.
+    fn is_whole<P: Election>(&self, cx: &mut Context<'_, P>) {
+        if self.config.is_durable() {
+            cx.persist(Record::Whole);
+        }
+        cx.remember(Record::Whole);
+    }
+
+    /// Writes all that is known down anew: memory, at least, is empty.
+    fn remember_all<P: Election>(&self, cx: &mut Context<'_, P>) {
+        for (position, of) in self.config.access().members().iter().enumerate() {
+            let entry = Record::Entry { of: *of, state: self.registry[position] };
+            if self.config.is_durable() {
+                cx.persist(entry.clone());
+            }
+            cx.remember(entry);
+        }
+        self.is_whole(cx);
+    }
+
+    fn forget<P: Election>(&mut self, number: u64, cx: &mut Context<'_, P>) {
+        if !self.config.rules().keeps_silent() {
+            return self.is_whole(cx);
+        }
+        cx.publish(Event::Recovers);
+        let from = cx.now().after(self.config.silence(self.pace));
+        self.recovery = Some(Recovery {
+            from,
+            reads: false,
+            number,
+            sound: NodeSet::EMPTY,
+            all: NodeSet::from_iter([self.here]),
+        });
+    }
+
+    /// Whether this process has nothing to say yet.
+    pub(super) fn is_silent(&self) -> bool {
+        self.recovery.is_some()
+    }
+
+    /// The epoch that this process would stand for.
+    pub(super) fn epoch(&self) -> Epoch {
+        Epoch::of(self.serial, self.me)
+    }
+
+    /// Takes another epoch: told to nobody before it is kept.
+    pub(super) fn take_epoch<P: Election>(&mut self, serial: u64, cx: &mut Context<'_, P>) {
+        self.serial = serial;
+        self.close();
+        let own = Record::Own { serial };
+        self.ticket = self.config.is_durable().then(|| cx.persist(own.clone()));
+        cx.remember(own);
+        cx.publish(Event::Stands { epoch: self.epoch() });
+    }
+
+    /// Gives answers more time from now on, if δ is learnt. The pace belongs to the epoch, so the epoch must change.
+    pub(super) fn slow_down<P: Election>(&mut self, cx: &mut Context<'_, P>) {
+        if let Some(pace) = self.config.slower(self.pace) {
+            self.pace = pace;
+            cx.publish(Event::Allows { round: pace.round });
+        }
+    }
+
+    /// No round is open, and none vouches.
+    pub(super) fn close(&mut self) {
+        (self.sent, self.vouched) = (None, None);
+    }
+
+    /// Sends one's state to everybody. Returns whether it suffices that one knows it oneself.
+    pub(super) fn refresh<P: Election>(&mut self, cx: &mut Context<'_, P>) -> bool {
+        if self.config.rules().is_fresh_at_send() || self.fresh == 0 {
+            self.fresh += 1;
+        }
+        self.publish_own(cx);
+        self.round += 1;
+        self.sent = Some(cx.now());
+        self.acks = NodeSet::EMPTY;
+        if self.config.rules().counts_itself() {
+            self.acks.insert(self.here);
+        }
+        let (state, round) = (self.registry[self.here], self.round);
+        self.to_others(Message::Refresh { state, round }, cx);
+        self.has_succeeded(cx)
+    }
+
+    fn publish_own<P: Election>(&mut self, cx: &mut Context<'_, P>) {
+        let state = State { epoch: self.epoch(), fresh: self.fresh, bound: self.pace.bound };
+        self.registry[self.here] = state;
+        cx.remember(Record::Entry { of: self.me, state });
+    }
+
+    /// Says the same to all others.
+    pub(super) fn to_others<P: Election>(&self, message: Message, cx: &mut Context<'_, P>) {
+        let after = if matches!(message, Message::Refresh { .. }) { self.ticket } else { None };
+        for other in self.config.access().members() {
+            if *other != self.me {
+                cx.send(*other, message.clone(), after);
+            }
+        }
+    }
+
+    /// Somebody has written a state of this process down.
+    ///
+    /// If it has a *newer* one than the last that was sent, that is of an earlier life which this one forgot. No reader would see the
+    /// present state behind it, so such an answer does not count, and the present epoch is good for nothing.
+    pub(super) fn acked<P: Election>(
+        &mut self,
+        from: NodeId,
+        (round, ahead): (u64, Option<u64>),
+        cx: &mut Context<'_, P>,
+    ) -> Acked {
+        // The clock decides, not the timer: an answer after T counts for nothing, however late the timer is.
+        let open = self.round_ends().is_some_and(|ends| cx.now() <= ends);
+        let Some(position) = self.config.access().position(from) else { return Acked::Nothing };
+        if round != self.round || self.is_silent() {
+            return Acked::Nothing;
+        }
+        if let Some(serial) = ahead.filter(|serial| *serial >= self.serial) {
+            self.serial = serial;
+            cx.publish(Event::Outrun { serial });
+            return Acked::Outrun;
+        }
+        if !open {
+            return Acked::Nothing;
+        }
+        let counted = self.config.rules().counts_senders() || !self.acks.contains(position);
+        let free = (0..self.registry.len()).find(|place| !self.acks.contains(*place));
+        self.acks.insert(if counted { position } else { free.unwrap_or(position) });
+        if self.has_succeeded(cx) { Acked::Succeeded } else { Acked::Nothing }
+    }
+
+    fn has_succeeded<P: Election>(&mut self, cx: &mut Context<'_, P>) -> bool {
+        if self.sent.is_none() || !self.config.access().is_write(self.acks) {
+            return false;
+        }
+        self.vouched = self.sent.take();
+        if !self.config.rules().is_fresh_at_send() {
+            self.fresh += 1;
+            self.publish_own(cx);
+        }
+        true
+    }
+
+    /// Until when answers to the open round count.
+    pub(super) fn round_ends(&self) -> Option<LocalTime> {
+        Some(self.sent?.after(self.pace.timeout))
+    }
+
+    /// Until when the last successful round vouches for this process, and the open one does not speak against it (D3): exclusive.
+    pub(super) fn vouched_until(&self) -> Option<LocalTime> {
+        let vouched = self.vouched?.after(self.pace.vouches);
+        let until = self.round_ends().map_or(vouched, |ends| ends.min(vouched));
+        Some(until.after(crate::time::LocalSpan::from_nanos(1)))
+    }
+
+    /// Writes down what another says of itself. Returns whether it was news.
+    pub(super) fn refreshed<P: Election>(
+        &mut self,
+        from: NodeId,
+        (state, round): (State, u64),
+        cx: &mut Context<'_, P>,
+    ) -> bool {
+        let Some(position) = self.config.access().position(from) else { return false };
+        let known = self.registry[position];
+        let news = state.is_newer(&known);
+        let mut after = None;
+        if news {
+            self.registry[position] = state;
+            let entry = Record::Entry { of: from, state };
+            after = self.config.is_durable().then(|| cx.persist(entry.clone()));
+            cx.remember(entry);
+        }
+        if !self.is_silent() && self.config.rules().acknowledges(known, state) {
+            let ahead = known.is_newer(&state).then_some(known.epoch.serial);
+            cx.send(from, Message::Ack { round, ahead }, after);
+        }
+        news
+    }
+
+    /// Answers a read.
+    pub(super) fn collected<P: Election>(&self, from: NodeId, read: u64, cx: &mut Context<'_, P>) {
+        let (registry, recovers) = (self.registry.clone(), self.is_silent());
+        cx.send(from, Message::Status { read, registry, recovers }, self.ticket);
+    }
+
+    /// The highest serial that this process knows of.
+    pub(super) fn highest(&self) -> u64 {
+        let known = self.registry.iter().map(|state| state.epoch.serial).max().unwrap_or(0);
+        known.max(self.serial)
+    }
+
+    /// When a silent process wants to be woken.
+    pub(super) fn recovery_deadline(&self) -> Option<LocalTime> {
+        Some(self.recovery.as_ref()?.from)
+    }
+
+    /// Asks those who have not answered yet, again and again.
+    pub(super) fn recover<P: Election>(&mut self, cx: &mut Context<'_, P>) {
+        let Some(recovery) = &mut self.recovery else { return };
+        if cx.now() < recovery.from {
+            return;
+        }
+        recovery.reads = true;
+        recovery.from = cx.now().after(self.pace.period);
+        let (read, all) = (recovery.number, recovery.all);
+        for (position, other) in self.config.access().members().iter().enumerate() {
+            if !all.contains(position) {
+                cx.send(*other, Message::Collect { read }, None);
+            }
+        }
+        self.check_recovery(cx);
+    }
+
+    /// What another knows, told to one that recovers. Returns whether that was enough.
+    pub(super) fn reads_again<P: Election>(
+        &mut self,
+        from: NodeId,
+        (read, registry, recovers): (u64, &[State], bool),
+        cx: &mut Context<'_, P>,
+    ) -> bool {
+        let Some(position) = self.config.access().position(from) else { return false };
+        let Some(recovery) = &mut self.recovery else { return false };
+        if !recovery.reads || recovery.number != read || registry.len() != self.registry.len() {
+            return false;
+        }
+        recovery.all.insert(position);
+        if !recovers {
+            recovery.sound.insert(position);
+        }
+        for (known, told) in self.registry.iter_mut().zip(registry) {
+            known.merge(*told);
+        }
+        self.check_recovery(cx)
+    }
+
+    fn check_recovery<P: Election>(&mut self, cx: &mut Context<'_, P>) -> bool {
+        let access = self.config.access();
+        let enough = |recovery: &Recovery| {
+            access.is_read(recovery.sound) || recovery.all.len() == access.members().len()
+        };
+        if !self.recovery.as_ref().is_some_and(enough) {
+            return false;
+        }
+        self.recovery = None;
+        self.serial = self.serial.max(self.registry[self.here].epoch.serial) + 1;
+        self.fresh = self.registry[self.here].fresh;
+        self.remember_all(cx);
+        cx.publish(Event::Recovered);
+        true
+    }
+}
+
+/// Where the numbers of a life begin: answers to questions of an earlier one have others.
+pub(super) fn first_number(incarnation: Incarnation) -> u64 {
+    let low = u32::try_from(incarnation.0 & 0x7fff_ffff).unwrap_or(0);
+    u64::from(low) << 32
+}

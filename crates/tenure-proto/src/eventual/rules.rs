@@ -1,0 +1,116 @@
+//! The rules of Omega that the figures of the paper get wrong, one function each.
+//!
+//! The machines ask these functions and decide nothing of the kind by themselves. [`Sound`] takes them as they stand here. The laboratory has a
+//! type of its own that answers as the printed figures do, one line at a time, to show what comes of it. The numbers A1 to C8 are those of
+//! `docs/errata.md`.
+
+use crate::Data;
+use crate::time::{Drift, LocalSpan};
+
+use super::{Epoch, State};
+use crate::NodeId;
+
+/// The rules of the three elections.
+pub trait Rules: Data {
+    /// A1. Nobody leads only if no epoch is alive: the figure takes the least of all epochs *and* (0, nobody), which is always that.
+    fn least(&self, alive: &[Epoch]) -> Epoch {
+        alive.iter().min().copied().unwrap_or(Epoch::NOBODY)
+    }
+
+    /// A2. A process counts among those that acknowledge its own state: f others are all that is promised.
+    fn counts_itself(&self) -> bool {
+        true
+    }
+
+    /// A3, C3. A state is new when it is sent. Made new when a round succeeds, it is seen at its own process before it is anywhere
+    /// else, and the next read finds nothing newer.
+    fn is_fresh_at_send(&self) -> bool {
+        true
+    }
+
+    /// A4. What is known of a process that was never heard of is older than anything that it can say.
+    fn unheard(&self, _process: NodeId) -> State {
+        State::NOTHING
+    }
+
+    /// A5. Every refresh is acknowledged: an Ack says that what is here is at least as new, which is true of an old one as well.
+    fn acknowledges(&self, _known: State, _told: State) -> bool {
+        true
+    }
+
+    /// A6. A round counts those who acknowledge, not acknowledgements.
+    fn counts_senders(&self) -> bool {
+        true
+    }
+
+    /// A7. A read that is complete is closed: what comes later would be seen before the time from which the next read is judged.
+    fn closes_reads(&self) -> bool {
+        true
+    }
+
+    /// A8. The time between the end of a read and the beginning of the next: whoever is alive has written a newer state by then.
+    fn gap(&self, needed: LocalSpan) -> LocalSpan {
+        needed
+    }
+
+    /// A10. Whoever gives its epoch up does not lead by it until the next read is complete.
+    fn stops_leading(&self) -> bool {
+        true
+    }
+
+    /// C1. Who has an epoch does not go on asking for one.
+    fn stops_asking(&self) -> bool {
+        true
+    }
+
+    /// C2. What comes after enough answers to a question for an epoch changes nothing.
+    fn closes_attempts(&self) -> bool {
+        true
+    }
+
+    /// C4. A leader is made by the outcome of the read that was just completed, not of the one before.
+    fn judges_this_read(&self) -> bool {
+        true
+    }
+
+    /// C5. No read makes a leader step down: an old message about an epoch that is long gone may surface in any of them.
+    fn outlives_reads(&self) -> bool {
+        true
+    }
+
+    /// C6. From taking an epoch to the beginning of the read that makes a leader: all lower epochs are visible or gone by then.
+    fn wait(&self, needed: LocalSpan) -> LocalSpan {
+        needed
+    }
+
+    /// C8. Only who stands for an epoch can lead: the one that was given up is still the lowest in the last read.
+    fn needs_epoch(&self) -> bool {
+        true
+    }
+
+    /// D3. What a clock may have shown wrongly is added to every wait.
+    fn allows_for(&self, drift: Drift) -> Drift {
+        drift
+    }
+
+    /// D3. Leadership ends with the time for which the last successful round vouches, whether or not a timer has said so yet.
+    fn ends_by_the_clock(&self) -> bool {
+        true
+    }
+
+    /// D5. Who has lost what it acknowledged answers nothing before it has read it anew.
+    fn keeps_silent(&self) -> bool {
+        true
+    }
+
+    /// B. What was once seen is not unseen: else two reads of different processes make an old state look new, again and again.
+    fn accumulates(&self) -> bool {
+        true
+    }
+}
+
+/// What every running node is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sound;
+
+impl Rules for Sound {}

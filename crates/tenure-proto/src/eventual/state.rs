@@ -1,0 +1,218 @@
+//! What processes write into each other's registries, say to each other, and keep.
+
+use std::fmt;
+
+use crate::time::Span;
+use crate::{LocalTime, NodeId};
+
+/// A leadership that a process stands for: the lowest one that is alive leads. Ordered by serial, then by process.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch {
+    /// How often its process, or one that it knew of, gave an epoch up.
+    pub serial: u64,
+    /// Its process; `None` only in the epoch that stands for nobody, which is below all others of its serial.
+    pub process: Option<NodeId>,
+}
+
+impl Epoch {
+    /// The epoch of nobody.
+    pub const NOBODY: Self = Self { serial: 0, process: None };
+
+    /// An epoch of `process`.
+    pub fn of(serial: u64, process: NodeId) -> Self {
+        Self { serial, process: Some(process) }
+    }
+}
+
+impl fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.process {
+            Some(process) => write!(f, "({}, {process})", self.serial),
+            None => write!(f, "({}, nobody)", self.serial),
+        }
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Whom a process takes for leader, and by which epoch. Of [`Stable`](super::Stable) the epochs of successive leaders rise: the epoch
+/// can be the first ballot of a consensus protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hint {
+    /// The leader, if there seems to be one.
+    pub leader: Option<NodeId>,
+    /// Its epoch.
+    pub epoch: Epoch,
+}
+
+/// The state of one process, as it writes it to others: that it changes shows that its process lives, and reaches enough others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The epoch that the process stands for.
+    pub epoch: Epoch,
+    /// The how-manieth refresh.
+    pub fresh: u64,
+    /// For how long, in real time, a reader may see no newer state while all goes well: the longest time between two refreshes and a
+    /// round trip. The same as long as the epoch is.
+    pub bound: Span,
+}
+
+impl State {
+    /// What is known of a process that was never heard of.
+    pub const NOTHING: Self = Self { epoch: Epoch::NOBODY, fresh: 0, bound: Span::from_nanos(0) };
+
+    /// Whether this is a later state than another of the same process.
+    pub fn is_newer(&self, than: &Self) -> bool {
+        (self.epoch, self.fresh) > (than.epoch, than.fresh)
+    }
+
+    /// Takes the later one.
+    pub(super) fn merge(&mut self, other: Self) {
+        if other.is_newer(self) {
+            *self = other;
+        }
+    }
+}
+
+/// What processes say to each other. Every question has a number, and its answer repeats it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// My state; write it down.
+    Refresh {
+        /// The state.
+        state: State,
+        /// The round.
+        round: u64,
+    },
+    /// What I have of you is at least as new as what you sent.
+    Ack {
+        /// The round.
+        round: u64,
+        /// The serial of what I have, if that is newer than what you sent.
+        ahead: Option<u64>,
+    },
+    /// What do you have of everybody?
+    Collect {
+        /// The read.
+        read: u64,
+    },
+    /// This.
+    Status {
+        /// The read.
+        read: u64,
+        /// The states of all members, by position.
+        registry: Vec<State>,
+        /// Whether I have lost what I had once, and am still reading.
+        recovers: bool,
+    },
+    /// Which serial is the highest that you know of?
+    GetEpoch {
+        /// The attempt.
+        attempt: u64,
+    },
+    /// This one.
+    RetEpoch {
+        /// The attempt.
+        attempt: u64,
+        /// The highest serial.
+        serial: u64,
+    },
+    /// I live (the two elections of [`baseline`](super::baseline) alone).
+    Alive {
+        /// How often each member was accused by enough others, by position.
+        counts: Vec<u64>,
+    },
+    /// I have not heard of a member for too long (as before).
+    Accuse {
+        /// The member's position.
+        of: usize,
+        /// How often it had been accused by enough others.
+        count: u64,
+    },
+}
+
+/// What is kept over a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Record {
+    /// What a member last wrote here.
+    Entry {
+        /// The member.
+        of: NodeId,
+        /// Its state.
+        state: State,
+    },
+    /// Nothing is missing: every state that was acknowledged is there, or a newer one.
+    Whole,
+    /// The serial of one's own epoch.
+    Own {
+        /// The serial.
+        serial: u64,
+    },
+}
+
+/// The name of a [`Record`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// Of an entry.
+    Entry(NodeId),
+    /// Of the mark that nothing is missing.
+    Whole,
+    /// Of one's own serial.
+    Own,
+}
+
+impl crate::Record for Record {
+    type Key = Key;
+
+    fn key(&self) -> Key {
+        match self {
+            Self::Entry { of, .. } => Key::Entry(*of),
+            Self::Whole => Key::Whole,
+            Self::Own { .. } => Key::Own,
+        }
+    }
+}
+
+/// What a process tells its user.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// Whom it takes for leader from now on.
+    Hint(Hint),
+    /// It takes itself for leader, or goes on doing so: until this reading, unless it says so again.
+    Leads {
+        /// By this epoch.
+        epoch: Epoch,
+        /// Until this reading of its own clock.
+        until: LocalTime,
+    },
+    /// It takes itself for leader no more.
+    Yields {
+        /// It led by this epoch.
+        epoch: Epoch,
+    },
+    /// It stands for another epoch from now on.
+    Stands {
+        /// For this one.
+        epoch: Epoch,
+    },
+    /// It stands for no epoch: a round was not answered in time, or it has only begun.
+    Adrift,
+    /// It hears of an epoch of its own that it does not know any more, and gives up the present one, which nobody would see.
+    Outrun {
+        /// The serial of the other.
+        serial: u64,
+    },
+    /// It allows a longer time for answers from now on.
+    Allows {
+        /// This long.
+        round: Span,
+    },
+    /// It has lost what others relied on, and answers nothing until it has read it anew.
+    Recovers,
+    /// It takes part again.
+    Recovered,
+}

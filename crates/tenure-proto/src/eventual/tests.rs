@@ -1,0 +1,216 @@
+//! Machines driven by hand, over a network that keeps every message until it is asked for.
+
+use super::config::{ConfigError, Settings};
+use super::*;
+use crate::quorum::Quorums;
+use crate::time::{Drift, LocalSpan, Span};
+use crate::{Boot, BootKind, Chooser, Context, Effect, GroupId, Incarnation, Input, NodeId, Ticket};
+
+struct First;
+
+impl Chooser for First {
+    fn choose(&mut self, _bound: u32) -> u32 {
+        0
+    }
+}
+
+fn settings(members: u64) -> Settings {
+    let members = (0..members).map(NodeId).collect();
+    Settings {
+        access: Access::by(Quorums::majority(members).unwrap()),
+        period: Span::from_millis(25),
+        round: Span::from_millis(10),
+        drift: Drift::from_ppm(0).unwrap(),
+        tick: LocalSpan::from_nanos(1),
+        step: Span::from_nanos(0),
+        sticky: false,
+        durable: false,
+        learns: None,
+        rules: Sound,
+    }
+}
+
+/// Processes whose messages arrive at once, unless somebody is cut off.
+struct Company<P: Hints> {
+    processes: Vec<P>,
+    now: LocalTime,
+    cut: Vec<NodeId>,
+    kept: Vec<Vec<Record>>,
+}
+
+impl<P: Hints> Company<P> {
+    fn new(config: &P::Config, members: usize) -> Self {
+        let mut company = Self {
+            processes: Vec::new(),
+            now: LocalTime::from_nanos(1_000_000),
+            cut: Vec::new(),
+            kept: vec![Vec::new(); members],
+        };
+        let mut mail = Vec::new();
+        for me in 0..members {
+            let boot = Boot { incarnation: Incarnation(1), durable: Vec::new(), kind: BootKind::Founding };
+            let mut effects = Vec::new();
+            let mut ticket = Ticket(0);
+            let mut first = First;
+            let mut cx = Context::new(company.now, &mut first, &mut ticket, &mut effects);
+            company.processes.push(P::start(config, NodeId(me as u64), boot, &mut cx));
+            company.carry_out(me, effects, &mut mail);
+        }
+        company.deliver(mail);
+        company
+    }
+
+    fn carry_out(&mut self, me: usize, effects: Vec<Effect<P>>, mail: &mut Vec<(NodeId, NodeId, Message)>) {
+        let from = NodeId(me as u64);
+        for effect in effects {
+            match effect {
+                Effect::Send { to, message, .. } if !self.cut.contains(&from) && !self.cut.contains(&to) => {
+                    mail.push((from, to, message));
+                }
+                Effect::Remember(record) => crate::boot::overwrite(&mut self.kept[me], record),
+                _ => {}
+            }
+        }
+    }
+
+    fn step(&mut self, me: usize, input: Input<P>, mail: &mut Vec<(NodeId, NodeId, Message)>) {
+        let (mut effects, mut ticket) = (Vec::new(), Ticket(0));
+        let mut first = First;
+        let mut cx = Context::new(self.now, &mut first, &mut ticket, &mut effects);
+        self.processes[me].handle(input, &mut cx);
+        self.carry_out(me, effects, mail);
+    }
+
+    fn deliver(&mut self, mut mail: Vec<(NodeId, NodeId, Message)>) {
+        while !mail.is_empty() {
+            for (from, to, message) in std::mem::take(&mut mail) {
+                let input = Input::Message { from, received: self.now, message };
+                self.step(to.index(), input, &mut mail);
+            }
+        }
+    }
+
+    /// Lets time pass, from deadline to deadline.
+    fn pass(&mut self, millis: u64) {
+        let until = self.now.after(LocalSpan::from_nanos(millis * 1_000_000));
+        loop {
+            let due = (0..self.processes.len())
+                .filter_map(|me| Some((self.processes[me].next_deadline()?, me)))
+                .min();
+            let Some((at, me)) = due.filter(|(at, _)| *at <= until) else { break };
+            self.now = self.now.max(at);
+            let mut mail = Vec::new();
+            self.step(me, Input::Deadline, &mut mail);
+            self.deliver(mail);
+        }
+        self.now = until;
+    }
+
+    fn leaders(&self) -> Vec<Option<u64>> {
+        self.processes.iter().map(|process| process.hint(self.now).leader.map(|leader| leader.0)).collect()
+    }
+
+    fn claims(&self) -> Vec<usize> {
+        let claims = |me: &usize| self.processes[*me].leadership(GroupId(0), self.now).is_some();
+        (0..self.processes.len()).filter(claims).collect()
+    }
+}
+
+#[test]
+fn on_a_quick_network_everybody_follows_the_lowest_epoch() {
+    let config = settings(3).validate().unwrap();
+    let mut omega = Company::<Omega>::new(&config, 3);
+    omega.pass(200);
+    assert_eq!((omega.leaders(), omega.claims()), (vec![Some(0); 3], vec![0]));
+    let mut lean = Company::<Lean>::new(&config, 3);
+    lean.pass(200);
+    assert_eq!((lean.leaders(), lean.claims()), (vec![Some(0); 3], vec![0]));
+}
+
+#[test]
+fn one_that_was_cut_off_comes_back_and_demotes_a_good_leader_unless_the_election_is_stable() {
+    fn returns<P: Hints>(config: &P::Config) -> (Vec<Option<u64>>, Vec<Option<u64>>) {
+        let mut company = Company::<P>::new(config, 3);
+        company.pass(400);
+        let first = company.leaders()[0].unwrap();
+        company.cut = vec![NodeId(first)];
+        // Just long enough for one failed round: its serial is still the lowest when it comes back, under Fig. 1.
+        company.pass(400);
+        let between = company.leaders();
+        company.cut.clear();
+        company.pass(2000);
+        let after = company.leaders();
+        let other = |leaders: &[Option<u64>]| {
+            leaders
+                .iter()
+                .enumerate()
+                .filter(|(me, _)| *me as u64 != first)
+                .map(|(_, leader)| *leader)
+                .collect()
+        };
+        (other(&between), other(&after))
+    }
+    let config = settings(3).validate().unwrap();
+    let (between, after) = returns::<Stable>(&config);
+    assert_eq!(between, after, "who led while the first was away leads on");
+    assert!(between.iter().all(|leader| leader.is_some()));
+}
+
+#[test]
+fn a_stable_leader_that_is_cut_off_stops_before_another_begins() {
+    let config = settings(3).validate().unwrap();
+    let mut company = Company::<Stable>::new(&config, 3);
+    company.pass(400);
+    let [leader] = company.claims()[..] else { panic!("nobody leads") };
+    company.cut = vec![NodeId(leader as u64)];
+    let mut seen = Vec::new();
+    for _ in 0..400 {
+        company.pass(1);
+        let claims = company.claims();
+        assert!(claims.len() <= 1, "{claims:?}");
+        seen.extend(claims);
+    }
+    assert!(seen.last().is_some_and(|last| *last != leader));
+}
+
+#[test]
+fn a_leadership_ends_by_the_clock_though_no_timer_has_run() {
+    let config = settings(3).validate().unwrap();
+    let mut company = Company::<Stable>::new(&config, 3);
+    company.pass(400);
+    let [leader] = company.claims()[..] else { panic!("nobody leads") };
+    let until = company.processes[leader].leadership(GroupId(0), company.now).unwrap();
+    assert_eq!(company.processes[leader].leadership(GroupId(0), until), None);
+    assert!(until <= company.now.after(LocalSpan::from_nanos(36_000_000)));
+    assert_ne!(company.processes[leader].hint(until).leader, Some(NodeId(leader as u64)));
+}
+
+#[test]
+fn who_has_forgotten_everything_acknowledges_nothing() {
+    let config = settings(3).validate().unwrap();
+    let (mut effects, mut ticket) = (Vec::new(), Ticket(0));
+    let boot = Boot { incarnation: Incarnation(2), durable: Vec::new(), kind: BootKind::Rebooted };
+    let mut first = First;
+    let mut cx = Context::new(LocalTime::ZERO, &mut first, &mut ticket, &mut effects);
+    let mut process = Stable::start(&config, NodeId(0), boot, &mut cx);
+    for message in [
+        Message::Refresh {
+            state: State { epoch: Epoch::of(4, NodeId(1)), fresh: 1, ..State::NOTHING },
+            round: 9,
+        },
+        Message::GetEpoch { attempt: 3 },
+    ] {
+        let input = Input::Message { from: NodeId(1), received: LocalTime::ZERO, message };
+        let mut first = First;
+        let mut cx = Context::new(LocalTime::ZERO, &mut first, &mut ticket, &mut effects);
+        process.handle(input, &mut cx);
+    }
+    let sent = effects.iter().filter(|effect| matches!(effect, Effect::Send { .. })).count();
+    assert_eq!(sent, 0, "{effects:?}");
+}
+
+#[test]
+fn a_period_within_which_no_round_can_fail_is_refused() {
+    let settings = Settings { period: Span::from_millis(10), ..settings(3) };
+    assert!(matches!(settings.validate(), Err(ConfigError::PeriodTooShort { .. })));
+}
