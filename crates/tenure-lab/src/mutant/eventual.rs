@@ -80,7 +80,7 @@ impl Rules for Printed {
     }
 
     fn gap(&self, needed: LocalSpan) -> LocalSpan {
-        if *self == Self::A8 { needed.fraction(2, 3) } else { needed }
+        if *self == Self::A8 { needed.fraction(1, 2) } else { needed }
     }
 
     fn stops_leading(&self) -> bool {

@@ -266,6 +266,7 @@ impl<R: Rules> Lean<R> {
             }
             return;
         }
+        self.register.learn(registry);
         let collects = matches!(self.probe, Probe::First | Probe::Second);
         let Some(position) = self.register.config.access().position(from) else { return };
         if collects && read == self.read && !recovers && registry.len() == self.views.len() {

@@ -147,7 +147,10 @@ impl<R: Rules> Omega<R> {
                     if self.register.reads_again(from, told, cx) {
                         self.begin(cx);
                     }
-                } else if self.reader.told(from, told, &self.register, cx.now()) {
+                    return;
+                }
+                self.register.learn(&registry);
+                if self.reader.told(from, told, &self.register, cx.now()) {
                     self.read_done(cx);
                 }
             }

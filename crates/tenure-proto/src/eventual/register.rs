@@ -298,6 +298,17 @@ impl<R: Rules> Register<R> {
         news
     }
 
+    /// Takes over what another knows of third ones. Not needed to follow a leader; but a process that forgot what it stood for learns it
+    /// only from those who still know ([`Register::acked`]), and this process may be the last one.
+    pub(super) fn learn(&mut self, registry: &[State]) {
+        if registry.len() != self.registry.len() {
+            return;
+        }
+        let here = self.here;
+        let others = self.registry.iter_mut().zip(registry).enumerate().filter(|(member, _)| *member != here);
+        others.for_each(|(_, (known, told))| known.merge(*told));
+    }
+
     /// Answers a read.
     pub(super) fn collected<P: Election>(&self, from: NodeId, read: u64, cx: &mut Context<'_, P>) {
         let (registry, recovers) = (self.registry.clone(), self.is_silent());

@@ -84,10 +84,11 @@ impl Crashes {
                 (false, _) => How::DiskLost,
             };
             self.disasters.push((RealTime(at), Disaster::Crash(node_id(victim), how, down)));
-            at += down + longest * random.between(4, 60);
+            // Whoever has lost everything must read before it answers again: nobody counts on it for a while.
+            let before = RealTime(at.saturating_sub(2 * site.rhythm.round));
+            self.absent.push((victim, before, RealTime(at).after(down + longest * 30)));
+            at += down + longest * random.between(4, 90);
         }
-        // Whoever has lost everything must read before it answers again: nobody counts on it any more.
-        self.absent.push((victim, RealTime(0), RealTime(u64::MAX)));
     }
 
     /// On whom one may count at this instant.

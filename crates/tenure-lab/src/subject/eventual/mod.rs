@@ -103,12 +103,13 @@ impl Subject for Eventual {
 
     fn draw(&self, random: &mut Random, _members: usize) -> Constants {
         Constants::new(Self::KEYS)
-            .with("drift", random.pick(&[1_000, 1_000, 50_000]))
+            .with("drift", random.pick(&[1_000, 1_000, 50_000, 200_000]))
             .with("tick", random.pick(&[1, 1, MILLI / 10, MILLI]))
             .with("period", 25 * MILLI)
             .with("round", 10 * MILLI)
             .with("step", random.pick(&[MILLI / 10, MILLI / 10, MILLI]))
             .with("durable", random.pick(&[0, 0, 1]))
+            .with("restarts", random.pick(&[0, 0, 0, 1, 2]))
     }
 
     fn rhythm(constants: &Constants) -> Rhythm {
