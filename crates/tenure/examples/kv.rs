@@ -12,7 +12,8 @@
 //! curl http://127.0.0.1:8001/status
 //! ```
 //!
-//! `kill -9` any one of them: within the length of a lease the other two go on. `alone FOLDER ADDRESS` is a store of one copy.
+//! `kill -9` any one of them: within the length of a lease the other two go on. With `eventual` after the address the copies elect a leader
+//! among themselves, without leases. `alone FOLDER ADDRESS` is a store of one copy.
 
 mod cluster;
 
@@ -158,12 +159,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["found", folder] => found(File::new(folder)),
-        ["run", file, address] => {
+        ["run", file, address, how @ ..] => {
             cluster::end_with_input();
             let config = Config::from_path(file)?;
             let node = Node::start(config.clone()).await?;
             let beside = log::Config::beside(&config, node.status().await?.cluster, "kv", OFFSET)?;
-            serve(Log::open(&beside, Election::Strong(node), Kv::default())?, address).await
+            let election = match how {
+                ["eventual"] => Election::Eventual { round: Duration::from_millis(50) },
+                _ => Election::Strong(node),
+            };
+            serve(Log::open(&beside, election, Kv::default())?, address).await
         }
         ["alone", folder, address] => {
             cluster::end_with_input();
@@ -176,6 +181,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let election = Election::fixed(NodeName::new("alone")?);
             serve(Log::open(&config, election, Kv::default())?, address).await
         }
-        _ => Err("usage: kv found FOLDER | run FOLDER/NAME.toml ADDRESS | alone FOLDER ADDRESS".into()),
+        _ => {
+            Err("usage: kv found FOLDER | run FOLDER/NAME.toml ADDRESS [eventual] | alone FOLDER ADDRESS"
+                .into())
+        }
     }
 }

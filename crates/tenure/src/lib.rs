@@ -46,6 +46,7 @@
 //! | learn who leads | [`Node::observe`], [`Node::verify`] |
 //! | refuse old leaders | [`fence`] |
 //! | change the members | [`Node::change_members`] |
+//! | keep a state on several hosts | [`log`] |
 //!
 //! # The whole of it in one process
 //!

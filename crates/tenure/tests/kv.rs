@@ -142,10 +142,21 @@ fn alone(length: Duration, seed: u64) -> String {
 
 #[test]
 fn killed_in_a_loop_under_load_no_answered_write_is_lost_and_clients_see_one_store() {
-    let length = length();
-    let mut chance = Chance::new_and_tell();
+    let folder = tempfile::tempdir().expect("a folder");
+    kill_in_a_loop(Stage::found(folder.path()));
+}
+
+#[test]
+fn the_same_holds_where_the_members_elect_without_leases() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut stage = Stage::found(folder.path());
+    stage.elects_eventually();
+    kill_in_a_loop(stage);
+}
+
+fn kill_in_a_loop(mut stage: Stage) {
+    let length = length();
+    let mut chance = Chance::new_and_tell();
     stage.start_all();
     stage.settled();
 
@@ -182,7 +193,7 @@ fn killed_in_a_loop_under_load_no_answered_write_is_lost_and_clients_see_one_sto
     syncs.iter().for_each(|status| println!("  {status}"));
     nothing_answered_is_lost(&history);
     assert!(history.iter().filter(|it| it.returned.is_some()).count() > 100, "hardly anything was answered");
-    must_be_linearizable(&history, folder.path());
+    must_be_linearizable(&history, &stage.plan.folder);
 }
 
 #[test]

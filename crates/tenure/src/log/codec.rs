@@ -1,11 +1,13 @@
 //! What processes of a log say to each other, and what their disks keep, as bytes. Lengths are bounded by the frame or the file
 //! that they came in: the reader takes no more memory than the bytes account for.
 
-use tenure_proto::Incarnation;
 use tenure_proto::paxos::{
     Ballot, Bytes, Entry, Message, Record, Seen, Session, Sessions, Slot, Standing, Vote,
 };
+use tenure_proto::quorum::MAX_MEMBERS;
+use tenure_proto::{Incarnation, eventual};
 
+use super::link::Talk;
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 
 impl Wire for Slot {
@@ -288,6 +290,94 @@ impl Wire for Record {
     }
 }
 
+impl Wire for Talk {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Self::Log(message) => {
+                to.byte(0);
+                message.write(to);
+            }
+            Self::Election(message) => {
+                to.byte(1);
+                message.write(to);
+            }
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match from.byte()? {
+            0 => Wire::read(from).map(Self::Log),
+            1 => Wire::read(from).map(Self::Election),
+            other => Err(DecodeError::Kind(u64::from(other))),
+        }
+    }
+}
+
+impl Wire for eventual::State {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.epoch.serial);
+        to.option(self.epoch.process.as_ref(), |to, process| process.write(to));
+        to.number(self.fresh);
+        self.bound.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let epoch = eventual::Epoch { serial: from.number()?, process: from.option(Wire::read)? };
+        Ok(Self { epoch, fresh: from.number()?, bound: Wire::read(from)? })
+    }
+}
+
+impl Wire for eventual::Message {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Self::Refresh { state, round } => {
+                to.byte(0);
+                state.write(to);
+                to.number(*round);
+            }
+            Self::Ack { round, ahead } => {
+                to.byte(1);
+                to.number(*round);
+                to.option(ahead.as_ref(), |to, ahead| to.number(*ahead));
+            }
+            Self::Collect { read } => {
+                to.byte(2);
+                to.number(*read);
+            }
+            Self::Status { read, registry, recovers } => {
+                to.byte(3);
+                to.number(*read);
+                write_list(to, registry);
+                to.byte(u8::from(*recovers));
+            }
+            Self::GetEpoch { attempt } => {
+                to.byte(4);
+                to.number(*attempt);
+            }
+            Self::RetEpoch { attempt, serial } => {
+                to.byte(5);
+                to.number(*attempt);
+                to.number(*serial);
+            }
+            // Of elections that run in the laboratory alone: no reader knows them.
+            Self::Alive { .. } | Self::Accuse { .. } => to.byte(u8::MAX),
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match from.byte()? {
+            0 => Self::Refresh { state: Wire::read(from)?, round: from.number()? },
+            1 => Self::Ack { round: from.number()?, ahead: from.option(Reader::number)? },
+            2 => Self::Collect { read: from.number()? },
+            3 => Self::Status {
+                read: from.number()?,
+                registry: read_list(from, MAX_MEMBERS)?,
+                recovers: from.byte()? != 0,
+            },
+            4 => Self::GetEpoch { attempt: from.number()? },
+            5 => Self::RetEpoch { attempt: from.number()?, serial: from.number()? },
+            other => return Err(DecodeError::Kind(u64::from(other))),
+        })
+    }
+}
+
 /// Reads one value and nothing after it.
 pub(super) fn whole<T: Wire>(bytes: &[u8]) -> Result<T, DecodeError> {
     let mut from = Reader::new(bytes);
@@ -305,6 +395,7 @@ pub(super) fn bytes_of<T: Wire>(value: &T) -> Vec<u8> {
 mod tests {
     use proptest::prelude::*;
     use tenure_proto::NodeId;
+    use tenure_proto::time::Span;
 
     use super::*;
 
@@ -344,6 +435,25 @@ mod tests {
             for length in 0..bytes.len() {
                 assert!(whole::<Message>(&bytes[..length]).is_err(), "{message:?} cut to {length}");
             }
+        }
+    }
+
+    #[test]
+    fn what_an_election_says_comes_back() {
+        let epoch = eventual::Epoch::of(7, NodeId(3));
+        let state = eventual::State { epoch, fresh: 9, bound: Span::from_nanos(1 << 40) };
+        let registry = vec![state, eventual::State::NOTHING];
+        for message in [
+            eventual::Message::Refresh { state, round: 1 << 40 },
+            eventual::Message::Ack { round: 2, ahead: Some(3) },
+            eventual::Message::Ack { round: 2, ahead: None },
+            eventual::Message::Collect { read: 4 },
+            eventual::Message::Status { read: 4, registry, recovers: true },
+            eventual::Message::GetEpoch { attempt: 5 },
+            eventual::Message::RetEpoch { attempt: 5, serial: 6 },
+        ] {
+            let talk = Talk::Election(message);
+            assert_eq!(whole::<Talk>(&bytes_of(&talk)), Ok(talk));
         }
     }
 

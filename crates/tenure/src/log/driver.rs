@@ -4,19 +4,19 @@
 //! locked. The price: what a state machine does takes time from the log. Leases are not at risk: the node has a thread of its own.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use tenure_proto::paxos::{Applied, Command, Event, Key, Message, Paxos, Slot};
 use tenure_proto::{Boot, Context, Effect, Input, NodeId, Protocol, Ticket};
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, broadcast, oneshot, watch};
 
-use super::codec::bytes_of;
 use super::config::Checked;
 use super::disk::{Durable, Writer};
 use super::election::Opinion;
 use super::error::{ProposeError, Stopped};
-use super::link::{Delivery, Links};
+use super::link::{Links, Talk};
 use super::users::{Proposal, Users};
 use super::{News, StateMachine, Status};
 use crate::codec::{Reader, Writer as Bytes};
@@ -40,7 +40,12 @@ pub(super) enum Item<S> {
     /// Shows the state as it is here.
     Peek(Box<dyn Look<S>>),
     Status(oneshot::Sender<Status>),
-    Message(Delivery),
+    Message {
+        from: NodeId,
+        message: Message,
+        /// What it takes of the room for messages that wait.
+        _room: OwnedSemaphorePermit,
+    },
     Durable(Durable),
     Opinion(Opinion),
     Shutdown(Option<oneshot::Sender<()>>),
@@ -51,7 +56,7 @@ pub(super) struct Parts<S> {
     pub(super) config: Checked,
     pub(super) state: S,
     pub(super) writer: Writer,
-    pub(super) links: Links,
+    pub(super) links: Arc<Links>,
     pub(super) may_lead: watch::Sender<bool>,
     pub(super) news: broadcast::Sender<News>,
 }
@@ -78,7 +83,7 @@ pub(super) struct Driver<S> {
     /// All records up to this one are on the disk.
     durable: Ticket,
     full: bool,
-    links: Links,
+    links: Arc<Links>,
     /// Who leads, as others see it, and the epoch of that.
     seen: (Option<NodeId>, u64),
     tenure: Option<Tenure>,
@@ -180,7 +185,7 @@ impl<S: StateMachine> Driver<S> {
                 look.answer();
             }
             Item::Status(reply) => _ = reply.send(self.status()),
-            Item::Message(delivery) => self.on_message(delivery),
+            Item::Message { from, message, .. } => self.on_message(from, message),
             Item::Durable(durable) => self.on_durable(durable),
             Item::Opinion(opinion) => self.on_opinion(opinion),
             Item::Shutdown(reply) => {
@@ -191,8 +196,7 @@ impl<S: StateMachine> Driver<S> {
     }
 
     /// Without room on the disk nothing is promised or accepted here: it would pile up in memory.
-    fn on_message(&mut self, delivery: Delivery) {
-        let Delivery { from, message, .. } = delivery;
+    fn on_message(&mut self, from: NodeId, message: Message) {
         let writes =
             matches!(message, Message::Prepare { .. } | Message::Accept { .. } | Message::Install { .. });
         if !(self.full && writes) {
@@ -357,7 +361,7 @@ impl<S: StateMachine> Driver<S> {
             let received = self.config.time.read();
             self.inputs.push_back(Input::Message { from: self.me, received, message });
         } else {
-            self.links.send(to, bytes_of(&message));
+            self.links.send(to, &Talk::Log(message));
         }
     }
 
@@ -411,7 +415,7 @@ impl<S: StateMachine> Driver<S> {
     }
 
     /// The kept answers, then the state.
-    fn snapshot(&self) -> std::sync::Arc<[u8]> {
+    fn snapshot(&self) -> Arc<[u8]> {
         let mut to = Bytes::new();
         self.users.write(&mut to);
         to.bytes(&self.state.snapshot());

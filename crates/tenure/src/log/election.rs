@@ -5,6 +5,7 @@ use std::time::Duration;
 use tenure_proto::NodeId;
 use tokio::sync::{oneshot, watch};
 
+use super::eventual::Omega;
 use crate::error::CampaignError;
 use crate::guard::Tenure;
 use crate::name::{GroupName, NodeName};
@@ -22,6 +23,12 @@ pub enum Election {
     /// The strong group of the log's name: every member of the log campaigns for it, through its node. The leader's term is part of its
     /// ballots, and under the lease it reads without asking anybody.
     Strong(Node),
+    /// The members of the log elect among themselves, by Omega: no node is needed, no lease and no link that is always in time. One leads in the
+    /// end that reaches f others within `round`, others each time if need be. Reads cost a round, always.
+    Eventual {
+        /// δ: the longest round trip that counts as in time. When a leader dies, another leads after about twenty of these.
+        round: Duration,
+    },
     /// Somebody else says so, and may change it at any time.
     Told(watch::Receiver<Hint>),
 }
@@ -56,22 +63,29 @@ pub(super) enum Opinion {
     Over(String),
 }
 
+/// An election that is ready to be run.
+pub(super) enum Source {
+    Strong(Node, GroupName),
+    Eventual(Box<Omega>),
+    Told(watch::Receiver<Hint>),
+}
+
 /// Carries opinions to the driver, until the election ends or this is dropped. While `may_lead` is false this process does not campaign.
 pub(super) async fn run(
-    election: Election,
-    log: GroupName,
+    source: Source,
     may_lead: watch::Receiver<bool>,
     tell: impl Fn(Opinion) + Clone + Send + 'static,
 ) {
-    match election {
-        Election::Told(mut hint) => loop {
+    match source {
+        Source::Eventual(omega) => omega.run(may_lead, &tell).await,
+        Source::Told(mut hint) => loop {
             let Hint { leader, epoch } = hint.borrow_and_update().clone();
             tell(Opinion::Seen { leader: leader.map(|name| name.id()), epoch });
             if hint.changed().await.is_err() {
                 return; // Whoever knew it has gone: the last word stands.
             }
         },
-        Election::Strong(node) => {
+        Source::Strong(node, log) => {
             let over = tell.clone();
             let ended = tokio::select! {
                 error = watch_group(&node, &log, &tell) => error,

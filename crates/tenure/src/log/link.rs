@@ -15,15 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tenure_proto::NodeId;
-use tenure_proto::paxos::Message;
+use tenure_proto::{NodeId, eventual, paxos};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::codec::whole;
+use super::codec::{bytes_of, whole};
 use super::config::Checked;
 use crate::chance;
 use crate::name::{ClusterId, GroupName, NodeName};
@@ -54,10 +53,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const GOES_ON: u8 = 1;
 const ENDS: u8 = 0;
 
-/// A message that came in. It takes room until it is dropped.
+/// What goes through a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Talk {
+    /// Of the log.
+    Log(paxos::Message),
+    /// Of the election, where the members of the log elect among themselves.
+    Election(eventual::Message),
+}
+
+/// What came in. It takes room until it is dropped.
 pub(super) struct Delivery {
     pub(super) from: NodeId,
-    pub(super) message: Message,
+    pub(super) talk: Talk,
     pub(super) _room: OwnedSemaphorePermit,
 }
 
@@ -95,8 +103,9 @@ pub(super) struct Links(BTreeMap<NodeId, Line>);
 
 impl Links {
     /// Sends a message, or drops it if there is no stream or no room.
-    pub(super) fn send(&self, to: NodeId, message: Vec<u8>) {
+    pub(super) fn send(&self, to: NodeId, talk: &Talk) {
         let Some(line) = self.0.get(&to).filter(|line| line.state.up.load(Relaxed)) else { return };
+        let message = bytes_of(talk);
         let length = message.len();
         let queued = line.state.queued.load(Relaxed);
         if length <= MAX_MESSAGE && (queued == 0 || queued + length <= QUEUE) {
@@ -117,7 +126,7 @@ pub(super) fn links(
     config: &Checked,
     listener: Option<std::net::TcpListener>,
     deliver: impl Fn(Delivery) + Send + Sync + 'static,
-) -> (Links, impl Future<Output = ()> + Send + 'static) {
+) -> (Arc<Links>, impl Future<Output = ()> + Send + 'static) {
     let shared = Arc::new(Shared {
         me: config.me.clone(),
         log: config.log.clone(),
@@ -143,7 +152,7 @@ pub(super) fn links(
             listen(shared, listener).await;
         }
     };
-    (Links(lines), tasks)
+    (Arc::new(Links(lines)), tasks)
 }
 
 /// Keeps a stream to one member.
@@ -254,10 +263,7 @@ fn pack(stream: &mut Stream, message: &[u8], bytes: &mut Vec<u8>) {
 async fn listen(shared: Arc<Shared>, listener: std::net::TcpListener) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
-        Err(error) => {
-            let address = format!("{error}");
-            return shared.complain("itself", &address, "this member cannot be called");
-        }
+        Err(error) => return shared.complain(shared.me.as_str(), "here", &error.to_string()),
     };
     let places = Arc::new(Semaphore::new(32));
     loop {
@@ -321,7 +327,7 @@ async fn hear(shared: Arc<Shared>, from: NodeId, mut incoming: Incoming) {
         let kib = u32::try_from(bytes.len() / 1024 + 1).unwrap_or(ROOM_KIB).min(ROOM_KIB);
         let Ok(room) = shared.room.clone().acquire_many_owned(kib).await else { return };
         match whole(&bytes) {
-            Ok(message) => (shared.deliver)(Delivery { from, message, _room: room }),
+            Ok(talk) => (shared.deliver)(Delivery { from, talk, _room: room }),
             Err(_) => shared.complain(
                 "a member",
                 "a stream",

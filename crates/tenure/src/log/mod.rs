@@ -65,6 +65,7 @@ mod disk;
 mod driver;
 mod election;
 mod error;
+mod eventual;
 mod link;
 #[cfg(test)]
 mod tests;
@@ -85,6 +86,9 @@ use crate::name::NodeName;
 use config::Checked;
 use disk::Writer;
 use driver::{Driver, Item, Look, Parts};
+use election::Source;
+use eventual::Omega;
+use link::{Delivery, Talk};
 use users::Proposal;
 
 /// How many reads of one process may be on their way.
@@ -211,10 +215,27 @@ impl<S: StateMachine> Log<S> {
         let (items, inbox) = mpsc::channel();
         let (durable, deliver, tell): (Sender<Item<S>>, _, _) = (items.clone(), items.clone(), items.clone());
         let writer = Writer::start(disk, move |done| _ = durable.send(Item::Durable(done)))?;
-        let (links, streams) = link::links(&config, listener, move |it| _ = deliver.send(Item::Message(it)));
+        let (hear, heard) = tokio::sync::mpsc::unbounded_channel();
+        let (links, streams) =
+            link::links(&config, listener, move |Delivery { from, talk, _room }| match talk {
+                Talk::Log(message) => _ = deliver.send(Item::Message { from, message, _room }),
+                Talk::Election(message) => _ = hear.send((from, message)),
+            });
+        let source = match election {
+            Election::Strong(node) => Source::Strong(node, config.log.clone()),
+            Election::Told(hint) => Source::Told(hint),
+            Election::Eventual { round } => Source::Eventual(Box::new(Omega {
+                config: eventual::settings(&config, round)?,
+                me: config.me.id(),
+                life: boot.incarnation,
+                clock: config.time.clone(),
+                links: links.clone(),
+                heard,
+            })),
+        };
         let (may_lead, leads) = watch::channel(true);
         let tell = move |opinion| _ = tell.send(Item::Opinion(opinion));
-        let election = election::run(election, config.log.clone(), leads, tell);
+        let election = election::run(source, leads, tell);
         let (news, stopped) = (broadcast::channel(BEHIND).0, watch::channel(None));
         let inner = Inner {
             items,

@@ -329,6 +329,34 @@ async fn a_leader_that_is_asked_to_hands_the_log_over() {
 }
 
 #[tokio::test]
+async fn members_elect_among_themselves_without_a_node_and_again_when_the_leader_stops() {
+    let cluster = Cluster::found();
+    let open = |name| {
+        let election = Election::Eventual { round: Duration::from_millis(40) };
+        Log::open(&cluster.config(name), election, Lines::default()).unwrap()
+    };
+    let mut logs: Vec<Log<Lines>> = NAMES.map(open).into();
+    for (number, log) in logs.iter().enumerate() {
+        propose(log, &number.to_string()).await;
+    }
+    let mut leader = None;
+    within("a leader", async {
+        while leader.is_none() {
+            for (at, log) in logs.iter().enumerate() {
+                leader = leader.or(log.status().await.unwrap().leads.then_some(at));
+            }
+        }
+    })
+    .await;
+    let leader = leader.unwrap();
+    within("the end of the leader", logs.remove(leader).shutdown()).await;
+    propose(&logs[0], "after it").await;
+    assert_eq!(lines(&logs[1]).await, ["0", "1", "2", "after it"]);
+    let back = open(NAMES[leader]);
+    assert_eq!(lines(&back).await.len(), 4);
+}
+
+#[tokio::test]
 async fn a_write_that_is_too_long_is_refused() {
     let cluster = Cluster::found();
     let log = cluster.open_with(&Config { longest_write: 3, ..cluster.config("a") });

@@ -33,6 +33,8 @@ pub(crate) struct Stage {
     sender: Sender<Said>,
     sayings: Receiver<Said>,
     life: u32,
+    /// What else each copy is told.
+    how: &'static [&'static str],
     _memory: tempfile::TempDir,
 }
 
@@ -63,8 +65,14 @@ impl Stage {
             sender,
             sayings,
             life: 0,
+            how: &[],
             _memory: memory,
         }
+    }
+
+    /// The copies elect by Omega instead of the strong group.
+    pub(crate) fn elects_eventually(&mut self) {
+        self.how = &["eventual"];
     }
 
     pub(crate) fn start_all(&mut self) {
@@ -76,6 +84,7 @@ impl Stage {
         self.life += 1;
         let mut command = Command::new(&self.program);
         command.arg("run").arg(self.plan.file(NAMES[who])).arg(self.servers[who].to_string());
+        command.args(self.how);
         self.copies[who] = Some(Process::start(command, who, self.life, self.sender.clone()));
         loop {
             let said = self.sayings.recv_timeout(LIMIT).expect("it starts");
