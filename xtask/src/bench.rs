@@ -28,6 +28,12 @@ const BENCHMARKS: &[Benchmark] = &[
         command: &["bench", "--package", "tenure", "--bench", "guard", "--"],
     },
     Benchmark {
+        name: "local",
+        measures: "a local leader's rounds for 1 to 8 processes, direct and along a tree, and the time to a leader after splits",
+        baseline: "what Fetzer and Cristian measured in 1999, and the bound kappa",
+        command: &["bench", "--package", "tenure", "--bench", "local", "--"],
+    },
+    Benchmark {
         name: "groups",
         measures: "10,000 groups on three members, held for a minute and taken over after kill -9: datagrams, CPU, memory, times",
         baseline: "the bound that the lease sets",

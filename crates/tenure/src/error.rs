@@ -120,6 +120,32 @@ pub enum CampaignError {
     Stopped(#[from] Stopped),
 }
 
+/// Why this process takes no part in a group of another kind than strong.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KindError {
+    /// Only members take part.
+    #[error(
+        "this node is a {role} and no member of the cluster, or there are too many such groups: only members take part in eventual and local groups"
+    )]
+    NotAMember {
+        /// What it is.
+        role: &'static str,
+    },
+    /// What is assumed of a local group does not hold together.
+    #[error("{reason}")]
+    Refused {
+        /// Which inequality does not hold, and what would.
+        reason: String,
+    },
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] crate::name::NameError),
+    /// The node has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
 /// Why a leadership was not handed over. Unless it is lost, this process still leads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -2,11 +2,12 @@
 
 use tenure_proto::NodeId;
 use tenure_proto::detect::weak::Beat;
+use tenure_proto::eventual;
 use tenure_proto::quorum::{NodeSet, Rule};
 use tenure_proto::strong::Message;
 use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
 
-use crate::wire::{self, Contact, Item, Pass, Said, Told};
+use crate::wire::{self, Contact, Item, Neighbourly, Pass, Said, Told};
 use crate::wish::{Reply, Wish};
 
 /// How many bytes of memory a byte of input may take.
@@ -43,19 +44,29 @@ fn heap(item: &Item) -> usize {
             });
             contacts.capacity() * size_of::<Contact>() + texts.sum::<usize>()
         }
-        Item::Watch { group } | Item::Pass(Pass { group, .. }) => group.as_str().len(),
+        Item::Watch { group }
+        | Item::Pass(Pass { group, .. })
+        | Item::Neighbourly(Neighbourly { group, .. }) => group.as_str().len(),
         Item::Ask(ask) => {
             ask.group.as_str().len() + ask.order.as_ref().map_or(0, |order| heap_of_wish(&order.wish))
         }
         Item::Told(Told { said: Said::Of(Reply::Declined { reason }), .. }) => reason.capacity(),
         Item::Proclaim(proclaim) => proclaim.body.as_ref().map_or(0, Vec::capacity),
         Item::Charter(charter) => heap_of_charter(charter),
+        Item::Hinting(said) => said.group.as_str().len() + heap_of_hinting(&said.message),
         Item::Told(_)
         | Item::AskCharter
         | Item::Unwatch { .. }
         | Item::Report(_)
         | Item::Ping { .. }
         | Item::Pong { .. } => 0,
+    }
+}
+
+fn heap_of_hinting(message: &eventual::Message) -> usize {
+    match message {
+        eventual::Message::Status { registry, .. } => registry.capacity() * size_of::<eventual::State>(),
+        _ => 0,
     }
 }
 

@@ -44,6 +44,8 @@
 //! | lead | [`Node::lead`], [`Node::campaign`], [`Tenure`] |
 //! | stop leading | [`Tenure::resign`], [`Tenure::transfer`], [`Node::shutdown`] |
 //! | learn who leads | [`Node::observe`], [`Node::verify`] |
+//! | a hint that needs no quorum's word | [`Node::eventual`] |
+//! | a leader for every partition | [`Node::local`] |
 //! | refuse old leaders | [`fence`] |
 //! | change the members | [`Node::change_members`] |
 //! | keep a state on several hosts | [`log`] |
@@ -85,10 +87,12 @@ mod config;
 mod contact;
 mod driver;
 mod error;
+mod eventual;
 pub mod fence;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;
+mod local;
 mod lock;
 pub mod log;
 mod members;
@@ -123,9 +127,12 @@ pub use config::{
 pub use contact::{Contact, MAX_ADDRESS};
 pub use driver::Traffic;
 pub use error::{
-    AskError, CampaignError, MembersError, ProclaimError, StartError, Stopped, TransferError, VerifyError,
+    AskError, CampaignError, KindError, MembersError, ProclaimError, StartError, Stopped, TransferError,
+    VerifyError,
 };
+pub use eventual::{Eventual, Hint};
 pub use guard::{Loss, MAX_PROCLAIM, Tenure};
+pub use local::{Local, LocalOver, Locality, Partition};
 pub use members::{Changing, MemberChange, Progress};
 pub use memory::MemoryError;
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};

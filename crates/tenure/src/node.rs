@@ -16,8 +16,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::clock::{Clock, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request};
-use crate::error::{AskError, CampaignError, MembersError, StartError, Stopped, VerifyError};
+use crate::error::{AskError, CampaignError, KindError, MembersError, StartError, Stopped, VerifyError};
+use crate::eventual::{Eventual, Hint};
 use crate::guard::{Loss, MAX_PROCLAIM, Tenure};
+use crate::local::{Local, Locality};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
@@ -37,6 +39,7 @@ pub struct Node(Arc<Inner>);
 struct Inner {
     name: NodeName,
     launched: Launched,
+    clock: Clock,
     numbers: AtomicU64,
 }
 
@@ -112,11 +115,11 @@ impl Node {
     /// thread of its own.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let checked = Checked::new(&config)?;
-        let name = checked.name.clone();
+        let (name, clock) = (checked.name.clone(), checked.time.clone());
         let launched = driver::launch(checked)?.await.unwrap_or_else(|_| {
             Err(StartError::System(std::io::Error::other("the node's thread has ended at its start")))
         })?;
-        Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1) })))
+        Ok(Self(Arc::new(Inner { name, launched, clock, numbers: AtomicU64::new(1) })))
     }
 
     /// Founds a cluster: writes the store of the member that `config` is for. To be called once for every founding member, with
@@ -214,6 +217,30 @@ impl Node {
         mailbox.send(Request::Observe { group: group.clone(), reply });
         let scene = scene.await.map_err(|_| CampaignError::Stopped(self.why_stopped()))?;
         Ok(Watch { group, scene, told: Scene::default(), mailbox })
+    }
+
+    /// Takes part in an eventual group, and shows who seems to lead it: a hint without authority, which in the end is the same
+    /// everywhere. All members take part as soon as one does. Only for members.
+    pub async fn eventual(&self, group: &str) -> Result<Eventual, KindError> {
+        let group = GroupName::new(group)?;
+        let (reply, opinion) = oneshot::channel();
+        let order = driver::HintOrder { group: group.clone(), reply };
+        self.0.launched.mailbox.send(Request::Hint(order));
+        let opinion = opinion.await.map_err(|_| KindError::Stopped(self.why_stopped()))??;
+        Ok(Eventual { group, opinion, told: Hint::default(), clock: self.0.clock.clone() })
+    }
+
+    /// Takes part in a local group: one leader for every partition, and who is in it. Only those members take part that call this,
+    /// all with the same `how`; beside it there may be a strong group of the same name.
+    pub async fn local(&self, group: &str, how: &Locality) -> Result<Local, KindError> {
+        let group = GroupName::new(group)?;
+        let (reply, joined) = oneshot::channel();
+        let mailbox = self.0.launched.mailbox.clone();
+        mailbox.send(Request::Local(driver::LocalOrder { group: group.clone(), how: how.clone(), reply }));
+        let joined = joined.await.map_err(|_| KindError::Stopped(self.why_stopped()))??;
+        let clock = self.0.clock.clone();
+        let surroundings = joined.surroundings;
+        Ok(Local { group, surroundings, told: None, clock, mailbox, _held: joined.held })
     }
 
     /// Asks the leader itself, and says for how long it is certain that nobody else leads. The leader pledges not to hand over

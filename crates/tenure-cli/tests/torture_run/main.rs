@@ -14,6 +14,7 @@
 mod beats;
 mod judge;
 mod kinds;
+#[path = "../../../tenure/tests/support/net.rs"]
 mod net;
 mod resource;
 mod roles;

@@ -62,11 +62,15 @@ impl Driver {
             Item::Ask(ask) => self.on_ask(peer.id, peer.rights.may_operate(), ask),
             Item::Told(told) => self.on_told(peer.id, peer.rights.is_cluster(), told),
             Item::Pass(pass) => self.on_pass(peer, pass, received),
+            Item::Neighbourly(said) if peer.rights.is_cluster() => self.on_neighbour(peer.id, said, received),
+            Item::Hinting(said) if peer.rights.is_cluster() => self.on_hinting(peer.id, said, received),
             Item::Contacts(_)
             | Item::Watch { .. }
             | Item::Report(_)
             | Item::Proclaim(_)
-            | Item::Charter(_) => {
+            | Item::Charter(_)
+            | Item::Hinting(_)
+            | Item::Neighbourly(_) => {
                 self.tally.out_of_scope += 1;
             }
         }

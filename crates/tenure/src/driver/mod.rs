@@ -21,6 +21,7 @@
 //! | `questions` | verifications and hand-overs under way |
 //! | `wishes` | what others ask of leaders |
 //! | `change` | changes of members under way |
+//! | `hosted`, `hints`, `locals` | machines beside the strong one: eventual and local groups |
 //! | `account` | how this node is, for those who ask |
 //! | `net`, `book`, `outbox` | sessions, addresses, pacing |
 //! | `keep` | store and memory |
@@ -29,8 +30,11 @@ mod account;
 mod book;
 mod change;
 mod gallery;
+mod hints;
+mod hosted;
 mod inbound;
 mod keep;
+mod locals;
 mod net;
 mod office;
 mod outbox;
@@ -68,7 +72,11 @@ use crate::wire::Said;
 use crate::wish::Reply;
 pub(crate) use change::ChangeOrder;
 use gallery::Gallery;
+pub(crate) use hints::HintOrder;
+use hints::Hints;
 use keep::Keep;
+pub(crate) use locals::LocalOrder;
+use locals::Locals;
 pub use net::Traffic;
 use net::{Net, Opened};
 pub(crate) use office::Entry;
@@ -104,6 +112,12 @@ pub(crate) enum Request {
     Observe { group: GroupName, reply: oneshot::Sender<watch::Receiver<Scene>> },
     /// ... and no more.
     Unobserve { group: GroupId },
+    /// Take part in an eventual group, and show the opinion.
+    Hint(HintOrder),
+    /// Take part in a local group.
+    Local(LocalOrder),
+    /// Lead a local group no more.
+    ResignLocal { group: GroupId },
     /// Ask the leader.
     Verify(VerifyOrder),
     /// Have a leader do something.
@@ -173,6 +187,8 @@ pub(crate) struct Driver {
     office: Office,
     gallery: Gallery,
     questions: Questions,
+    hints: Hints,
+    locals: Locals,
     wishes: Wishes,
     /// How many messages went by a detour.
     detours: usize,
@@ -260,6 +276,8 @@ impl Driver {
             self.office.next_check(),
             self.gallery.next_wake(),
             self.questions.next_wake(),
+            self.hints.next_wake(),
+            self.locals.next_wake(),
             self.wishes.next_wake(),
             self.net.next_wake(now),
             self.setup.as_ref().map(|pending| pending.ask_at),
@@ -336,6 +354,9 @@ impl Driver {
                 let post = self.gallery.unobserve(group, &members);
                 self.post(post);
             }
+            Request::Hint(order) => self.on_hint_order(order),
+            Request::Local(order) => self.on_local_order(order),
+            Request::ResignLocal { group } => self.on_resign_local(group),
             Request::Verify(order) => self.on_verify_order(order),
             Request::Ask(order) => self.on_ask_order(order),
             Request::Answer { id, reply } => self.settle_wish(id, Said::Of(reply)),

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::Notice;
 use super::book::Book;
+use super::hints;
 use super::outbox::{Encoded, Lane, Outbox, Parcel};
 use crate::contact::Contact;
 use crate::name::NodeName;
@@ -284,6 +285,7 @@ fn expects_answer(item: &Item) -> bool {
         }
         Item::Watch { .. } | Item::AskCharter | Item::Ping { .. } => true,
         Item::Ask(ask) => ask.order.is_none(),
+        Item::Hinting(said) => hints::expects_answer(&said.message),
         _ => false,
     }
 }

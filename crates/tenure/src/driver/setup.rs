@@ -13,7 +13,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::book::Book;
 use super::gallery::Gallery;
+use super::hints::Hints;
 use super::keep::Keep;
+use super::locals::Locals;
 use super::net::Net;
 use super::office::Office;
 use super::questions::Questions;
@@ -140,6 +142,8 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         office: Office::new(config.time.clone(), trace.clone(), mailbox),
         gallery: Gallery::default(),
         questions: Questions::default(),
+        hints: Hints::default(),
+        locals: Locals::default(),
         wishes: Wishes::default(),
         detours: 0,
         trace,

@@ -84,6 +84,8 @@ impl Driver {
         }
         self.watch_clocks(now);
         self.on_question_time(now);
+        self.on_hint_time(now);
+        self.on_local_time(now);
         if let Some(machine) = &self.machine {
             let post = self.gallery.on_time(machine, now);
             self.post(post);
@@ -231,6 +233,10 @@ impl Driver {
             Event::Adopted { charter, .. } if !self.clock.suits(charter.body.clocks.bound) => {
                 let reason = UNSUITED.to_owned();
                 self.stop(Stopped::Config { reason });
+            }
+            Event::Adopted { .. } => {
+                self.renew_hints();
+                self.renew_locals();
             }
             Event::ClockWentBack { by } => {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");

@@ -22,6 +22,8 @@
 //! datagram of [`MAX_DATAGRAM`] carries 25 renewals or 32 answers.
 
 mod epoch;
+mod hint;
+mod local;
 mod machine;
 mod talk;
 #[cfg(test)]
@@ -40,6 +42,8 @@ use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 pub(crate) use crate::contact::Contact;
 use crate::contact::{MAX_ADDRESS, is_address};
 use crate::name::GroupName;
+pub(crate) use hint::Hinting;
+pub(crate) use local::Neighbourly;
 pub(crate) use wish::{Ask, Order, Pass, Said, Told};
 
 /// The most bytes of one datagram, the seal among them: no network on the way takes it apart.
@@ -98,6 +102,10 @@ pub(crate) enum Item {
     Ask(Ask),
     /// What became of that.
     Told(Told),
+    /// A word of an eventual group, from one member to another.
+    Hinting(Hinting),
+    /// A datagram of a local group, from one member to another.
+    Neighbourly(Neighbourly),
     /// A word for a hand-over between two who have no session with each other, passed on by a member.
     Pass(Pass),
 }
@@ -191,6 +199,8 @@ mod tag {
     pub(super) const ASK: u64 = 25;
     pub(super) const TOLD: u64 = 26;
     pub(super) const PASS: u64 = 27;
+    pub(super) const HINTING: u64 = 28;
+    pub(super) const NEIGHBOURLY: u64 = 29;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -293,6 +303,14 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             pass.write(to)?;
             Ok(tag::PASS)
         }
+        Item::Hinting(hinting) => {
+            hinting.write(to)?;
+            Ok(tag::HINTING)
+        }
+        Item::Neighbourly(said) => {
+            said.write(to);
+            Ok(tag::NEIGHBOURLY)
+        }
     }
 }
 
@@ -311,6 +329,8 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::ASK => Item::Ask(Ask::read(from)?),
         tag::TOLD => Item::Told(Told::read(from)?),
         tag::PASS => Item::Pass(Pass::read(from)?),
+        tag::HINTING => Item::Hinting(Hinting::read(from)?),
+        tag::NEIGHBOURLY => Item::Neighbourly(Neighbourly::read(from)?),
         other => return machine::read(other, from),
     };
     Ok(Some(item))

@@ -36,12 +36,18 @@ pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
 impl Cluster {
     /// Founds a cluster of `count` members called a, b, c ...
     pub(crate) fn found(count: usize, lease: Duration) -> Self {
+        Self::found_at(free_addresses(count), lease)
+    }
+
+    /// The same, where the addresses are given.
+    pub(crate) fn found_at(addresses: Vec<SocketAddr>, lease: Duration) -> Self {
+        let count = addresses.len();
         let cluster = Self {
             dir: tempfile::tempdir().expect("a folder"),
             id: ClusterId::draw(),
             key: ClusterKey::generate(),
             names: ('a'..='z').take(count).map(String::from).collect(),
-            addresses: free_addresses(count),
+            addresses,
             lease,
         };
         for index in 0..count {

@@ -33,6 +33,8 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         2 => ask().prop_map(Item::Ask),
         2 => told().prop_map(Item::Told),
         1 => pass().prop_map(Item::Pass),
+        2 => hinting().prop_map(Item::Hinting),
+        2 => neighbourly().prop_map(Item::Neighbourly),
     ]
     .boxed()
 }
@@ -288,6 +290,66 @@ fn pass() -> impl Strategy<Value = Pass> {
     };
     let on_the_way = (node(), node(), group_name().prop_flat_map(passed));
     on_the_way.prop_map(|(from, to, (group, talk))| Pass { from, to, group, talk })
+}
+
+fn hinting() -> impl Strategy<Value = Hinting> {
+    use tenure_proto::eventual::{self, Message, State};
+    let state =
+        || {
+            (number(), option::of(node()), number(), span()).prop_map(|(serial, process, fresh, bound)| {
+                State { epoch: eventual::Epoch { serial, process }, fresh, bound }
+            })
+        };
+    let message = prop_oneof![
+        (state(), number()).prop_map(|(state, round)| Message::Refresh { state, round }),
+        (number(), option::of(number())).prop_map(|(round, ahead)| Message::Ack { round, ahead }),
+        number().prop_map(|read| Message::Collect { read }),
+        (number(), vec(state(), 0..=MAX_MEMBERS), any::<bool>())
+            .prop_map(|(read, registry, recovers)| Message::Status { read, registry, recovers }),
+        number().prop_map(|attempt| Message::GetEpoch { attempt }),
+        (number(), number()).prop_map(|(attempt, serial)| Message::RetEpoch { attempt, serial }),
+    ];
+    (group_name(), epoch(), message).prop_map(|(group, charter, message)| Hinting { group, charter, message })
+}
+
+fn neighbourly() -> impl Strategy<Value = Neighbourly> {
+    use tenure_proto::detect::fail_aware::{Header, HelperStamp};
+    use tenure_proto::local::{Body, Datagram, RequestId};
+    let helper = || {
+        let parts = (time(), time(), incarnation());
+        option::of(parts.prop_map(|(sent, received, incarnation)| HelperStamp {
+            sent,
+            received,
+            incarnation,
+        }))
+    };
+    let header = (incarnation(), number(), time(), helper(), helper()).prop_map(
+        |(incarnation, number, sent, newest, best)| Header {
+            incarnation,
+            number,
+            sent,
+            helpers: [newest, best],
+        },
+    );
+    let request =
+        || (incarnation(), number()).prop_map(|(incarnation, number)| RequestId { incarnation, number });
+    let set = || any::<u64>().prop_map(NodeSet::from_bits);
+    let body = prop_oneof![
+        (request(), set(), any::<bool>(), set()).prop_map(|(request, alive, collate, members)| {
+            Body::Election { request, alive, collate, members }
+        }),
+        (node(), request(), set(), set()).prop_map(|(root, request, answered, support)| Body::Reply {
+            root,
+            request,
+            answered,
+            support
+        }),
+        request().prop_map(|request| Body::Release { request }),
+        Just(Body::Helper),
+    ];
+    (group_name(), header, number(), number(), body).prop_map(|(group, header, fingerprint, turn, body)| {
+        Neighbourly { group, datagram: Datagram { header, fingerprint, turn, body } }
+    })
 }
 
 fn node_name() -> impl Strategy<Value = NodeName> {

@@ -1,0 +1,278 @@
+//! Groups of kind `local`: each has a machine of its own on every member that takes part, for as long as somebody there holds a
+//! handle of it.
+//!
+//! Nothing is kept over a restart: a machine that is started supports nobody for the length of a lock, and so breaks no promise of an
+//! earlier life. The members are those of the cluster's charter; where the charter changes, machines begin anew.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure_proto::local::{Command, Config, Event, Local, Settings, Sound, Timing, View};
+use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::time::{Drift, LocalSpan, Span};
+use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::Driver;
+use super::hosted::{Hosted, Outcome};
+use crate::clock::nanos;
+use crate::error::KindError;
+use crate::local::{Locality, Partition, Surroundings};
+use crate::name::GroupName;
+use crate::wire::{Item, Neighbourly};
+
+/// How often it is looked whether anybody still holds a handle.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A user who wants to take part.
+pub(crate) struct LocalOrder {
+    pub(crate) group: GroupName,
+    pub(crate) how: Locality,
+    pub(crate) reply: oneshot::Sender<Result<Joined, KindError>>,
+}
+
+/// What a user gets.
+pub(crate) struct Joined {
+    pub(crate) surroundings: watch::Receiver<Surroundings>,
+    pub(crate) held: mpsc::Sender<()>,
+}
+
+struct Group {
+    name: GroupName,
+    how: Locality,
+    /// The epoch of the cluster whose members these are.
+    charter: Epoch,
+    machine: Hosted<Local>,
+    shown: watch::Sender<Surroundings>,
+    /// When the request was made that is under way.
+    asked: LocalTime,
+    /// Handles hold the other ends.
+    held: mpsc::WeakSender<()>,
+    look_at: LocalTime,
+}
+
+/// All local groups here.
+#[derive(Default)]
+pub(super) struct Locals(BTreeMap<GroupId, Group>);
+
+impl Locals {
+    pub(super) fn next_wake(&self) -> Option<LocalTime> {
+        let wakes = |group: &Group| {
+            let known = group.shown.borrow().partition.as_ref().map(|(_, until)| *until);
+            [group.machine.next_deadline(), known, Some(group.look_at)]
+        };
+        self.0.values().flat_map(wakes).flatten().min()
+    }
+
+    fn which(&self, wanted: impl Fn(&Group) -> bool) -> Vec<GroupId> {
+        self.0.iter().filter(|(_, group)| wanted(group)).map(|(id, _)| *id).collect()
+    }
+}
+
+/// The machine's constants. What is left open becomes the least that the rest allows.
+fn settings(how: &Locality, charter: &Charter) -> Result<Config, KindError> {
+    let refuse = |reason: String| KindError::Refused { reason };
+    let drift = Drift::from_ppm(how.drift_ppm).ok_or_else(|| refuse("rho < 1 does not hold".to_owned()))?;
+    let span = |length: Duration| Span::from_nanos(nanos(length));
+    let timing = Timing {
+        drift,
+        tick: charter.body.clocks.tick,
+        delay: span(how.delay),
+        least_delay: span(how.least_delay),
+        fast: how.fast.map_or(span(how.delay), span),
+        hole: span(how.hole),
+        pace: how.pace.map_or(LocalSpan::from_nanos(1_000_000), |pace| span(pace).nominal()),
+    };
+    let settings = |timing: Timing| Settings {
+        members: charter.members().to_vec(),
+        timing,
+        expires: None,
+        lock: None,
+        majority: how.majority,
+        turn: how.turn.map(span),
+        tree: how.tree,
+        rules: Sound,
+    };
+    match settings(timing).validate() {
+        Ok(config) => Ok(config),
+        // The nearest set that holds has a longer EP, and the Δ that it needs.
+        Err(refused) => match refused.slower.as_deref() {
+            Some(slower)
+                if (how.pace.is_none() || slower.pace == timing.pace)
+                    && (how.fast.is_none() || slower.fast == timing.fast) =>
+            {
+                settings(*slower).validate().map_err(|refused| refuse(refused.to_string()))
+            }
+            _ => Err(refuse(refused.to_string())),
+        },
+    }
+}
+
+impl Driver {
+    pub(super) fn on_local_order(&mut self, order: LocalOrder) {
+        let LocalOrder { group, how, reply } = order;
+        let _ = reply.send(self.join_local(group, how));
+    }
+
+    fn join_local(&mut self, name: GroupName, how: Locality) -> Result<Joined, KindError> {
+        let charter = self.machine.as_ref().map(|machine| machine.charter().clone());
+        let role = self.config.role.name();
+        let charter = charter.filter(|charter| charter.members().contains(&self.me));
+        let charter = charter.ok_or(KindError::NotAMember { role })?;
+        if let Some(group) = self.locals.0.get(&name.id())
+            && let Some(held) = group.held.upgrade()
+        {
+            return match group.how == how && group.name == name {
+                true => Ok(Joined { surroundings: group.shown.subscribe(), held }),
+                false => Err(KindError::Refused {
+                    reason: "this process already takes part, with other assumptions".to_owned(),
+                }),
+            };
+        }
+        let config = settings(&how, &charter)?;
+        self.learn_group(name.clone());
+        let (machine, outcome) = self.start_local(&config);
+        let (shown, surroundings) = watch::channel(Surroundings::default());
+        let (held, other_end) = mpsc::channel(1);
+        drop(other_end);
+        let id = name.id();
+        let (held_by, look_at) = (held.downgrade(), self.now().after(span(LOOK_EVERY)));
+        let charter = charter.epoch;
+        self.locals.0.insert(
+            id,
+            Group { name, how, charter, machine, shown, asked: LocalTime::ZERO, held: held_by, look_at },
+        );
+        self.show_local(id, outcome);
+        Ok(Joined { surroundings, held })
+    }
+
+    fn start_local(&self, config: &Config) -> (Hosted<Local>, Vec<Outcome<Local>>) {
+        Hosted::start(config, self.me, (Incarnation(self.incarnation), BootKind::Amnesia), self.now())
+    }
+
+    pub(super) fn on_neighbour(&mut self, from: NodeId, said: Neighbourly, received: LocalTime) {
+        let now = self.now();
+        let Some(group) = self.locals.0.get_mut(&said.group.id()).filter(|group| group.name == said.group)
+        else {
+            return;
+        };
+        let message = said.datagram;
+        let outcome = group.machine.step(Input::Message { from, received, message }, now);
+        self.show_local(said.group.id(), outcome);
+    }
+
+    pub(super) fn on_resign_local(&mut self, id: GroupId) {
+        let now = self.now();
+        let Some(group) = self.locals.0.get_mut(&id) else { return };
+        let outcome = group.machine.step(Input::Command(Command::Resign), now);
+        self.show_local(id, outcome);
+    }
+
+    pub(super) fn on_local_time(&mut self, now: LocalTime) {
+        for id in self.locals.which(|group| group.look_at <= now) {
+            let Some(group) = self.locals.0.get_mut(&id) else { continue };
+            group.look_at = now.after(span(LOOK_EVERY));
+            if group.held.upgrade().is_none() {
+                self.on_resign_local(id);
+                self.locals.0.remove(&id);
+            }
+        }
+        for id in self.locals.which(|group| group.machine.next_deadline().is_some_and(|at| at <= now)) {
+            let now = self.now();
+            let Some(group) = self.locals.0.get_mut(&id) else { continue };
+            let outcome = group.machine.step(Input::Deadline, now);
+            self.show_local(id, outcome);
+        }
+        for group in self.locals.0.values() {
+            let is_over =
+                |shown: &Surroundings| shown.partition.as_ref().is_some_and(|(_, until)| *until <= now);
+            group.shown.send_if_modified(|shown| {
+                let over = is_over(shown);
+                if over {
+                    *shown = Surroundings::default();
+                }
+                over
+            });
+        }
+    }
+
+    /// Other members, other machines. Whoever is no member any more takes no part.
+    pub(super) fn renew_locals(&mut self) {
+        let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
+        for id in self.locals.which(|group| group.charter != charter.epoch) {
+            let Some(group) = self.locals.0.get(&id) else { continue };
+            let config = settings(&group.how, &charter).ok();
+            let config = config.filter(|_| charter.members().contains(&self.me));
+            let Some(config) = config else {
+                self.locals.0.remove(&id);
+                continue;
+            };
+            let (machine, outcome) = self.start_local(&config);
+            if let Some(group) = self.locals.0.get_mut(&id) {
+                (group.machine, group.charter) = (machine, charter.epoch);
+                group.shown.send_replace(Surroundings::default());
+            }
+            self.show_local(id, outcome);
+        }
+    }
+
+    fn show_local(&mut self, id: GroupId, outcome: Vec<Outcome<Local>>) {
+        for outcome in outcome {
+            let Some(group) = self.locals.0.get(&id) else { return };
+            match outcome {
+                Outcome::Say(to, datagram) => {
+                    let item = Item::Neighbourly(Neighbourly { group: group.name.clone(), datagram });
+                    self.net.send(to, &item);
+                }
+                Outcome::Show(Event::Heard { .. }) => {} // Too many, and nobody waits for them.
+                Outcome::Show(event) => {
+                    self.note_round(id, &event);
+                    self.look_around(id);
+                }
+            }
+        }
+    }
+
+    /// How long rounds take, for those who measure.
+    fn note_round(&mut self, id: GroupId, event: &Event) {
+        let now = self.now();
+        let Some(group) = self.locals.0.get_mut(&id) else { return };
+        match event {
+            Event::Asked { alive, .. } => {
+                group.asked = now;
+                tracing::debug!(name: "tenure.local_asks", node = %self.name, group = %group.name, alive = alive.len(), "asks for support");
+            }
+            Event::Leads { lease, .. } => {
+                let took_ns = now.remaining(group.asked).as_nanos();
+                tracing::debug!(name: "tenure.local_leads", node = %self.name, group = %group.name, took_ns, supporters = lease.supporters.len(), "leads its partition");
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows what the machine knows now.
+    fn look_around(&mut self, id: GroupId) {
+        let now = self.now();
+        let Some(group) = self.locals.0.get(&id) else { return };
+        let machine = group.machine.machine();
+        let known = machine.view(now).and_then(|view| self.partition(machine, view));
+        let leads = machine.lease(now).map(|lease| lease.until);
+        let before = group.shown.borrow().partition.as_ref().map(|(partition, _)| partition.clone());
+        if let Some((partition, _)) = known.as_ref().filter(|(now, _)| Some(now) != before.as_ref()) {
+            tracing::info!(name: "tenure.partition", node = %self.name, group = %group.name, leader = %partition.leader, members = partition.members.len(), "is in another partition");
+        }
+        group.shown.send_replace(Surroundings { partition: known, leads });
+    }
+
+    fn partition(&self, machine: &Local, view: View) -> Option<(Partition, LocalTime)> {
+        let leader = self.net.name(view.leader)?;
+        let names = machine.names(view.members).into_iter().map(|node| self.net.name(node));
+        let mut members = names.collect::<Option<Vec<_>>>()?;
+        members.sort();
+        Some((Partition { leader, members }, view.until))
+    }
+}
+
+fn span(length: Duration) -> LocalSpan {
+    LocalSpan::from_nanos(nanos(length))
+}

@@ -1,0 +1,79 @@
+//! Groups of kind `eventual`: a hint who leads, which in the end is the same everywhere.
+//!
+//! Every member has an opinion at any time. Opinions may differ, and may be wrong for as long as the network is bad; once some
+//! member reaches enough others in time, each time perhaps others, all agree, and stay with a leader that does its
+//! part. Nothing is written to a disk, and no quorum is asked before one acts. So **a hint is no authority**: there is no edict, and
+//! whatever is done on a hint must be decided by something behind it, a consensus protocol say.
+//!
+//! Still it is more than a guess. Of all members at most one at a time [says of itself](Eventual::leads) that it leads, as long as clocks
+//! keep to the cluster's bound, unless so many members were restarted that too few are left to be asked; and each has a larger [epoch](Hint::epoch) than the one before.
+
+use tenure_proto::LocalTime;
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::name::{GroupName, NodeName};
+
+/// Who seems to lead.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hint {
+    /// The leader's name; `None` if this member has no opinion yet, or if its round trips are too slow.
+    pub leader: Option<NodeName>,
+    /// The number of its leadership: larger than that of any before. It can be the first ballot of a consensus protocol.
+    pub epoch: u128,
+}
+
+/// What the driver shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Opinion {
+    pub(crate) hint: Hint,
+    /// Until when this process may say that it leads.
+    pub(crate) until: Option<LocalTime>,
+}
+
+/// This member's opinion of who leads an eventual group: see [`Node::eventual`](crate::Node::eventual). Dropping it changes
+/// nothing: a member that has begun to take part goes on.
+#[derive(Clone, Debug)]
+pub struct Eventual {
+    pub(crate) group: GroupName,
+    pub(crate) opinion: watch::Receiver<Opinion>,
+    /// What `changed` gave last.
+    pub(crate) told: Hint,
+    pub(crate) clock: Clock,
+}
+
+impl Eventual {
+    /// Which group.
+    pub fn group(&self) -> &GroupName {
+        &self.group
+    }
+
+    /// Who seems to lead now.
+    pub fn hint(&self) -> Hint {
+        self.opinion.borrow().hint.clone()
+    }
+
+    /// Whether this very process leads, by a comparison of clocks at the moment of the call.
+    pub fn leads(&self) -> bool {
+        self.opinion.borrow().until.is_some_and(|until| self.clock.read() < until)
+    }
+
+    /// Waits for another hint than the one that this handle gave last by this call, at first: than none. `None` when the node has
+    /// stopped. May be dropped and called again: nothing is lost.
+    pub async fn changed(&mut self) -> Option<Hint> {
+        loop {
+            let hint = self.opinion.borrow_and_update().hint.clone();
+            if hint != self.told {
+                self.told = hint.clone();
+                return Some(hint);
+            }
+            self.opinion.changed().await.ok()?;
+        }
+    }
+
+    /// Waits until somebody seems to lead. `None` when the node has stopped.
+    pub async fn leader(&mut self) -> Option<NodeName> {
+        let opinion = self.opinion.wait_for(|opinion| opinion.hint.leader.is_some()).await.ok()?;
+        opinion.hint.leader.clone()
+    }
+}

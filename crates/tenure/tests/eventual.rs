@@ -1,0 +1,101 @@
+//! Eventual groups among real nodes: a hint that comes to be the same everywhere.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Cluster, within};
+use tenure::{Eventual, KindError, Node, NodeName, Role};
+
+/// δ is a fortieth of the longest lease, which is twice this: round trips of 200 ms are in time, also on a busy machine.
+const LEASE: Duration = Duration::from_secs(4);
+const SOON: Duration = Duration::from_secs(40);
+
+async fn take_part(nodes: &[Node]) -> Vec<Eventual> {
+    let mut handles = Vec::new();
+    for node in nodes {
+        handles.push(node.eventual("pilot").await.expect("a member takes part"));
+    }
+    handles
+}
+
+/// Waits until all handles name one leader, which is one of `among`, and gives it with its epoch.
+async fn agreement(handles: &[Eventual], among: &[&NodeName]) -> (NodeName, u128) {
+    let agreed = async {
+        loop {
+            let hints: Vec<_> = handles.iter().map(Eventual::hint).collect();
+            let same = hints.windows(2).all(|pair| pair[0] == pair[1]);
+            match &hints[0].leader {
+                Some(leader) if same && among.contains(&leader) => return (leader.clone(), hints[0].epoch),
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    within("one opinion", SOON, agreed).await
+}
+
+#[tokio::test]
+async fn all_members_come_to_name_one_leader_and_after_its_end_another_of_a_larger_epoch() {
+    let cluster = Cluster::found(3, LEASE);
+    let mut nodes = cluster.start().await;
+    let mut handles = take_part(&nodes).await;
+    let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
+    let (first, epoch) = agreement(&handles, &names.iter().collect::<Vec<_>>()).await;
+    let index = names.iter().position(|name| *name == first).expect("it is one of them");
+    let leading: Vec<bool> = handles.iter().map(Eventual::leads).collect();
+    assert!(leading.iter().enumerate().all(|(i, leads)| !leads || i == index), "{leading:?}");
+
+    nodes.remove(index).shutdown().await;
+    let mut handle = handles.remove(index);
+    let over = async { while handle.changed().await.is_some() {} };
+    within("a node that has ended has no opinion", SOON, over).await;
+    let others: Vec<&NodeName> = names.iter().filter(|name| **name != first).collect();
+    let (_, later) = agreement(&handles, &others).await;
+    assert!(later > epoch, "{later} after {epoch}");
+}
+
+#[tokio::test]
+async fn a_member_that_was_never_asked_takes_part_all_the_same() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = cluster.start().await;
+    let mut handle = nodes[0].eventual("pilot").await.expect("a member takes part");
+    let leader = within("a leader, by the answers of the others", SOON, handle.leader()).await;
+    assert!(leader.is_some());
+}
+
+#[tokio::test]
+async fn a_member_that_is_restarted_agrees_with_the_others_again() {
+    let cluster = Cluster::found(3, LEASE);
+    let mut nodes = cluster.start().await;
+    let handles = take_part(&nodes).await;
+    let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
+    let (leader, epoch) = agreement(&handles, &names.iter().collect::<Vec<_>>()).await;
+    let index = names.iter().position(|name| *name != leader).expect("there are others");
+    nodes.remove(index).shutdown().await;
+    nodes.insert(index, Node::start(cluster.member(index)).await.expect("it starts again"));
+    let handles = take_part(&nodes).await;
+    let (after, later) = agreement(&handles, &names.iter().collect::<Vec<_>>()).await;
+    assert_eq!((after, later), (leader, epoch), "a good leader is not demoted");
+}
+
+#[tokio::test]
+async fn after_a_restart_of_all_with_one_gone_for_good_the_others_agree() {
+    let cluster = Cluster::found(3, LEASE);
+    let nodes = vec![
+        Node::start(cluster.member(0)).await.expect("it starts"),
+        Node::start(cluster.member(1)).await.expect("it starts"),
+    ];
+    let handles = take_part(&nodes).await;
+    let names: Vec<&NodeName> = nodes.iter().map(Node::name).collect();
+    agreement(&handles, &names).await;
+}
+
+#[tokio::test]
+async fn only_members_take_part() {
+    let cluster = Cluster::found(1, LEASE);
+    let _nodes = cluster.start().await;
+    let outsider = Node::start(cluster.outsider("app", Role::Candidate)).await.expect("it starts");
+    let refused = outsider.eventual("pilot").await.expect_err("it is no member");
+    assert_eq!(refused, KindError::NotAMember { role: "candidate" });
+    assert!(matches!(outsider.eventual("").await, Err(KindError::Name(_))));
+}
