@@ -6,6 +6,7 @@
 mod epochs;
 pub mod eventual;
 mod field;
+pub mod local;
 pub mod named;
 mod wedge;
 

@@ -2,7 +2,7 @@
 
 use tenure_proto::{Elects, GroupId, NodeId};
 
-use crate::draw::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Zone};
+use crate::draw::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Shade, Zone};
 use crate::property::Violation;
 use crate::script::{Line, how_text};
 use crate::stage::Command;
@@ -90,6 +90,7 @@ impl<S: Subject> Recorder<S> {
                 self.end_bars(lane(*node), now, |kind| {
                     !S::PROMISES || !matches!(kind, BarKind::Grant { .. })
                 });
+                self.end_shades(lane(*node), now);
                 self.open_bar(lane(*node), now, u64::MAX, BarKind::Down, "down");
                 self.mark(Some(lane(*node)), now, MarkKind::Crash, format!("{node} crashes"));
             }
@@ -166,7 +167,20 @@ impl<S: Subject> Recorder<S> {
                     self.mark(Some(lane(node)), world.now.0, mark, text);
                 }
             }
+            Shape::Partition { until, members, label, mark } => {
+                let until = world.host(node).instant(until).0;
+                self.end_bars(lane(node), world.now.0, |kind| kind == BarKind::Lease);
+                self.end_shades(lane(node), world.now.0);
+                self.open_bar(lane(node), world.now.0, until, BarKind::Lease, &label);
+                self.picture.shades.push(Shade { leader: lane(node), members, from: world.now.0, until });
+                if let Some(mark) = mark {
+                    self.mark(Some(lane(node)), world.now.0, mark, text);
+                }
+            }
             Shape::Ends { kind, mark } => {
+                if kind == BarKind::Lease {
+                    self.end_shades(lane(node), world.now.0);
+                }
                 self.end_bars(lane(node), world.now.0, |other| other == kind);
                 if let Some(mark) = mark {
                     self.mark(Some(lane(node)), world.now.0, mark, text);
@@ -192,6 +206,14 @@ impl<S: Subject> Recorder<S> {
         });
     }
 
+    /// The logical partition of this leader ends, if it has one.
+    fn end_shades(&mut self, leader: usize, now: u64) {
+        let shades = self.picture.shades.iter_mut().rev();
+        if let Some(shade) = shades.into_iter().find(|shade| shade.leader == leader) {
+            shade.until = shade.until.min(now);
+        }
+    }
+
     fn mark(&mut self, lane: Option<usize>, at: u64, kind: MarkKind, text: String) {
         self.picture.marks.push(Mark { lane, at, kind, text });
     }
@@ -214,6 +236,9 @@ impl<S: Subject> Recorder<S> {
         }
         for zone in &mut self.picture.zones {
             zone.until = zone.until.min(last);
+        }
+        for shade in &mut self.picture.shades {
+            shade.until = shade.until.min(last);
         }
         Record { lines: self.lines, picture: self.picture }
     }

@@ -2,7 +2,7 @@
 
 use tenure_lab::catalogue::{Experiment, Seeds, Trial, find};
 use tenure_lab::property::{Kind, Status};
-use tenure_lab::simulate::{Fault, Faults, Setup};
+use tenure_lab::simulate::{Fault, Faults, Named, Setup};
 use tenure_lab::sweep::Swept;
 
 fn nerio() -> &'static dyn Experiment {
@@ -340,4 +340,74 @@ fn an_election_of_ones_own_is_counted_and_one_that_cheats_is_caught() {
     );
     assert!(line("hasty, 16 nodes: ").ends_with("one leader, known to all"), "{report}");
     assert!(line("hasty, 64 nodes, attacked: ").contains("caught: "), "{report}");
+}
+
+fn sweep_world(protocol: &str, world: &str, nodes: usize, sets: &[(&str, &str)], seeds: u64) -> Swept {
+    let mut trial = trial(nodes, "majority", Faults::all());
+    trial.setup.world = (world != "chaos").then(|| Named::find(world).expect("there is such a world"));
+    trial.setup.sets = self::sets(sets);
+    let range = Seeds { first: 0, count: seeds, stop_at_first: false, threads: 2 };
+    find(protocol).expect("it is in the catalogue").sweep(&trial, range, &|_| ()).expect("the setup is right")
+}
+
+#[test]
+fn no_world_breaks_a_property_of_local_leaders() {
+    for protocol in ["local", "local-majority"] {
+        for world in ["chaos", "partition", "graph", "star"] {
+            for (nodes, seeds) in [(2, 40), (5, 80), (9, 15)] {
+                let swept = sweep_world(protocol, world, nodes, &[], seeds);
+                assert_eq!(swept.violations, [], "{protocol} in {world}, {nodes} nodes");
+            }
+        }
+    }
+}
+
+#[test]
+fn trees_and_turns_break_no_property_of_local_leaders() {
+    for world in ["partition", "graph", "star"] {
+        for sets in [[("tree", "2"), ("drift", "10000ppm")], [("turn", "1"), ("drift", "1000ppm")]] {
+            let swept = sweep_world("local", world, 8, &sets, 30);
+            assert_eq!(swept.violations, [], "{sets:?} in {world}");
+        }
+    }
+}
+
+#[test]
+fn what_local_leaders_promise_is_put_to_the_test() {
+    for protocol in ["local", "local-majority"] {
+        let swept = sweep_world(protocol, "partition", 5, &[], 150);
+        assert_eq!(swept.unseen().collect::<Vec<_>>(), Vec::<&str>::new(), "{protocol}");
+        assert!(swept.counts.get("messages-duplicated") > 0 && swept.counts.get("clock-rate-changes") > 0);
+    }
+}
+
+#[test]
+fn mutants_of_local_leaders_that_break_liveness_are_killed_by_seeds_of_a_world() {
+    let kills = [
+        ("local", "partition", "accept-slow", 0),
+        ("local", "graph", "skip-self-target", 0),
+        ("local", "graph", "skip-alive-check", 0),
+        ("local", "graph", "own-entry-by-receipt", 0),
+        ("local", "graph", "support-non-minimum", 0),
+        ("local", "partition", "renew-at-lead", 0),
+        ("local-majority", "partition", "accept-slow", 0),
+        ("local-majority", "graph", "skip-self-target", 0),
+        ("local-majority", "graph", "skip-alive-check", 0),
+        ("local-majority", "graph", "own-entry-by-receipt", 864),
+        ("local-majority", "graph", "support-non-minimum", 0),
+        ("local-majority", "partition", "renew-at-lead", 0),
+    ];
+    for (protocol, world, mutant, first) in kills {
+        let mut trial = trial(5, "majority", Faults::all());
+        trial.setup.world = Some(Named::find(world).expect("there is such a world"));
+        trial.mutant = Some(mutant.to_owned());
+        let range = Seeds { first, count: 64, stop_at_first: true, threads: 2 };
+        let swept = find(protocol).unwrap().sweep(&trial, range, &|_| ()).expect("the setup is right");
+        let property = swept.violations.first().map(|(_, violation)| violation.property);
+        let owed = ["leader-in-time", "connected-support", "kept", "nobody-else"];
+        assert!(
+            property.is_some_and(|property| owed.contains(&property)),
+            "{protocol}, {mutant}: {property:?}"
+        );
+    }
 }

@@ -237,6 +237,13 @@ impl Drift {
         LocalSpan(scaled(lock.0, MILLION.saturating_sub(2 * self.0), false))
     }
 
+    /// The oldest round trip that makes an estimate worse by no more than `slack`: the inverse of [`Drift::worsened`], rounded down.
+    pub fn age(self, slack: Span) -> LocalSpan {
+        let nanos = u128::from(slack.0) * u128::from(MILLION - self.0);
+        let age = nanos.checked_div(4 * u128::from(self.0)).unwrap_or(u128::MAX);
+        LocalSpan(u64::try_from(age).unwrap_or(u64::MAX).saturating_sub(1))
+    }
+
     /// By how much an estimate may get worse that relies on a round trip so long ago: `4ρ·age/(1-ρ)`, rounded up. Two clocks drift
     /// apart by 2ρ, and both conversions into real time add theirs.
     pub fn worsened(self, age: LocalSpan) -> Span {
@@ -505,6 +512,19 @@ mod tests {
             LocalTime::from_nanos(u64::MAX - 1).ceil_to(LocalSpan::from_nanos(1000)).as_nanos(),
             u64::MAX
         );
+    }
+
+    #[test]
+    fn the_age_of_a_round_trip_is_the_inverse_of_what_it_costs() {
+        for ppm in [1, 100, 40_000, 200_000] {
+            let drift = Drift::from_ppm(ppm).unwrap();
+            for slack in [100, 12_345, 1_000_000] {
+                let age = drift.age(Span::from_nanos(slack));
+                assert!(drift.worsened(age).as_nanos() <= slack, "{ppm} ppm, {slack}");
+                assert!(drift.worsened(age.times(2).plus(LocalSpan(9))).as_nanos() > slack, "{ppm}, {slack}");
+            }
+        }
+        assert_eq!(Drift::from_ppm(0).unwrap().age(Span::from_nanos(1)).as_nanos(), u64::MAX - 1);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod eventual;
+mod local;
 mod named;
 mod strong;
 
@@ -33,6 +34,8 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &eventual::OMEGA_STABLE,
         &eventual::LOWEST_ID,
         &eventual::ACCUSATION,
+        &local::LOCAL,
+        &local::MAJORITY,
     ]
 }
 

@@ -41,8 +41,23 @@ pub struct Picture {
     pub marks: Vec<Mark>,
     /// What concerns all lanes for a while: partitions, the healing.
     pub zones: Vec<Zone>,
+    /// Logical partitions: which lanes belong together for a while.
+    pub shades: Vec<Shade>,
     /// The minutes: what happened, in order, for stepping through.
     pub minutes: Vec<Minute>,
+}
+
+/// A logical partition for a while: lanes that support one leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shade {
+    /// The leader's lane, which gives the colour.
+    pub leader: usize,
+    /// All lanes that belong to it.
+    pub members: Vec<usize>,
+    /// From when.
+    pub from: u64,
+    /// Until when.
+    pub until: u64,
 }
 
 /// A message.

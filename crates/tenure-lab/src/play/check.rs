@@ -31,6 +31,8 @@ enum Wanted {
 enum Who {
     Nobody,
     Among(Vec<NodeId>),
+    /// All of these, at once.
+    These(Vec<NodeId>),
     Same,
 }
 
@@ -38,7 +40,7 @@ impl Check {
     /// Reads what follows `expect`.
     pub(super) fn parse(text: &str, line: usize, nodes: usize) -> Result<Self, String> {
         let what = match text.split(' ').next().unwrap_or_default() {
-            "leader" | "a" | "same" | "nobody" => leader(text, nodes)?,
+            "leader" | "leaders" | "a" | "same" | "nobody" => leader(text, nodes)?,
             _ => count(text)?,
         };
         Ok(Self { words: text.to_owned(), line, what })
@@ -84,6 +86,7 @@ fn leader(text: &str, nodes: usize) -> Result<Wanted, String> {
         "same leader" if from < to => Who::Same,
         "same leader" => return Err("the same as when? say 'from 1s to 2s'".to_owned()),
         "a leader" => Who::Among(everyone()?),
+        _ if who.starts_with("leaders ") => Who::These(words::nodes(&who["leaders ".len()..], nodes)?),
         _ => {
             let names = who.strip_prefix("leader ").ok_or_else(|| format!("cannot read '{who}'"))?;
             if let Some(others) = names.strip_prefix("other than ") {
@@ -118,6 +121,7 @@ fn wrong_leader(who: &Who, from: RealTime, to: RealTime, beliefs: &Beliefs) -> O
         let leaders = beliefs.at(*at);
         match who {
             Who::Nobody => !leaders.is_empty(),
+            Who::These(nodes) => leaders != *nodes,
             Who::Same => leaders.len() != 1 || leaders != first,
             Who::Among(nodes) => leaders.len() != 1 || !nodes.contains(&leaders[0]),
         }

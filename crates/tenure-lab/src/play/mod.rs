@@ -45,8 +45,8 @@
 //! | `expect WHO at T`, `expect WHO from T to T` | who believes to lead the first group, then or all the time | |
 //! | `expect [at least, at most] N COUNT` | what the run counted, such as `0 silences` | |
 //!
-//! WHO is `leader n1`, `leader among n1 n2`, `leader other than n0`, `a leader`, `same leader` (only with `from`), or
-//! `nobody`.
+//! WHO is `leader n1`, `leader among n1 n2`, `leader other than n0`, `a leader`, `same leader` (only with `from`), `leaders n0 n2`
+//! (just these, at once), or `nobody`.
 //!
 //! Members are n0, n1 and so on; with `set outsiders=1` the host after them campaigns from outside, with `set observers=1`
 //! the last one only asks, and with `set witnesses=1` the last member never campaigns. That is said before anybody is named.
@@ -65,6 +65,7 @@
 //! | `n0's time of day steps back 80ms` | sets the clock that no sound driver reads |
 //! | `n0's thread 0 takes a step` | one of three steps towards an edict; threads that a play tells what to do do nothing else |
 //! | `network: split n0 n1 \| n2` | cuts all links between the parts |
+//! | `network: stable n0 n1 \| n2` | the same, and says that nothing goes wrong within the parts: what is owed there is judged |
 //! | `network: bridge n0 n1 \| n2 \| n3 n4` | cuts all links between the outer parts |
 //! | `network: chain n0 n1 n2` | leaves only links between neighbours |
 //! | `network: isolated n3` | cuts a process from all others |

@@ -56,6 +56,11 @@ pub(super) fn network(text: &str, nodes: usize) -> Result<Shape, String> {
             let parts = parts(rest, nodes, None)?;
             named("partitions-split", &|from, to| parts[from] != parts[to])
         }
+        "stable" => {
+            let parts = parts(rest, nodes, None)?;
+            let text = format!("stable: {rest}");
+            Ok(Shape::of(nodes, "partitions-split", text, |from, to| parts[from] != parts[to]))
+        }
         "bridge" => {
             let parts = parts(rest, nodes, Some(3))?;
             named("partitions-bridge", &|from, to| parts[from].abs_diff(parts[to]) > 1)
@@ -83,7 +88,9 @@ pub(super) fn network(text: &str, nodes: usize) -> Result<Shape, String> {
                 from != to && cuts.iter().any(cut)
             })
         }
-        _ => Err(format!("'{text}' is no network: write split, bridge, chain, isolated, cut or whole")),
+        _ => {
+            Err(format!("'{text}' is no network: write split, stable, bridge, chain, isolated, cut or whole"))
+        }
     }
 }
 

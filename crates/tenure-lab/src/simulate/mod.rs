@@ -300,7 +300,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
             let Some(flight) = self.stage.world.flight(id) else { continue };
             let (from, to) = (flight.name.from, flight.name.to);
             let fate = if from == to {
-                [Some(self.pace.to_oneself(&mut self.links)), None]
+                let slower = self.plan.adversary.as_mut().and_then(|all| all.to_oneself(&mut self.links));
+                [Some(slower.unwrap_or_else(|| self.pace.to_oneself(&mut self.links))), None]
             } else if self.healed {
                 self.plan.links.calm(&mut self.links)
             } else if let Some(adversary) = &mut self.plan.adversary {
@@ -340,7 +341,11 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 self.stage.counts.add("messages-reordered");
             }
             *latest = at.max(*latest);
-            self.enter(at, Pending::Arrive(id));
+            let adversary = self.plan.adversary.as_mut();
+            match adversary.map_or(0, |all| all.processing(delay, &mut self.links)) {
+                0 => self.enter(at, Pending::Arrive(id)),
+                before => self.enter(at, Pending::Late(id, RealTime(at.0 - before))),
+            }
         }
     }
 
@@ -351,7 +356,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
             self.stage.counts.add("messages-piled-up");
             return self.desk(to).backlog.push((flight, arrived));
         }
-        if !self.act(at, &Action::Deliver { flight, arrived }, to) {
+        // What had arrived at an earlier life is lost with it.
+        let to_this_life = arrived >= host.started;
+        if !to_this_life || !self.act(at, &Action::Deliver { flight, arrived }, to) {
             self.stage.counts.add("messages-lost");
         }
         let copies = &mut self.copies[flight.index()];

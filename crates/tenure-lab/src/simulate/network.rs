@@ -32,6 +32,8 @@ pub(super) struct Links {
     loss_percent: u64,
     dup_percent: u64,
     reorder_percent: u64,
+    /// No message takes less, in nanoseconds.
+    least: u64,
 }
 
 /// A message's fate: the delay of each copy that arrives. Most have one.
@@ -40,7 +42,8 @@ pub(crate) type Fate = [Option<u64>; 2];
 impl Links {
     /// Links on which every message takes the same time.
     pub(super) fn steady(delay: u64) -> Self {
-        Self { unit: delay, delay: Delay::Constant, loss_percent: 0, dup_percent: 0, reorder_percent: 0 }
+        let (loss_percent, dup_percent, reorder_percent) = (0, 0, 0);
+        Self { unit: delay, delay: Delay::Constant, loss_percent, dup_percent, reorder_percent, least: 1 }
     }
 
     pub(super) fn draw(setup: &Setup, retry: u64, random: &mut Random) -> Self {
@@ -60,7 +63,13 @@ impl Links {
             loss_percent: chance(random, Fault::Loss, 20),
             dup_percent: chance(random, Fault::Dup, 30),
             reorder_percent: chance(random, Fault::Reorder, 30),
+            least: 1,
         }
+    }
+
+    /// The same, but nothing takes less than a protocol counts on.
+    pub(super) fn at_least(self, least: Option<u64>) -> Self {
+        Self { least: least.unwrap_or(0).max(1), ..self }
     }
 
     /// The name of the manner of delay, for the counts.
@@ -109,7 +118,7 @@ impl Links {
         if random.percent(self.reorder_percent) {
             delay += random.below(unit * 8);
         }
-        delay.clamp(1, LONGEST_DELAY)
+        delay.clamp(self.least, LONGEST_DELAY)
     }
 }
 

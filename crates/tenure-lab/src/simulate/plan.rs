@@ -101,7 +101,7 @@ impl Plan {
         if subject.flaws().reads_time_of_day && setup.faults.has(Fault::Clock) {
             set_times(hosts, longest, heals, &mut Random::stream(seed, "time-of-day"), &mut disasters);
         }
-        let links = Links::draw(setup, rhythm.round, &mut random);
+        let links = Links::draw(setup, rhythm.round, &mut random).at_least(constants.find("least-delay"));
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
         if setup.faults.has(Fault::Amnesia) && subject.forgets_often(&constants) {
             disasters.extend(draw_losses(

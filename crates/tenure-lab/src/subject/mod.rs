@@ -3,6 +3,7 @@
 mod advice;
 pub mod constants;
 pub mod eventual;
+pub mod local;
 mod members;
 pub mod named;
 pub mod office;
@@ -224,6 +225,17 @@ pub enum Shape {
         /// Until when.
         until: tenure_proto::LocalTime,
         /// What to call it: the same for what goes on without a break.
+        label: String,
+        /// A mark at its beginning.
+        mark: Option<MarkKind>,
+    },
+    /// As a lease over a logical partition, which is shaded for as long as it lasts.
+    Partition {
+        /// Until when.
+        until: tenure_proto::LocalTime,
+        /// Who is in it.
+        members: Vec<usize>,
+        /// What to call it.
         label: String,
         /// A mark at its beginning.
         mark: Option<MarkKind>,

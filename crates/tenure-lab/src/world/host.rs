@@ -18,6 +18,8 @@ pub struct Host<P: Protocol> {
     pub process: Option<P>,
     /// What stands still here, and since when.
     pub frozen: Option<(Freeze, RealTime)>,
+    /// When the present life began, or the last one.
+    pub started: RealTime,
     pub(super) clock: Clock,
     pub(super) tick: LocalSpan,
     synchronised: bool,
@@ -63,6 +65,7 @@ impl<P: Protocol> Host<P> {
         Self {
             process: None,
             frozen: None,
+            started: RealTime(0),
             clock,
             tick,
             synchronised,
@@ -150,6 +153,7 @@ impl<P: Protocol> Host<P> {
 
     /// Prepares a start: what survives it, judged as a real node would, unless a flaw says otherwise.
     pub(super) fn prepare_start(&mut self, how: How, node: NodeId, at: RealTime) -> Boot<P::Record> {
+        self.started = at;
         match how {
             How::Restart => {}
             How::Elsewhere => self.place = 1 - self.place,

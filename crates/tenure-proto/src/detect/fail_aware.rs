@@ -236,6 +236,11 @@ impl FailAware {
         }
     }
 
+    /// How old the newest stamps are that `to` would be sent; `None` if there are none.
+    pub fn age(&self, to: usize, now: LocalTime) -> Option<LocalSpan> {
+        self.peers.get(to)?.slot.as_ref().map(|slot| now.remaining(slot.newest.1))
+    }
+
     /// Judges a datagram of `from` that came at `received`, and keeps its stamps. `None` if it came before.
     pub fn receive(
         &mut self,

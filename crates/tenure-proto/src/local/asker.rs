@@ -96,7 +96,7 @@ impl<R: Rules> Local<R> {
         let now = cx.now();
         let constants = *self.config.constants();
         if round.collate {
-            self.alive.heard(self.me, round.sent); // Rule 6 of the tree.
+            self.alive.heard(self.me, round.sent); // Rule 7 of the tree.
             self.failures = 0;
         }
         let renewed = self.leads(now);

@@ -13,7 +13,9 @@
 //! 4. **An answer may come before its request.** The child may have heard the request sooner than its parent. It is kept.
 //! 5. A collated round that fails is followed by direct ones for `expires`, twice as long after each failure in a row; and a
 //!    direct one comes at least every half `expires` anyway, so that nobody drops out because its parent is bad.
-//! 6. **A collated request dates the asker's own entry only when all its targets have answered.** Otherwise the own entry may
+//! 6. **Stamps of all targets must be fresh enough for the next request, too.** The asker hears grandchildren only in direct rounds; a
+//!    request with stamps that are too old is slow where it arrives, and answered by nobody. When they would get too old, a direct round comes.
+//! 7. **A collated request dates the asker's own entry only when all its targets have answered.** Otherwise the own entry may
 //!    outlive that of a member whose parent is bad: the asker, held up by a third process, could come back, find itself in its
 //!    target set and that member not, and lead without it although the two are connected (BI; the same flaw as F2).
 
@@ -72,14 +74,20 @@ pub(super) struct Collation {
 }
 
 impl<R: Rules> Local<R> {
-    /// Whether the next request should be answered along the tree (rules 1 and 5).
+    /// Whether the next request should be answered along the tree (rules 1, 5 and 6).
     pub(super) fn collates(&self, targets: NodeSet, now: LocalTime) -> bool {
         let (settings, constants) = (self.config.settings(), self.config.constants());
         let due = self.last_direct.after(constants.expires.fraction(1, 2));
+        let me = self.me;
+        let fresh = |who: usize| {
+            let age = self.datagrams.age(who, now);
+            age.is_some_and(|age| age.plus(settings.timing.pace) <= constants.stamps)
+        };
         settings.tree.is_some()
-            && targets.contains(self.me)
+            && targets.contains(me)
             && now >= self.direct_until
             && now.after(settings.timing.pace) <= due
+            && targets.positions().all(|who| who == me || fresh(who))
     }
 
     /// This process's own answer goes to `root`, or up the tree.

@@ -89,6 +89,8 @@ pub struct Constants {
     pub expires: LocalSpan,
     /// lockTime.
     pub lock: LocalSpan,
+    /// How old stamps may be that still make everything fast between connected processes.
+    pub stamps: LocalSpan,
     /// Within which time a stable partition has a leader (T).
     pub kappa_leader: Span,
     /// After which time a leader is supported by all that are connected to it (BI).
@@ -133,9 +135,10 @@ pub enum Inequality {
     Pace,
     /// `expires >= EP + 2(δ-δmin)(1+ρ)`, along a tree `2EP + ...`: else connected processes drop out between two requests.
     Expires,
-    /// `lockTime(1-2ρ) > LEAD`: else a leader cannot renew in time.
+    /// `lockTime(1-2ρ) > (max(2Δ, 4δ) + σ)(1+ρ)`: else a leader cannot renew in time. A renewal leaves after the answers to the
+    /// last one, which take 2δ, and its own take 2δ; the paper's 2Δ alone is too short by up to 2δmin.
     ShortLock,
-    /// `LEAD/(1-2ρ) < (1-ρ)(EPa/(1+ρ) - (δ-δmin))`: else no lock time is long enough to lead and short enough to be over by the next request.
+    /// `(max(2Δ, 4δ) + σ)(1+ρ)/(1-2ρ) < (1-ρ)(EPa/(1+ρ) - (δ-δmin))`: else no lock time is long enough to lead and short enough to be over by the next request.
     Lock,
     /// A turn lasts at least κ.
     Turn,
@@ -154,9 +157,9 @@ impl Inequality {
             Self::Fast => "Delta >= 2 delta (1+rho)/(1-rho) - delta_min + 4 rho EPmax/(1-rho)",
             Self::Pace => "EP - sigma(1+rho) >= 2 delta (1+rho)",
             Self::Expires => "expires >= EP + 2(delta-delta_min)(1+rho)",
-            Self::ShortLock => "lock(1-2rho) > (2 Delta + sigma)(1+rho)",
+            Self::ShortLock => "lock(1-2rho) > (max(2 Delta, 4 delta) + sigma)(1+rho)",
             Self::Lock => {
-                "(2 Delta + sigma)(1+rho)/(1-2rho) < (1-rho)((EP-sigma(1+rho))/(1+rho) - (delta-delta_min))"
+                "(max(2 Delta, 4 delta) + sigma)(1+rho)/(1-2rho) < (1-rho)((EP-sigma(1+rho))/(1+rho) - (delta-delta_min))"
             }
             Self::Turn => "turn >= kappa",
             Self::Tree => "tree >= 2",
@@ -220,13 +223,14 @@ impl<R: Rules> Settings<R> {
         }
     }
 
-    fn check(&self) -> Result<Constants, Broken> {
+    /// The constants that follow, or the first inequality that does not hold with its two sides. Looks for no neighbours.
+    pub fn check(&self) -> Result<Constants, (Inequality, u64, u64)> {
         self.check_plain()?;
         let Timing { drift, delay, least_delay, fast, hole, pace, .. } = self.timing;
         let alarm = pace.minus(drift.longest(hole));
         let answers = drift.longest(delay.times(2));
         holds(Inequality::Pace, alarm.as_nanos(), answers.as_nanos(), alarm >= answers)?;
-        let needed = self.timing.least_fast();
+        let needed = self.least_fast();
         holds(Inequality::Fast, fast.as_nanos(), needed.as_nanos(), fast >= needed)?;
         let jitter = drift.longest(delay.minus(least_delay).times(2));
         let paces = if self.tree.is_some() { pace.times(2) } else { pace };
@@ -237,6 +241,9 @@ impl<R: Rules> Settings<R> {
         holds(Inequality::Expires, expires.as_nanos(), least.as_nanos(), expires >= least)?;
         let round = drift.longest(fast.times(self.hops()));
         let lead = round.plus(drift.longest(hole)).plus(self.timing.tick);
+        // A renewal follows the last success, which takes as long as answers do, and takes as long again.
+        let twice = drift.longest(delay.times(2 * self.hops()).plus(hole)).plus(self.timing.tick);
+        let shortest = lead.max(twice);
         let longest = self.timing.longest_lock();
         let lock = self.lock.unwrap_or(longest);
         if self.lock.is_none() {
@@ -245,13 +252,14 @@ impl<R: Rules> Settings<R> {
             holds(Inequality::Lock, least, longest.as_nanos(), drift.within(longest) > lead)?;
         }
         let within = drift.within(lock);
-        holds(Inequality::ShortLock, within.as_nanos(), lead.as_nanos(), within > lead)?;
+        holds(Inequality::ShortLock, within.as_nanos(), shortest.as_nanos(), within > shortest)?;
         let (kappa_leader, kappa_support) = self.kappas(expires, lock, lock > longest);
         let kappa = kappa_leader.max(kappa_support);
         let turn = self.turn.unwrap_or(kappa);
         holds(Inequality::Turn, turn.as_nanos(), kappa.as_nanos(), turn >= kappa)?;
         let fingerprint = self.fingerprint(expires, lock);
-        Ok(Constants { alarm, round, lead, expires, lock, kappa_leader, kappa_support, fingerprint })
+        let stamps = drift.age(fast.minus(self.timing.freshest()));
+        Ok(Constants { alarm, round, lead, expires, lock, stamps, kappa_leader, kappa_support, fingerprint })
     }
 
     fn check_plain(&self) -> Result<(), Broken> {
@@ -265,6 +273,12 @@ impl<R: Rules> Settings<R> {
         holds(Inequality::LeastDelay, least_delay.as_nanos(), delay.as_nanos(), least_delay <= delay)?;
         let arity = self.tree.unwrap_or(2);
         holds(Inequality::Tree, arity as u64, 2, arity >= 2)
+    }
+
+    /// The least Δ with which all is fast between connected processes. Stamps are as old as the last request at most; along a
+    /// tree the asker hears most members only now and then, and its stamps of them are older.
+    pub fn least_fast(&self) -> Span {
+        self.timing.least_fast(if self.tree.is_some() { 2 } else { 1 })
     }
 
     /// How many fast messages follow one another from a request to the last answer.
@@ -322,7 +336,8 @@ impl<R: Rules> Settings<R> {
     fn slower(&self) -> Option<Timing> {
         let with = |millis: u64| {
             let timing = Timing { pace: LocalSpan::from_nanos(millis * 1_000_000), ..self.timing };
-            Timing { fast: timing.fast.max(timing.least_fast()), ..timing }
+            let needed = Self { timing, ..self.clone() }.least_fast();
+            Timing { fast: timing.fast.max(needed), ..timing }
         };
         let start = self.timing.pace.as_nanos().div_ceil(1_000_000).max(1);
         let enough = (0..24).map(|double| start << double).find(|millis| self.would_hold(with(*millis)))?;
@@ -356,13 +371,18 @@ impl Timing {
         self.drift.longest_real(alarm.plus(self.tick)).plus(self.hole)
     }
 
-    /// The least Δ with which all is fast between connected processes that exchange a request each EPmax. Each of the four
-    /// readings may be a tick old.
-    fn least_fast(self) -> Span {
+    /// What a bound can come to where both messages take δ and stamps have no age. Each of the four readings may be a tick
+    /// old.
+    fn freshest(self) -> Span {
         let round = self.drift.longest_real(self.drift.longest(self.delay.times(2)));
         let ticks = self.drift.longest_real(self.tick.times(4));
-        let age = self.drift.worsened(self.drift.longest(self.longest_pace()));
-        round.minus(self.least_delay).plus(ticks).plus(age)
+        round.minus(self.least_delay).plus(ticks)
+    }
+
+    /// The least Δ where stamps may be so many EPmax old.
+    fn least_fast(self, paces: u32) -> Span {
+        let oldest = self.drift.longest(self.longest_pace().times(paces));
+        self.freshest().plus(self.drift.worsened(oldest))
     }
 
     /// The longest lock that is over when the next request comes: `(1-ρ)(EPa/(1+ρ) - (δ-δmin))`, rounded down. The lock itself is a tick longer.

@@ -72,7 +72,8 @@ impl<R: Rules> Local<R> {
     fn learn_members(&mut self, asked: &Asked, support: bool, cx: &mut Context<'_, Self>) {
         let known = support && asked.asker != self.me && asked.members.contains(self.me);
         let lock = self.lock.filter(|lock| lock.to == asked.asker);
-        let view = lock.filter(|_| known).map(|lock| View {
+        // Who handles a request so late that its lock is over by then learns nothing from it.
+        let view = lock.filter(|lock| known && cx.now() < lock.until).map(|lock| View {
             leader: self.config.settings().members[asked.asker],
             members: asked.members,
             until: lock.until,

@@ -355,7 +355,7 @@ fn the_constants_of_the_paper_are_refused_with_the_inequality_and_two_sets_that_
         Settings { timing, ..settings(8) }.validate().expect("what is suggested holds");
     }
     let text = refused.to_string();
-    assert!(text.contains("(2 Delta + sigma)(1+rho)/(1-2rho) <"), "{text}");
+    assert!(text.contains("(max(2 Delta, 4 delta) + sigma)(1+rho)/(1-2rho) <"), "{text}");
     assert!(text.contains("EP=97ms") && text.contains("sigma=6.7ms"), "{text}");
 }
 

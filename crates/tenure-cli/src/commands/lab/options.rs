@@ -26,7 +26,7 @@ pub(super) struct Common {
     #[arg(long, value_name = "LIST", value_parser = Faults::parse)]
     pub(super) faults: Option<Faults>,
     /// A world by name: calm (nothing goes wrong) or chaos (everything may), both instead of --faults; or one of moving-set, blocks,
-    /// f-source, in which an adversary decides the fate of every message (`tenure lab list NAME` says how)
+    /// f-source, partition, graph, star, in which an adversary decides the fate of every message (`tenure lab list NAME` says how)
     #[arg(long, value_name = "WORLD", value_parser = World::parse)]
     pub(super) world: Option<World>,
     /// Which sets of processes can elect: majority, weights:3,1,1, grid:ROWSxCOLUMNS, or list:01,12,02 (sets of
@@ -86,7 +86,10 @@ impl Common {
         match self.world {
             Some(World::Calm) => Faults::NONE,
             Some(World::Chaos) => Faults::all(),
-            Some(World::Named(_)) => self.faults.unwrap_or(Faults::NONE.with(Fault::Crash)),
+            Some(World::Named(world)) => {
+                let usual = if world.stormy { Faults::all() } else { Faults::NONE.with(Fault::Crash) };
+                self.faults.unwrap_or(usual)
+            }
             None => self.faults.unwrap_or(default),
         }
     }

@@ -67,6 +67,28 @@ impl Sheet<'_> {
         self.zones.iter().filter_map(|place| place.row).max().unwrap_or(0) + 1
     }
 
+    /// Logical partitions: the strip of every member, and the space around it, in the colour of the leader. Neighbours of the same
+    /// partition are joined.
+    pub(super) fn shades(&self, out: &mut String) {
+        for shade in &self.picture.shades {
+            let (x, end) = (self.x(shade.from.max(self.picture.start)), self.x(shade.until));
+            let (wide, paint) = (num((end - x).max(0.5)), lane_paint(shade.leader));
+            let margin = 6.0;
+            for lane in &shade.members {
+                let joined = shade.members.contains(&(lane + 1));
+                let high = if joined { self.pitch } else { self.strip + 2.0 * margin };
+                let (x, y) = (num(x), num(self.top(*lane) - margin));
+                put!(
+                    out,
+                    "<rect x=\"{x}\" y=\"{y}\" width=\"{wide}\" height=\"{}\" fill=\"{}\" fill-opacity=\".22\"/>",
+                    num(high),
+                    paint.fill,
+                );
+            }
+        }
+        out.push('\n');
+    }
+
     pub(super) fn axis(&self, out: &mut String) {
         let (mut lines, mut labels) = (String::new(), String::new());
         let (top, axis) = (num(self.reign_top - 4.0), num(self.axis));

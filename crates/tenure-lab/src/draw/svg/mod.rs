@@ -36,6 +36,7 @@ pub fn draw(picture: &Picture) -> String {
     sheet.zones(&mut out);
     sheet.axis(&mut out);
     sheet.strips(&mut out);
+    sheet.shades(&mut out);
     sheet.arrows(&mut out);
     sheet.bars(&mut out);
     sheet.reigns(&mut out);

@@ -10,9 +10,14 @@
 
 mod blocks;
 mod crashes;
+mod ground;
 mod moving_set;
 mod partners;
 mod source;
+mod star;
+mod weather;
+
+pub(crate) use ground::parse_stable;
 
 use std::fmt;
 
@@ -34,19 +39,42 @@ pub const WORLDS: &[Named] = &[
         says: "in the end one process at least has, for every message, some partners that answer within a round, not always the \
                same ones; all else is slower. Faults: crash (as many as may fail, for good, or see the constant restarts), pause, loss (60 % of what is slow), dup (20 %), \
                clock, delay (wake-ups late by up to a step)",
+        stormy: false,
         make: moving_set::make,
     },
     Named {
         name: "blocks",
         says: "the same, but the partners stay for a block of time, everything else is silent until it ends, and blocks grow for ever. \
                Faults: as moving-set",
+        stormy: false,
         make: blocks::make,
     },
     Named {
         name: "f-source",
         says: "messages of one process to the same few others are always in time, but not their answers; all else comes in growing \
                blocks. Faults: as moving-set",
+        stormy: false,
         make: source::make,
+    },
+    Named {
+        name: "partition",
+        says: "after a storm some processes exchange every message in time, and all others are beyond Delta for them, or silent; the others \
+               go on as they like. Faults, while they may: crash, amnesia, pause, clock, dup, delay (wake-ups late by up to sigma)",
+        stormy: true,
+        make: ground::partition,
+    },
+    Named {
+        name: "graph",
+        says: "after a storm each two processes exchange every message in time or none, and that is not transitive. Faults: as partition",
+        stormy: true,
+        make: ground::graph,
+    },
+    Named {
+        name: "star",
+        says: "only a hub, or as many as a majority needs besides one, is reached by all: it is asked by processes that do not know of each \
+               other, Releases are held up, requests lost, and it restarts at once. Nothing heals. Faults: crash, amnesia, pause, clock, dup",
+        stormy: true,
+        make: star::make,
     },
 ];
 
@@ -57,6 +85,8 @@ pub struct Named {
     pub name: &'static str,
     /// What it is like.
     pub says: &'static str,
+    /// Whether everything else goes wrong too where nobody says what should; else processes crash, and that is all.
+    pub stormy: bool,
     make: fn(&Site<'_>) -> Result<Programme, String>,
 }
 
@@ -148,6 +178,16 @@ pub(crate) struct Letter {
 pub(crate) trait Adversary: fmt::Debug {
     /// When the copies of a message that leaves now arrive, if any does.
     fn fate(&mut self, now: RealTime, letter: Letter, random: &mut Random) -> Fate;
+
+    /// How long a message of a process to itself takes, if not as long as everywhere.
+    fn to_oneself(&mut self, _random: &mut Random) -> Option<u64> {
+        None
+    }
+
+    /// How much of a message's delay it has waited at its receiver, having arrived before.
+    fn processing(&mut self, _delay: u64, _random: &mut Random) -> u64 {
+        0
+    }
 }
 
 /// Who is granted something, for the minutes: `accessible: n1 n3`.

@@ -1,0 +1,182 @@
+//! What is owed on firm ground: T, BI, and the envelope of who leads.
+
+use tenure_proto::quorum::NodeSet;
+
+use super::list::{CONNECTED_SUPPORT, IN_TIME, KEPT, NOBODY_ELSE, STOOD};
+use super::oracle::{Envelope, envelope};
+use super::{LocalJudge, Reign};
+use crate::property::Property;
+use crate::subject::local::names;
+use crate::world::RealTime;
+
+/// What stands since when, and what is owed there.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    since: RealTime,
+    stable: NodeSet,
+    links: Vec<NodeSet>,
+    /// Those of which every two are connected, and nobody else: stable partitions, each with when it last had a leader.
+    partitions: Vec<(NodeSet, RealTime)>,
+    envelope: Envelope,
+    /// Who of those that must lead has led since then.
+    has_led: NodeSet,
+    /// Whether all partitions are cliques.
+    clean: bool,
+    /// From when on leaders are in time, supported by all, kept, kept in the end, and alone.
+    kappa_leader: u64,
+    supported: RealTime,
+    kept: RealTime,
+    kept_in_the_end: RealTime,
+    alone: RealTime,
+    /// Until when it was judged.
+    judged: RealTime,
+    /// Whether leaders stay: not where turns are taken.
+    turns: bool,
+    tree: bool,
+}
+
+impl Ground {
+    /// Whether two have been connected since an instant.
+    pub(super) fn connects(&self, one: usize, other: usize, since: RealTime) -> bool {
+        since >= self.since && self.stable.contains(one) && self.links[one].contains(other)
+    }
+
+    /// Whether leaders stay. Where turns are taken they do not; along a tree a renewal may fail where not all reach each other.
+    fn keeps(&self) -> bool {
+        !self.turns && (self.clean || !self.tree)
+    }
+
+    /// Who must lead at an instant, without a gap.
+    fn owed(&self, at: RealTime) -> NodeSet {
+        if !self.keeps() {
+            return NodeSet::EMPTY;
+        }
+        let from = |owed: NodeSet, start: RealTime| if at >= start { owed } else { NodeSet::EMPTY };
+        from(self.envelope.must, self.kept).union(from(self.envelope.perm, self.kept_in_the_end))
+    }
+}
+
+impl LocalJudge {
+    /// From then on these stand on firm ground.
+    pub(super) fn stand(&mut self, stable: NodeSet, links: Vec<NodeSet>, since: RealTime) {
+        let Some(config) = &self.config else { return };
+        let (constants, needed) = (*config.constants(), self.needed());
+        let enough = |set: NodeSet| set.len() >= needed;
+        let Envelope { must, perm, may } = envelope(stable, &links);
+        let of = |set: NodeSet| set.positions().filter(|l| enough(links[*l])).collect();
+        let is_clique = |l: usize| links[l].positions().all(|other| links[other] == links[l]);
+        let firsts = stable.positions().filter(|l| links[*l].positions().next() == Some(*l) && is_clique(*l));
+        let partitions =
+            firsts.map(|l| links[l]).filter(|set| enough(*set)).map(|set| (set, since)).collect();
+        let [leader, support] =
+            [constants.kappa_leader, constants.kappa_support].map(|kappa| kappa.as_nanos());
+        let kappa = leader.max(support);
+        self.ground = Some(Ground {
+            since,
+            stable,
+            partitions,
+            envelope: Envelope { must: of(must), perm: of(perm), may: of(may) },
+            has_led: NodeSet::EMPTY,
+            clean: stable.positions().all(is_clique),
+            links,
+            kappa_leader: leader,
+            supported: since.after(support),
+            kept: since.after(kappa),
+            kept_in_the_end: since.after(3 * kappa),
+            alone: since.after(leader + support),
+            judged: since,
+            turns: config.settings().turn.is_some(),
+            tree: config.settings().tree.is_some(),
+        });
+        for node in 0..self.nodes.len() {
+            self.note_led(node);
+        }
+    }
+
+    /// Whether a property was owed for some time.
+    pub(super) fn was_owed(&self, property: &Property) -> bool {
+        self.ground.as_ref().is_some_and(|ground| {
+            let from = match property.name {
+                name if name == IN_TIME.name => ground.since.after(ground.kappa_leader),
+                name if name == CONNECTED_SUPPORT.name => ground.supported,
+                name if name == NOBODY_ELSE.name => ground.alone,
+                _ => ground.kept,
+            };
+            ground.judged > from
+        })
+    }
+
+    /// Time passes from now to `to`, and nothing happens: leases run out, and what is owed falls due.
+    pub(super) fn pass_on_ground(&mut self, to: RealTime) {
+        let now = self.now;
+        let Some(mut ground) = self.ground.take() else { return };
+        ground.judged = to;
+        for (set, led) in &mut ground.partitions {
+            let reigns = set.positions().filter_map(|node| self.nodes[node].reigns(now));
+            if let Some(until) = reigns.map(|reign| reign.until).max() {
+                *led = until.min(to);
+            }
+            if to.0 > led.0 + ground.kappa_leader {
+                let text = format!("{} are without a leader since {led}, longer than kappa", names(*set));
+                self.breaks(IN_TIME, text);
+            } else if to.0 > ground.since.0 + ground.kappa_leader {
+                self.see(STOOD);
+            }
+        }
+        let due = ground.since.after(ground.kappa_leader);
+        if now <= due && due < to && ground.keeps() {
+            let missing = ground.envelope.must.difference(ground.has_led);
+            if !missing.is_empty() {
+                self.breaks(KEPT, format!("{} should have led within kappa", names(missing)));
+            }
+        }
+        let lasts = |node: &usize| self.nodes[*node].reign.is_some_and(|reign| reign.until >= to);
+        let gap = ground.owed(now).positions().find(|node| !lasts(node));
+        if let Some(node) = gap.filter(|_| to > now) {
+            self.breaks(KEPT, format!("n{node} should lead without a gap, and does not after {now}"));
+        }
+        let crossed = |instant: RealTime| now <= instant && instant < to;
+        let crossed = [ground.supported, ground.alone].into_iter().any(crossed);
+        self.ground = Some(ground);
+        if crossed {
+            for node in 0..self.nodes.len() {
+                if let Some(reign) = self.nodes[node].reign.filter(|reign| reign.until >= to) {
+                    self.judge_at(node, reign, to);
+                }
+            }
+        }
+    }
+
+    /// A reign that begins now.
+    pub(super) fn judge_reign(&mut self, node: usize, reign: Reign) {
+        self.note_led(node);
+        self.judge_at(node, reign, self.now);
+    }
+
+    fn judge_at(&mut self, node: usize, reign: Reign, at: RealTime) {
+        let Some(ground) = self.ground.as_ref().filter(|ground| ground.stable.contains(node)) else { return };
+        let missing = ground.links[node].difference(reign.set);
+        let (unsupported, alone) = (at > ground.supported && !missing.is_empty(), at > ground.alone);
+        let stranger = alone && !ground.turns && !ground.envelope.may.contains(node);
+        if unsupported {
+            let text =
+                format!("n{node} leads {}, although {} are connected", names(reign.set), names(missing));
+            self.breaks(CONNECTED_SUPPORT, text);
+        }
+        if stranger {
+            self.breaks(NOBODY_ELSE, format!("n{node} leads {}, and may not", names(reign.set)));
+        }
+    }
+
+    /// A process that must lead does so for the first time: how long did that take?
+    fn note_led(&mut self, node: usize) {
+        let now = self.now;
+        let leads = self.nodes[node].reigns(now).is_some();
+        let Some(ground) = self.ground.as_mut().filter(|_| leads) else { return };
+        if ground.envelope.must.contains(node) && !ground.has_led.contains(node) {
+            ground.has_led.insert(node);
+            let took = now.0.saturating_sub(ground.since.0) * 20 / ground.kappa_leader.max(1);
+            self.firsts[usize::try_from(took).unwrap_or(19).min(19)] += 1;
+        }
+    }
+}
