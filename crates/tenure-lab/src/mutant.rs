@@ -6,6 +6,7 @@
 mod epochs;
 pub mod eventual;
 mod field;
+pub mod log;
 pub mod named;
 mod wedge;
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod eventual;
+mod log;
 mod named;
 mod strong;
 
@@ -33,6 +34,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &eventual::OMEGA_STABLE,
         &eventual::LOWEST_ID,
         &eventual::ACCUSATION,
+        &log::PAXOS,
     ]
 }
 

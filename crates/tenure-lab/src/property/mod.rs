@@ -4,6 +4,7 @@
 //! `always` was put to the test; `eventually` is judged after the faults have healed.
 
 pub mod eventual;
+pub mod log;
 pub mod named;
 pub mod strong;
 

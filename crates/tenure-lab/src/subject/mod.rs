@@ -3,6 +3,7 @@
 mod advice;
 pub mod constants;
 pub mod eventual;
+pub mod log;
 mod members;
 pub mod named;
 pub mod office;
