@@ -6,7 +6,7 @@ use tenure_proto::timers::Timers;
 use tenure_proto::{Incarnation, LocalTime, NodeId};
 
 use super::kv::{KeyName, Write};
-use super::{Ask, AskId, Context, Happening, Reply, Talk, Wish};
+use super::{Ask, AskId, Context, Deed, Happening, Reply, Talk, Wish};
 
 /// How a client lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +19,8 @@ pub(super) struct Manner {
     pub(super) patience: LocalSpan,
     /// How long it rests between two operations, at most.
     pub(super) rest: LocalSpan,
+    /// How many of a hundred operations read.
+    pub(super) reads: u32,
 }
 
 /// One life of a client.
@@ -31,6 +33,8 @@ pub(super) struct Client {
     only: Option<NodeId>,
     /// Who answered last: it is asked first.
     last: Option<NodeId>,
+    /// Whether it does only what it is told.
+    told: bool,
     session: Option<Session>,
     /// The number of the last write in the session.
     number: u64,
@@ -50,6 +54,7 @@ impl Client {
             life,
             only,
             last: None,
+            told: false,
             session: None,
             number: 0,
             asked: 0,
@@ -77,14 +82,7 @@ impl Client {
     pub(super) fn on_deadline<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         if self.timers.take_expired(REST, cx.now()) {
             let wish = self.choose(cx);
-            self.asked += 1;
-            let id = AskId { client: self.me, life: self.life, number: self.asked };
-            cx.publish(match wish {
-                Wish::Open { nonce } => Happening::Asked(nonce),
-                _ => Happening::Invoked { id, wish: wish.clone() },
-            });
-            self.current = Some(Ask { id, wish });
-            self.ask(cx);
+            self.wish(wish, cx);
         }
         if self.timers.take_expired(AGAIN, cx.now()) {
             self.last = None;
@@ -94,17 +92,49 @@ impl Client {
 
     fn choose<R: Rules>(&mut self, cx: &mut Context<'_, R>) -> Wish {
         let Some(session) = self.session else {
-            let name = u128::from(self.me.0) << 112 | (self.life.0 & 0xffff_ffff_ffff) << 64;
-            return Wish::Open { nonce: name | u128::from(self.asked) };
+            return self.open();
         };
         let key = KeyName::try_from(cx.choose(self.manner.keys)).unwrap_or(0);
-        if cx.choose(2) == 0 {
+        if cx.choose(100) < self.manner.reads {
             return Wish::Read { key };
         }
+        self.write(session, key)
+    }
+
+    fn write(&mut self, session: Session, key: KeyName) -> Wish {
         self.number += 1;
         let life = u64::try_from(self.life.0 & 0xffff).unwrap_or(0);
         let value = self.me.0 << 48 | life << 32 | self.asked;
         Wish::Write { session, number: self.number, write: Write { key, value } }
+    }
+
+    fn open(&self) -> Wish {
+        let name = u128::from(self.me.0) << 112 | (self.life.0 & 0xffff_ffff_ffff) << 64;
+        Wish::Open { nonce: name | u128::from(self.asked) }
+    }
+
+    /// Does one thing, as it is told. A write needs a session.
+    pub(super) fn begin<R: Rules>(&mut self, what: Deed, at: NodeId, cx: &mut Context<'_, R>) {
+        let wish = match (what, self.session) {
+            (Deed::Open, _) => self.open(),
+            (Deed::Get(key), _) => Wish::Read { key },
+            (Deed::Put(key), Some(session)) => self.write(session, key),
+            (Deed::Put(_), None) => return,
+        };
+        self.told = true;
+        self.last = Some(at);
+        self.wish(wish, cx);
+    }
+
+    fn wish<R: Rules>(&mut self, wish: Wish, cx: &mut Context<'_, R>) {
+        self.asked += 1;
+        let id = AskId { client: self.me, life: self.life, number: self.asked };
+        cx.publish(match wish {
+            Wish::Open { nonce } => Happening::Asked(nonce),
+            _ => Happening::Invoked { id, wish: wish.clone() },
+        });
+        self.current = Some(Ask { id, wish });
+        self.ask(cx);
     }
 
     fn ask<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
@@ -134,6 +164,8 @@ impl Client {
         }
         self.current = None;
         self.timers.clear(AGAIN);
-        self.rest(cx);
+        if !self.told {
+            self.rest(cx);
+        }
     }
 }

@@ -109,6 +109,7 @@ impl<R: Rules> Member<R> {
                     cx.send(rival, Talk::Tempt(lasts), None);
                 }
             }
+            Input::Command(super::Command::Do { .. }) => {}
             Input::Command(super::Command::Strong(command)) => self.strong_step(Input::Command(command), cx),
             Input::Deadline => self.on_deadline(cx),
         }

@@ -12,7 +12,7 @@ pub use kv::{KeyName, Write};
 
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::paxos::{self, Rules, Session, Slot, Sound};
-use tenure_proto::quorum::Quorums;
+use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::{self, Nerio, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{Boot, Elects, GroupId, Incarnation, Input, LocalTime, NodeId, Protocol, Record};
@@ -48,7 +48,7 @@ pub struct Host<R: Rules>(Party<R>);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Party<R: Rules> {
     Member(Box<Member<R>>),
-    Client(Client),
+    Client(Box<Client>),
 }
 
 /// What every host is told.
@@ -162,8 +162,26 @@ pub enum Command {
         /// For how long both believe.
         lasts: LocalSpan,
     },
+    /// A client does this one thing, and asks this member for it.
+    Do {
+        /// What.
+        what: Deed,
+        /// Whom it asks first.
+        at: NodeId,
+    },
     /// To the election.
     Strong(strong::Command),
+}
+
+/// What a client does when it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Deed {
+    /// Opens a session.
+    Open,
+    /// Writes a new value.
+    Put(KeyName),
+    /// Reads.
+    Get(KeyName),
 }
 
 /// What judges and drawings see.
@@ -240,7 +258,7 @@ impl<R: Rules> Protocol for Host<R> {
         Self(if me.0 < config.manner.members {
             Party::Member(Box::new(Member::start(config, me, boot, cx)))
         } else {
-            Party::Client(Client::new(config.manner, me, boot.incarnation, None))
+            Party::Client(Box::new(Client::new(config.manner, me, boot.incarnation, None)))
         })
     }
 
@@ -251,6 +269,7 @@ impl<R: Rules> Protocol for Host<R> {
                 client.on_answer(from, id, reply, cx);
             }
             (Party::Client(client), Input::Command(Command::Go)) => client.go(cx),
+            (Party::Client(client), Input::Command(Command::Do { what, at })) => client.begin(what, at, cx),
             (Party::Client(client), Input::Deadline) => client.on_deadline(cx),
             (Party::Client(_), _) => {}
         }
@@ -306,7 +325,7 @@ const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says, otherwise: None }
 }
 
-const KEYS: [Key; 16] = [
+const KEYS: [Key; 17] = [
     key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"),
     key("tick", Unit::Time, "the step in which clocks advance"),
     key("lease", Unit::Time, "how long a lease of the election lasts"),
@@ -320,6 +339,7 @@ const KEYS: [Key; 16] = [
     key("clients", Unit::Count, "how many clients there are; 0: each member has one of its own"),
     key("keys", Unit::Count, "how many keys they use"),
     key("rest", Unit::Time, "how long a client rests between two operations, at most"),
+    key("reads", Unit::Count, "how many of a hundred operations read"),
     key("patience", Unit::Time, "how long a client waits for an answer before it asks another member"),
     key("look", Unit::Time, "how long a thread takes to look at the state, at most"),
     key("election", Unit::Word(ELECTIONS), "what drives the log: lease (with terms and local reads), hints"),
@@ -362,6 +382,7 @@ impl<R: Rules> Subject for Log<R> {
             .with("rest", longest / random.pick(&[4, 16, 64]))
             .with("look", random.pick(&[1, lease / 10, lease, 3 * lease]))
             .with("election", random.pick(&[0, 0, 1]))
+            .with("reads", 50)
             .with("patience", random.pick(&[lease / 4, lease, 4 * lease]))
     }
 
@@ -389,8 +410,13 @@ impl<R: Rules> Subject for Log<R> {
         if !(1..=100).contains(&keys) {
             return Err("keys must be 1 to 100".to_owned());
         }
-        let manner =
-            Manner { members: members.len() as u64, keys, patience: span("patience"), rest: span("rest") };
+        let manner = Manner {
+            members: members.len() as u64,
+            keys,
+            patience: span("patience"),
+            rest: span("rest"),
+            reads: u32::try_from(constants.get("reads")).unwrap_or(0),
+        };
         let log = paxos::Settings {
             members,
             faults: many("faults"),
@@ -448,6 +474,19 @@ impl<R: Rules> Subject for Log<R> {
 
     fn message_kind(message: &Talk) -> &'static str {
         text::message_kind(message)
+    }
+
+    fn suffices(quorums: &Quorums, constants: &Constants, members: NodeSet, kind: &str) -> bool {
+        let (n, f) = (quorums.members().len(), usize::try_from(constants.get("faults")).unwrap_or(0));
+        match kind {
+            "prepare" => members.len() >= n.saturating_sub(f),
+            "accept" | "confirm" => members.len() > f,
+            _ => quorums.is_quorum(members),
+        }
+    }
+
+    fn is_answer(message: &Talk) -> bool {
+        text::answers(message).is_some()
     }
 
     fn message_kinds() -> Vec<&'static str> {

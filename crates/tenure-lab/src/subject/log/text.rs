@@ -5,7 +5,7 @@ use tenure_proto::strong::Sound;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{NodeId, strong};
 
-use super::{Command, Happening, Reply, Strong, Subject, Talk, Wish};
+use super::{Command, Deed, Happening, Reply, Strong, Subject, Talk, Wish};
 use crate::count::Counts;
 use crate::subject::constants::parse_time;
 use crate::world::RealTime;
@@ -96,7 +96,31 @@ pub(super) fn command_text(command: &Command) -> String {
             let (cut, lasts) = (RealTime(cut.as_nanos()), RealTime(lasts.as_nanos()));
             format!("estranged from {rival} for {cut} of {lasts}")
         }
+        Command::Do { what, at } => match what {
+            Deed::Open => format!("open a session at {at}"),
+            Deed::Put(key) => format!("put k{key} at {at}"),
+            Deed::Get(key) => format!("get k{key} at {at}"),
+        },
         Command::Strong(command) => Elected::command_text(command),
+    }
+}
+
+fn node(text: &str) -> Option<NodeId> {
+    text.strip_prefix('n')?.parse().ok().map(NodeId)
+}
+
+fn key_name(text: &str) -> Option<u8> {
+    text.strip_prefix('k')?.parse().ok()
+}
+
+/// The kind of message that this one answers, if it answers one.
+pub(super) fn answers(message: &Talk) -> Option<&'static str> {
+    match message {
+        Talk::Log(Message::Promise { .. }) => Some("prepare"),
+        Talk::Log(Message::Accepted { .. }) => Some("accept"),
+        Talk::Log(Message::Confirmed { .. }) => Some("confirm"),
+        Talk::Strong(strong::Message::Ok { .. }) => Some("request"),
+        _ => None,
     }
 }
 
@@ -107,15 +131,17 @@ pub(super) fn parse_command(text: &str) -> Option<Command> {
         ["believe", leader, "for", lasts] => {
             let leader = match *leader {
                 "nobody" => None,
-                node => Some(NodeId(node.strip_prefix('n')?.parse().ok()?)),
+                text => Some(node(text)?),
             };
             Some(Command::Lie { leader, lasts: LocalSpan::from_nanos(parse_time(lasts)?.0) })
         }
         ["estranged", "from", rival, "for", cut, "of", lasts] => {
             let span = |text: &str| parse_time(text).map(|time| LocalSpan::from_nanos(time.0));
-            let rival = NodeId(rival.strip_prefix('n')?.parse().ok()?);
-            Some(Command::Estrange { rival, cut: span(cut)?, lasts: span(lasts)? })
+            Some(Command::Estrange { rival: node(rival)?, cut: span(cut)?, lasts: span(lasts)? })
         }
+        ["open", "a", "session", "at", at] => Some(Command::Do { what: Deed::Open, at: node(at)? }),
+        ["put", key, "at", at] => Some(Command::Do { what: Deed::Put(key_name(key)?), at: node(at)? }),
+        ["get", key, "at", at] => Some(Command::Do { what: Deed::Get(key_name(key)?), at: node(at)? }),
         _ => Elected::parse_command(text).map(Command::Strong),
     }
 }
