@@ -8,6 +8,7 @@ use tenure_proto::paxos::{Applied, Event, Rules, Slot};
 
 use super::{Judge, Kind, Outside, Property, Status, Violation};
 use crate::linear::{self, Call, Operation};
+use crate::simulate::worlds::parse_accessible;
 use crate::subject::Constants;
 use crate::subject::log::{AskId, Happening, Host, Wish, Write};
 use crate::world::{RealTime, World};
@@ -21,9 +22,10 @@ const OUTCOME: &str = "same-outcome";
 const VALIDITY: &str = "validity";
 const ORDER: &str = "in-order";
 const LINEARIZABLE: &str = "linearizable";
+const TIMELY: &str = "timely-commit";
 const PROGRESS: &str = "progress";
 const DURABILITY: &str = "durability";
-const SEEN: [&str; 8] = [
+const SEEN: [&str; 9] = [
     "rivals",
     "adopted",
     "gap-filled",
@@ -32,15 +34,21 @@ const SEEN: [&str; 8] = [
     "snapshot-installed",
     "read-by-round",
     "read-by-lease",
+    "committed-in-time",
 ];
 
 /// All properties of the log.
-pub const ALL: [Property; 15] = [
+pub const ALL: [Property; 17] = [
     property(AGREEMENT, Kind::Always, "no two processes ever apply different entries in one slot"),
     property(OUTCOME, Kind::Always, "an entry has the same outcome wherever it is applied"),
     property(VALIDITY, Kind::Always, "whatever is applied was asked for by a client"),
     property(ORDER, Kind::Always, "each process applies one slot after the other, from where its state ends"),
     property(LINEARIZABLE, Kind::Always, "what clients saw is explained by one store, in real time"),
+    property(
+        TIMELY,
+        Kind::Always,
+        "who leads and reaches f others in time with each message commits within delta",
+    ),
     property(PROGRESS, Kind::Eventually, "clients are answered"),
     property(DURABILITY, Kind::Eventually, "whatever was applied anywhere is applied everywhere"),
     property(SEEN[0], Kind::Sometimes, "two processes hold themselves for leader of the log at once"),
@@ -51,6 +59,7 @@ pub const ALL: [Property; 15] = [
     property(SEEN[5], Kind::Sometimes, "a process is brought up to date by a snapshot"),
     property(SEEN[6], Kind::Sometimes, "a read is answered after a round"),
     property(SEEN[7], Kind::Sometimes, "a read is answered under a lease"),
+    property(SEEN[8], Kind::Sometimes, "a value is committed within delta though no link is always timely"),
 ];
 
 /// The judge of one run.
@@ -79,6 +88,12 @@ pub struct LogJudge {
     /// When each host was last answered.
     answered: Vec<Option<RealTime>>,
     proposed: BTreeSet<Slot>,
+    /// δ.
+    round: u64,
+    /// Since when each member reaches enough others in time, where a world says so.
+    lucky: Vec<Option<RealTime>>,
+    /// What was proposed, when, by a member that was lucky then.
+    underway: BTreeMap<(NodeId, Slot), RealTime>,
     leader: Option<NodeId>,
     seen: BTreeSet<&'static str>,
     liveness: [Status; 2],
@@ -105,6 +120,9 @@ impl LogJudge {
             owed: None,
             answered: Vec::new(),
             proposed: BTreeSet::new(),
+            round: constants.get("retry"),
+            lucky: vec![None; members],
+            underway: BTreeMap::new(),
             leader: None,
             seen: BTreeSet::new(),
             liveness: [Status::Exempt; 2],
@@ -166,12 +184,35 @@ impl LogJudge {
             }
             Event::Passive(_) => {
                 self.leading[node.index()] = false;
+                self.underway.retain(|(proposer, _), _| *proposer != node);
                 self.leader = self.leader.filter(|leader| *leader != node);
             }
-            Event::Proposed { slot, .. } if !self.proposed.insert(*slot) => _ = self.seen.insert("adopted"),
+            Event::Proposed { slot, .. } => {
+                if !self.proposed.insert(*slot) {
+                    self.seen.insert("adopted");
+                }
+                if self.lucky[node.index()].is_some() {
+                    self.underway.insert((node, *slot), at);
+                }
+            }
+            Event::Chosen { slot, .. } => self.judge_commit(at, node, *slot),
             Event::Readable { .. } => _ = self.seen.insert("read-by-round"),
             Event::ReadStands { .. } => _ = self.seen.insert("read-by-lease"),
             _ => {}
+        }
+    }
+
+    /// A value is chosen: if its leader was accessible all the time, within δ.
+    fn judge_commit(&mut self, at: RealTime, node: NodeId, slot: Slot) {
+        let Some(proposed) = self.underway.remove(&(node, slot)) else { return };
+        if self.lucky[node.index()].is_none_or(|since| since > proposed) {
+            return;
+        }
+        self.seen.insert("committed-in-time");
+        let took = at.0 - proposed.0;
+        if took > self.round {
+            let took = RealTime(took);
+            self.break_at(TIMELY, at, || format!("{node} was accessible, but slot {slot} took {took}"));
         }
     }
 
@@ -264,6 +305,7 @@ impl<R: Rules> Judge<Host<R>> for LogJudge {
         if matches!(outside, Outside::Started | Outside::Crashed) && node.index() < self.members {
             self.applied[node.index()] = Slot(0);
             self.leading[node.index()] = false;
+            self.underway.retain(|(proposer, _), _| *proposer != node);
         }
         for (node, _, event) in &world.published {
             self.clock += 1;
@@ -274,6 +316,13 @@ impl<R: Rules> Judge<Host<R>> for LogJudge {
                 Happening::Asked(nonce) => _ = self.nonces.insert(*nonce),
                 Happening::Strong(_) | Happening::Hinted(_) => {}
             }
+        }
+    }
+
+    fn network(&mut self, world: &World<Host<R>>, text: &str) {
+        let Some(accessible) = parse_accessible(text) else { return };
+        for (node, since) in self.lucky.iter_mut().enumerate() {
+            *since = accessible.contains(node).then(|| since.unwrap_or(world.now));
         }
     }
 

@@ -485,8 +485,12 @@ impl<R: Rules> Subject for Log<R> {
         }
     }
 
-    fn is_answer(message: &Talk) -> bool {
-        text::answers(message).is_some()
+    fn answers(message: &Talk) -> Option<&'static str> {
+        text::answers(message)
+    }
+
+    fn number(message: &Talk) -> u64 {
+        text::number(message)
     }
 
     fn message_kinds() -> Vec<&'static str> {

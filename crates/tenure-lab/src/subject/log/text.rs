@@ -124,6 +124,21 @@ pub(super) fn answers(message: &Talk) -> Option<&'static str> {
     }
 }
 
+/// The number of a question, and of the answer to it.
+pub(super) fn number(message: &Talk) -> u64 {
+    match message {
+        Talk::Log(Message::Prepare { ballot, .. } | Message::Promise { ballot, .. }) => ballot.round,
+        Talk::Log(Message::Accept { entries, .. }) => entries.first().map_or(0, |(slot, _)| slot.0),
+        Talk::Log(Message::Accepted { slots, .. }) => slots.first().map_or(0, |slot| slot.0),
+        Talk::Log(Message::Confirm { round, .. } | Message::Confirmed { round, .. }) => *round,
+        Talk::Strong(strong::Message::Request(request) | strong::Message::Extend { request, .. }) => {
+            request.id.seq
+        }
+        Talk::Strong(strong::Message::Ok { id, .. }) => id.seq,
+        _ => 0,
+    }
+}
+
 pub(super) fn parse_command(text: &str) -> Option<Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {
