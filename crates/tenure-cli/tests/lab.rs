@@ -582,3 +582,24 @@ fn a_reader_that_goes_away_is_no_error() {
         assert_eq!((stdout(&output), text(&output.stderr)), ("0\n".to_owned(), String::new()));
     }
 }
+
+#[test]
+fn a_history_that_no_order_explains_exits_with_1_and_names_the_operation() {
+    let folder = Folder::new("history");
+    let good = "c1 put x 1 @ 10 20\nc2 get x -> 1 @ 30 40\nc1 put x 2 @ 50 ?\n";
+    fs::write(folder.path("good"), good).unwrap();
+    let output = folder.tenure("lab check-history good -o json");
+    let judged: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!((&judged["verdict"], &judged["operations"]), (&Value::from("holds"), &Value::from(3)));
+    fs::write(folder.path("bad"), "c2 get x -> - @ 60 70\n").unwrap();
+    let output = folder.tenure("lab check-history good bad");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout).contains("no order explains the get of nothing"),
+        "{}",
+        text(&output.stdout)
+    );
+    fs::write(folder.path("torn"), "c2 get x @ 60 70\n").unwrap();
+    assert!(folder.refuses("lab check-history torn").contains("line 1"));
+}

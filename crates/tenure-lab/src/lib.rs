@@ -18,6 +18,7 @@
 //! | [`race`] | protocols and parts of them compared, in tables and plots |
 //! | [`ring`] | ring theory: elections on anonymous ports, exact counts, bounds, large rings |
 //! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
+//! | [`linear`] | whether what clients saw is explained by one store |
 //! | [`draw`] | space-time diagrams as SVG and as a page |
 //! | [`audit`] | traces of real nodes, judged by the same properties |
 //!
@@ -38,6 +39,7 @@ pub mod audit;
 pub mod catalogue;
 pub mod count;
 pub mod draw;
+pub mod linear;
 pub mod mutant;
 pub mod play;
 pub mod property;

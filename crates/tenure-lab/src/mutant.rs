@@ -7,6 +7,7 @@ mod epochs;
 pub mod eventual;
 mod field;
 pub mod local;
+pub mod log;
 pub mod named;
 mod wedge;
 

@@ -411,3 +411,49 @@ fn mutants_of_local_leaders_that_break_liveness_are_killed_by_seeds_of_a_world()
         );
     }
 }
+
+fn log_trial(nodes: usize, mutant: Option<&str>) -> Trial {
+    Trial { mutant: mutant.map(str::to_owned), ..trial(nodes, "majority", Faults::all()) }
+}
+
+fn sweep_log(trial: &Trial, first: u64, count: u64) -> Swept {
+    let range = Seeds { first, count, stop_at_first: true, threads: 2 };
+    find("paxos").expect("it is in the catalogue").sweep(trial, range, &|_| ()).expect("the setup is right")
+}
+
+#[test]
+fn no_fault_and_no_wrong_hint_breaks_the_log_or_what_its_clients_see() {
+    for nodes in [1, 3, 4, 5] {
+        let swept = sweep_log(&log_trial(nodes, None), 0, 60);
+        assert_eq!(swept.violations, [], "{nodes} nodes");
+    }
+}
+
+#[test]
+fn a_trace_of_the_log_replays_to_the_very_same_run() {
+    let log = find("paxos").expect("it is in the catalogue");
+    let run = log.run(&log_trial(3, None), 3).expect("it runs");
+    let replay = log.replay(&run.trace, None).expect("it fits");
+    assert!(replay.as_expected);
+    assert_eq!(replay.report.trace, run.trace);
+}
+
+/// Mutants of the log that a few seeds show. The others have plays in `scenarios/mutants/paxos`.
+#[test]
+fn mutants_of_the_log_are_killed_by_the_first_seeds() {
+    for (mutant, seeds) in [
+        ("prepare-small-quorum", 150),
+        ("promise-any", 100),
+        ("lowest-vote", 150),
+        ("ignore-promises", 50),
+        ("apply-over-gap", 50),
+        ("session-forgotten", 50),
+        ("closed-session", 50),
+        ("truncate-unapplied", 50),
+        ("snapshot-loses-sessions", 50),
+        ("commit-any-ballot", 200),
+    ] {
+        let swept = sweep_log(&log_trial(5, Some(mutant)), 0, seeds);
+        assert_ne!(swept.violations, [], "{mutant} survives {seeds} seeds");
+    }
+}

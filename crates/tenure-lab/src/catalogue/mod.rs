@@ -3,6 +3,7 @@
 mod bench;
 mod eventual;
 mod local;
+mod log;
 mod named;
 mod strong;
 
@@ -36,6 +37,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &eventual::ACCUSATION,
         &local::LOCAL,
         &local::MAJORITY,
+        &log::PAXOS,
     ]
 }
 

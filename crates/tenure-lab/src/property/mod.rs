@@ -5,6 +5,7 @@
 
 pub mod eventual;
 pub mod local;
+pub mod log;
 pub mod named;
 pub mod strong;
 

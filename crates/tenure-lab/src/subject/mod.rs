@@ -4,6 +4,7 @@ mod advice;
 pub mod constants;
 pub mod eventual;
 pub mod local;
+pub mod log;
 mod members;
 pub mod named;
 pub mod office;

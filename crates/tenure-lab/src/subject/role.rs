@@ -14,6 +14,8 @@ pub enum Role {
     Outsider,
     /// Was no grantor at the founding, and never campaigns: it only asks.
     Observer,
+    /// Uses what the members keep.
+    Client,
 }
 
 impl Role {
@@ -29,6 +31,7 @@ impl Role {
             Self::Witness => Some("witness"),
             Self::Outsider => Some("outsider"),
             Self::Observer => Some("observer"),
+            Self::Client => Some("client"),
         }
     }
 }
@@ -49,7 +52,7 @@ pub fn company(roles: &[Role]) -> String {
         1 => text += ", 1 of them a witness",
         witnesses => text += &format!(", {witnesses} of them witnesses"),
     }
-    for role in [Role::Outsider, Role::Observer] {
+    for role in [Role::Outsider, Role::Observer, Role::Client] {
         if let (count @ 1.., Some(name)) = (many(role), role.label()) {
             text += &format!(", {}", named(count, name));
         }

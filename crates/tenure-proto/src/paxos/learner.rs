@@ -1,5 +1,7 @@
 //! The learner: what is chosen, applied in order; how those catch up who are behind; snapshots, and what may be forgotten.
 
+use std::collections::BTreeMap;
+
 use super::message::{Applied, Ballot, Bytes, Entry, Event, Message, Record, Slot, Standing, Vote};
 use super::rules::Rules;
 use super::session::Sessions;
@@ -20,8 +22,10 @@ pub(super) struct Learner {
     snapshot: Option<(Slot, Sessions, Bytes)>,
     /// The snapshot that the driver was asked for, with the sessions there.
     wanted: Option<(Slot, Sessions)>,
-    /// Who is known to have applied how much, if that is more than here.
-    ahead: Option<(Slot, NodeId)>,
+    /// Who is known to have applied how much, where that is more than here.
+    ahead: BTreeMap<NodeId, Slot>,
+    /// How often in a row nobody answered: the next one is asked.
+    unanswered: usize,
     /// Until when an answer to a fetch is waited for.
     fetching: Option<LocalTime>,
 }
@@ -34,13 +38,14 @@ impl Learner {
             sessions: Sessions::default(),
             snapshot: None,
             wanted: None,
-            ahead: None,
+            ahead: BTreeMap::new(),
+            unanswered: 0,
             fetching: None,
         }
     }
 
     pub(super) fn is_behind(&self) -> bool {
-        self.ahead.is_some_and(|(slot, _)| slot > self.applied)
+        self.ahead.values().any(|slot| *slot > self.applied)
     }
 
     fn snapshot_at(&self) -> Slot {
@@ -88,20 +93,24 @@ impl<R: Rules> Paxos<R> {
     /// Somebody has applied this much.
     pub(super) fn hear_of(&mut self, upto: Slot, at: NodeId) {
         if upto > self.learner.applied && at != self.me {
-            self.learner.ahead = Some((upto, at));
+            self.learner.ahead.insert(at, upto);
         }
     }
 
     pub(super) fn fetch_if_behind(&mut self, cx: &mut Context<'_, R>) {
-        if !self.learner.is_behind() {
-            self.learner.ahead = None;
+        let applied = self.learner.applied;
+        self.learner.ahead.retain(|_, slot| *slot > applied);
+        if self.learner.ahead.is_empty() || self.learner.fetching.is_some_and(|until| cx.now() < until) {
             return;
         }
-        let Some((_, from)) = self.learner.ahead else { return };
-        if self.learner.fetching.is_none_or(|until| cx.now() >= until) {
-            self.learner.fetching = Some(cx.now().after(self.config.settings().retry));
-            cx.send(from, Message::Fetch { from: self.learner.applied.next() }, None);
-        }
+        // Those who know most first; whoever does not answer is passed over.
+        let mut ahead: Vec<(Slot, NodeId)> =
+            self.learner.ahead.iter().map(|(node, slot)| (*slot, *node)).collect();
+        ahead.sort_unstable_by(|one, other| other.cmp(one));
+        let (_, from) = ahead[self.learner.unanswered % ahead.len()];
+        self.learner.unanswered += 1;
+        self.learner.fetching = Some(cx.now().after(self.config.settings().retry));
+        cx.send(from, Message::Fetch { from: applied.next() }, None);
     }
 
     /// Answers with entries, or, if they are forgotten here, with what came of them.
@@ -130,7 +139,7 @@ impl<R: Rules> Paxos<R> {
         for (slot, entry) in entries {
             self.learn(slot, entry, cx);
         }
-        self.learner.fetching = None;
+        (self.learner.fetching, self.learner.unanswered) = (None, 0);
         self.hear_of(upto, from);
         self.fetch_if_behind(cx);
     }
@@ -234,7 +243,7 @@ impl<R: Rules> Paxos<R> {
         state: Bytes,
         cx: &mut Context<'_, R>,
     ) {
-        self.learner.fetching = None;
+        (self.learner.fetching, self.learner.unanswered) = (None, 0);
         if upto <= self.learner.applied {
             return;
         }

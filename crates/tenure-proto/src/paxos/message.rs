@@ -337,6 +337,13 @@ pub enum Event {
     Leading(Ballot),
     /// It does not lead any more, or does not try to.
     Passive(Ballot),
+    /// This leader proposes something in a slot, for the first time in this ballot.
+    Proposed {
+        /// In which slot.
+        slot: Slot,
+        /// In which ballot.
+        ballot: Ballot,
+    },
     /// f+1 acceptors accepted this: it is chosen.
     Chosen {
         /// In which slot.

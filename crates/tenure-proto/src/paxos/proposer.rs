@@ -137,7 +137,7 @@ impl<R: Rules> Paxos<R> {
         self.office.lease = Some((term, until));
         let is_new = term > self.office.own_term;
         self.office.own_term = self.office.own_term.max(term);
-        if is_new && self.office.leader == Some(self.me) {
+        if self.rules().needs_ballot(is_new) && self.office.leader == Some(self.me) {
             self.stand(cx);
         }
     }
@@ -256,6 +256,7 @@ impl<R: Rules> Paxos<R> {
             let pending = Pending { entry: entry.clone(), accepted: NodeSet::EMPTY };
             leading.keys.extend(entry.key());
             leading.pending.insert(*slot, pending);
+            cx.publish(Event::Proposed { slot: *slot, ballot });
         }
         let upto = self.learner.applied;
         self.send_others(&Message::Accept { ballot, entries: entries.clone(), upto }, None, cx);

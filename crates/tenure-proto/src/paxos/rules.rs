@@ -151,6 +151,12 @@ pub trait Rules: Data {
         current == answered
     }
 
+    /// A new term needs a ballot of its own, and promises for it, before anything is read under it: between this lease and the one
+    /// before somebody else may have led.
+    fn needs_ballot(&self, is_new: bool) -> bool {
+        is_new
+    }
+
     /// Whether the state may be read without asking anybody. The strong lease of term T is held, so no process leads in a later
     /// term yet, and none has proposed in one; the ballot is of term T, so this process alone proposes in it; and what earlier
     /// terms chose is known from the promises, and applied.

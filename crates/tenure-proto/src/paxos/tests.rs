@@ -557,3 +557,23 @@ fn settings_whose_quorums_would_not_meet_are_refused() {
     let error = settings(4, 2).validate().unwrap_err();
     assert_eq!(error, ConfigError::TooManyFaults { faults: 2, most: 1 });
 }
+
+#[test]
+fn a_leader_fetches_what_only_one_of_its_acceptors_has_applied() {
+    let mut cluster = Cluster::new(5, 1);
+    cluster.crown(3, 1);
+    let session = cluster.open(3, 1);
+    // n3 chooses with n0's votes, forgets below its snapshot, and tells nobody how far it has come; n0 dies.
+    cluster.isolate(4);
+    cluster.cut.extend([(3, 1), (3, 2)]);
+    for number in 1..=12 {
+        cluster.write_to(3, session, number);
+        give_snapshots(&mut cluster);
+    }
+    cluster.crash(0);
+    cluster.cut.clear();
+    cluster.crown(4, 2);
+    (0..4).for_each(|_| cluster.pass(RETRY));
+    assert!(cluster.machine(4).leads().is_some());
+    assert_eq!(cluster.machine(4).applied(), cluster.machine(3).applied());
+}

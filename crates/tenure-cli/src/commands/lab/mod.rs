@@ -3,6 +3,7 @@
 mod adversary;
 mod audit;
 mod bench;
+mod check_history;
 mod list;
 mod mutants;
 mod options;
@@ -50,6 +51,8 @@ enum Command {
     Replay(replay::Replay),
     /// Judge the traces of real nodes by the same properties
     Audit(audit::Audit),
+    /// Judge what the clients of a key-value store saw: is there one order that explains it?
+    CheckHistory(check_history::CheckHistory),
     /// Try known-wrong variants: does a property notice each of them?
     Mutants(Box<mutants::Mutants>),
     /// Compare protocols, or parts of them, in tables and plots: rings, election, detectors, blocking
@@ -69,6 +72,7 @@ impl Lab {
             Command::Sweep(sweep) => sweep.run(format),
             Command::Replay(replay) => replay.run(format),
             Command::Audit(audit) => audit.run(format),
+            Command::CheckHistory(check) => check.run(format),
             Command::Mutants(mutants) => mutants.run(format),
             Command::Race(race) => race.run(format),
             Command::Adversary(adversary) => adversary.run(format),
