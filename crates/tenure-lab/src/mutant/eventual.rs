@@ -43,8 +43,6 @@ pub enum Printed {
     Fence,
     /// Who has forgotten everything answers at once.
     Silence,
-    /// Every collect is looked at alone.
-    Views,
 }
 
 impl Rules for Printed {
@@ -125,10 +123,6 @@ impl Rules for Printed {
     fn keeps_silent(&self) -> bool {
         *self != Self::Silence
     }
-
-    fn accumulates(&self) -> bool {
-        *self != Self::Views
-    }
 }
 
 /// A mutant of an election.
@@ -164,8 +158,13 @@ pub const OMEGA: &[Mutant] = &[
 
 /// The frugal form of it.
 pub const LEAN: &[Mutant] = &[
-    mutant("forgotten-views", Printed::Views, "each collect of a probe is looked at alone"),
-    mutant("short-gap", Printed::A8, "the second collect begins before every live process must have written"),
+    mutant(
+        "least-of-all",
+        Printed::A1,
+        "the leader is the least of all epochs that are active and of (0, nobody)",
+    ),
+    mutant("no-self-ack", Printed::A2, "a process does not count among those that have its state"),
+    mutant("leads-on", Printed::A10, "a process leads on by an epoch that it has given up"),
 ];
 
 /// Fig. 2.

@@ -24,7 +24,10 @@ pub(super) fn weak(constants: &Constants) -> Result<Choice, String> {
         0 => Ok(Choice::Random),
         1 => Ok(Choice::Ring(Watch::Heartbeat)),
         2 => Ok(Choice::Ring(Watch::Phi(phi(constants)?))),
-        other => Err(format!("weak must be 0 (chance), 1 (ring, heartbeats) or 2 (ring, phi), not {other}")),
+        3 => Ok(Choice::Omega),
+        other => Err(format!(
+            "weak must be 0 (chance), 1 (ring, heartbeats), 2 (ring, phi) or 3 (omega), not {other}"
+        )),
     }
 }
 

@@ -94,7 +94,7 @@ const fn keys(bound: Key) -> [Key; 14] {
         few("witnesses", "how many of the members, the last ones, never campaign"),
         few("outsiders", "how many processes campaign that are no members"),
         few("observers", "how many processes neither grant nor campaign, and only ask"),
-        few("weak", "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual"),
+        few("weak", "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual, 3 omega"),
         few("adapt", "whether the length of leases follows the network: 0 no, 1 yes"),
         extra(
             "hold",

@@ -103,9 +103,6 @@ impl<R: Rules> Lean<R> {
     fn collect(&mut self, cx: &mut Context<'_, Self>) {
         self.read += 1;
         self.answered = NodeSet::EMPTY;
-        if !self.register.config.rules().accumulates() {
-            self.views.fill(State::NOTHING);
-        }
         self.again = self.register.pace.period;
         self.timers.set(Timer::Again, cx.now().after(self.again));
         self.register.to_others(Message::Collect { read: self.read }, cx);

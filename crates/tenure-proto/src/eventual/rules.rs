@@ -102,11 +102,6 @@ pub trait Rules: Data {
     fn keeps_silent(&self) -> bool {
         true
     }
-
-    /// B. What was once seen is not unseen: else two reads of different processes make an old state look new, again and again.
-    fn accumulates(&self) -> bool {
-        true
-    }
 }
 
 /// What every running node is made of.

@@ -23,8 +23,10 @@ pub(super) const OWN_EPOCH: Property =
     always("own-epoch", "who takes itself for leader does so by the epoch that it stands for");
 pub(super) const ALONE: Property =
     always("one-self-leader", "at any instant at most one process takes itself for leader (C.1)");
-pub(super) const RISING: Property =
-    always("rising-epochs", "each leader leads by a higher epoch than all before it");
+pub(super) const RISING: Property = always(
+    "rising-epochs",
+    "each leader leads by a higher epoch than all before it, unless more processes than may fail had forgotten everything at once",
+);
 pub(super) const STABLE: Property =
     always("stable-leader", "a leader that has access goes on to lead (Def. 6)");
 pub(super) const SUCCEEDED: Property = sometimes("leader-succeeded", "a leader is followed by another");

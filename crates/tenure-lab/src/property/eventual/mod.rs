@@ -45,6 +45,10 @@ pub struct EventualJudge {
     /// Whether the time for an answer is learnt: then it may be too short at first.
     learns: bool,
     known: Vec<Known>,
+    /// Who has lost what it knew, and reads it anew.
+    recovering: NodeSet,
+    /// Whether more had lost it at one time than may fail: then an epoch may be forgotten by all, and nobody can rise above it.
+    forgotten: bool,
     /// The highest epoch by which anybody has led.
     highest: Option<Epoch>,
     /// When a process changed its mind about who leads.
@@ -70,6 +74,8 @@ impl EventualJudge {
             period: constants.get("period").max(1),
             learns: constants.get("learn") > 0,
             known: vec![Known::default(); members],
+            recovering: NodeSet::EMPTY,
+            forgotten: false,
             highest: None,
             changes: Vec::new(),
             owed: None,
@@ -129,6 +135,18 @@ impl EventualJudge {
         }
     }
 
+    fn note_recovery(&mut self, world: &World<Elector>, node: usize) {
+        let this = NodeSet::from_iter([node]);
+        for (_, _, event) in &world.published {
+            match event {
+                Event::Recovers => self.recovering = self.recovering.union(this),
+                Event::Recovered => self.recovering = self.recovering.difference(this),
+                _ => {}
+            }
+        }
+        self.forgotten |= self.recovering.len() > (self.known.len() - 1) / 2;
+    }
+
     fn judge_dropped(&mut self, node: usize, epoch: Option<Epoch>, now: RealTime) {
         if self.has_access(node, now) && !self.learns {
             let epoch = epoch.unwrap_or_default();
@@ -158,7 +176,8 @@ impl EventualJudge {
             }
             return;
         }
-        if let Some(highest) = self.highest.filter(|highest| *highest >= claim.epoch) {
+        let highest = self.highest.filter(|highest| *highest >= claim.epoch && !self.forgotten);
+        if let Some(highest) = highest {
             self.break_at(RISING, now, || format!("n{node} leads by {} after {highest}", claim.epoch));
         }
         if self.tenures.last().is_some_and(|last| last.node != node_id(node)) {
@@ -214,6 +233,7 @@ impl Judge<Elector> for EventualJudge {
     fn observe(&mut self, world: &World<Elector>, node: NodeId, outside: Outside) {
         self.traffic.note(world);
         let i = node.index();
+        self.note_recovery(world, i);
         match outside {
             Outside::Crashed => {
                 if self.known[i].claim.is_some() {

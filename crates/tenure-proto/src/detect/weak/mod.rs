@@ -14,11 +14,14 @@
 //! |---|---|
 //! | [`AtRandom`] | whoever draws the earliest time in a window |
 //! | [`OnRing`] | the lowest member that is not suspected |
+//! | [`OnOmega`] | of those that are not suspected, one that enough others answer in time, not always the same ones |
 
+mod on_omega;
 mod on_ring;
 #[cfg(test)]
 mod tests;
 
+pub use on_omega::OnOmega;
 pub use on_ring::OnRing;
 
 use crate::quorum::NodeSet;
@@ -97,6 +100,8 @@ pub enum Choice {
     Random,
     /// See [`OnRing`].
     Ring(Watch),
+    /// See [`OnOmega`].
+    Omega,
 }
 
 /// How the members of a ring are watched.
@@ -154,6 +159,8 @@ pub enum Advisor {
     Random(AtRandom),
     /// See [`OnRing`].
     Ring(OnRing),
+    /// See [`OnOmega`].
+    Omega(OnOmega),
 }
 
 impl Advisor {
@@ -168,6 +175,7 @@ impl Advisor {
         match choice {
             Choice::Random => Self::Random(AtRandom { members: members.len() }),
             Choice::Ring(watch) => Self::Ring(OnRing::new((me, incarnation), watch, timing, members, now)),
+            Choice::Omega => Self::Omega(OnOmega::new((me, incarnation), timing, members, now)),
         }
     }
 }
@@ -177,6 +185,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.members(members, now),
             Self::Ring(advisor) => advisor.members(members, now),
+            Self::Omega(advisor) => advisor.members(members, now),
         }
     }
 
@@ -184,6 +193,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.heard(from, now),
             Self::Ring(advisor) => advisor.heard(from, now),
+            Self::Omega(advisor) => advisor.heard(from, now),
         }
     }
 
@@ -191,6 +201,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.report(alive, now),
             Self::Ring(advisor) => advisor.report(alive, now),
+            Self::Omega(advisor) => advisor.report(alive, now),
         }
     }
 
@@ -198,6 +209,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.passed_on(beats, now),
             Self::Ring(advisor) => advisor.passed_on(beats, now),
+            Self::Omega(advisor) => advisor.passed_on(beats, now),
         }
     }
 
@@ -205,6 +217,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.beats(),
             Self::Ring(advisor) => advisor.beats(),
+            Self::Omega(advisor) => advisor.beats(),
         }
     }
 
@@ -212,6 +225,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.lapsed(node, at),
             Self::Ring(advisor) => advisor.lapsed(node, at),
+            Self::Omega(advisor) => advisor.lapsed(node, at),
         }
     }
 
@@ -219,6 +233,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.passes(node, passes),
             Self::Ring(advisor) => advisor.passes(node, passes),
+            Self::Omega(advisor) => advisor.passes(node, passes),
         }
     }
 
@@ -226,6 +241,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.turn(group, now),
             Self::Ring(advisor) => advisor.turn(group, now),
+            Self::Omega(advisor) => advisor.turn(group, now),
         }
     }
 
@@ -233,6 +249,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.neighbours(now),
             Self::Ring(advisor) => advisor.neighbours(now),
+            Self::Omega(advisor) => advisor.neighbours(now),
         }
     }
 
@@ -240,6 +257,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.trusted(now),
             Self::Ring(advisor) => advisor.trusted(now),
+            Self::Omega(advisor) => advisor.trusted(now),
         }
     }
 
@@ -247,6 +265,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.weak_leader(group, now),
             Self::Ring(advisor) => advisor.weak_leader(group, now),
+            Self::Omega(advisor) => advisor.weak_leader(group, now),
         }
     }
 
@@ -254,6 +273,7 @@ impl Weak for Advisor {
         match self {
             Self::Random(advisor) => advisor.alive(since),
             Self::Ring(advisor) => advisor.alive(since),
+            Self::Omega(advisor) => advisor.alive(since),
         }
     }
 }

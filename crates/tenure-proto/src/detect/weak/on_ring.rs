@@ -104,6 +104,21 @@ impl OnRing {
         self.seen.iter_mut().find(|seen| seen.node == node)
     }
 
+    /// The newest sign of life that is known of a member.
+    pub(super) fn beat(&self, position: usize) -> Option<Beat> {
+        self.seen.get(position)?.beat
+    }
+
+    /// Whether a member leaves its turn to others.
+    pub(super) fn leaves_turn(&self, position: usize) -> bool {
+        self.seen.get(position).is_some_and(|seen| seen.passes)
+    }
+
+    /// Goes on counting one's own signs from a higher number.
+    pub(super) fn raise_own(&mut self, raise: impl FnOnce(u64) -> u64) {
+        self.own.count = raise(self.own.count).max(self.own.count);
+    }
+
     fn suspected(&self, now: LocalTime) -> NodeSet {
         let suspected = |(_, seen): &(usize, &Seen)| seen.node != self.me && seen.is_suspected(now);
         self.seen.iter().enumerate().filter(suspected).map(|(position, _)| position).collect()
