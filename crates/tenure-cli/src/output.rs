@@ -227,13 +227,21 @@ impl Progress {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-        let template =
-            format!("{{msg}} [{{bar:30}}] {{human_pos}}/{{human_len}} {things}, {{rate}}, ready in {{eta}}");
+        // A large ring is as much a matter of memory as of time.
+        let memory = if things == "messages" { "{memory}" } else { "" };
+        let template = format!(
+            "{{msg}} [{{bar:30}}] {{human_pos}}/{{human_len}} {things}, {{rate}}, {memory}ready in {{eta}}"
+        );
         if let Ok(style) = ProgressStyle::with_template(&template) {
             let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
                 let _ = write!(text, "{:.0}/s", state.per_sec());
             };
-            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
+            let memory = |_: &ProgressState, text: &mut dyn fmt::Write| {
+                if let Some(gibibytes) = resident() {
+                    let _ = write!(text, "{gibibytes:.2} GiB, ");
+                }
+            };
+            bar.set_style(style.with_key("rate", rate).with_key("memory", memory).progress_chars("=> "));
         }
         bar.set_message(what.to_owned());
         Self(bar)
@@ -248,6 +256,14 @@ impl Progress {
     pub(crate) fn end(self) {
         self.0.finish_and_clear();
     }
+}
+
+/// How much memory this process has, where the system tells.
+fn resident() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes / f64::from(1 << 20))
 }
 
 #[cfg(test)]

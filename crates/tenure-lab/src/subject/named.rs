@@ -405,7 +405,7 @@ impl<A: Lesson> Subject for Class<A> {
         Shape::Until {
             kind: if node == *who { BarKind::Lease } else { BarKind::Grant { to: who.index() } },
             until: LocalTime::from_nanos(u64::MAX / 4),
-            label: format!("{node} has elected {who}"),
+            label: if node == *who { format!("{node} leads") } else { format!("{node} has elected {who}") },
             mark: (node == *who).then_some(MarkKind::Elected),
         }
     }
