@@ -208,10 +208,6 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
         }
     }
 
-    fn is_answer(message: &Datagram) -> bool {
-        matches!(message.body, Body::Reply { .. } | Body::Helper)
-    }
-
     fn message_kinds() -> Vec<&'static str> {
         vec!["election", "reply", "release", "helper"]
     }
