@@ -88,9 +88,6 @@ fn must_be_linearizable(history: &[Operation], folder: &Path) {
     let checked = checked.expect("the command runs");
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     let failed = String::from_utf8_lossy(&checked.stderr).into_owned();
-    if failed.contains("unrecognized subcommand") {
-        return println!("not judged: the laboratory has no check-history yet");
-    }
     assert!(checked.status.success(), "{said}{failed}");
     print!("{said}");
 }
