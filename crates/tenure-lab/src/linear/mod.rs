@@ -6,8 +6,8 @@
 //! Wing: linearizability is local). An operation that was never answered may have taken place at any time after its
 //! beginning, or not at all.
 //!
-//! [`search`] looks for such an order as Wing and Gong do, and remembers, as Lowe does, what was tried: the same operations done with the
-//! same value left are not tried twice. [`text`] is the form in which real clients write their histories down
+//! `search` looks for such an order as Wing and Gong do, and remembers, as Lowe does, what was tried: the same operations done with the
+//! same value left are not tried twice. `text` is the form in which real clients write their histories down
 //! (`tenure lab check-history`).
 
 mod search;

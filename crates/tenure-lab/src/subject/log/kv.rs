@@ -24,7 +24,7 @@ impl Write {
         bytes.into()
     }
 
-    /// Reads what [`Write::encode`] wrote.
+    /// Reads what `encode` wrote.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (key, value) = bytes.split_first()?;
         Some(Self { key: *key, value: u64::from_be_bytes(value.try_into().ok()?) })
