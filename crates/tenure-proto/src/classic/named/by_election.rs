@@ -4,7 +4,7 @@
 //! are safe and live, this is consensus: **agreement** (all elect the same), **validity** (the bit is the one that some
 //! process proposed: the elected one), **termination** (all elect). So where consensus is impossible, in an
 //! asynchronous system with one crash, election is impossible too: the laboratory shows the run in which a late
-//! answer of the [bully](super::bully) below makes two processes decide differently.
+//! answer of the `bully` below makes two processes decide differently.
 //!
 //! The lecture's processes that crash stay crashed. One that comes back here is taken at that word: it takes no part, for it
 //! has forgotten what it decided.
