@@ -444,7 +444,7 @@ fn mutants_of_the_log_are_killed_by_the_first_seeds() {
     for (mutant, seeds) in [
         ("prepare-small-quorum", 150),
         ("promise-any", 100),
-        ("lowest-vote", 150),
+        ("lowest-vote", 250),
         ("ignore-promises", 50),
         ("apply-over-gap", 50),
         ("session-forgotten", 50),
