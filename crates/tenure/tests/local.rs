@@ -180,7 +180,7 @@ async fn assumptions_that_do_not_hold_together_are_refused_with_what_would() {
     let Err(KindError::Refused { reason }) = nodes[0].local("lights", &how).await else {
         panic!("they are not refused");
     };
-    for word in ["(2 Delta + sigma)", "does not hold", "EP=", "sigma="] {
+    for word in ["(max(2 Delta, 4 delta) + sigma)", "does not hold", "EP=", "sigma="] {
         assert!(reason.contains(word), "{word} is not in: {reason}");
     }
     let app = Node::start(cluster.outsider("app", Role::Candidate)).await.expect("it starts");
