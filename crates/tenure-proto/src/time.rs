@@ -239,8 +239,9 @@ impl Drift {
 
     /// The oldest round trip that makes an estimate worse by no more than `slack`: the inverse of [`Drift::worsened`], rounded down.
     pub fn age(self, slack: Span) -> LocalSpan {
-        let nanos = u128::from(slack.0) * u128::from(MILLION - self.0);
-        let age = nanos.checked_div(4 * u128::from(self.0)).unwrap_or(u128::MAX);
+        // Both roundings of `worsened` are undone, one after the other.
+        let shown = u128::from(scaled(slack.0, MILLION - self.0, false));
+        let age = (shown * u128::from(MILLION)).checked_div(4 * u128::from(self.0)).unwrap_or(u128::MAX);
         LocalSpan(u64::try_from(age).unwrap_or(u64::MAX).saturating_sub(1))
     }
 
