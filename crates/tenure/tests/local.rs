@@ -165,6 +165,8 @@ async fn a_group_can_be_strong_and_local_under_one_name() {
     };
     within("a local leader", SOON, leads).await;
     assert!(tenure.is_leader());
+    nodes.into_iter().next().expect("there is one").shutdown().await;
+    assert!(!local.leads() && local.partition().is_none(), "who has ended leads nothing");
 }
 
 #[tokio::test]

@@ -64,6 +64,11 @@ impl Locals {
         self.0.values().flat_map(wakes).flatten().min()
     }
 
+    /// Nobody leads by this node any more: handles must not go by what was shown last.
+    pub(super) fn disown(&self) {
+        self.0.values().for_each(|group| _ = group.shown.send_replace(Surroundings::default()));
+    }
+
     fn which(&self, wanted: impl Fn(&Group) -> bool) -> Vec<GroupId> {
         self.0.iter().filter(|(_, group)| wanted(group)).map(|(id, _)| *id).collect()
     }

@@ -425,9 +425,16 @@ impl Driver {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
         let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
         // Authority ends before the node says that it has stopped, and whoever is told of its loss may ask at once why.
-        self.office.disown();
+        self.disown();
         self.stopped.send_replace(Some(why.clone()));
         self.office.close(loss, &CampaignError::Stopped(why));
+    }
+
+    /// From here on nobody leads anything by this node, of whatever kind.
+    fn disown(&mut self) {
+        self.office.disown();
+        self.hints.disown();
+        self.locals.disown();
     }
 
     /// Gives up what is led here, and gives it back if the node may still speak.
@@ -436,7 +443,7 @@ impl Driver {
             let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
             self.orders.extend(self.office.leave(asked));
             self.settle();
-            self.office.disown();
+            self.disown();
             self.stopped.send_replace(Some(Stopped::ShutDown));
             self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
             let slots = FAREWELL.as_millis();
