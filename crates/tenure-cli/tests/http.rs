@@ -259,6 +259,8 @@ fn what_is_ordered_of_a_leader_is_done_by_it_and_watchers_hear_of_it() {
     watcher.until("a leader after that", |sight| {
         sight["event"] == "leader" && sight["term"].as_u64() > next["term"].as_u64()
     });
+    let resigned = json(&daemons.ask(&["resign", "jobs", "-o", "json"]));
+    assert_eq!(shape(&resigned), "group:string leader:string term:number token:null");
 
     let (code, _, stderr) = said(&daemons.ask(&["transfer", "jobs", "--to", "nowhere"]));
     assert_eq!(code, Some(1), "{stderr}");
