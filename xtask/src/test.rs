@@ -37,7 +37,7 @@ const STEPS: &[Step] = &[
         },
     },
     // Unit, integration and documentation tests: without a target, cargo runs all three.
-    Step { name: "test", action: plain(&["test", "--workspace"]) },
+    Step { name: "test", action: plain(&["test", "--workspace", "--no-fail-fast"]) },
     Step { name: "deny", action: Action::Deny },
 ];
 

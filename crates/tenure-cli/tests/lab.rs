@@ -520,6 +520,26 @@ fn every_study_runs_and_its_json_is_the_same_every_time() {
             &["link", "detector", "settings", "detection_median_ms", "accuracy_percent"],
         ),
         ("blocking", 488, &["protocol", "bound", "clocks", "delay_ms", "blocked_ms", "in_vain_ms"]),
+        (
+            "paxos --nodes 3 --seeds 2",
+            3,
+            &[
+                "election",
+                "commits",
+                "prepares",
+                "per_thousand",
+                "changes",
+                "unfinished",
+                "counted",
+                "sent",
+                "longest",
+            ],
+        ),
+        (
+            "local --nodes 4,8 --seeds 1",
+            12,
+            &["nodes", "handling_us", "answers", "mean_ms", "p99_ms", "messages", "leader_hears"],
+        ),
     ] {
         let study = words.split(' ').next().unwrap();
         let first = folder.tenure(&format!("lab race {words} -o json"));
@@ -552,7 +572,7 @@ fn bounded_skew_frees_others_of_a_late_request_and_bounded_drift_does_not() {
 #[test]
 fn a_study_is_drawn_as_an_image() {
     let folder = Folder::new("plot");
-    for words in ["election --nodes 3 --seeds 20", "blocking"] {
+    for words in ["election --nodes 3 --seeds 20", "blocking", "local --nodes 4,8 --seeds 1"] {
         assert_eq!(folder.tenure(&format!("lab race {words} --svg plot.svg")).status.code(), Some(0));
         let image = fs::read_to_string(folder.path("plot.svg")).unwrap();
         assert!(
@@ -563,12 +583,39 @@ fn a_study_is_drawn_as_an_image() {
 }
 
 #[test]
+fn elections_of_eventual_leaders_are_compared_in_every_variant_of_a_world() {
+    let folder = Folder::new("settle");
+    let words = "lab race omega,omega-stable --world moving-set --variant plain,learn --nodes 3 --seeds 2 --horizon 5s";
+    let race = json(&folder.tenure(&format!("{words} -o json")));
+    let rows: Vec<[&Value; 5]> = race["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| ["protocol", "variant", "may_fail", "agreed", "violations"].map(|key| &row[key]))
+        .collect();
+    let row = |protocol: &str, variant: &str| {
+        [Value::from(protocol), Value::from(variant), Value::from("1"), Value::from(2), Value::from(0)]
+    };
+    let expected = [row("omega", "plain"), row("omega-stable", "plain"), row("omega", "learn")];
+    assert_eq!(rows, expected.iter().map(|row| row.each_ref()).collect::<Vec<_>>());
+    assert_eq!((&race["verdict"], folder.tenure(words).status.code()), (&Value::from("holds"), Some(0)));
+}
+
+#[test]
 fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
     let folder = Folder::new("no-race");
+    assert!(
+        folder.refuses("lab race omega --variant loss").contains("--variant without --world means nothing")
+    );
+    assert!(
+        folder.refuses("lab race omega --world blocks --variant los").contains("did you mean loss or lost?")
+    );
+    assert!(folder.refuses("lab race election --variant loss").contains("--variant means nothing"));
     assert!(folder.refuses("lab race detector").contains("did you mean detectors?"));
     assert!(folder.refuses("lab race blocking --seeds 5").contains("--seeds means nothing"));
     assert!(folder.refuses("lab race detectors --svg plot.svg").contains("--svg means nothing"));
     assert!(folder.refuses("lab race election --nodes 1").contains("2 to 64 nodes"));
+    assert!(folder.refuses("lab race local --nodes 65").contains("2 to 64 nodes"));
     folder.refuses("lab race");
 }
 

@@ -33,7 +33,7 @@ impl<S: Subject> Recorder<S> {
     pub fn new(world: &World<S::Machine>, roles: &[Role]) -> Self {
         let lanes = world.nodes().map(|node| node.to_string()).collect();
         let roles = roles.iter().map(|role| role.label().unwrap_or_default().to_owned()).collect();
-        let picture = Picture { lanes, roles, ..Picture::default() };
+        let picture = Picture { lanes, roles, words: S::WORDS, ..Picture::default() };
         let mut recorder = Self { lines: Vec::new(), picture, arrows: Vec::new(), open: Vec::new() };
         recorder.note_sent(world);
         recorder
@@ -161,6 +161,7 @@ impl<S: Subject> Recorder<S> {
                 let opinion = |other| !S::PROMISES && matches!(other, BarKind::Lease | BarKind::Grant { .. });
                 let alike = |other| std::mem::discriminant(&other) == std::mem::discriminant(&kind);
                 let same = |other: BarKind| alike(other) || opinion(other);
+                let mark = mark.filter(|_| !self.goes_on(lane(node), world.now.0, kind, &label));
                 self.end_bars(lane(node), world.now.0, same);
                 self.open_bar(lane(node), world.now.0, until, kind, &label);
                 if let Some(mark) = mark {
@@ -187,6 +188,12 @@ impl<S: Subject> Recorder<S> {
                 }
             }
         }
+    }
+
+    /// Whether a lane shows this already: what is said again is not marked again.
+    fn goes_on(&self, lane: usize, now: u64, kind: BarKind, label: &str) -> bool {
+        let mut open = self.open.iter().map(|index| &self.picture.bars[*index]);
+        open.any(|bar| (bar.lane, bar.kind, bar.text.as_str()) == (lane, kind, label) && bar.until > now)
     }
 
     fn open_bar(&mut self, lane: usize, from: u64, until: u64, kind: BarKind, text: &str) {

@@ -312,6 +312,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         for (name, many) in self.judge.iter().flat_map(Judge::figures) {
             self.counts.add_many(name, many);
         }
+        for (name, height) in self.judge.iter().flat_map(Judge::peaks) {
+            self.counts.raise(name, height);
+        }
         let calm = self.calm();
         let tenures =
             self.judge.as_ref().map(|judge| judge.tenures().iter().map(|t| until(*t, at)).collect());

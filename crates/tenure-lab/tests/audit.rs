@@ -156,7 +156,11 @@ fn a_file_of_another_cluster_is_an_error_that_names_both() {
 
 /// The clean cluster with some text of one file replaced, everywhere in it.
 fn mutated(file: &str, from: &str, to: &str) -> Vec<(String, String)> {
-    let mut files = folder("clean");
+    changed("clean", file, from, to)
+}
+
+fn changed(cluster: &str, file: &str, from: &str, to: &str) -> Vec<(String, String)> {
+    let mut files = folder(cluster);
     let (_, text) = files.iter_mut().find(|(name, _)| name == file).unwrap();
     assert!(text.contains(from), "{file} has no '{from}'");
     *text = text.replace(from, to);
@@ -209,6 +213,104 @@ fn each_change_of_the_clean_traces_breaks_its_property() {
             Err(error) => assert_eq!(property, "unreadable", "{file}, {to}: {error}"),
         }
     }
+}
+
+#[test]
+fn a_split_of_a_local_group_holds_and_was_put_to_the_test() {
+    let report = report(&folder("local"));
+    assert_eq!(broken(&report), []);
+    let counts = report.counts;
+    assert_eq!((counts.local_groups, counts.local_elections, counts.unknown), (1, 2, 0));
+    for held in ["support-one", "self-support", "one-leader-a-partition", "bound", "members-true"] {
+        assert_eq!(status(&report, held), Status::Holds, "{held}");
+    }
+    for seen in ["two-partitions", "waited", "learnt"] {
+        assert_eq!(status(&report, seen), Status::Seen, "{seen}");
+    }
+    assert!(
+        report.properties.iter().all(|(known, _)| known.name != "one-leader"),
+        "no majority is asked for"
+    );
+    assert!(report.unjudged.iter().any(|left| left.what == "leader-in-time"));
+}
+
+#[test]
+fn two_local_leaders_who_share_a_supporter_are_seen_with_both_lines() {
+    let files = changed("local", "gamma.trace", "supporters=2 until", "supporters=1,2 until");
+    let text = "beta supports gamma and alpha";
+    breaks(&files, "support-one", text, &["gamma.trace:8", "alpha.trace:11"]);
+    let report = report(&files);
+    let found = report.violations.iter().find(|broken| broken.property.name == "support-one").unwrap();
+    assert!(
+        found.places[0].text.contains("gamma leads beta gamma until 11.2098s"),
+        "{}",
+        found.places[0].text
+    );
+}
+
+#[test]
+fn each_change_of_a_local_group_breaks_its_property() {
+    for (file, from, to, property) in [
+        ("gamma.trace", "supporters=2 until", "supporters=1,2 until", "one-leader-a-partition"),
+        ("gamma.trace", "supporters=2 until", "supporters= until", "self-support"),
+        ("gamma.trace", "local-locked own=11.11s", "local-locked-not own=11.11s", "bound"),
+        ("gamma.trace", "until=11.2098s", "until=11.2198s", "bound"),
+        ("alpha.trace", "until=11.1798s", "until=11.2798s", "bound"),
+        ("beta.trace", "to=0 request=1/2", "to=2 request=1/2", "bound"),
+        (
+            "beta.trace",
+            "local-declined own=11.15s common=11.15s group=g7 asker=n3",
+            "local-freed own=11.15s common=11.15s group=g7 to=n1",
+            "bound",
+        ),
+        ("beta.trace", "members=0,1,2 until", "members=0,1 until", "members-true"),
+        ("beta.trace", "members=0,1,2 until=11.182s", "members=0,1,2 until=11.282s", "members-true"),
+    ] {
+        let found = report(&changed("local", file, from, to));
+        let found = broken(&found);
+        assert!(found.iter().any(|(name, _)| *name == property), "{file}, {to}: {property}: {found:?}");
+    }
+}
+
+#[test]
+fn where_a_majority_is_asked_for_a_leader_of_few_is_seen() {
+    let mut files = folder("local");
+    files.iter_mut().for_each(|(_, text)| *text = text.replace("majority=no", "majority=yes"));
+    breaks(&files, "one-leader", "gamma leads while alpha leads", &["gamma.trace:8", "alpha.trace:11"]);
+}
+
+#[test]
+fn no_local_leader_is_accused_because_a_part_of_the_traces_is_missing() {
+    let whole = folder("local");
+    for missing in 0..whole.len() {
+        for length in 0..whole[missing].1.len() {
+            let mut files = whole.clone();
+            files[missing].1.truncate(length);
+            assert_eq!(broken(&report(&files)), [], "{} cut after {length}", files[missing].0);
+        }
+    }
+}
+
+#[test]
+fn a_local_group_is_drawn_with_its_partitions() {
+    let files = folder("local");
+    let given: Vec<File<'_>> =
+        files.iter().map(|(name, text)| File { name, bytes: text.as_bytes() }).collect();
+    let picture = audit::picture(&given, &report(&files)).unwrap();
+    assert_eq!(picture.lanes, ["alpha", "beta", "gamma"]);
+    let shades: Vec<(usize, &[usize], u64, u64)> = picture
+        .shades
+        .iter()
+        .map(|shade| (shade.leader, shade.members.as_slice(), shade.from / 1000, shade.until / 1000))
+        .collect();
+    assert_eq!(
+        shades,
+        [
+            (0, &[0, 1, 2][..], 1_005_000, 1_085_000),
+            (0, &[0, 1], 1_085_000, 1_179_800),
+            (2, &[2], 1_110_000, 1_209_800)
+        ]
+    );
 }
 
 #[test]

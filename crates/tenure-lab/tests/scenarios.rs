@@ -147,17 +147,6 @@ fn the_sound_protocol_is_silent_on_every_mutants_schedule() {
     }
 }
 
-/// Mutants of local leadership that break liveness alone. What is owed in time is owed on firm ground, and a schedule that is made
-/// shorter takes that away: seeds of a world kill them (`laboratory.rs`).
-const BY_SEEDS: [&str; 6] = [
-    "accept-slow",
-    "skip-self-target",
-    "skip-alive-check",
-    "own-entry-by-receipt",
-    "support-non-minimum",
-    "renew-at-lead",
-];
-
 #[test]
 fn every_mutant_has_a_schedule_that_kills_it() {
     let killed: BTreeSet<(String, Option<String>)> = saved()
@@ -170,7 +159,7 @@ fn every_mutant_has_a_schedule_that_kills_it() {
     for experiment in all().iter().filter(|it| it.home().is_none() && !apart(it.about().name)) {
         for mutant in experiment.mutants() {
             let name = (experiment.about().name.to_owned(), Some(mutant.name.to_owned()));
-            let by_seeds = name.0.starts_with("local") && BY_SEEDS.contains(&mutant.name);
+            let by_seeds = experiment.showcase(mutant.name).is_some();
             assert!(by_seeds || killed.contains(&name), "no scenario kills {}", mutant.name);
         }
     }

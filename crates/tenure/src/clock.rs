@@ -6,6 +6,7 @@
 //!
 //! With `clock = "skew"` it is CLOCK_REALTIME, whose error bound is watched: see `watchdog`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -188,6 +189,28 @@ impl Hand {
     }
 }
 
+/// A clock by which a handle judges. A reading below one that it has seen proves nothing: the clock went back, and nobody leads by it
+/// until it is where it was. Clones have seen the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Forward {
+    clock: Clock,
+    seen: Arc<AtomicU64>,
+}
+
+impl Forward {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, seen: Arc::default() }
+    }
+
+    /// Whether it is before `until` now, for certain.
+    pub(crate) fn is_before(&self, until: LocalTime) -> bool {
+        let seen = self.seen.load(Ordering::Acquire); // Before it is read: another thread may read a later time meanwhile.
+        let now = self.clock.read();
+        self.seen.fetch_max(now.as_nanos(), Ordering::AcqRel);
+        now.as_nanos() >= seen && now < until
+    }
+}
+
 /// A length as nanoseconds, as many as fit.
 pub(crate) fn nanos(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
@@ -196,6 +219,22 @@ pub(crate) fn nanos(length: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn by_a_clock_that_went_back_nothing_lasts_until_it_is_where_it_was() {
+        let (clock, hand) = Clock::by_hand();
+        hand.rate(0);
+        let forward = Forward::new(clock.clone());
+        let clone = forward.clone();
+        let until = LocalTime::from_nanos(clock.read().as_nanos() + 5_000_000_000);
+        assert!(forward.is_before(until));
+        hand.back(Duration::from_secs(1));
+        assert!(!forward.is_before(until) && !clone.is_before(until));
+        hand.forward(Duration::from_secs(1));
+        assert!(forward.is_before(until));
+        hand.forward(Duration::from_secs(5));
+        assert!(!forward.is_before(until));
+    }
 
     #[test]
     fn a_clock_that_is_turned_by_hand_steps_and_changes_its_rate_without_a_jump() {

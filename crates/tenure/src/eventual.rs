@@ -11,7 +11,7 @@
 use tenure_proto::LocalTime;
 use tokio::sync::watch;
 
-use crate::clock::Clock;
+use crate::clock::Forward;
 use crate::name::{GroupName, NodeName};
 
 /// Who seems to lead.
@@ -39,7 +39,7 @@ pub struct Eventual {
     pub(crate) opinion: watch::Receiver<Opinion>,
     /// What `changed` gave last.
     pub(crate) told: Hint,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Forward,
 }
 
 impl Eventual {
@@ -55,7 +55,7 @@ impl Eventual {
 
     /// Whether this very process leads, by a comparison of clocks at the moment of the call.
     pub fn leads(&self) -> bool {
-        self.opinion.borrow().until.is_some_and(|until| self.clock.read() < until)
+        self.opinion.borrow().until.is_some_and(|until| self.clock.is_before(until))
     }
 
     /// Waits for another hint than the one that this handle gave last by this call, at first: than none. `None` when the node has

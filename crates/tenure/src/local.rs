@@ -15,7 +15,7 @@ use std::time::Duration;
 use tenure_proto::LocalTime;
 use tokio::sync::{mpsc, watch};
 
-use crate::clock::Clock;
+use crate::clock::Forward;
 use crate::driver::{Mailbox, Request};
 use crate::name::{GroupName, NodeName};
 
@@ -84,7 +84,7 @@ pub struct Local {
     pub(crate) surroundings: watch::Receiver<Surroundings>,
     /// What `changed` gave last.
     pub(crate) told: Option<Partition>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Forward,
     pub(crate) mailbox: Mailbox,
     /// Closed when the last clone is gone.
     pub(crate) _held: mpsc::Sender<()>,
@@ -101,12 +101,23 @@ impl Local {
     pub fn partition(&self) -> Option<Partition> {
         let surroundings = self.surroundings.borrow();
         let (partition, until) = surroundings.partition.as_ref()?;
-        (self.clock.read() < *until).then(|| partition.clone())
+        self.clock.is_before(*until).then(|| partition.clone())
+    }
+
+    /// Who leads this process's partition now, if that is known. The strong leader of a group of the same name is another question:
+    /// see [`Node::observe`](crate::Node::observe).
+    pub fn local_leader(&self) -> Option<NodeName> {
+        self.partition().map(|partition| partition.leader)
+    }
+
+    /// Who is in this process's partition now, itself included, sorted; nobody if that is not known.
+    pub fn members(&self) -> Vec<NodeName> {
+        self.partition().map_or_else(Vec::new, |partition| partition.members)
     }
 
     /// Whether this process leads its partition now, by a comparison of clocks.
     pub fn leads(&self) -> bool {
-        self.surroundings.borrow().leads.is_some_and(|until| self.clock.read() < until)
+        self.surroundings.borrow().leads.is_some_and(|until| self.clock.is_before(until))
     }
 
     /// Stops leading, if it does, and frees its supporters. The next may be another, or the same one again.

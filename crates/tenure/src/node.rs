@@ -13,7 +13,7 @@ use tenure_proto::strong::Term;
 use tenure_proto::time::Span;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::clock::{Clock, nanos};
+use crate::clock::{Clock, Forward, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request};
 use crate::error::{AskError, CampaignError, KindError, MembersError, StartError, Stopped, VerifyError};
@@ -227,7 +227,7 @@ impl Node {
         let order = driver::HintOrder { group: group.clone(), reply };
         self.0.launched.mailbox.send(Request::Hint(order));
         let opinion = opinion.await.map_err(|_| KindError::Stopped(self.why_stopped()))??;
-        Ok(Eventual { group, opinion, told: Hint::default(), clock: self.0.clock.clone() })
+        Ok(Eventual { group, opinion, told: Hint::default(), clock: Forward::new(self.0.clock.clone()) })
     }
 
     /// Takes part in a local group: one leader for every partition, and who is in it. Only those members take part that call this,
@@ -238,7 +238,7 @@ impl Node {
         let mailbox = self.0.launched.mailbox.clone();
         mailbox.send(Request::Local(driver::LocalOrder { group: group.clone(), how: how.clone(), reply }));
         let joined = joined.await.map_err(|_| KindError::Stopped(self.why_stopped()))??;
-        let clock = self.0.clock.clone();
+        let clock = Forward::new(self.0.clock.clone());
         let surroundings = joined.surroundings;
         Ok(Local { group, surroundings, told: None, clock, mailbox, _held: joined.held })
     }

@@ -1,4 +1,4 @@
-//! Writes down what the node's machine publishes and what edicts its users make, for `tenure lab audit`.
+//! Writes down what the node's machines publish, those of its local groups among them, and what edicts its users make, for `tenure lab audit`.
 //!
 //! Each line is handed to the operating system before its step is visible to anybody: a file that ends because its process
 //! was killed lacks nothing that others know of. That costs a system call a line, so it is for tests and for finding faults.
@@ -8,10 +8,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenure_proto::LocalTime;
+use tenure_proto::local;
 use tenure_proto::strong::edict::ByTerm;
-use tenure_proto::strong::trace::{self, Common, EdictMade, Line, Start, What};
+use tenure_proto::strong::trace::{self, Common, EdictMade, Line, LocalStart, Start, What};
 use tenure_proto::strong::{Edict, Event};
+use tenure_proto::{GroupId, LocalTime};
 
 use crate::clock::Reading;
 use crate::name::GroupName;
@@ -68,6 +69,23 @@ impl Trace {
             first: Some(tag.first.clone()),
         };
         self.tell(Reading { own: before, common }, What::Edict(made));
+    }
+
+    /// The machine of a local group begins.
+    pub(crate) fn local_start(&self, at: Reading, start: LocalStart) {
+        self.tell(at, What::LocalStart(start));
+    }
+
+    /// What the machine of a local group says. Datagrams that came are left out: there are too many.
+    pub(crate) fn local(&self, at: Reading, group: GroupId, event: &local::Event) {
+        if !matches!(event, local::Event::Heard { .. }) {
+            self.tell(at, What::Local { group, event: *event });
+        }
+    }
+
+    /// The machine of a local group has ended.
+    pub(crate) fn local_end(&self, at: Reading, group: GroupId) {
+        self.tell(at, What::LocalEnd { group });
     }
 
     pub(crate) fn stop(&self, at: Reading) {

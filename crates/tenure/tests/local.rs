@@ -164,9 +164,11 @@ async fn a_group_can_be_strong_and_local_under_one_name() {
         }
     };
     within("a local leader", SOON, leads).await;
+    let me = nodes[0].name().clone();
+    assert_eq!((local.local_leader(), local.members()), (Some(me.clone()), vec![me]));
     assert!(tenure.is_leader());
     nodes.into_iter().next().expect("there is one").shutdown().await;
-    assert!(!local.leads() && local.partition().is_none(), "who has ended leads nothing");
+    assert!(!local.leads() && local.local_leader().is_none(), "who has ended leads nothing");
 }
 
 #[tokio::test]

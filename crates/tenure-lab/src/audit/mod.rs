@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   files ──▶ record: lives, edicts, admissions ──▶ timelines ──▶ a judge for each group     who led when, who supported it
+//!                                               ├─▶ locals: a judge for each local group     who led whom, who was bound to it
 //!                                               ├─▶ lasting: terms, charters, epochs        what needs no common clock
 //!                                               ├─▶ edicts: by leaders, in order
 //!                                               └─▶ fences: what was admitted
@@ -22,11 +23,14 @@ mod clock;
 mod edicts;
 mod fences;
 mod lasting;
+mod locals;
+mod picture;
 mod record;
 mod report;
 mod timeline;
 mod words;
 
+pub use picture::picture;
 pub use record::AuditError;
 pub use report::{Broken, Counted, NodeAbout, Place, Report, Unjudged};
 

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use tenure_proto::strong::edict::{ByTerm, QuorumStamp};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
-use tenure_proto::strong::trace::{Common, Decision, EdictMade, Line, Reader, Start, TraceError, What};
+use tenure_proto::strong::trace::{
+    Common, Decision, EdictMade, Line, LocalStart, Reader, Start, TraceError, What,
+};
 use tenure_proto::strong::{Event, Holder, InstanceId, Kind, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Stamp};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::File;
 use super::clock::Clock;
+use super::locals::{LocalStep, Told};
 use crate::property::Mark;
 
 /// One step of a node: something that its machine has published, and when.
@@ -20,6 +23,8 @@ pub(super) struct Step {
     pub(super) mark: Mark,
     pub(super) own: LocalTime,
     pub(super) common: Option<Common>,
+    /// The position of its readings on the life's clock.
+    pub(super) pair: usize,
     pub(super) event: Event,
 }
 
@@ -32,8 +37,11 @@ pub(super) struct Life {
     own: LocalTime,
     pub(super) common: Option<Common>,
     pub(super) steps: Vec<Step>,
-    /// How it ended, if it ended in good order.
-    stop: Option<(LocalTime, Option<Common>)>,
+    /// What the machines of its local groups have published.
+    pub(super) locals: Vec<LocalStep>,
+    /// All that the node itself has read, in order: at its start, at each step, at its end.
+    readings: Vec<(LocalTime, Option<Common>)>,
+    stopped: bool,
     /// Whether all that the node wrote has a place on the common clock.
     pub(super) timed: bool,
     /// How its own clock lies on the common one; on itself, where there is none.
@@ -45,21 +53,30 @@ impl Life {
         let Start { life, name, charter } = start;
         let holder = Holder { node: life.node, incarnation: life.incarnation };
         let clock = Clock::new(std::iter::empty(), charter.body.clocks);
-        let (steps, stop) = (Vec::new(), None);
-        Self { mark, holder, name, charter, own, common, steps, stop, timed: false, clock }
+        let (steps, locals, readings) = (Vec::new(), Vec::new(), vec![(own, common)]);
+        let (timed, stopped) = (false, false);
+        Self { mark, holder, name, charter, own, common, steps, locals, readings, stopped, timed, clock }
     }
 
-    /// All that the node itself has read, in order: at its start, at each step, at its end.
-    fn readings(&self) -> impl Iterator<Item = (LocalTime, Option<Common>)> {
-        let steps = self.steps.iter().map(|step| (step.own, step.common));
-        [(self.own, self.common)].into_iter().chain(steps).chain(self.stop)
+    /// The node has read its clock once more; gives the position of that reading.
+    fn read(&mut self, own: LocalTime, common: Option<Common>) -> Result<usize, Misplaced> {
+        if self.stopped {
+            return Err(Misplaced::AfterStop);
+        }
+        let last = self.readings.last().and_then(|(_, common)| *common);
+        match (last, common) {
+            (Some(last), Some(common)) if common.from < last.from => return Err(Misplaced::CommonWentBack),
+            _ => {}
+        }
+        self.readings.push((own, common));
+        Ok(self.readings.len() - 1)
     }
 
     /// Puts what was read on the common clock, or on the own one where there is none.
     fn place(&mut self, legal: Clockwork) {
-        let timed = self.readings().all(|(_, common)| common.is_some());
+        let timed = self.readings.iter().all(|(_, common)| common.is_some());
         self.timed = timed;
-        let placed = self.readings().map(|(own, common)| (own, self.at(own, common)));
+        let placed = self.readings.iter().map(|(own, common)| (*own, self.at(*own, *common)));
         self.clock = Clock::new(placed, legal);
     }
 
@@ -75,13 +92,12 @@ impl Life {
 
     /// Whether it has ended in good order: nothing came after its last line.
     pub(super) fn has_stopped(&self) -> bool {
-        self.stop.is_some()
+        self.stopped
     }
 
     /// The last that is known of it, on its own clock and on that of its timeline.
     pub(super) fn last(&self) -> (LocalTime, Common) {
-        let step = self.steps.last().map(|step| (step.own, step.common));
-        let (own, common) = self.stop.or(step).unwrap_or((self.own, self.common));
+        let (own, common) = self.readings.last().copied().unwrap_or((self.own, self.common));
         (own, self.at(own, common))
     }
 
@@ -206,13 +222,22 @@ impl Record {
                     return Err(Misplaced::NotGapless);
                 }
                 let life = self.writing(*writer)?;
-                check_order(life, common)?;
-                life.steps.push(Step { mark, own, common, event });
+                let pair = life.read(own, common)?;
+                life.steps.push(Step { mark, own, common, pair, event });
             }
             What::Stop => {
                 let life = self.writing(*writer)?;
-                check_order(life, common)?;
-                life.stop = Some((own, common));
+                life.read(own, common)?;
+                life.stopped = true;
+            }
+            What::LocalStart(start) => {
+                self.add_local(mark, *writer, (own, common), start.group, Told::Start(start))?;
+            }
+            What::Local { group, event } => {
+                self.add_local(mark, *writer, (own, common), group, Told::Event(event))?;
+            }
+            What::LocalEnd { group } => {
+                self.add_local(mark, *writer, (own, common), group, Told::End)?;
             }
             What::Edict(edict) => self.add_edict(mark, *writer, (own, common), edict)?,
             What::Admitted(decision) => self.admitted.push((mark, decision)),
@@ -228,6 +253,20 @@ impl Record {
             Writer::Nobody => Err(Misplaced::BeforeStart),
             Writer::Part(_) => Err(Misplaced::InPart),
         }
+    }
+
+    fn add_local(
+        &mut self,
+        mark: Mark,
+        writer: Writer,
+        (own, common): (LocalTime, Option<Common>),
+        group: GroupId,
+        told: Told,
+    ) -> Result<(), Misplaced> {
+        let life = self.writing(writer)?;
+        let pair = life.read(own, common)?;
+        life.locals.push(LocalStep { mark, own, common, pair, group, told });
+        Ok(())
     }
 
     fn add_edict(
@@ -265,6 +304,20 @@ impl Record {
         })
     }
 
+    /// What local groups there are: how their machines began, each once.
+    pub(super) fn local_starts(&self) -> Vec<&LocalStart> {
+        let steps = self.lives.iter().flat_map(|life| &life.locals);
+        let mut starts: Vec<&LocalStart> = Vec::new();
+        for step in steps {
+            if let Told::Start(start) = &step.told
+                && !starts.contains(&start)
+            {
+                starts.push(start);
+            }
+        }
+        starts
+    }
+
     /// The members and bounds of the oldest epoch that any of this can be about.
     pub(super) fn founding(&self) -> Option<Body> {
         let (_, oldest, _) = self.charters().min_by_key(|(_, charter, _)| charter.epoch)?;
@@ -278,7 +331,11 @@ impl Record {
             Bound::Drift(drift) => (0, u64::from(drift.as_ppm())),
             Bound::Skew(skew) => (1, skew.as_nanos()),
         };
-        let bound = clocks().map(|clocks| clocks.bound).max_by_key(width);
+        let local = self.lives.iter().flat_map(|life| &life.locals).filter_map(|step| match &step.told {
+            Told::Start(start) => Some(Bound::Drift(start.drift)),
+            Told::Event(_) | Told::End => None,
+        });
+        let bound = clocks().map(|clocks| clocks.bound).chain(local).max_by_key(width);
         let tick = clocks().map(|clocks| clocks.tick).max().filter(|tick| *tick > LocalSpan::ZERO);
         Clockwork {
             bound: bound.unwrap_or(Bound::Skew(LocalSpan::ZERO)),
@@ -308,18 +365,6 @@ impl Record {
         let edict = self.edicts.iter().find(|edict| edict.mark == mark).map(|edict| edict.by);
         let lives = self.lives.iter().filter(|life| life.mark.file == mark.file && life.mark <= mark);
         edict.or_else(|| lives.max_by_key(|life| life.mark).map(|life| life.holder))
-    }
-}
-
-/// A node writes in the order of the common clock, and nothing after its end.
-fn check_order(life: &Life, common: Option<Common>) -> Result<(), Misplaced> {
-    if life.has_stopped() {
-        return Err(Misplaced::AfterStop);
-    }
-    let last = life.steps.last().map_or(life.common, |step| step.common);
-    match (last, common) {
-        (Some(last), Some(common)) if common.from < last.from => Err(Misplaced::CommonWentBack),
-        _ => Ok(()),
     }
 }
 

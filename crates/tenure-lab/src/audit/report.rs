@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_proto::NodeId;
+use tenure_proto::local::Event;
 
+use super::locals::Told;
 use super::record::{Life, Record};
 use super::words::{Names, line_words};
 use super::{ADMITTED, File, Findings, Found, OWN};
+use crate::property::local::{LOCAL, MAJORITY, TRACED};
 use crate::property::strong::{
     ALL, CERTAIN, CHANGE_ENDS, ELECTED, ENDS, EPOCHS_FOLLOW, FLOORS, FOUND, GIVEN_TERMS, INSIDE, ORDERED,
     SPACED, STABLE, SUPPORT, UNIQUENESS, VALID,
@@ -75,6 +78,10 @@ pub struct Counted {
     pub lives: usize,
     /// Elections.
     pub groups: usize,
+    /// Local groups.
+    pub local_groups: usize,
+    /// How often somebody began to lead a partition.
+    pub local_elections: usize,
     /// What machines published.
     pub events: usize,
     /// Terms that somebody began to lead.
@@ -105,7 +112,7 @@ pub struct NodeAbout {
 pub(super) fn report(files: &[File<'_>], record: &Record, findings: Findings) -> Report {
     let names = Names::new(record);
     let unjudged = unjudged(files, record, &names);
-    let properties = statuses(&findings, &unjudged);
+    let properties = statuses(record, &findings, &unjudged);
     let broken = |found: &Found| Broken {
         property: found.property,
         at: found.at,
@@ -138,13 +145,20 @@ fn counted(files: &[File<'_>], record: &Record) -> Counted {
     let steps = || record.lives.iter().flat_map(|life| &life.steps);
     let nodes: BTreeSet<NodeId> = record.lives.iter().map(|life| life.holder.node).collect();
     let groups: BTreeSet<_> = steps().filter_map(|step| super::timeline::group_of(&step.event)).collect();
+    let locals = || record.lives.iter().flat_map(|life| &life.locals);
+    let local_groups: BTreeSet<_> = locals().map(|step| step.group).collect();
+    let elects = |event: &Event| matches!(event, Event::Leads { renewed: false, .. });
     let terms: BTreeSet<_> = record.acquisitions().map(|run| (run.group, run.term)).collect();
     Counted {
         files: files.len(),
         nodes: nodes.len(),
         lives: record.lives.len(),
         groups: groups.len(),
-        events: steps().count(),
+        local_groups: local_groups.len(),
+        local_elections: locals()
+            .filter(|step| matches!(&step.told, Told::Event(event) if elects(event)))
+            .count(),
+        events: steps().count() + locals().filter(|step| matches!(step.told, Told::Event(_))).count(),
         terms: terms.len(),
         edicts: record.edicts.len(),
         admitted: record.admitted.len(),
@@ -155,7 +169,7 @@ fn counted(files: &[File<'_>], record: &Record) -> Counted {
 }
 
 /// Every property with what became of it.
-fn statuses(findings: &Findings, unjudged: &[Unjudged]) -> Vec<(Property, Status)> {
+fn statuses(record: &Record, findings: &Findings, unjudged: &[Unjudged]) -> Vec<(Property, Status)> {
     let status = |property: &Property| {
         if findings.broken.iter().any(|found| found.property.name == property.name) {
             return Status::Broken;
@@ -168,7 +182,13 @@ fn statuses(findings: &Findings, unjudged: &[Unjudged]) -> Vec<(Property, Status
             Kind::Sometimes => Status::Unseen,
         }
     };
-    ALL.iter().chain(&OWN).map(|property| (*property, status(property))).collect()
+    let starts = record.local_starts();
+    let applies = |property: &&Property| {
+        LOCAL.contains(property) && starts.iter().any(|start| !start.majority)
+            || MAJORITY.contains(property) && starts.iter().any(|start| start.majority)
+    };
+    let local = TRACED.iter().filter(applies);
+    ALL.iter().chain(&OWN).chain(local).map(|property| (*property, status(property))).collect()
 }
 
 /// What compares the times of different processes.
@@ -204,6 +224,12 @@ fn unjudged(files: &[File<'_>], record: &Record, names: &Names) -> Vec<Unjudged>
     if !record.lives.iter().any(|life| life.timed) {
         for property in TIMED {
             leave(property.name, false, "no life has a common clock");
+        }
+    }
+    if !record.local_starts().is_empty() {
+        let why = "of local groups: a trace does not say who reached whom in time";
+        for name in ["leader-in-time", "connected-support"] {
+            left.push(Unjudged { what: name.to_owned(), why: why.to_owned(), partly: false });
         }
     }
     left.extend(unseen(files, record, names));

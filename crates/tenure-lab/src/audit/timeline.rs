@@ -21,20 +21,22 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let (timed, alone): (Vec<&Life>, Vec<&Life>) = record.lives.iter().partition(|life| life.timed);
     let timelines = [timed].into_iter().chain(alone.into_iter().map(|life| vec![life]));
     for lives in timelines.filter(|lives| !lives.is_empty()) {
-        Timeline::new(lives).judge(record, findings);
+        let timeline = Timeline::new(lives);
+        timeline.judge(record, findings);
+        super::locals::judge(&timeline, findings);
     }
 }
 
 /// Up to when all is known of a node.
-struct Known {
+pub(super) struct Known {
     /// Before this instant. Nothing, if its first life has no trace here.
     until: Option<RealTime>,
 }
 
 /// Lives on one clock.
-struct Timeline<'a> {
+pub(super) struct Timeline<'a> {
     /// In the order in which they began.
-    lives: Vec<&'a Life>,
+    pub(super) lives: Vec<&'a Life>,
     /// The first instant: time is counted from here.
     origin: u64,
     known: BTreeMap<NodeId, Known>,
@@ -52,7 +54,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    fn new(mut lives: Vec<&'a Life>) -> Self {
+    pub(super) fn new(mut lives: Vec<&'a Life>) -> Self {
         lives.sort_by_key(|life| (life.began(), life.mark));
         let origin = lives.first().map_or(0, |life| life.began().from);
         let mut timeline = Self { lives, origin, known: BTreeMap::new() };
@@ -79,30 +81,29 @@ impl<'a> Timeline<'a> {
         Known { until: Some(RealTime(u64::MAX)) }
     }
 
-    fn since(&self, nanos: u64) -> RealTime {
+    /// Counted from the first instant.
+    pub(super) fn since(&self, nanos: u64) -> RealTime {
         RealTime(nanos.saturating_sub(self.origin))
+    }
+
+    /// Whether all is known that a node has done up to an instant.
+    pub(super) fn knows(&self, node: NodeId, at: RealTime) -> bool {
+        let known = self.known.get(&node).and_then(|known| known.until);
+        known.is_some_and(|until| at < until)
     }
 
     /// All that happened, in order. Of what happened at one instant in different lives, causes come before effects.
     fn entries(&self) -> Vec<Entry<'a>> {
-        let mut queues: Vec<_> = (0..self.lives.len()).map(|life| self.entries_of(life).peekable()).collect();
-        let mut heads: BTreeSet<(u64, u8, usize)> = BTreeSet::new();
-        let key = |entry: &Entry<'_>| (entry.at.from, rank(entry.step), entry.life);
-        heads.extend(queues.iter_mut().filter_map(|queue| queue.peek().map(key)));
-        let mut entries = Vec::new();
-        while let Some((_, _, life)) = heads.pop_first() {
-            entries.extend(queues[life].next());
-            heads.extend(queues[life].peek().map(key));
-        }
-        entries
+        let queues = (0..self.lives.len()).map(|life| self.entries_of(life)).collect();
+        merged(queues, |entry| (entry.at.from, rank(entry.step), entry.life))
     }
 
     fn entries_of(&self, number: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let life = self.lives[number];
         let begins = Entry { life: number, pair: 0, at: life.began(), step: None };
-        let steps = life.steps.iter().enumerate().map(move |(i, step)| Entry {
+        let steps = life.steps.iter().map(move |step| Entry {
             life: number,
-            pair: i + 1,
+            pair: step.pair,
             at: life.at(step.own, step.common),
             step: Some(step),
         });
@@ -145,6 +146,22 @@ impl<'a> Timeline<'a> {
             });
         }
     }
+}
+
+/// What happened in lives, each in order, put in one order by a key whose last part is the life.
+pub(super) fn merged<T>(
+    queues: Vec<impl Iterator<Item = T>>,
+    key: impl Fn(&T) -> (u64, u8, usize),
+) -> Vec<T> {
+    let mut queues: Vec<_> = queues.into_iter().map(Iterator::peekable).collect();
+    let mut heads: BTreeSet<(u64, u8, usize)> = BTreeSet::new();
+    heads.extend(queues.iter_mut().filter_map(|queue| queue.peek().map(&key)));
+    let mut entries = Vec::new();
+    while let Some((_, _, life)) = heads.pop_first() {
+        entries.extend(queues[life].next());
+        heads.extend(queues[life].peek().map(&key));
+    }
+    entries
 }
 
 /// One group's judge, and up to when it has been shown what happened.
@@ -268,8 +285,7 @@ impl Sight for View<'_> {
     }
 
     fn knows(&self, node: NodeId, at: RealTime) -> bool {
-        let known = self.timeline.known.get(&node).and_then(|known| known.until);
-        known.is_some_and(|until| at < until)
+        self.timeline.knows(node, at)
     }
 
     fn follows(&self, life: Holder) -> bool {

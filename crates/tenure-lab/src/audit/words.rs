@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use tenure_proto::local::Sound as Quiet;
 use tenure_proto::strong::Sound;
 use tenure_proto::strong::trace::{Decision, EdictMade, HEADER, Line, Reader, What};
 use tenure_proto::{GroupId, NodeId};
 
+use super::locals::{Told, placed, told};
 use super::record::Record;
 use crate::property::Mark;
 use crate::subject::Subject;
+use crate::subject::local::Locals;
 use crate::subject::strong::Strong;
+use crate::world::node_id;
 
 /// What people call nodes and groups.
 pub(super) struct Names {
@@ -30,19 +34,7 @@ impl Names {
 
     /// Text in which `n1` and `g1` are called by name, where they have one.
     pub(super) fn told(&self, text: &str) -> String {
-        let mut told = String::with_capacity(text.len());
-        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
-        let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            let end = match is_part(first) {
-                true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
-                false => rest.find(is_part).unwrap_or(rest.len()),
-            };
-            let (word, after) = rest.split_at(end);
-            told.push_str(self.name(word).filter(|name| !name.is_empty()).unwrap_or(word));
-            rest = after;
-        }
-        told
+        retold(text, |word| self.name(word).filter(|name| !name.is_empty()).map(str::to_owned))
     }
 
     fn name(&self, word: &str) -> Option<&str> {
@@ -51,6 +43,44 @@ impl Names {
         let group = || self.groups.get(&GroupId(number('g')?));
         node().or_else(group).map(String::as_str)
     }
+}
+
+/// Text with some of its words replaced.
+pub(super) fn retold(text: &str, other: impl Fn(&str) -> Option<String>) -> String {
+    let mut told = String::with_capacity(text.len());
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = match is_part(first) {
+            true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+            false => rest.find(is_part).unwrap_or(rest.len()),
+        };
+        let (word, after) = rest.split_at(end);
+        told.push_str(&other(word).unwrap_or_else(|| word.to_owned()));
+        rest = after;
+    }
+    told
+}
+
+/// What a line of a local group says.
+fn local_words(mark: Mark, node: NodeId, record: &Record) -> Option<String> {
+    let life = record.lives.iter().find(|life| life.locals.iter().any(|step| step.mark == mark))?;
+    let upto = life.locals.iter().take_while(|step| step.mark <= mark);
+    let step = upto.clone().last()?;
+    let members = upto.filter(|other| other.group == step.group).filter_map(|step| match &step.told {
+        Told::Start(start) => Some(&start.members),
+        Told::Event(_) | Told::End => None,
+    });
+    let members = members.last()?;
+    Some(match &step.told {
+        Told::Start(_) => format!("{node} takes part in {}", step.group),
+        Told::End => format!("{node} takes no part in {} any more", step.group),
+        Told::Event(event) => {
+            let place = node_id(members.iter().position(|member| *member == node)?);
+            let text = <Locals<Quiet, false> as Subject>::event_text(place, &placed(event, members)?);
+            format!("{}, in {}", told(&text, members), step.group)
+        }
+    })
 }
 
 /// What a line of a file says.
@@ -67,6 +97,9 @@ pub(super) fn line_words(bytes: &[u8], mark: Mark, record: &Record) -> String {
         }
         What::Event(event) => {
             node.map(|node| <Strong<Sound, false> as Subject>::event_text(node, &event)).unwrap_or_default()
+        }
+        What::LocalStart(_) | What::Local { .. } | What::LocalEnd { .. } => {
+            node.and_then(|node| local_words(mark, node, record)).unwrap_or_default()
         }
         What::Edict(EdictMade { group, term, number, after, .. }) => {
             format!("{who} makes edict {term}.{number} of {group} between {own} and {after} on its clock")

@@ -240,7 +240,7 @@ mod tests {
                 let seeds = Seeds { first: 0, count: 200, stop_at_first: true, threads: 2 };
                 let swept = election.sweep(&trial, seeds, &|_| {}).unwrap();
                 // These few seeds do not show: the command tries more, and scenarios.
-                let rare = ["fig1-a3", "fig1-a6", "fig2-c4", "no-silence", "no-drift"];
+                let rare = ["fig1-a6", "fig2-c4", "no-silence", "no-drift"];
                 assert!(!swept.violations.is_empty() || rare.contains(&mutant.name), "{}", mutant.name);
             }
         }

@@ -3,7 +3,9 @@
 use tenure_proto::local::Sound;
 
 use super::bench::Bench;
-use super::{About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Small, Trial};
+use super::{
+    About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Showcase, Small, Trial,
+};
 use crate::mutant::local::{self as mutant, Mutant, Wrong};
 use crate::property::{Property, local};
 use crate::script;
@@ -71,6 +73,20 @@ impl<const GLOBAL: bool> Experiment for Locally<GLOBAL> {
 
     fn mutants(&self) -> Vec<MutantAbout> {
         mutants::<GLOBAL>().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
+    }
+
+    /// What is owed in time is owed on firm ground, and what a tree gets wrong takes a tree.
+    fn showcase(&self, mutant: &str) -> Option<Showcase> {
+        let (world, nodes, first) = match (mutant, GLOBAL) {
+            ("accept-slow" | "renew-at-lead", _) => ("partition", 5, 0),
+            ("slow-is-alive", _) => ("partition", 16, 640),
+            ("own-entry-by-receipt", true) => ("graph", 5, 19_000),
+            ("skip-self-target" | "skip-alive-check" | "own-entry-by-receipt" | "support-non-minimum", _) => {
+                ("graph", 5, 0)
+            }
+            _ => return None,
+        };
+        Some(Showcase { world, nodes, seeds: first..first + 64 })
     }
 
     fn constants(&self) -> Vec<ConstantAbout> {

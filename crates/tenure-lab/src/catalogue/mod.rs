@@ -8,6 +8,7 @@ mod named;
 mod strong;
 
 use std::fmt;
+use std::ops::Range;
 
 use tenure_proto::NodeId;
 
@@ -70,6 +71,17 @@ pub struct MutantAbout {
     pub says: &'static str,
 }
 
+/// Seeds that show a mutant which those of a storm hardly ever do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Showcase {
+    /// The name of the world.
+    pub world: &'static str,
+    /// How many members.
+    pub nodes: usize,
+    /// One of these is enough.
+    pub seeds: Range<u64>,
+}
+
 /// A constant that `--set` can change, for the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantAbout {
@@ -119,6 +131,10 @@ pub trait Experiment: Sync {
     }
     /// The world in which it is tried where nothing is said, and what goes wrong there; if not the storm that a seed draws.
     fn home(&self) -> Option<(&'static Named, Faults)> {
+        None
+    }
+    /// Where one of its mutants shows, if that takes a world of its own.
+    fn showcase(&self, _mutant: &str) -> Option<Showcase> {
         None
     }
     /// Runs one seed, recorded.

@@ -1,8 +1,12 @@
-//! A slide: three panels side by side on logarithmic axes, every line labelled where it ends.
+//! A slide: one large panel and two small ones on logarithmic axes, every line labelled where it ends.
+//!
+//! Whoever sees no colours, or sits at the back, tells lines apart all the same: each has a mark of its own, and its label shows
+//! that mark. Labels never meet: they are moved apart as little as it takes, and a thin line leads to each. Theory is thin and
+//! dotted, in the colour of what it speaks of.
 
+use super::axes::{Frame, Range};
 use super::look::escape;
-use super::plot::log10;
-use super::svg::text::{num, put, small, width};
+use super::svg::text::{Paper, num, open, put, small, wrapped};
 
 /// An image.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,8 +15,10 @@ pub struct Chart {
     pub title: String,
     /// How it was measured, in one line.
     pub note: String,
-    /// From the left: the first is as wide as two.
+    /// Three: the large one on the left, the upper and the lower one on the right.
     pub panels: Vec<Panel>,
+    /// What must be said besides, below all.
+    pub foot: String,
 }
 
 /// Two axes and what is between them.
@@ -22,303 +28,313 @@ pub struct Panel {
     pub title: String,
     /// What the axis to the right measures.
     pub x: String,
+    /// Whether that axis counts in powers of two.
+    pub doubles: bool,
     /// What the axis upwards measures.
     pub y: String,
     /// The lines.
     pub curves: Vec<Curve>,
 }
 
-impl Panel {
-    /// A panel without lines.
-    pub fn new(title: &str, x: &str, y: &str) -> Self {
-        Self { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), curves: Vec::new() }
-    }
-}
-
-/// One line.
+/// One line, or one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// What stands at its end; nothing, if nothing should.
     pub name: String,
-    /// Which colour; grey without.
-    pub colour: Option<usize>,
-    /// To the right, upwards, and from where to where upwards it may lie.
-    pub points: Vec<(f64, f64, f64, f64)>,
+    /// What stands there besides, fainter.
+    pub says: String,
+    /// Which colour and mark; grey without.
+    pub look: Option<usize>,
+    /// From the left.
+    pub points: Vec<Point>,
     /// Whether it is thought rather than measured.
     pub theory: bool,
 }
 
+/// A point, and from where to where upwards it may lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Upwards.
+    pub y: f64,
+    /// From here.
+    pub low: f64,
+    /// To here.
+    pub high: f64,
+}
+
+impl Point {
+    /// A point of which everything is known.
+    pub fn exact(x: f64, y: f64) -> Self {
+        Self { x, y, low: y, high: y }
+    }
+}
+
 const WIDE: f64 = 1600.0;
 const HIGH: f64 = 900.0;
-const TOP: f64 = 130.0;
-const BOTTOM: f64 = HIGH - 80.0;
+/// The size of most text.
+const FONT: u32 = 15;
 
-/// Okabe and Ito's colours and some more that are told apart from them on white.
-const COLOURS: [&str; 12] = [
-    "#0072b2", "#7f7f7f", "#d55e00", "#e69f00", "#009e73", "#56b4e9", "#cc79a7", "#8c5a1e", "#6a5acd",
-    "#c8202f", "#999933", "#111111",
+const FRAMES: [Frame; 3] = [
+    Frame { left: 100.0, right: 640.0, top: 138.0, bottom: 764.0, font: 15 },
+    Frame { left: 1080.0, right: 1350.0, top: 138.0, bottom: 396.0, font: 13 },
+    Frame { left: 1080.0, right: 1350.0, top: 506.0, bottom: 764.0, font: 13 },
 ];
 
-const STYLE: &str = "<style>.ground{fill:#fff}.ink{fill:#1f2933}.faint{fill:#66727f}.grid{stroke:#e3e7eb}\
-.axis{stroke:#66727f}</style>\n";
+/// Okabe and Ito's colours, and as many more that are told apart from them on white.
+const COLOURS: [&str; 16] = [
+    "#0072b2", "#7f7f7f", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#111111", "#8c5a1e", "#6a5acd",
+    "#b0122b", "#56b4e9", "#808000", "#006d6f", "#c2188f", "#1b2a6b", "#5a9e1f",
+];
+
+/// The corners of a mark; none: a circle. With as many filled as hollow, every colour has a mark of its own.
+const MARKS: [&[(f64, f64)]; 8] = [
+    &[],
+    &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+    &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
+    &[(0.0, -1.3), (1.1, 0.0), (0.0, 1.3), (-1.1, 0.0)],
+    &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
+    &[(0.0, -1.6), (0.4, -0.4), (1.6, 0.0), (0.4, 0.4), (0.0, 1.6), (-0.4, 0.4), (-1.6, 0.0), (-0.4, -0.4)],
+    &[(-1.2, 0.0), (0.8, -1.1), (0.8, 1.1)],
+    &[(1.2, 0.0), (-0.8, -1.1), (-0.8, 1.1)],
+];
+
+const GREY: &str = "#66727f";
 
 /// Draws the chart as an SVG document, sixteen to nine.
 pub fn draw(chart: &Chart) -> String {
     let mut out = String::new();
-    put!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-         font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"14\" role=\"img\">\n\
-         <title>{title}</title>\n{STYLE}<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n\
-         <text class=\"ink\" x=\"40\" y=\"52\" font-size=\"30\" font-weight=\"600\">{title}</text>\n\
-         <text class=\"faint\" x=\"40\" y=\"80\">{}</text>\n",
-        escape(&chart.note),
-        w = num(WIDE),
-        h = num(HIGH),
-        title = escape(&chart.title),
-    );
-    let parts = small(chart.panels.len()) + 0.6;
-    let unit = (WIDE - 60.0) / parts;
-    let mut left = 30.0;
-    for (number, panel) in chart.panels.iter().enumerate() {
-        let room = if number == 0 { 1.6 * unit } else { unit };
-        let labels = if number == 0 { 212.0 } else { 16.0 };
-        draw_panel(
-            &mut out,
-            panel,
-            Frame { left: left + 62.0, right: left + room - labels, label: number == 0 },
-        );
-        left += room;
+    let paper = Paper { size: (WIDE, HIGH), font: FONT, heading: 30, style: "" };
+    open(&mut out, paper, &chart.title, &chart.note);
+    for (panel, frame) in chart.panels.iter().zip(FRAMES) {
+        draw_panel(&mut out, panel, frame);
+    }
+    for (row, line) in wrapped(&chart.foot, WIDE - 48.0, 13.0).iter().enumerate() {
+        let y = num(840.0 + 18.0 * small(row));
+        put!(out, "<text class=\"faint\" x=\"24\" y=\"{y}\" font-size=\"13\">{}</text>\n", escape(line));
     }
     out.push_str("</svg>\n");
     out
 }
 
-/// Where a panel is.
-#[derive(Clone, Copy)]
-struct Frame {
-    left: f64,
-    right: f64,
-    label: bool,
-}
-
-/// The part of an axis that is shown, in powers of ten.
-#[derive(Clone, Copy)]
-struct Range {
-    from: f64,
-    until: f64,
-}
-
-impl Range {
-    /// All values and a little room.
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let (mut from, mut until) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.filter(|value| *value > 0.0).map(log10) {
-            (from, until) = (from.min(value), until.max(value));
-        }
-        if from > until {
-            return Self { from: 0.0, until: 1.0 };
-        }
-        let room = ((until - from) * 0.04).max(0.03);
-        Self { from: from - room, until: until + room }
-    }
-
-    fn share(self, value: f64) -> f64 {
-        (log10(value.max(1e-12)) - self.from) / (self.until - self.from)
-    }
-
-    /// Powers of ten, and where there are few of them 2 and 5 times those.
-    fn ticks(self) -> Vec<(f64, String)> {
-        let factors: &[f64] = if self.until - self.from < 1.8 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let mut ticks = Vec::new();
-        let mut decade = self.from.floor();
-        while decade <= self.until {
-            for factor in factors {
-                let at = decade + log10(*factor);
-                let text = if *factor == 1.0 { power(decade) } else { plain(*factor, decade) };
-                if at >= self.from && at <= self.until {
-                    ticks.push(((at - self.from) / (self.until - self.from), text));
-                }
-            }
-            decade += 1.0;
-        }
-        ticks
-    }
-}
-
-/// A small number as people write it.
-fn plain(factor: f64, decade: f64) -> String {
-    let (mut value, mut left) = (factor, decade);
-    while left > 0.5 {
-        (value, left) = (value * 10.0, left - 1.0);
-    }
-    while left < -0.5 {
-        (value, left) = (value / 10.0, left + 1.0);
-    }
-    format!("{value}")
-}
-
 fn draw_panel(out: &mut String, panel: &Panel, frame: Frame) {
     let points = || panel.curves.iter().flat_map(|curve| &curve.points);
-    let x = Range::of(points().map(|point| point.0));
-    let y = Range::of(points().map(|point| point.1));
-    let right = |value: f64| frame.left + (frame.right - frame.left) * x.share(value);
-    let up = |value: f64| BOTTOM - (BOTTOM - TOP) * y.share(value).clamp(0.0, 1.0);
+    let x = points().map(|point| point.x);
+    let x = if panel.doubles { Range::doublings(x) } else { Range::snug(x) };
+    let y = Range::snug(points().map(|point| point.y));
     put!(
         out,
         "<text class=\"ink\" x=\"{}\" y=\"{}\" font-size=\"18\" font-weight=\"600\">{}</text>\n",
         num(frame.left),
-        num(TOP - 16.0),
+        num(frame.top - 14.0),
         escape(&panel.title),
     );
-    draw_axes(out, panel, frame, x, y);
-    let mut ends: Vec<(f64, f64, &Curve)> = Vec::new();
-    for curve in &panel.curves {
-        let places: Vec<(f64, f64)> = curve
-            .points
-            .iter()
-            .filter(|point| point.0 > 0.0 && point.1 > 0.0)
-            .map(|p| (right(p.0), up(p.1)))
-            .collect();
-        draw_curve(out, curve, &places);
-        if !curve.theory {
-            for (point, (at, height)) in curve.points.iter().zip(&places) {
-                let bar = (up(point.2.max(1e-9)), up(point.3));
-                put!(
-                    out,
-                    "<path d=\"M{x} {}V{}\" stroke=\"{c}\" stroke-width=\"1.6\"/>",
-                    num(bar.0),
-                    num(bar.1),
-                    x = num(*at),
-                    c = colour(curve)
-                );
-                put!(
-                    out,
-                    "<circle cx=\"{}\" cy=\"{}\" r=\"2.6\" fill=\"{}\"/>\n",
-                    num(*at),
-                    num(*height),
-                    colour(curve)
-                );
-            }
-        }
-        if let Some((x, y)) = places.last().copied().filter(|_| !curve.name.is_empty()) {
-            ends.push((x, y, curve));
-        }
+    frame.draw(out, (&x, &y), (&panel.x, &panel.y));
+    let mut ends: Vec<End<'_>> = Vec::new();
+    // What is thought lies below what was measured.
+    let (thought, measured): (Vec<&Curve>, Vec<&Curve>) = panel.curves.iter().partition(|curve| curve.theory);
+    for curve in thought.into_iter().chain(measured) {
+        let place = |point: (f64, f64)| frame.place((&x, &y), point);
+        draw_curve(out, curve, &place);
+        let last = curve.points.iter().filter_map(|point| place((point.x, point.y))).next_back();
+        ends.extend(last.filter(|_| !curve.name.is_empty()).map(|at| End { at, curve }));
     }
-    if frame.label {
-        draw_labels(out, &mut ends, frame.right + 14.0);
-    }
+    draw_labels(out, ends, frame);
 }
 
 fn colour(curve: &Curve) -> &'static str {
-    curve.colour.map_or("#66727f", |colour| COLOURS[colour % COLOURS.len()])
+    curve.look.map_or(GREY, |look| COLOURS[look % COLOURS.len()])
 }
 
-fn draw_curve(out: &mut String, curve: &Curve, places: &[(f64, f64)]) {
-    let mut path = String::new();
-    for (i, (x, y)) in places.iter().enumerate() {
-        put!(path, "{}{} {}", if i == 0 { "M" } else { "L" }, num(*x), num(*y));
-    }
-    let (thick, dashes) = match (curve.theory, curve.colour) {
-        (true, Some(_)) => ("1.2", " stroke-dasharray=\"3 5\" opacity=\"0.75\""),
-        (true, None) => ("2", " stroke-dasharray=\"10 6\""),
-        (false, _) => ("2.4", ""),
+/// How the line is drawn, except where.
+fn stroke(curve: &Curve) -> String {
+    let (thick, dashes) = match (curve.theory, curve.look) {
+        (true, Some(_)) => ("1.3", " stroke-dasharray=\"1.5 3.5\""),
+        (true, None) => ("1.6", " stroke-dasharray=\"9 5\""),
+        (false, Some(look)) if is_hollow(look) => ("2.2", " stroke-dasharray=\"9 3\""),
+        (false, _) => ("2.2", ""),
     };
-    put!(
-        out,
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{thick}\" stroke-linejoin=\"round\"{dashes}/>\n",
-        colour(curve),
-    );
+    let colour = colour(curve);
+    format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"{thick}\" stroke-linejoin=\"round\"{dashes}")
 }
 
-/// Names at the ends of their lines, moved apart where they would meet, each with a thin line to its own.
-fn draw_labels(out: &mut String, ends: &mut [(f64, f64, &Curve)], x: f64) {
-    const APART: f64 = 19.0;
-    ends.sort_by(|one, other| one.1.total_cmp(&other.1));
-    let mut heights: Vec<f64> = ends.iter().map(|end| end.1).collect();
-    for _ in 0..200 {
-        for i in 1..heights.len() {
-            let gap = heights[i] - heights[i - 1];
-            if gap < APART {
-                let half = (APART - gap) / 2.0;
-                heights[i - 1] -= half;
-                heights[i] += half;
-            }
+fn is_hollow(look: usize) -> bool {
+    look / MARKS.len() % 2 == 1
+}
+
+fn draw_curve(out: &mut String, curve: &Curve, place: &dyn Fn((f64, f64)) -> Option<(f64, f64)>) {
+    let at = |point: &Point| Some((*point, place((point.x, point.y))?));
+    let places: Vec<(Point, (f64, f64))> = curve.points.iter().filter_map(at).collect();
+    let (mut path, mut bars) = (String::new(), String::new());
+    for (i, (point, (x, y))) in places.iter().enumerate() {
+        put!(path, "{}{} {}", if i == 0 { "M" } else { "L" }, num(*x), num(*y));
+        let ends = (place((point.x, point.low.max(1e-9))), place((point.x, point.high)));
+        if let (Some((_, low)), Some((_, high)), true) = (ends.0, ends.1, point.low < point.high) {
+            let left = num(x - 4.0);
+            put!(bars, "M{x} {l}V{h}M{left} {l}h8M{left} {h}h8", x = num(*x), l = num(low), h = num(high));
         }
-        heights.iter_mut().for_each(|height| *height = height.clamp(TOP, BOTTOM));
     }
-    for ((end_x, end_y, curve), height) in ends.iter().zip(heights) {
+    put!(out, "<g><title>{}</title><path d=\"{path}\" {}/>", escape(&curve.name), stroke(curve));
+    if let (false, Some(look)) = (curve.theory, curve.look) {
+        put!(out, "<path d=\"{bars}\" stroke=\"{}\" stroke-width=\"1.4\" fill=\"none\"/>", colour(curve));
+        places.iter().for_each(|(_, at)| draw_mark(out, look, *at, 3.6));
+    }
+    out.push_str("</g>\n");
+}
+
+fn draw_mark(out: &mut String, look: usize, (x, y): (f64, f64), size: f64) {
+    let colour = COLOURS[look % COLOURS.len()];
+    let fill = if is_hollow(look) { "#fff" } else { colour };
+    let paint = format!("fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.4\"");
+    let corners = MARKS[look % MARKS.len()];
+    if corners.is_empty() {
+        put!(out, "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" {paint}/>", num(x), num(y), num(size));
+        return;
+    }
+    let points: Vec<String> =
+        corners.iter().map(|(dx, dy)| format!("{},{}", num(x + dx * size), num(y + dy * size))).collect();
+    put!(out, "<polygon points=\"{}\" {paint}/>", points.join(" "));
+}
+
+/// Where a line ends that has a name.
+struct End<'a> {
+    at: (f64, f64),
+    curve: &'a Curve,
+}
+
+/// Names beside the frame, in the order of their ends.
+fn draw_labels(out: &mut String, mut ends: Vec<End<'_>>, frame: Frame) {
+    ends.sort_by(|one, other| one.at.1.total_cmp(&other.at.1));
+    let heights: Vec<f64> = ends.iter().map(|end| end.at.1).collect();
+    let (x, size) = (frame.right + 34.0, f64::from(frame.font));
+    for (end, height) in ends.iter().zip(spread(&heights, 1.4 * size, (frame.top + 4.0, frame.bottom))) {
+        let curve = end.curve;
         put!(
             out,
-            "<path d=\"M{} {}L{} {}\" stroke=\"{c}\" stroke-width=\"0.8\" fill=\"none\" opacity=\"0.6\"/>\
-             <text x=\"{}\" y=\"{}\" fill=\"{c}\" font-weight=\"600\">",
-            num(end_x + 4.0),
-            num(*end_y),
-            num(x - 3.0),
-            num(height),
+            "<path d=\"M{} {}H{}L{} {h}\" stroke=\"#b9c1c9\" stroke-width=\"0.9\" stroke-dasharray=\"2 2\" fill=\"none\"/>\
+             <path d=\"M{} {h}h22\" {}/>",
+            num(end.at.0 + 6.0),
+            num(end.at.1),
+            num(frame.right + 8.0),
+            num(x - 4.0),
             num(x),
-            num(height + 5.0),
-            c = colour(curve),
+            stroke(curve),
+            h = num(height),
         );
-        // A long name goes on two lines: the panel beside it begins soon.
-        let (first, rest) = if width(&curve.name, 14.0) > 180.0 {
-            curve.name.split_once(", ").unwrap_or((&curve.name, ""))
+        if let (Some(look), false) = (curve.look, curve.theory) {
+            draw_mark(out, look, (x + 11.0, height), 4.2);
+        }
+        let style = if curve.theory {
+            "class=\"faint\" font-style=\"italic\""
         } else {
-            (curve.name.as_str(), "")
+            "class=\"ink\" font-weight=\"600\""
         };
-        put!(out, "{}", escape(first));
-        if !rest.is_empty() {
-            put!(
-                out,
-                "<tspan x=\"{}\" dy=\"15\" font-size=\"11\" font-weight=\"400\">{}</tspan>",
-                num(x),
-                escape(rest)
-            );
+        put!(
+            out,
+            "<text {style} x=\"{}\" y=\"{}\" font-size=\"{}\">",
+            num(x + 29.0),
+            num(height + 0.33 * size),
+            frame.font
+        );
+        put!(out, "{}", escape(&curve.name));
+        if !curve.says.is_empty() {
+            let says = escape(&curve.says);
+            put!(out, "<tspan class=\"faint\" font-weight=\"400\" font-size=\"85%\" dx=\"7\">{says}</tspan>");
         }
         out.push_str("</text>\n");
     }
 }
 
-fn draw_axes(out: &mut String, panel: &Panel, frame: Frame, x: Range, y: Range) {
-    let (mut grid, mut labels) = (String::new(), String::new());
-    let wide = frame.right - frame.left;
-    for (share, text) in x.ticks() {
-        let at = num(frame.left + wide * share);
-        put!(grid, "M{at} {}V{}", num(TOP), num(BOTTOM));
-        put!(labels, "<text text-anchor=\"middle\" x=\"{at}\" y=\"{}\">{text}</text>", num(BOTTOM + 20.0));
+/// Heights in rising order, moved so far apart, or as far as there is room, and no more than it takes: the least squares of all
+/// moves. Labels that would meet make a block, whose middle is the middle of what its labels want.
+fn spread(wanted: &[f64], apart: f64, (top, bottom): (f64, f64)) -> Vec<f64> {
+    let gaps = small(wanted.len().saturating_sub(1));
+    let apart = apart.min((bottom - top) / gaps.max(1.0));
+    // Less its place in the row, each label wants no more than to stand no higher than the one before it.
+    let mut blocks: Vec<(f64, usize)> = Vec::new();
+    for (number, height) in wanted.iter().enumerate() {
+        let mut block = (height - apart * small(number), 1);
+        while let Some(before) = blocks.pop_if(|before| before.0 / small(before.1) > block.0 / small(block.1))
+        {
+            block = (before.0 + block.0, before.1 + block.1);
+        }
+        blocks.push(block);
     }
-    for (share, text) in y.ticks() {
-        let at = BOTTOM - (BOTTOM - TOP) * share;
-        put!(grid, "M{} {}H{}", num(frame.left), num(at), num(frame.right));
-        let (left, at) = (num(frame.left - 8.0), num(at + 5.0));
-        put!(labels, "<text text-anchor=\"end\" x=\"{left}\" y=\"{at}\">{text}</text>");
-    }
-    put!(
-        out,
-        "<path class=\"grid\" d=\"{grid}\" fill=\"none\"/>\n\
-         <path class=\"axis\" fill=\"none\" d=\"M{l} {t}V{b}H{r}\"/>\n<g class=\"faint\" font-size=\"13\">{labels}</g>\n\
-         <text class=\"faint\" text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>\n\
-         <text class=\"faint\" text-anchor=\"middle\" transform=\"translate({} {}) rotate(-90)\">{}</text>\n",
-        num(frame.left + wide / 2.0),
-        num(BOTTOM + 46.0),
-        escape(&panel.x),
-        num(frame.left - 46.0),
-        num(f64::midpoint(TOP, BOTTOM)),
-        escape(&panel.y),
-        l = num(frame.left),
-        t = num(TOP),
-        b = num(BOTTOM),
-        r = num(frame.right),
-    );
+    let lowest = bottom - apart * gaps;
+    let starts = blocks.iter().flat_map(|(sum, count)| std::iter::repeat_n(sum / small(*count), *count));
+    starts.enumerate().map(|(number, start)| start.min(lowest).max(top) + apart * small(number)).collect()
 }
 
-/// A power of ten as people write it.
-fn power(decade: f64) -> String {
-    match decade {
-        d if d.abs() < 0.5 => "1".to_owned(),
-        d if (d - 1.0).abs() < 0.5 => "10".to_owned(),
-        d if (d - 2.0).abs() < 0.5 => "100".to_owned(),
-        d if (d + 1.0).abs() < 0.5 => "0.1".to_owned(),
-        d => format!("10<tspan dy=\"-6\" font-size=\"9\">{d:.0}</tspan>"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(name: &str, look: usize, points: &[(f64, f64)]) -> Curve {
+        let points = points.iter().map(|point| Point::exact(point.0, point.1)).collect();
+        Curve { name: name.to_owned(), says: String::new(), look: Some(look), points, theory: false }
+    }
+
+    fn chart(curves: Vec<Curve>) -> Chart {
+        let panel = |title: &str| Panel {
+            title: title.to_owned(),
+            x: "nodes".to_owned(),
+            doubles: true,
+            y: "messages".to_owned(),
+            curves: curves.clone(),
+        };
+        Chart {
+            title: "one & all".to_owned(),
+            note: String::new(),
+            panels: vec![panel("a"), panel("b"), panel("c")],
+            foot: "nothing <left> out".to_owned(),
+        }
+    }
+
+    #[test]
+    fn labels_keep_their_order_and_never_meet_or_leave_the_panel() {
+        let wanted = [0.0, 0.0, 1.0, 50.0, 51.0, 52.0, 300.0, 300.0];
+        let places = spread(&wanted, 20.0, (0.0, 300.0));
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 20.0 - 1e-9), "{places:?}");
+        assert!(places[0] >= 0.0 && places[7] <= 300.0 + 1e-9, "{places:?}");
+        assert_eq!(spread(&[10.0, 100.0], 20.0, (0.0, 300.0)), [10.0, 100.0]);
+        assert_eq!(spread(&[100.0, 100.0], 20.0, (0.0, 300.0)), [90.0, 110.0]);
+    }
+
+    #[test]
+    fn more_labels_than_there_is_room_for_stand_closer_and_still_apart() {
+        let places = spread(&[7.0; 40], 20.0, (0.0, 390.0));
+        assert!(places.windows(2).all(|pair| (pair[1] - pair[0] - 10.0).abs() < 1e-9), "{places:?}");
+    }
+
+    #[test]
+    fn sixteen_lines_have_sixteen_colours_and_sixteen_marks() {
+        let looks: std::collections::BTreeSet<String> = (0..16)
+            .map(|look| {
+                let mut mark = String::new();
+                draw_mark(&mut mark, look, (0.0, 0.0), 1.0);
+                COLOURS.iter().fold(mark, |mark, colour| mark.replace(colour, "colour"))
+            })
+            .collect();
+        let colours: std::collections::BTreeSet<&str> = COLOURS.into_iter().collect();
+        assert_eq!((looks.len(), colours.len()), (16, 16));
+    }
+
+    #[test]
+    fn every_line_is_labelled_once_in_each_panel_and_words_are_escaped() {
+        let svg = draw(&chart(vec![
+            curve("a<b", 0, &[(16.0, 2.0), (32.0, 3.0)]),
+            curve("other", 9, &[(16.0, 2.0)]),
+        ]));
+        assert_eq!((svg.matches(">a&lt;b</text>").count(), svg.matches(">other</text>").count()), (3, 3));
+        assert!(svg.contains("one &amp; all") && svg.contains("nothing &lt;left&gt; out"), "{svg}");
+    }
+
+    #[test]
+    fn nothing_and_values_of_zero_are_drawn_without_a_line() {
+        for points in [&[][..], &[(0.0, 0.0)], &[(16.0, 0.0)]] {
+            let svg = draw(&chart(vec![curve("flat", 0, points)]));
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        }
     }
 }

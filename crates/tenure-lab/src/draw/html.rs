@@ -54,7 +54,7 @@ fn json(picture: &Picture) -> String {
         format!("\"start\":{},\"end\":{}", picture.start, picture.end),
         format!("\"beyond\":{}", look::beyond(picture)),
         list("steps", steps, |step| step.0.to_string()),
-        list("legend", &[look::LEADS, look::SUPPORTS, look::LOST, look::STEPS], |says| text(says)),
+        legend_json(picture),
         format!("\"broken\":{},\"delay\":{}", picture.broken, look::usual_delay(picture)),
         list("lanes", &lanes, |(lane, name)| {
             let paint = lane_paint(*lane);
@@ -66,7 +66,8 @@ fn json(picture: &Picture) -> String {
             )
         }),
         list("kinds", &kinds, |kind| {
-            format!("{{\"name\":{},\"colour\":\"{}\"}}", text(&kind.name), kind.colour)
+            let routine = kind.name == picture.words.routine;
+            format!("{{\"name\":{},\"colour\":\"{}\",\"routine\":{routine}}}", text(&kind.name), kind.colour)
         }),
         list("arrows", &picture.arrows, |arrow| arrow_json(arrow, &kinds)),
         list("runs", &runs, run_json),
@@ -80,6 +81,24 @@ fn json(picture: &Picture) -> String {
         list("minutes", &picture.minutes, minute_json),
     ];
     format!("{{{}}}", fields.join(",\n"))
+}
+
+/// What the legend says of symbols that mean one thing here and another there.
+fn legend_json(picture: &Picture) -> String {
+    let (words, supports) = (picture.words, look::supports(picture));
+    let says = [
+        ("leads", words.leads),
+        ("leadTrack", words.tracks[0]),
+        ("supportTrack", words.tracks[1]),
+        ("supports", &supports),
+        ("silent", words.silent),
+        ("elected", words.elected),
+        ("zones", words.zones),
+        ("missing", look::LOST),
+        ("steps", look::STEPS),
+    ];
+    let says: Vec<String> = says.iter().map(|(name, says)| format!("\"{name}\":{}", text(says))).collect();
+    format!("\"legend\":{{{}}}", says.join(","))
 }
 
 fn list<T>(name: &str, items: &[T], item: impl Fn(&T) -> String) -> String {

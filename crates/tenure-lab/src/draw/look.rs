@@ -29,17 +29,18 @@ const LANES: [Paint; 9] = [
     paint("#d55e00", "#111"),
 ];
 
-/// What the legend says of a lease.
-pub(super) const LEADS: &str = "leads (E)";
-/// What it says of a grant.
-pub(super) const SUPPORTS: &str = "supports (F), in the colour of whom";
-/// What it says of a message that did not arrive: a run does not tell whether it was lost or had no more time.
+/// What the legend says of a message that did not arrive: a run does not tell whether it was lost or had no more time.
 pub(super) const LOST: &str = "message lost or not handled";
 /// What it says of an axis that is not true to scale.
 pub(super) const STEPS: &str = "time not to scale: one step for each instant";
 
 const KINDS: [&str; 6] = ["#5d6b7e", "#23808f", "#8a5fb0", "#97781c", "#4f8a3c", "#a0527c"];
 const NACKS: [&str; 2] = ["#c8202f", "#dd6a5f"];
+
+/// What the legend says of a grant.
+pub(super) fn supports(picture: &Picture) -> String {
+    format!("{}, in the colour of whom", picture.words.supports)
+}
 
 /// The identity colour of a lane.
 pub(super) fn lane_paint(lane: usize) -> Paint {

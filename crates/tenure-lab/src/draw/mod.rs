@@ -5,6 +5,7 @@
 //! runs as lines, [`chart`] as a slide; [`ring`] draws elections on a ring as a ring, and [`siege`] what an adversary did to
 //! one.
 
+mod axes;
 pub mod chart;
 pub mod html;
 mod look;
@@ -25,6 +26,8 @@ pub struct Picture {
     pub verdict: String,
     /// Whether a property was broken.
     pub broken: bool,
+    /// What its symbols mean.
+    pub words: Words,
     /// The name of each lane, from the top.
     pub lanes: Vec<String>,
     /// What is special about each lane, in a word; empty where nothing is.
@@ -45,6 +48,39 @@ pub struct Picture {
     pub shades: Vec<Shade>,
     /// The minutes: what happened, in order, for stepping through.
     pub minutes: Vec<Minute>,
+}
+
+/// What bars and marks mean in the protocol that was run, as the legend says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// A bar of [`BarKind::Lease`].
+    pub leads: &'static str,
+    /// A bar of [`BarKind::Grant`], without whom.
+    pub supports: &'static str,
+    /// A bar of [`BarKind::Silent`].
+    pub silent: &'static str,
+    /// A mark of [`MarkKind::Elected`].
+    pub elected: &'static str,
+    /// A [`Zone`] that is not calm.
+    pub zones: &'static str,
+    /// What stands beside the two tracks of a lane: that of leases, and that of grants.
+    pub tracks: [&'static str; 2],
+    /// The kind of message that only shows that somebody lives: faint, so that it does not hide the others.
+    pub routine: &'static str,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self {
+            leads: "leads",
+            supports: "supports",
+            silent: "silent after restart",
+            elected: "elected",
+            zones: "partition",
+            tracks: ["", ""],
+            routine: "",
+        }
+    }
 }
 
 /// A logical partition for a while: lanes that support one leader.

@@ -21,7 +21,7 @@
   const view = { a: 0, b: 1 }; // shares of the whole
   const now = { a: start, b: beyond }; // the same as times
   const only = new Set(); // lanes; empty means all
-  const off = new Set(); // kinds that are not shown
+  const off = new Set(kinds.map((_, index) => index).filter((index) => kinds[index].routine)); // kinds that are not shown
   let needle = "";
   let chosen = -1; // index into minutes
   let hot = new Set(); // arrows of the chosen minute
@@ -681,8 +681,8 @@
     pen.font = font(10);
     for (let lane = 0; lane < lanes.length; lane++) {
       if (lanes[lane].role) pen.fillText(fits(lanes[lane].role, at.left - 38), 26, top(lane) + at.strip / 2 + 16.5);
-      pen.fillText("E", at.left - 11, top(lane) + 15);
-      pen.fillText("F", at.left - 11, top(lane) + LEASE + 4 + GRANT);
+      pen.fillText(data.legend.leadTrack, at.left - 11, top(lane) + 15);
+      pen.fillText(data.legend.supportTrack, at.left - 11, top(lane) + LEASE + 4 + GRANT);
     }
     pen.font = font(12);
     pen.fillText("leader", 26, at.reign + 11);
@@ -1107,18 +1107,18 @@
     const mine = lanes.length ? lanes[0].fill : paint.faint;
     const block = (colour, y, high) => () => { pen.fillStyle = colour; pen.fillRect(0, y, 34, high); };
     const has = (kind) => runs.some((run) => run.kind === kind);
-    const [leads, supports, lost, notToScale] = data.legend;
-    if (has("lease")) entry(leads, block(mine, 0, 18));
+    const says = data.legend;
+    if (has("lease")) entry(says.leads, block(mine, 0, 18));
     const halves = () => {
       pen.fillStyle = mine;
       pen.fillRect(0, 4, 16, GRANT);
       pen.fillStyle = lanes.length > 1 ? lanes[1].fill : paint.faint;
       pen.fillRect(18, 4, 16, GRANT);
     };
-    if (has("grant")) entry(supports, halves);
-    const outages = { down: "down", paused: "paused, clock runs on", suspended: "machine suspended", silent: "silent after restart" };
+    if (has("grant")) entry(says.supports, halves);
+    const outages = { down: "down", paused: "paused, clock runs on", suspended: "machine suspended", silent: says.silent };
     for (const kind in outages) if (has(kind)) entry(outages[kind], () => outage(kind, 0, 0, 34, 18, true));
-    const signs = { elected: "elected", lost: "leads no longer", crash: "crash", start: "start" };
+    const signs = { elected: says.elected, lost: "leads no longer", crash: "crash", start: "start" };
     for (const kind in signs) {
       if (marks.some((mark) => mark.kind === kind)) entry(signs[kind], () => symbol(kind, 17, 9, mine));
     }
@@ -1132,12 +1132,12 @@
       toggle(button, off, index, false);
     });
     if (arrows.some((arrow) => arrow.arrived === null)) {
-      entry(lost, () => drawKind([{ x1: 0, y1: 9, x2: 27, y2: 9 }], paint.faint, true, { wide: 1.2 }));
+      entry(says.missing, () => drawKind([{ x1: 0, y1: 9, x2: 27, y2: 9 }], paint.faint, true, { wide: 1.2 }));
     }
-    if (partitions.length) entry("partition", block(tint(partitions[0], 0.45), 0, 18));
+    if (partitions.length) entry(data.legend.zones, block(tint(partitions[0], 0.45), 0, 18));
     const calm = zones.find((zone) => zone.calm);
     if (calm) entry("calm: no more faults", block(tint(calm, 0.45), 0, 18));
-    if (stepped) entry(notToScale, () => lines(pen, 1, [0, 14, 34, 14, 3, 6, 3, 14, 17, 6, 17, 14, 31, 6, 31, 14]));
+    if (stepped) entry(says.steps, () => lines(pen, 1, [0, 14, 34, 14, 3, 6, 3, 14, 17, 6, 17, 14, 31, 6, 31, 14]));
   }
 
   // ---- keys

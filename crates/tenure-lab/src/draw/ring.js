@@ -12,8 +12,8 @@ const bySent = data.messages.map((m, i) => i).sort((a, b) => data.messages[a][SE
 const longest = Math.max(1, ...data.messages.map((m) => (m[RECEIVED] ?? m[SENT]) - m[SENT]));
 let time = 0, playing = false, last = null;
 
-document.getElementById("legend").innerHTML = ["candidate", "passive", "leader", "follower"]
-  .map((name) => `<span><span class="key" style="background:${paints[name]}"></span>${name}</span>`).join(" ") + "<br>" +
+document.getElementById("legend").innerHTML = "nodes " + ["candidate", "passive", "leader", "follower"]
+  .map((name) => `<span><span class="key" style="background:${paints[name]}"></span>${name}</span>`).join(" ") + "<br>messages " +
   data.kinds.map((kind, i) => `<span><span class="key" style="background:${tints[i % 4]}"></span>${kind}</span>`).join(" ");
 scrub.max = 1000;
 

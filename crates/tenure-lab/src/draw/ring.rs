@@ -5,7 +5,7 @@
 
 use super::html::{fill, text};
 use super::look::escape;
-use super::svg::text::{num, put, small};
+use super::svg::text::{Paper, num, open, put, small};
 use crate::catalogue::Error;
 use crate::ring::watch::{Trace, What};
 use tenure_proto::classic::Standing;
@@ -99,18 +99,8 @@ pub fn svg(picture: &Picture<'_>) -> String {
     let radius = 250.0;
     let dot = (std::f64::consts::PI * radius / f64::from(picture.nodes.max(1)) * 0.62).clamp(1.5, 17.0);
     let mut out = String::new();
-    put!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{s}\" height=\"{h}\" viewBox=\"0 0 {s} {h}\" \
-         font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"12\" role=\"img\">\n\
-         <title>{t}</title><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"24\" y=\"34\" font-size=\"19\" font-weight=\"600\" fill=\"#1f2933\">{t}</text>\n\
-         <text x=\"24\" y=\"56\" fill=\"#66727f\">{}</text>\n",
-        escape(&picture.verdict),
-        s = num(SIZE),
-        h = num(SIZE + 60.0),
-        t = escape(&picture.title),
-    );
+    let paper = Paper { size: (SIZE, SIZE + 60.0), font: 12, heading: 19, style: "" };
+    open(&mut out, paper, &picture.title, &picture.verdict);
     draw_links(&mut out, picture, radius);
     let standings = last_standings(picture);
     for (node, standing) in (0..picture.nodes).zip(&standings) {

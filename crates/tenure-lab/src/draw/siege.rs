@@ -1,7 +1,6 @@
 //! What the open-schedule adversary did: its joins, small lines below, the whole ring on top.
 
-use super::look::escape;
-use super::svg::text::{num, put, small};
+use super::svg::text::{Paper, num, open, put, small};
 use crate::ring::adversary::{Join, Siege};
 
 const WIDE: f64 = 1200.0;
@@ -14,20 +13,13 @@ pub fn draw(name: &str, siege: &Siege) -> String {
     let levels = siege.nodes.ilog2();
     let high = TOP + ROW * f64::from(levels) + 70.0;
     let mut out = String::new();
-    put!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-         font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"12\" role=\"img\">\n\
-         <title>{t}</title><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"24\" y=\"34\" font-size=\"19\" font-weight=\"600\" fill=\"#1f2933\">{t}</text>\n\
-         <text x=\"24\" y=\"56\" fill=\"#66727f\">{} messages heard with an edge open; at least {} are forced. \
-         Numbers: heard after the join, and how many were needed (n/4). Blue: the inner edge was joined; orange: the outer one.</text>\n",
-        siege.receptions,
-        siege.bound,
-        w = num(WIDE),
-        h = num(high),
-        t = escape(&format!("{name} against the open-schedule adversary, {} nodes", siege.nodes)),
+    let title = format!("{name} against the open-schedule adversary, {} nodes", siege.nodes);
+    let note = format!(
+        "{} messages heard with an edge open; at least {} are forced. Numbers: heard after the join, and how many were needed \
+         (n/4). Blue: the inner edge was joined; orange: the outer one.",
+        siege.receptions, siege.bound,
     );
+    open(&mut out, Paper { size: (WIDE, high), font: 12, heading: 19, style: "" }, &title, &note);
     let unit = (WIDE - LEFT - 24.0) / small(siege.nodes);
     for level in 1..=levels {
         let size = 1_usize << level;

@@ -278,12 +278,33 @@ fn a_violation_is_visible() {
 #[test]
 fn the_legend_names_what_is_used_and_nothing_else() {
     let svg = svg::draw(&saying("hello"));
-    for used in [">leads (E)<", ">elected<", ">partition<", ">request<"] {
+    for used in [">leads<", ">elected<", ">partition<", ">request<"] {
         assert!(svg.contains(used), "{used}");
     }
-    for unused in ["supports (F)", ">down<", ">crash<", "calm", "message lost"] {
+    for unused in ["supports,", ">down<", ">crash<", "calm", "message lost"] {
         assert!(!svg.contains(unused), "{unused}");
     }
+}
+
+#[test]
+fn the_legend_has_the_words_of_the_protocol_and_letters_stand_beside_tracks_only_where_it_has_some() {
+    let mut picture = saying("hello");
+    assert!(!svg::draw(&picture).contains(">E</text>"));
+    picture.words = Words { leads: "rules", tracks: ["E", "F"], ..Words::default() };
+    let (svg, html) = (svg::draw(&picture), html::draw(&picture));
+    assert!(svg.contains(">rules<") && svg.contains(">E</text>") && !svg.contains(">leads<"), "{svg}");
+    assert!(html.contains("\"leads\":\"rules\"") && html.contains("\"leadTrack\":\"E\""));
+}
+
+#[test]
+fn what_only_shows_that_somebody_lives_is_faint_in_the_image_and_put_aside_on_the_page() {
+    let mut picture = saying("hello");
+    assert!(!html::draw(&picture).contains("\"routine\":true"));
+    let faint = |picture: &Picture| svg::draw(picture).matches("opacity=\".35\"").count();
+    let before = faint(&picture);
+    picture.words.routine = "request";
+    assert!(html::draw(&picture).contains("\"routine\":true"));
+    assert!(faint(&picture) > before);
 }
 
 #[test]

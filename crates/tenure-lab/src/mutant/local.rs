@@ -35,6 +35,8 @@ pub enum Wrong {
     NoDriftInBound,
     /// Slow messages count like fast ones.
     AcceptSlow,
+    /// Along a tree slow answers are signs of life.
+    SlowIsAlive,
     /// The first request may succeed.
     SkipSelfTarget,
     /// Who was heard of since the request left need not support it.
@@ -94,6 +96,7 @@ pub const ALL: &[Mutant] = &[
     mutant("half-round-trip", Wrong::HalfRoundTrip, "a delay is taken for half of the round trip"),
     mutant("no-drift-in-bound", Wrong::NoDriftInBound, "delays are bounded as if clocks did not drift"),
     mutant("accept-slow", Wrong::AcceptSlow, "slow messages count like fast ones"),
+    mutant("slow-is-alive", Wrong::SlowIsAlive, "along a tree a slow answer is a sign of life"),
     mutant(
         "skip-self-target",
         Wrong::SkipSelfTarget,
@@ -143,6 +146,10 @@ impl Estimate for Wrong {
 impl Rules for Wrong {
     fn counts(&self, fast: bool) -> bool {
         fast || *self == Self::AcceptSlow
+    }
+
+    fn vouches(&self, fast: bool) -> bool {
+        fast || *self == Self::SlowIsAlive
     }
 
     fn lease_end(&self, drift: Drift, sent: LocalTime, now: LocalTime, lock: LocalSpan) -> LocalTime {

@@ -62,10 +62,12 @@ pub enum BrokenLog {
     LocalReadBeforeApplied,
     /// A new term has the ballot of an old one, and reads under it.
     ReadOtherTerm,
-    /// The lease is looked at before the state, and not after.
-    LookAfterCheck,
+    /// Lease and log are checked after the state was looked at, and not before.
+    CheckAfterLook,
     /// Whoever lost its disk goes on as if it were new.
     AmnesiacVotes,
+    /// Whoever lost its disk takes part again from its next life on.
+    AmnesiaOnce,
 }
 
 impl Rules for BrokenLog {
@@ -189,12 +191,16 @@ impl Rules for BrokenLog {
         *self != Self::ReadOtherTerm && is_new
     }
 
-    fn read_stands(&self, read: LocalRead, now: LocalTime) -> bool {
-        *self == Self::LookAfterCheck || self.may_read_locally(read, now)
+    fn may_look(&self, read: LocalRead, now: LocalTime) -> bool {
+        *self == Self::CheckAfterLook || self.may_read_locally(read, now)
     }
 
     fn abstains_after_amnesia(&self) -> bool {
         *self != Self::AmnesiacVotes
+    }
+
+    fn remembers_amnesia(&self) -> bool {
+        *self != Self::AmnesiaOnce
     }
 }
 
@@ -274,13 +280,14 @@ pub const LOG: &[LogMutant] = &[
     ),
     rule("read-other-term", BrokenLog::ReadOtherTerm, "a new lease goes on with the ballot of an old one"),
     rule(
-        "look-after-check",
-        BrokenLog::LookAfterCheck,
-        "the lease is looked at before the state and not after",
+        "check-after-look",
+        BrokenLog::CheckAfterLook,
+        "lease and log are checked after the state was looked at, and not before",
     ),
     rule(
         "amnesiac-votes",
         BrokenLog::AmnesiacVotes,
         "whoever lost its disk votes as if it had forgotten nothing",
     ),
+    rule("amnesia-once", BrokenLog::AmnesiaOnce, "whoever lost its disk votes again from its next life on"),
 ];

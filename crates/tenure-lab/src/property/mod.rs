@@ -157,6 +157,10 @@ pub trait Judge<P: Protocol> {
     fn figures(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+    /// Figures of which, over several runs, the largest counts: told once, after its end.
+    fn peaks(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
     /// Every property with what became of it.
     fn report(&self) -> Vec<(Property, Status)>;
 }

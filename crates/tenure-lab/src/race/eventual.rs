@@ -1,11 +1,19 @@
 //! Elections of eventual leaders compared: who agrees, how soon, how often minds change, and over how many links.
 //!
 //! Without a world delays are bounded and nothing goes wrong: then the links of the last quarter of a run are those that are used for ever. In a
-//! [named world](crate::simulate::WORLDS) the question is who settles at all.
+//! [named world](crate::simulate::WORLDS) the question is who settles at all, and whether that is so in every [variant](VARIANTS) of it.
 
+mod variant;
+
+pub use variant::{VARIANTS, Variant};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use self::variant::Line;
 use super::{Cell, Column, Lengths, Race, Sheet};
 use crate::catalogue::{Error, Experiment, Report, Trial};
-use crate::simulate::{Fault, Faults, Named, Setup};
+use crate::simulate::{Faults, Named, Setup};
 use crate::world::{RealTime, clock::MILLI};
 
 /// What to compare.
@@ -21,8 +29,12 @@ pub struct Options {
     pub first: u64,
     /// In which world, if delays are not bounded.
     pub world: Option<&'static Named>,
+    /// In which variants of the world, each in turn.
+    pub variants: Vec<&'static Variant>,
     /// How long each run lasts.
     pub horizon: RealTime,
+    /// On how many cores.
+    pub threads: usize,
 }
 
 /// How long a run lasts if nobody says so: 1,200 periods.
@@ -30,28 +42,24 @@ pub const HORIZON: RealTime = RealTime(30_000 * MILLI);
 
 /// How many runs there will be.
 pub fn schedules(options: &Options) -> u64 {
-    (options.elections.len() * options.nodes.len()) as u64 * options.seeds
+    lines(options).len() as u64 * options.seeds
 }
 
-/// Runs the race. `progress` is told how many runs more are done.
-pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
+/// Runs the race. `progress` is told how many runs more are done. The result does not depend on the number of threads.
+pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Race, Error> {
     let mut rows = Sheet { columns: columns(), rows: Vec::new() };
     let mut broken = Vec::new();
-    for nodes in &options.nodes {
-        for election in &options.elections {
-            let trial = trial(options, *nodes);
-            let mut reports = Vec::new();
-            for seed in options.first..options.first + options.seeds {
-                reports.push(election.watch(&trial, seed)?);
-                progress(1);
-            }
-            let settled = reports.iter().filter(|report| agrees(report)).count();
-            let name = election.about().name;
-            if options.world.is_none() && settled < reports.len() {
-                broken.push(format!("{name}, {nodes} processes: {settled} of {} runs agree", reports.len()));
-            }
-            rows.rows.push(row(name, *nodes, &reports));
+    for (election, variant, line) in lines(options) {
+        let reports = reports(election, &line.trial, options, progress)?;
+        let name = election.about().name;
+        let who = format!("{name}, {} processes, {variant}", line.nodes);
+        let settled = reports.iter().filter(|report| agrees(report)).count();
+        if is_promised(options.world, name) && settled < reports.len() {
+            broken.push(format!("{who}: {settled} of {} runs agree", reports.len()));
         }
+        let unsafe_runs = reports.iter().filter_map(|report| Some((report.seed?, unsafe_property(report)?)));
+        broken.extend(unsafe_runs.map(|(seed, property)| format!("{who}: seed {seed} breaks {property}")));
+        rows.rows.push(row(name, variant, &line, &reports));
     }
     let world = options.world.map_or("bounded delays", |world| world.name);
     Ok(Race {
@@ -68,32 +76,98 @@ pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
     })
 }
 
-fn trial(options: &Options, nodes: usize) -> Trial {
-    let faults = if options.world.is_some() { Faults::NONE.with(Fault::Crash) } else { Faults::NONE };
+/// What will be run, row by row.
+fn lines(options: &Options) -> Vec<(&'static dyn Experiment, &'static str, Line)> {
+    let mut lines = Vec::new();
+    for nodes in &options.nodes {
+        let Some(world) = options.world else {
+            let bounded =
+                |election: &&'static dyn Experiment| (*election, "bounded", bounded(options, *nodes));
+            lines.extend(options.elections.iter().map(bounded));
+            continue;
+        };
+        for variant in &options.variants {
+            lines.extend(options.elections.iter().filter_map(|election| {
+                let line = variant.line(election.about().name, *nodes, (world, options.horizon))?;
+                Some((*election, variant.name, line))
+            }));
+        }
+    }
+    lines
+}
+
+/// Nothing goes wrong, and messages take no longer than a bound.
+fn bounded(options: &Options, nodes: usize) -> Line {
     let setup = Setup {
         nodes,
         quorums: "majority".to_owned(),
-        faults,
+        faults: Faults::NONE,
         sets: Vec::new(),
         horizon: Some(options.horizon),
-        world: options.world,
+        world: None,
     };
-    Trial { setup, mutant: None, property: Some("agreement".to_owned()) }
+    let trial = Trial { setup, mutant: None, property: None };
+    Line { nodes, may_fail: (nodes.saturating_sub(1) / 2).to_string(), trial }
+}
+
+/// Whether an election promises agreement in a world: the baselines need more than a moving set grants, and an f-source is enough for
+/// accusations alone.
+fn is_promised(world: Option<&Named>, election: &str) -> bool {
+    match world.map(|world| world.name) {
+        None => true,
+        Some("f-source") => election == "accusation",
+        Some(_) => !["lowest-id", "accusation"].contains(&election),
+    }
+}
+
+/// All runs of a row, in the order of their seeds.
+fn reports(
+    election: &dyn Experiment,
+    trial: &Trial,
+    options: &Options,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Report>, Error> {
+    let next = AtomicU64::new(0);
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            if nth >= options.seeds {
+                return;
+            }
+            let report = election.watch(trial, options.first.saturating_add(nth));
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((nth, report));
+            progress(1);
+        }
+    };
+    std::thread::scope(|scope| (0..options.threads.max(1)).for_each(|_| _ = scope.spawn(work)));
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(nth, _)| *nth);
+    done.into_iter().map(|(_, report)| report).collect()
 }
 
 fn agrees(report: &Report) -> bool {
     report.violation.is_none() && report.counts.get("runs-agreed") == 1
 }
 
+/// What a run broke, if not agreement.
+fn unsafe_property(report: &Report) -> Option<&'static str> {
+    report.violation.as_ref().map(|violation| violation.property).filter(|property| *property != "agreement")
+}
+
 fn columns() -> Vec<Column> {
     vec![
         Column::new("protocol", "PROTOCOL", ""),
         Column::new("nodes", "NODES", ""),
+        Column::new("may_fail", "F", "how many of them may fail, or rows and columns of their grid"),
+        Column::new("variant", "VARIANT", ""),
+        Column::new("seeds", "SEEDS", ""),
         Column::new(
             "agreed",
             "AGREED",
             "runs that end in agreement, unchanged in the last tenth of the time",
         ),
+        Column::new("violations", "BROKEN", "runs that break anything else that is promised"),
         Column::new("quiet", "QUIET", "runs in which nobody changed its mind in the last half"),
         Column::new("changes", "CHANGES", "changes of mind in the last half, mean of a run"),
         Column::new(
@@ -102,6 +176,11 @@ fn columns() -> Vec<Column> {
             "periods until the last change of mind, median of those that agree",
         ),
         Column::new("settled_most", "AT MOST", "the most of these"),
+        Column::new(
+            "lengthened",
+            "LENGTHENED",
+            "how often a process allowed a longer round, in the last half, mean of a run",
+        ),
         Column::new("links", "LINKS", "directed links used in the last quarter, median"),
         Column::new("links_most", "MOST", "the most of these"),
         Column::new("all_links", "N(N-1)", ""),
@@ -110,7 +189,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-fn row(name: &'static str, nodes: usize, reports: &[Report]) -> Vec<Cell> {
+fn row(name: &'static str, variant: &'static str, line: &Line, reports: &[Report]) -> Vec<Cell> {
     let figures = |key: &str| -> Vec<u64> { reports.iter().map(|report| report.counts.get(key)).collect() };
     let count = |value: Option<u64>| value.map_or(Cell::Nothing, Cell::Count);
     let mean =
@@ -120,15 +199,20 @@ fn row(name: &'static str, nodes: usize, reports: &[Report]) -> Vec<Cell> {
         Lengths::of(agreed.iter().map(|report| report.counts.get("periods-to-agreement")).collect());
     let links = Lengths::of(figures("links-in-last-quarter"));
     let sum = |key: &str| figures(key).iter().sum::<u64>();
-    let nodes = nodes as u64;
+    let (nodes, runs) = (line.nodes as u64, reports.len() as u64);
     vec![
         Cell::text(name),
         Cell::Count(nodes),
+        Cell::text(line.may_fail.clone()),
+        Cell::text(variant),
+        Cell::Count(runs),
         Cell::Count(agreed.len() as u64),
+        Cell::Count(reports.iter().filter_map(unsafe_property).count() as u64),
         Cell::Count(sum("runs-quiet-in-last-half")),
-        mean(sum("changes-in-last-half"), reports.len() as u64),
+        mean(sum("changes-in-last-half"), runs),
         count(settled.quantile(50)),
         count(settled.max()),
+        mean(sum("lengthened-in-last-half"), runs),
         count(links.quantile(50)),
         count(links.max()),
         Cell::Count(nodes * (nodes - 1)),
@@ -142,19 +226,57 @@ mod tests {
     use super::*;
     use crate::catalogue::find;
 
-    #[test]
-    fn the_frugal_election_uses_the_links_of_its_leader_and_the_others_use_all() {
-        let options = Options {
-            elections: vec![find("omega").unwrap(), find("omega-lean").unwrap()],
+    fn cells(race: &Race, key: &str) -> Vec<Cell> {
+        let column = race.rows.columns.iter().position(|column| column.key == key).unwrap();
+        race.rows.rows.iter().map(|row| row[column].clone()).collect()
+    }
+
+    fn options(elections: &[&str], world: Option<&str>, variants: &[&str]) -> Options {
+        let variants: Vec<String> = variants.iter().map(|name| (*name).to_owned()).collect();
+        Options {
+            elections: elections.iter().map(|name| find(name).unwrap()).collect(),
             nodes: vec![5],
             seeds: 4,
             first: 0,
-            world: None,
+            world: world.map(|world| Named::find(world).unwrap()),
+            variants: Variant::find(&variants).unwrap(),
             horizon: RealTime(10_000 * MILLI),
-        };
+            threads: 1,
+        }
+    }
+
+    #[test]
+    fn the_frugal_election_uses_the_links_of_its_leader_and_the_others_use_all() {
+        let race = run(&options(&["omega", "omega-lean"], None, &[]), &|_| {}).unwrap();
+        assert_eq!(race.broken, [] as [String; 0]);
+        assert_eq!(cells(&race, "links"), [Cell::Count(20), Cell::Count(8)]);
+    }
+
+    #[test]
+    fn every_variant_of_a_world_is_a_row_and_threads_change_nothing() {
+        let options = options(&["omega", "omega-stable"], Some("moving-set"), &["loss", "learn", "grid"]);
         let race = run(&options, &|_| {}).unwrap();
         assert_eq!(race.broken, [] as [String; 0]);
-        let links: Vec<&Cell> = race.rows.rows.iter().map(|row| &row[7]).collect();
-        assert_eq!(links, [&Cell::Count(20), &Cell::Count(8)]);
+        let rows: Vec<(Cell, Cell)> =
+            cells(&race, "variant").into_iter().zip(cells(&race, "protocol")).collect();
+        let row = |variant: &str, election: &str| (Cell::text(variant), Cell::text(election));
+        let expected = [
+            row("loss", "omega"),
+            row("loss", "omega-stable"),
+            row("learn", "omega"),
+            row("grid", "omega"),
+            row("grid", "omega-stable"),
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!(cells(&race, "agreed"), [4, 4, 4, 4, 4].map(Cell::Count));
+        assert_eq!(schedules(&options), 20);
+        assert_eq!(run(&Options { threads: 3, ..options }, &|_| {}).unwrap(), race);
+    }
+
+    #[test]
+    fn a_baseline_that_does_not_settle_is_no_broken_promise() {
+        let race = run(&options(&["lowest-id"], Some("blocks"), &["plain"]), &|_| {}).unwrap();
+        assert_eq!(race.broken, [] as [String; 0]);
+        assert_ne!(cells(&race, "agreed"), [Cell::Count(4)]);
     }
 }

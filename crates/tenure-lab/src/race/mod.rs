@@ -9,11 +9,15 @@
 //! | [`detectors`] | how soon, and how wrongly, failure detectors suspect (Chen, Toueg and Aguilera's numbers) |
 //! | [`eventual`] | which elections of eventual leaders settle, and over how many links |
 //! | [`blocking`] | how long a request that was late on its way blocks others (Nerio, section 5) |
+//! | [`paxos`] | how often the log asks for promises under each Omega, and what a change of its leader costs |
+//! | [`local`] | how long a local leader's round takes, answered directly and along a tree (Fetzer and Cristian, figures 28 and 29) |
 
 pub mod blocking;
 pub mod detectors;
 pub mod election;
 pub mod eventual;
+pub mod local;
+pub mod paxos;
 mod track;
 
 use crate::catalogue::Error;
@@ -28,11 +32,15 @@ pub enum Study {
     Detectors,
     /// [`blocking`]
     Blocking,
+    /// [`paxos`]
+    Paxos,
+    /// [`local`]
+    Local,
 }
 
 impl Study {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Election, Self::Detectors, Self::Blocking];
+    pub const ALL: [Self; 5] = [Self::Election, Self::Detectors, Self::Blocking, Self::Paxos, Self::Local];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -40,6 +48,8 @@ impl Study {
             Self::Election => "election",
             Self::Detectors => "detectors",
             Self::Blocking => "blocking",
+            Self::Paxos => "paxos",
+            Self::Local => "local",
         }
     }
 

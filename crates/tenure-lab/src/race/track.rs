@@ -1,7 +1,8 @@
 //! A straight track: a world without faults in which only the delays of messages are left to chance.
 //!
 //! Where a study asks how long something takes, nothing else may take time: disks write at once, processes wake when
-//! they want to, and a process hears itself at once. What the protocol itself draws comes from the same seed.
+//! they want to, and a process hears itself at once. What the protocol itself draws comes from the same seed. Where a study
+//! wants it, handling a message takes time, one after the other, and a process that is at it is woken afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,6 +18,8 @@ use crate::world::{Action, FlightId, RealTime};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Pending {
     Arrive(FlightId),
+    /// What arrived then has been handled.
+    Handled(FlightId, RealTime),
     Wake(NodeId),
 }
 
@@ -28,9 +31,18 @@ pub(super) struct Track<'s, S: Subject> {
     /// The deadline for which a wake-up of each node is in the queue, and that entry's number.
     armed: Vec<Option<(LocalTime, u64)>>,
     longest_delay: u64,
+    /// How long a process takes for a message of another one.
+    handling: u64,
+    /// Until when each is at it.
+    busy: Vec<RealTime>,
+    /// How many messages of others each has handled.
+    heard: Vec<u64>,
     choices: Random,
     links: Random,
 }
+
+/// What a process said, when, by its own clock.
+pub(super) type Said<S> = (NodeId, LocalTime, <<S as Subject>::Machine as Protocol>::Event);
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,10 +63,13 @@ impl<'s, S: Subject> Track<'s, S> {
         let stage = Stage::new(subject, cast, watch, false, &mut choices)?;
         let mut track = Self {
             armed: vec![None; stage.world.hosts.len()],
+            busy: vec![RealTime(0); stage.world.hosts.len()],
+            heard: vec![0; stage.world.hosts.len()],
             stage,
             queue: BinaryHeap::new(),
             entered: 0,
             longest_delay,
+            handling: 0,
             choices,
             links: Random::stream(seed, "links"),
         };
@@ -62,6 +77,33 @@ impl<'s, S: Subject> Track<'s, S> {
         let nodes: Vec<NodeId> = track.stage.world.nodes().collect();
         nodes.into_iter().for_each(|node| track.attend(node));
         Ok(track)
+    }
+
+    /// From now on a process takes so many nanoseconds for each message of another one.
+    pub(super) fn handling(mut self, nanos: u64) -> Self {
+        self.handling = nanos;
+        self
+    }
+
+    /// Lets the next thing happen, and gives the instant and what was said then; `None` after `horizon`, and after a violation.
+    pub(super) fn step(&mut self, horizon: RealTime) -> Option<(RealTime, &[Said<S>])> {
+        let Reverse((at, number, pending)) = self.queue.pop()?;
+        if at > horizon || self.stage.is_over() {
+            return None;
+        }
+        let happened = self.happen(at, number, pending).is_some();
+        Some((at, if happened { &self.stage.world.published } else { &[] }))
+    }
+
+    /// Messages between different nodes so far, and those of them that `node` has handled.
+    pub(super) fn traffic(&self, node: NodeId) -> (u64, u64) {
+        (self.stage.messages.total(), self.heard[node.index()])
+    }
+
+    /// A property that was broken on the way.
+    pub(super) fn violation(&self) -> Option<String> {
+        let violation = self.stage.violation()?;
+        Some(format!("{}: {}", violation.property, violation.text))
     }
 
     /// All users speak at the first instant; then time passes until somebody leads, or until `horizon`.
@@ -82,9 +124,7 @@ impl<'s, S: Subject> Track<'s, S> {
             }
         }
         let messages = self.stage.messages.total();
-        let violation = self.stage.violation();
-        let violation = violation.map(|violation| format!("{}: {}", violation.property, violation.text));
-        Finish { elected, messages, violation }
+        Finish { elected, messages, violation: self.violation() }
     }
 
     fn leads(&self, node: NodeId) -> bool {
@@ -97,18 +137,39 @@ impl<'s, S: Subject> Track<'s, S> {
     fn happen(&mut self, at: RealTime, number: u64, pending: Pending) -> Option<NodeId> {
         match pending {
             Pending::Arrive(flight) => {
-                let to = self.stage.world.flight(flight)?.name.to;
-                self.act(at, &Action::Deliver { flight, arrived: at }, to);
-                self.stage.world.forget(flight);
-                Some(to)
+                let name = self.stage.world.flight(flight)?.name;
+                if self.handling == 0 || name.from == name.to {
+                    return self.take(at, flight, at);
+                }
+                let busy = &mut self.busy[name.to.index()];
+                *busy = at.max(*busy).after(self.handling);
+                let handled = *busy;
+                self.enter(handled, Pending::Handled(flight, at));
+                None
             }
+            Pending::Handled(flight, arrived) => self.take(at, flight, arrived),
             Pending::Wake(node) => {
                 let armed = &mut self.armed[node.index()];
-                armed.take_if(|(_, armed)| *armed == number)?; // Otherwise set anew meanwhile.
+                let (deadline, _) = armed.take_if(|(_, armed)| *armed == number)?; // Otherwise set anew meanwhile.
+                let free = self.busy[node.index()];
+                if free > at {
+                    self.enter(free, Pending::Wake(node));
+                    self.armed[node.index()] = Some((deadline, self.entered));
+                    return None;
+                }
                 self.act(at, &Action::Wake(node), node);
                 Some(node)
             }
         }
+    }
+
+    /// Hands over a message that arrived then.
+    fn take(&mut self, at: RealTime, flight: FlightId, arrived: RealTime) -> Option<NodeId> {
+        let name = self.stage.world.flight(flight)?.name;
+        self.heard[name.to.index()] += u64::from(name.from != name.to);
+        self.act(at, &Action::Deliver { flight, arrived }, name.to);
+        self.stage.world.forget(flight);
+        Some(name.to)
     }
 
     fn act(

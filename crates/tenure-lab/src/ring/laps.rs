@@ -10,10 +10,11 @@
 //! the message. A hundred million nodes of `clockwise` take twelve bytes each, four for the count of their steps, and four for
 //! their place in the order.
 
-use tenure_proto::classic::{Knows, Node, Port, RIGHT, Standing, Turn};
+use tenure_proto::classic::{Node, Port, RIGHT, Turn};
 
 use super::outcome::{Outcome, Tally};
-use super::rounds::{Place, Start};
+use super::place::Place;
+use super::rounds::Start;
 use super::watch::Watch;
 
 /// A message and when it is heard.
@@ -36,10 +37,8 @@ const REPORT: usize = 1 << 18;
 /// Runs an election in which all wake at once to its end.
 pub fn run<N: Node, V: Watch>(start: Start<'_>, watch: &mut V) -> Outcome {
     assert!(N::ONE_WAY && !N::ROUNDS, "laps are for asynchronous algorithms with one direction");
-    let size = u32::try_from(start.ids.len()).unwrap_or(u32::MAX);
-    let place = |id: &u32| Place { node: N::new(N::Knows::told(*id, size), 2), steps: 0 };
     let mut laps: Laps<'_, N> = Laps {
-        places: start.ids.iter().map(place).collect(),
+        places: Place::all(start.ids, |_| 2),
         waiting: Vec::new(),
         said: Vec::new(),
         sent: Vec::new(),
@@ -49,10 +48,7 @@ pub fn run<N: Node, V: Watch>(start: Start<'_>, watch: &mut V) -> Outcome {
     laps.run(start.limit, watch);
     let streams = laps.waiting.capacity() + laps.said.capacity();
     let memory = laps.places.capacity() * size_of::<Place<N>>() + streams * size_of::<Heard<N::Message>>();
-    let nodes = laps.places.iter().map(|place| (&place.node, place.steps));
-    let mut outcome = Outcome::judge(&laps.tally, start.ids, nodes, start.winner);
-    outcome.memory = memory as u64;
-    outcome
+    Outcome { memory: memory as u64, ..Outcome::judge(&laps.tally, start.ids, &laps.places, start.winner) }
 }
 
 impl<N: Node> Laps<'_, N> {
@@ -89,21 +85,13 @@ impl<N: Node> Laps<'_, N> {
     }
 
     fn step(&mut self, at: usize, time: u64, act: impl FnOnce(&mut N, &mut Turn<'_, N::Message>)) {
-        let place = &mut self.places[at];
-        let led = place.node.standing() == Standing::Leader;
-        act(&mut place.node, &mut Turn::new(None, self.chance, &mut self.sent));
-        place.steps = place.steps.saturating_add(1);
-        self.tally.events += 1;
-        if !led && place.node.standing() == Standing::Leader {
-            self.tally.leaders += 1;
-            // Nodes are not visited in the order of time.
-            let first = self.tally.elected_at.map_or(time, |first| first.min(time));
-            self.tally.elected_at = Some(first);
-        }
-        for (port, message) in self.sent.drain(..) {
+        let turn = Turn::new(None, self.chance, &mut self.sent);
+        self.places[at].step(time, &mut self.tally, turn, act);
+        for &(port, message) in &self.sent {
             assert!(port == RIGHT, "an algorithm with one direction says nothing to the left");
             self.tally.sent(&message);
             self.said.push((time + 1, message));
         }
+        self.sent.clear();
     }
 }

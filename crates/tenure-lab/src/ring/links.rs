@@ -16,9 +16,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use tenure_proto::classic::{Knows, Node, Port, Standing, Turn};
+use tenure_proto::classic::{Node, Port, Standing, Turn};
 
 use super::outcome::{Outcome, Tally};
+use super::place::Place;
 use super::rounds::{Start, Wake};
 use super::watch::Watch;
 use super::wiring::{Ring, Wiring};
@@ -51,7 +52,7 @@ struct Flight<M> {
 
 struct Links<'a, N: Node, V: Watch> {
     ring: Ring,
-    nodes: Vec<(N, u32)>,
+    places: Vec<Place<N>>,
     /// By the end at which they are heard.
     links: Vec<VecDeque<Flight<N::Message>>>,
     /// The first message of each link that has one.
@@ -73,7 +74,7 @@ pub fn run<N: Node, V: Watch>(schedule: Schedule, start: Start<'_>, watch: &mut 
     let unit = if matches!(schedule, Schedule::Delays(_)) { UNIT } else { 1 };
     let mut links: Links<'_, N, V> = Links {
         ring: Ring(size),
-        nodes: start.ids.iter().map(|id| (N::new(N::Knows::told(*id, size), 2), 0)).collect(),
+        places: Place::all(start.ids, |_| 2),
         links: (0..2 * size).map(|_| VecDeque::new()).collect(),
         ready: BTreeSet::new(),
         schedule,
@@ -94,13 +95,12 @@ pub fn run<N: Node, V: Watch>(schedule: Schedule, start: Start<'_>, watch: &mut 
             break;
         }
     }
-    let nodes = links.nodes.iter().map(|(node, steps)| (node, *steps));
-    Outcome { unit, ..Outcome::judge(&links.tally, start.ids, nodes, start.winner) }
+    Outcome { unit, ..Outcome::judge(&links.tally, start.ids, &links.places, start.winner) }
 }
 
 impl<N: Node, V: Watch> Links<'_, N, V> {
     fn wake(&mut self, node: u32) {
-        if self.nodes[node as usize].0.standing() == Standing::Asleep {
+        if self.places[node as usize].node.standing() == Standing::Asleep {
             self.watch.woke(0, node);
             self.step(node, N::wake);
         }
@@ -125,16 +125,9 @@ impl<N: Node, V: Watch> Links<'_, N, V> {
     }
 
     fn step(&mut self, at: u32, act: impl FnOnce(&mut N, &mut Turn<'_, N::Message>)) {
-        let (node, steps) = &mut self.nodes[at as usize];
-        let led = node.standing() == Standing::Leader;
-        act(node, &mut Turn::new(None, self.chance, &mut self.sent));
-        *steps += 1;
-        self.tally.events += 1;
-        let (standing, now) = (node.standing(), self.clocks[at as usize]);
-        if !led && standing == Standing::Leader {
-            self.tally.leaders += 1;
-            self.tally.elected_at.get_or_insert(now);
-        }
+        let (place, now) = (&mut self.places[at as usize], self.clocks[at as usize]);
+        place.step(now, &mut self.tally, Turn::new(None, self.chance, &mut self.sent), act);
+        let standing = place.node.standing();
         for (port, message) in std::mem::take(&mut self.sent) {
             let end = self.ring.far_end(at, port);
             let (to, heard) = (Ring::node(end), Ring::port(end));

@@ -35,6 +35,7 @@ pub mod lockstep;
 pub mod named;
 pub mod order;
 pub mod outcome;
+mod place;
 pub mod race;
 pub mod rounds;
 #[cfg(test)]

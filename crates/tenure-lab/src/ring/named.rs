@@ -46,11 +46,14 @@ struct Tally<A> {
     election: PhantomData<fn() -> A>,
 }
 
+/// Where everybody talks to everybody, N² messages wait at once: with more processes that is gigabytes.
+const MOST: u32 = 1 << 12;
+
 const TRIVIAL: Tally<Trivial> = Tally {
     name: "trivial",
     theory: Theory { says: "N²-1 always", messages: |n| n * n - 1.0, bound: true },
     bereaved: false,
-    most: 2048,
+    most: MOST,
     election: PhantomData,
 };
 
@@ -70,7 +73,7 @@ const BULLY: Tally<Bully> = Tally {
         bound: true,
     },
     bereaved: true,
-    most: 2048,
+    most: MOST,
     election: PhantomData,
 };
 
@@ -82,7 +85,7 @@ const BY_CONSENSUS: Tally<ByConsensus> = Tally {
         bound: true,
     },
     bereaved: false,
-    most: 2048,
+    most: 1 << 15,
     election: PhantomData,
 };
 
@@ -97,7 +100,7 @@ const fn bully_like() -> Tally<ByElection> {
             bound: true,
         },
         bereaved: true,
-        most: 2048,
+        most: MOST,
         election: PhantomData,
     }
 }

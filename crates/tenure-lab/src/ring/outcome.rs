@@ -2,6 +2,8 @@
 
 use tenure_proto::classic::{Knows, Message, Node, Standing};
 
+use super::place::Place;
+
 /// What an algorithm promises about its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Winner {
@@ -111,15 +113,10 @@ impl Outcome {
     }
 
     /// Judges a run that is over.
-    pub(super) fn judge<'a, N: Node + 'a>(
-        tally: &Tally,
-        ids: &[u32],
-        nodes: impl Iterator<Item = (&'a N, u32)>,
-        winner: Winner,
-    ) -> Self {
+    pub(super) fn judge<N: Node>(tally: &Tally, ids: &[u32], places: &[Place<N>], winner: Winner) -> Self {
         let mut ends = Ends::default();
-        for (place, (node, steps)) in nodes.enumerate() {
-            ends.add(place, node.standing(), steps);
+        for (number, place) in places.iter().enumerate() {
+            ends.add(number, place.node.standing(), place.steps);
         }
         let kinds = N::Message::KINDS;
         let counted = kinds.iter().copied().zip(tally.kinds);

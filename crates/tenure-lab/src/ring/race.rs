@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Election, Order, Setup};
 use crate::catalogue::Error;
-use crate::draw::chart::{Chart, Curve, Panel};
+use crate::draw::chart::{Chart, Curve, Panel, Point};
 use crate::race::{Cell, Column, Race, Sheet};
 
 /// What to run.
@@ -189,7 +189,6 @@ fn race(options: &Options, all: &[Vec<Measured>]) -> Race {
     let named = || options.elections.iter().zip(all);
     let mut rows = Vec::new();
     let mut broken = Vec::new();
-    let mut short = Vec::new();
     for (election, measured) in named() {
         let name = election.about().name;
         for &nodes in &options.sizes {
@@ -199,12 +198,11 @@ fn race(options: &Options, all: &[Vec<Measured>]) -> Race {
                 found.and_then(|m| m.broken.clone()).map(|what| format!("{name}, {nodes} nodes: {what}")),
             );
         }
-        if measured.len() < options.sizes.len() {
-            let until = measured.last().map_or(0, |measured| measured.nodes);
-            short.push(format!("{name} after {until}"));
-        }
     }
-    let left_out = if short.is_empty() { "nothing".to_owned() } else { short.join(", ") };
+    let left_out = match left_out(options, all) {
+        said if said.is_empty() => "nothing".to_owned(),
+        said => said.join("; "),
+    };
     let parameters = vec![
         ("order", Cell::text(options.order.name())),
         ("wake", Cell::text("all at once")),
@@ -291,62 +289,148 @@ pub fn csv(race: &Race) -> String {
 
 /// Three panels: messages a node, time, and one against the other.
 fn chart(options: &Options, all: &[Vec<Measured>]) -> Chart {
-    let mut panels = [
-        Panel::new("Messages for each node", "nodes", "messages / n"),
-        Panel::new("Time until everybody knows", "nodes", "units of time / n"),
-        Panel::new("Messages against time", "units of time / n", "messages / n"),
-    ];
-    for (colour, (election, measured)) in options.elections.iter().zip(all).enumerate() {
-        let name = election.about().name.to_owned();
-        let over = |value: &dyn Fn(&Measured) -> (f64, f64, f64, f64)| Curve {
-            name: name.clone(),
-            colour: Some(colour),
-            points: measured.iter().map(value).collect(),
-            theory: false,
-        };
-        let n = |m: &Measured| f64::from(m.nodes);
-        let share = |spread: &Spread, n: f64| (spread.mean / n, spread.low / n, spread.high / n);
-        panels[0].curves.push(over(&|m| {
-            let (mean, low, high) = share(&m.messages, n(m));
-            (n(m), mean, low, high)
-        }));
-        // A star has no time to speak of: one unit, however many nodes.
-        if election.on_ring() {
-            panels[1].curves.push(over(&|m| {
-                let (mean, low, high) = share(&m.time, n(m));
-                (n(m), mean, low, high)
-            }));
-            panels[2].curves.push(over(&|m| {
-                let (mean, low, high) = share(&m.messages, n(m));
-                (m.time.mean / n(m), mean, low, high)
-            }));
-        }
-        if let Some(theory) = election.theory().filter(|_| !measured.is_empty()) {
-            let tell = measured[0].announcement / n(&measured[0]);
-            let told = |nodes: f64| (theory.messages)(nodes) / nodes + tell;
-            panels[0].curves.push(Curve {
-                name: String::new(),
-                colour: Some(colour),
-                points: measured.iter().map(|m| (n(m), told(n(m)), told(n(m)), told(n(m)))).collect(),
-                theory: true,
-            });
-        }
-    }
-    let lower = |nodes: f64| (nodes.log2() + 1.0) / 4.0;
-    let sizes = options.sizes.iter().map(|nodes| f64::from(*nodes));
-    panels[0].curves.push(Curve {
-        name: "lower bound, uniform asynchronous".to_owned(),
-        colour: None,
-        points: sizes.map(|nodes| (nodes, lower(nodes), lower(nodes), lower(nodes))).collect(),
-        theory: true,
-    });
+    let lines: Vec<Racer<'_>> = options.elections.iter().zip(all).enumerate().map(Racer::of).collect();
+    let doubles = options.sizes.iter().all(|nodes| nodes.is_power_of_two());
+    let panel = |title: &str, x: &str, y: &str, doubles, curves| Panel {
+        title: title.to_owned(),
+        x: x.to_owned(),
+        doubles,
+        y: y.to_owned(),
+        curves,
+    };
+    let mut messages: Vec<Curve> = lines.iter().flat_map(Racer::messages).collect();
+    name_once(&mut messages);
+    messages.push(lower_bound(&options.sizes));
+    // Away from rings time is a constant, and has no place beside what grows with n.
+    let time = lines.iter().filter(|line| line.election.on_ring()).map(Racer::time).collect();
+    let common = common_size(options, all);
+    let against = lines.iter().filter_map(|line| line.against(common)).collect();
     let note = format!(
-        "{} order of ids from 1, all awake at once, one unit of time a message, up to {} seeds; bars: 95 % of the mean; \
-         dashed: theory (clockwise n·H_n on average; the others bounds)",
+        "Ids from 1 in {} order, all awake at once (among named processes: one calls), one unit of time a message, up to {} \
+         seeds; bars: 95 % of the mean; dotted: theory",
         options.order.name(),
         options.seeds,
     );
-    Chart { title: "Electing a leader on a ring".to_owned(), note, panels: panels.into() }
+    let foot = match left_out(options, all) {
+        said if said.is_empty() => String::new(),
+        said => format!("Left blank: {}.", said.join("; ")),
+    };
+    Chart {
+        title: "Electing a leader: what it costs".to_owned(),
+        note,
+        panels: vec![
+            panel("Messages for each node", "nodes", "messages / n", doubles, messages),
+            panel("Time until everybody knows, on a ring", "nodes", "units of time / n", doubles, time),
+            panel(
+                &format!("Messages against time, n = {common}"),
+                "units of time",
+                "messages",
+                false,
+                against,
+            ),
+        ],
+        foot,
+    }
+}
+
+/// An algorithm, what was measured of it, and how it looks.
+struct Racer<'a> {
+    election: &'a dyn Election,
+    measured: &'a [Measured],
+    look: usize,
+}
+
+impl<'a> Racer<'a> {
+    fn of((look, (election, measured)): (usize, (&&'a dyn Election, &'a Vec<Measured>))) -> Self {
+        Self { election: *election, measured, look }
+    }
+
+    fn curve(&self, points: Vec<Point>) -> Curve {
+        let name = self.election.about().name.to_owned();
+        Curve { name, says: String::new(), look: Some(self.look), points, theory: false }
+    }
+
+    fn over_nodes(&self, spread: impl Fn(&Measured) -> Spread) -> Curve {
+        let point = |m: &Measured| {
+            let (n, spread) = (f64::from(m.nodes), spread(m));
+            Point { x: n, y: spread.mean / n, low: spread.low / n, high: spread.high / n }
+        };
+        self.curve(self.measured.iter().map(point).collect())
+    }
+
+    fn time(&self) -> Curve {
+        self.over_nodes(|m| m.time)
+    }
+
+    /// What was measured, and what theory says of it: in one label where both end at the same place.
+    fn messages(&self) -> Vec<Curve> {
+        let mut curve = self.over_nodes(|m| m.messages);
+        let (Some(theory), Some(first)) = (self.election.theory(), self.measured.first()) else {
+            return vec![curve];
+        };
+        let tell = first.announcement / f64::from(first.nodes);
+        let told = |m: &Measured| (theory.messages)(f64::from(m.nodes)) / f64::from(m.nodes) + tell;
+        let point = |m: &Measured| Point::exact(f64::from(m.nodes), told(m));
+        let points: Vec<Point> = self.measured.iter().map(point).collect();
+        let ends = curve.points.last().zip(points.last());
+        let meet = ends.is_some_and(|(one, other)| (0.93..1.07).contains(&(one.y / other.y)));
+        let says = theory.says.split(", and").next().unwrap_or_default().to_owned();
+        let name = if meet { String::new() } else { says.clone() };
+        curve.says = if meet { says } else { String::new() };
+        vec![curve, Curve { name, says: String::new(), look: Some(self.look), points, theory: true }]
+    }
+
+    /// The point of this size.
+    fn against(&self, nodes: u32) -> Option<Curve> {
+        let m = self.measured.iter().find(|m| m.nodes == nodes)?;
+        let Spread { mean, low, high, .. } = m.messages;
+        Some(self.curve(vec![Point { x: m.time.mean, y: mean, low, high }]))
+    }
+}
+
+/// What theory says of several algorithms alike is written once.
+fn name_once(curves: &mut [Curve]) {
+    let mut named: Vec<String> = Vec::new();
+    for curve in curves.iter_mut().filter(|curve| curve.theory && !curve.name.is_empty()) {
+        let name = std::mem::take(&mut curve.name);
+        if !named.contains(&name) {
+            curve.name.clone_from(&name);
+            named.push(name);
+        }
+    }
+}
+
+/// What no uniform asynchronous algorithm can do without.
+fn lower_bound(sizes: &[u32]) -> Curve {
+    let point = |nodes: &u32| Point::exact(f64::from(*nodes), (f64::from(*nodes).log2() + 1.0) / 4.0);
+    Curve {
+        name: "n/4·(log2 n + 1): lower bound".to_owned(),
+        says: String::new(),
+        look: None,
+        points: sizes.iter().map(point).collect(),
+        theory: true,
+    }
+}
+
+/// The largest size that all have, of those that have any.
+fn common_size(options: &Options, all: &[Vec<Measured>]) -> u32 {
+    let has = |measured: &Vec<Measured>, nodes: u32| measured.iter().any(|m| m.nodes == nodes);
+    let common = |nodes: &&u32| all.iter().all(|measured| measured.is_empty() || has(measured, **nodes));
+    options.sizes.iter().rev().find(common).copied().unwrap_or_default()
+}
+
+/// Who was not run with all sizes, and why.
+fn left_out(options: &Options, all: &[Vec<Measured>]) -> Vec<String> {
+    let short = |(election, measured): (&&dyn Election, &Vec<Measured>)| {
+        let missing = *options.sizes.get(measured.len())?;
+        let until = measured.last().map_or(0, |measured| measured.nodes);
+        let why = match missing > election.most_nodes() {
+            true => "beyond which it does not fit into memory or time",
+            false => "the next would exceed the budget",
+        };
+        Some(format!("{} after {until}, {why}", election.about().name))
+    };
+    options.elections.iter().zip(all).filter_map(short).collect()
 }
 
 #[cfg(test)]
@@ -373,7 +457,8 @@ mod tests {
         assert_eq!((contest.race.rows.rows.len(), blank), (6, 1));
         let said =
             contest.race.parameters.iter().find(|(key, _)| *key == "left_out").map(|(_, cell)| cell.clone());
-        assert_eq!(said, Some(Cell::text("lelann after 256")));
+        assert_eq!(said, Some(Cell::text("lelann after 256, the next would exceed the budget")));
+        assert!(contest.chart.foot.contains("lelann after 256"), "{}", contest.chart.foot);
         assert!(contest.race.broken.is_empty());
     }
 

@@ -11,9 +11,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use tenure_proto::Chooser;
-use tenure_proto::classic::{Knows, Node, Port, Standing, Turn};
+use tenure_proto::classic::{Node, Port, Standing, Turn};
 
 use super::outcome::{Outcome, Tally, Winner};
+use super::place::Place;
 use super::watch::Watch;
 use super::wiring::Wiring;
 
@@ -40,12 +41,6 @@ pub struct Start<'a> {
     pub winner: Winner,
 }
 
-/// A node and its count.
-pub(super) struct Place<N> {
-    pub(super) node: N,
-    pub(super) steps: u32,
-}
-
 /// A message on its way.
 struct Flight<E, M> {
     to: E,
@@ -69,15 +64,10 @@ const REPORT: u64 = 1 << 22;
 
 /// Runs an election to its end.
 pub fn run<N: Node, W: Wiring, V: Watch>(wiring: W, start: Start<'_>, watch: &mut V) -> Outcome {
-    let size = wiring.nodes();
-    debug_assert_eq!(size as usize, start.ids.len());
-    let place = |(node, id): (u32, &u32)| {
-        let knows = N::Knows::told(*id, size);
-        Place { node: N::new(knows, wiring.ports(node)), steps: 0 }
-    };
+    debug_assert_eq!(wiring.nodes() as usize, start.ids.len());
     let mut rounds: Rounds<'_, N, W, V> = Rounds {
         wiring,
-        places: (0..size).zip(start.ids).map(place).collect(),
+        places: Place::all(start.ids, |node| wiring.ports(node)),
         queue: VecDeque::with_capacity(start.ids.len()),
         alarms: BinaryHeap::new(),
         sent: Vec::new(),
@@ -88,10 +78,7 @@ pub fn run<N: Node, W: Wiring, V: Watch>(wiring: W, start: Start<'_>, watch: &mu
     };
     rounds.run(start.wake, start.limit);
     let memory = rounds.memory();
-    let nodes = rounds.places.iter().map(|place| (&place.node, place.steps));
-    let mut outcome = Outcome::judge(&rounds.tally, start.ids, nodes, start.winner);
-    outcome.memory = memory;
-    outcome
+    Outcome { memory, ..Outcome::judge(&rounds.tally, start.ids, &rounds.places, start.winner) }
 }
 
 impl<N: Node, W: Wiring, V: Watch> Rounds<'_, N, W, V> {
@@ -164,19 +151,11 @@ impl<N: Node, W: Wiring, V: Watch> Rounds<'_, N, W, V> {
     /// One step of one node, and all that comes of it.
     fn step(&mut self, at: u32, act: impl FnOnce(&mut N, &mut Turn<'_, N::Message>)) {
         let place = &mut self.places[at as usize];
-        let led = place.node.standing() == Standing::Leader;
-        let mut turn = Turn::new(N::ROUNDS.then_some(self.round), self.chance, &mut self.sent);
-        act(&mut place.node, &mut turn);
-        if let Some(round) = turn.wanted() {
+        let turn = Turn::new(N::ROUNDS.then_some(self.round), self.chance, &mut self.sent);
+        if let Some(round) = place.step(self.round, &mut self.tally, turn, act) {
             self.alarms.push(Reverse((round, at)));
         }
-        place.steps = place.steps.saturating_add(1);
-        self.tally.events += 1;
         let standing = place.node.standing();
-        if !led && standing == Standing::Leader {
-            self.tally.leaders += 1;
-            self.tally.elected_at.get_or_insert(self.round);
-        }
         for (port, message) in self.sent.drain(..) {
             let to = self.wiring.far_end(at, port);
             self.tally.sent(&message);

@@ -309,7 +309,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 let (kind, answers) = (S::message_kind(message), S::answers(message));
                 let letter = Letter { from, to, kind, answers, number: S::number(message) };
                 let fate = adversary.fate(now, letter, &mut self.links);
-                self.stage.counts.add_many("messages-lost", u64::from(fate == [None, None]));
+                self.count_lost(fate);
                 fate
             } else if !self.shape.lets_through(from, to, now) {
                 self.stage.counts.add("messages-cut");
@@ -317,10 +317,16 @@ impl<'s, S: Subject> Simulation<'s, S> {
             } else {
                 let fate = self.plan.links.stormy(now, &mut self.links);
                 let fate = self.meddle(now, id, fate);
-                self.stage.counts.add_many("messages-lost", u64::from(fate == [None, None]));
+                self.count_lost(fate);
                 fate
             };
             self.enter_copies(now, id, (from, to), fate);
+        }
+    }
+
+    fn count_lost(&mut self, fate: network::Fate) {
+        if fate == [None, None] {
+            self.stage.counts.add("messages-lost");
         }
     }
 
@@ -333,7 +339,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
         if copies == 0 {
             return self.stage.world.forget(id);
         }
-        self.stage.counts.add_many("messages-duplicated", copies as u64 - 1);
+        if copies > 1 {
+            self.stage.counts.add("messages-duplicated");
+        }
         for delay in fate.into_iter().flatten() {
             let at = now.after(delay);
             let latest = &mut self.latest[link.0.index() * self.desks.len() + link.1.index()];
@@ -442,7 +450,9 @@ impl<'s, S: Subject> Simulation<'s, S> {
     fn lateness(&mut self) -> u64 {
         let latest = if self.healed { 0 } else { self.plan.latest_wake };
         let (late, unusual) = self.pace.lateness(latest);
-        self.stage.counts.add_many("wakes-late", u64::from(unusual));
+        if unusual {
+            self.stage.counts.add("wakes-late");
+        }
         late
     }
 

@@ -57,6 +57,27 @@ pub(crate) enum Disaster {
     SetTime(NodeId, i64),
 }
 
+/// How often constants are drawn until they go with those that were set.
+const DRAWS: u32 = 100;
+
+/// The constants of a run: those that were set, and what the seed draws to go with them.
+fn draw_constants<S: Subject>(subject: &S, setup: &Setup, seed: u64) -> Result<Constants, String> {
+    let quorums = setup.parse_quorums()?;
+    let mut random = Random::stream(seed, "constants");
+    let mut draw = || {
+        let mut constants = subject.draw(&mut random, setup.nodes);
+        for (name, value) in &setup.sets {
+            constants.set(name, value)?;
+        }
+        subject.config(&quorums, &constants).map(|_| constants)
+    };
+    let first = draw();
+    if first.is_ok() || setup.sets.is_empty() {
+        return first;
+    }
+    (1..DRAWS).find_map(|_| draw().ok()).map_or(first, Ok)
+}
+
 /// Everything that a seed decides beforehand.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -79,11 +100,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Draws a plan. An error says what is wrong with the setup.
     pub(super) fn draw<S: Subject>(subject: &S, setup: &Setup, seed: u64) -> Result<Self, String> {
-        setup.parse_quorums()?;
-        let mut constants = subject.draw(&mut Random::stream(seed, "constants"), setup.nodes);
-        for (name, value) in &setup.sets {
-            constants.set(name, value)?;
-        }
+        let constants = draw_constants(subject, setup, seed)?;
         if let Some(world) = setup.world {
             return Self::of_world(subject, (setup, world), constants, seed);
         }
@@ -153,7 +170,8 @@ impl Plan {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             adversary: Some(programme.adversary),
             links: Links::steady(rhythm.round / 2),
-            slowest_write: MILLI,
+            // Two writes, one after the other, leave time for an answer that is granted in time.
+            slowest_write: MILLI.min(rhythm.round / 8).max(1),
             latest_wake: if setup.faults.has(Fault::Delay) { rhythm.step } else { 0 },
             disasters,
             heals: ends,

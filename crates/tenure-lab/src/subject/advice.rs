@@ -25,8 +25,9 @@ pub(super) fn weak(constants: &Constants) -> Result<Choice, String> {
         1 => Ok(Choice::Ring(Watch::Heartbeat)),
         2 => Ok(Choice::Ring(Watch::Phi(phi(constants)?))),
         3 => Ok(Choice::Omega),
+        4 => Ok(Choice::Local),
         other => Err(format!(
-            "weak must be 0 (chance), 1 (ring, heartbeats), 2 (ring, phi) or 3 (omega), not {other}"
+            "weak must be 0 (chance), 1 (ring, heartbeats), 2 (ring, phi), 3 (omega) or 4 (local), not {other}"
         )),
     }
 }

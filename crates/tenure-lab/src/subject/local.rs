@@ -13,7 +13,7 @@ use tenure_proto::{NodeId, Protocol};
 
 use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Unit};
 use crate::count::Counts;
-use crate::draw::{BarKind, MarkKind};
+use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::Property;
 use crate::property::local::{LOCAL, LocalJudge, MAJORITY};
 use crate::random::Random;
@@ -140,6 +140,15 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
 
     const KEYS: &'static [Key] = &KEYS;
     const PROPERTIES: &'static [Property] = if GLOBAL { &MAJORITY } else { &LOCAL };
+    const WORDS: Words = Words {
+        leads: "leads its logical partition",
+        supports: "is bound to one leader",
+        silent: "supports nobody",
+        elected: "elected",
+        zones: "partition",
+        tracks: ["", ""],
+        routine: "",
+    };
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }

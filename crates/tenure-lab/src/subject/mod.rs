@@ -19,7 +19,7 @@ use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::{Elects, NodeId, Protocol};
 
 use crate::count::Counts;
-use crate::draw::{BarKind, MarkKind};
+use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::{Judge, Property};
 use crate::random::Random;
 use crate::world::{Clock, Flaws, RealTime};
@@ -35,6 +35,8 @@ pub trait Subject {
     const KEYS: &'static [Key];
     /// What must hold.
     const PROPERTIES: &'static [Property];
+    /// What the symbols of its drawings mean.
+    const WORDS: Words;
     /// Whether what is drawn as support outlasts a crash: a promise does, an opinion does not.
     const PROMISES: bool = true;
     /// Whether members change without their leader noticing, so that a change may come when nothing else goes wrong.

@@ -15,7 +15,7 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 
 use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Unit};
 use crate::count::Counts;
-use crate::draw::{BarKind, MarkKind};
+use crate::draw::{BarKind, MarkKind, Words};
 use crate::mutant::named::Wrong;
 use crate::property::Property;
 use crate::property::named::{BY_CONSENSUS, BY_ELECTION, ELECTION, NamedJudge};
@@ -294,6 +294,15 @@ impl<A: Lesson> Subject for Class<A> {
 
     const KEYS: &'static [Key] = &KEYS;
     const PROPERTIES: &'static [Property] = A::PROPERTIES;
+    const WORDS: Words = Words {
+        leads: "has elected itself",
+        supports: "has elected another",
+        silent: "silent",
+        elected: "elects itself",
+        zones: "partition",
+        tracks: ["", ""],
+        routine: "heartbeat",
+    };
     const PROMISES: bool = false;
 
     fn assumption(&self, constants: &Constants) -> Assumption {

@@ -22,7 +22,7 @@ use super::members::{
 use super::role::candidates;
 use super::{Assumption, Constants, Key, Office, Order, Role, Shape, Subject, Unit};
 use crate::count::Counts;
-use crate::draw::{BarKind, MarkKind};
+use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::Property;
 use crate::property::strong::{ALL, StrongJudge, WEDGE_ALL};
 use crate::random::Random;
@@ -94,7 +94,10 @@ const fn keys(bound: Key) -> [Key; 14] {
         few("witnesses", "how many of the members, the last ones, never campaign"),
         few("outsiders", "how many processes campaign that are no members"),
         few("observers", "how many processes neither grant nor campaign, and only ask"),
-        few("weak", "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual, 3 omega"),
+        few(
+            "weak",
+            "who tries first: 0 chance, 1 a ring by heartbeats, 2 a ring by phi accrual, 3 omega, 4 a local leader",
+        ),
         few("adapt", "whether the length of leases follows the network: 0 no, 1 yes"),
         extra(
             "hold",
@@ -114,6 +117,15 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         (false, _) => &DRIFT_KEYS,
     };
     const PROPERTIES: &'static [Property] = if WEDGE { &WEDGE_ALL } else { &ALL };
+    const WORDS: Words = Words {
+        leads: "leads (until E)",
+        supports: "supports (until F)",
+        silent: "silent after restart",
+        elected: "elected",
+        zones: "partition",
+        tracks: ["E", "F"],
+        routine: "",
+    };
     const GAPLESS: bool = !WEDGE;
 
     fn assumption(&self, constants: &Constants) -> Assumption {

@@ -91,8 +91,9 @@ impl Clock {
         stretch.from.after(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// The last stretch that has begun, or the first.
     fn stretch_at(&self, begun: impl Fn(&(Stretch, u64)) -> bool) -> (Stretch, u64) {
-        *self.stretches.iter().rev().find(|stretch| begun(stretch)).unwrap_or(&self.stretches[0])
+        self.stretches[self.stretches.partition_point(begun).saturating_sub(1)]
     }
 }
 

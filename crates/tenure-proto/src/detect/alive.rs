@@ -42,9 +42,14 @@ impl AliveSet {
         self.heard.iter().enumerate().filter(|(_, at)| at.is_some()).map(|(who, _)| who).collect()
     }
 
+    /// When `who` was last heard of; `None` if it is not in.
+    pub fn last(&self, who: usize) -> Option<LocalTime> {
+        self.heard.get(who).copied().flatten()
+    }
+
     /// When `who` drops out if nothing more is heard; `None` if it is not in.
     pub fn until(&self, who: usize) -> Option<LocalTime> {
-        self.heard.get(who).copied().flatten().map(|at| at.after(self.expires))
+        self.last(who).map(|at| at.after(self.expires))
     }
 }
 

@@ -37,8 +37,10 @@
 //! # Lives
 //!
 //! A stamp of a former life of the receiver is of another clock's epoch: a helper that names another life is ignored, or
-//! the bound would be arbitrary. Stamps of the sender's former lives are forgotten with the first datagram of another.
-//! Lives are only told apart, not ordered: one that lost its disk cannot count its lives.
+//! the bound would be arbitrary. Lives are only told apart, not ordered: one that lost its disk cannot count its lives. So a
+//! straggler of a former life may come at any time, and must not displace what is known of the present one: neither its stamps,
+//! nor which of its datagrams have come. Two lives of each peer are kept, and which of them was last *fast*: that one is not
+//! forgotten for another that may be dead. As long as the life that was heard last is not known to be fast, both are named.
 //!
 //! # Example
 //!
@@ -137,7 +139,7 @@ pub struct Header {
     pub number: u64,
     /// C: the sender's reading, taken before it left.
     pub sent: LocalTime,
-    /// The newest helper, and the best.
+    /// The newest helper, and the best, or the newest of another life.
     pub helpers: [Option<HelperStamp>; 2],
 }
 
@@ -164,13 +166,30 @@ impl Receipt {
 struct Peer {
     /// How many datagrams it was sent.
     sent: u64,
-    slot: Option<Slot>,
+    /// Two of its lives at most, the one that was heard last first.
+    lives: Vec<Life>,
 }
 
-/// What is kept of the life of a peer that was heard last.
+impl Peer {
+    /// What is kept of a life that is heard now. Of three lives, one that was not the last to be fast is forgotten.
+    fn hears(&mut self, life: Life) -> &mut Life {
+        match self.lives.iter().position(|known| known.incarnation == life.incarnation) {
+            Some(place) => self.lives[..=place].rotate_right(1),
+            None => self.lives.insert(0, life),
+        }
+        if self.lives.len() > 2 {
+            self.lives.remove(if self.lives[2].fast { 1 } else { 2 });
+        }
+        &mut self.lives[0]
+    }
+}
+
+/// What is kept of one life of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Slot {
+struct Life {
     incarnation: Incarnation,
+    /// Whether it is the last of which anything was fast.
+    fast: bool,
     /// The helper with the largest send stamp.
     newest: (LocalTime, LocalTime),
     /// The helper whose own delay was smallest, and that bound.
@@ -224,21 +243,25 @@ impl FailAware {
         let peer = &mut self.peers[to];
         peer.sent += 1;
         let named =
-            |slot: &Slot, (sent, received)| HelperStamp { sent, received, incarnation: slot.incarnation };
-        let slot = peer.slot.as_ref();
-        let newest = slot.map(|slot| named(slot, slot.newest));
-        let best = slot.and_then(|slot| slot.best.map(|(sent, received, _)| named(slot, (sent, received))));
+            |life: &Life, (sent, received)| HelperStamp { sent, received, incarnation: life.incarnation };
+        let last = peer.lives.first();
+        let newest = last.map(|life| named(life, life.newest));
+        let best = last.and_then(|life| life.best.map(|(sent, received, _)| named(life, (sent, received))));
+        let other = peer.lives.get(1).filter(|_| last.is_some_and(|last| !last.fast));
+        let second = other.map(|other| named(other, other.newest)).or(best);
         Header {
             incarnation: self.incarnation,
             number: peer.sent,
             sent: now,
-            helpers: [newest, best.filter(|best| Some(*best) != newest)],
+            helpers: [newest, second.filter(|second| Some(*second) != newest)],
         }
     }
 
     /// How old the newest stamps are that `to` would be sent; `None` if there are none.
     pub fn age(&self, to: usize, now: LocalTime) -> Option<LocalSpan> {
-        self.peers.get(to)?.slot.as_ref().map(|slot| now.remaining(slot.newest.1))
+        let lives = &self.peers.get(to)?.lives;
+        let present = lives.iter().find(|life| life.fast).or(lives.first())?;
+        Some(now.remaining(present.newest.1))
     }
 
     /// Judges a datagram of `from` that came at `received`, and keeps its stamps. `None` if it came before.
@@ -250,33 +273,33 @@ impl FailAware {
         received: LocalTime,
     ) -> Option<Receipt> {
         let bound = self.bound(rules, from, header, received);
-        let fresh = Slot {
+        let fast = bound.is_some_and(|bound| bound <= self.link.fast);
+        let life = self.peers[from].hears(Life {
             incarnation: header.incarnation,
+            fast: false,
             newest: (header.sent, received),
             best: None,
             seen: Window::default(),
-        };
-        let slot = match &mut self.peers[from].slot {
-            Some(slot) if slot.incarnation == header.incarnation => slot,
-            slot => slot.insert(fresh),
-        };
-        if !slot.seen.note(header.number) {
+        });
+        if !life.seen.note(header.number) {
             return None;
         }
-        let newest = header.sent >= slot.newest.0;
+        let newest = header.sent >= life.newest.0;
         if newest {
-            slot.newest = (header.sent, received);
+            life.newest = (header.sent, received);
         }
         let drift = self.link.drift;
         if let Some(bound) = bound {
             let stale = |(_, since, err): (LocalTime, LocalTime, Span)| {
                 bound <= err.plus(drift.worsened(received.remaining(since)))
             };
-            if slot.best.is_none_or(stale) {
-                slot.best = Some((header.sent, received, bound));
+            if life.best.is_none_or(stale) {
+                life.best = Some((header.sent, received, bound));
             }
         }
-        let fast = bound.is_some_and(|bound| bound <= self.link.fast);
+        if fast {
+            self.peers[from].lives.iter_mut().enumerate().for_each(|(place, life)| life.fast = place == 0);
+        }
         Some(Receipt { fast, bound, newest })
     }
 
@@ -410,6 +433,29 @@ mod tests {
         for number in [70, 69, 5, 3] {
             assert_eq!(layer.receive(&Exact, 1, &header(number), at(1001)), None, "{number}");
         }
+    }
+
+    #[test]
+    fn a_straggler_of_a_former_life_displaces_neither_stamps_nor_what_has_come_of_the_present_one() {
+        let mut layer = FailAware::new(link(), (0, Incarnation(1)), 2);
+        let header = |life, number, sent, helper: Option<LocalTime>| {
+            let helper =
+                helper.map(|sent| HelperStamp { sent, received: at(900), incarnation: Incarnation(1) });
+            Header { incarnation: Incarnation(life), number, sent: at(sent), helpers: [helper, None] }
+        };
+        assert!(!layer.receive(&Exact, 1, &header(9, 1, 500, None), at(1_000)).unwrap().fast);
+        assert!(layer.receive(&Exact, 1, &header(9, 2, 1_000, Some(at(1_000))), at(2_000)).unwrap().fast);
+        assert!(!layer.receive(&Exact, 1, &header(8, 7, 70_000, None), at(90_000)).unwrap().fast);
+        let lives = layer.stamp(1, at(91_000)).helpers.map(|helper| helper.unwrap().incarnation);
+        assert_eq!(lives, [Incarnation(8), Incarnation(9)], "both are named: either may be the present one");
+        assert!(!layer.receive(&Exact, 1, &header(7, 3, 80_000, None), at(92_000)).unwrap().fast);
+        assert_eq!(
+            layer.receive(&Exact, 1, &header(9, 2, 1_000, Some(at(1_000))), at(93_000)),
+            None,
+            "it came before"
+        );
+        let helpers = layer.stamp(1, at(94_000)).helpers;
+        assert!(helpers.iter().flatten().all(|helper| helper.incarnation == Incarnation(9)), "{helpers:?}");
     }
 
     #[test]

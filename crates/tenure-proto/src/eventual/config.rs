@@ -137,15 +137,23 @@ impl<R: Rules> Config<R> {
         self.0.durable
     }
 
+    /// Whether δ is learnt.
+    pub(super) fn learns(&self) -> bool {
+        self.0.learns.is_some()
+    }
+
     /// The pace at the beginning.
     pub(super) fn first_pace(&self) -> Pace {
         self.pace(self.0.round)
     }
 
-    /// A slower pace, after answers came too late, if δ is learnt: by a quarter, and by the least step at least.
+    /// A slower pace, after answers came too late, if δ is learnt: by a little, and by the least step at least.
+    ///
+    /// Small steps, because a process out of luck should go on failing, and stand behind those that are not. With large ones it soon
+    /// allows itself so much time that it fails once in a thousand rounds: it leads for a very long time, and then does not.
     pub(super) fn slower(&self, pace: Pace) -> Option<Pace> {
         let least = self.0.learns?;
-        let more = least.as_nanos().max(pace.round.as_nanos() / 4);
+        let more = least.as_nanos().max(pace.round.as_nanos() / 32);
         Some(self.pace(Span::from_nanos(pace.round.as_nanos().saturating_add(more))))
     }
 

@@ -19,7 +19,8 @@ use crate::timers::Timers;
 use crate::{Boot, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 
 use super::config::Config;
-use super::register::{Acked, Register, first_number};
+use super::part::{self, Part};
+use super::register::{Register, first_number};
 use super::rules::{Rules, Sound};
 use super::state::{Epoch, Event, Hint, Message, Record, State};
 use super::{Command, Hints};
@@ -84,12 +85,6 @@ impl<R: Rules> Lean<R> {
         self.register.pace.period.plus(self.register.pace.timeout.times(2))
     }
 
-    fn begin(&mut self, cx: &mut Context<'_, Self>) {
-        let serial = self.register.serial;
-        self.register.take_epoch(serial, cx);
-        self.begin_probe(false, cx);
-    }
-
     fn begin_probe(&mut self, suspects: bool, cx: &mut Context<'_, Self>) {
         if self.probe != Probe::None {
             return;
@@ -107,7 +102,7 @@ impl<R: Rules> Lean<R> {
         self.timers.set(Timer::Again, cx.now().after(self.again));
         self.register.to_others(Message::Collect { read: self.read }, cx);
         let registry = self.register.registry.clone();
-        self.told(self.register.here, &registry, cx);
+        self.see(self.register.here, &registry, cx);
     }
 
     /// Links may lose, so those who have not answered are asked again, ever more rarely.
@@ -121,7 +116,7 @@ impl<R: Rules> Lean<R> {
         }
     }
 
-    fn told(&mut self, position: usize, registry: &[State], cx: &mut Context<'_, Self>) {
+    fn see(&mut self, position: usize, registry: &[State], cx: &mut Context<'_, Self>) {
         for (view, told) in self.views.iter_mut().zip(registry) {
             view.merge(*told);
         }
@@ -206,6 +201,30 @@ impl<R: Rules> Lean<R> {
         }
     }
 
+    /// Too few answered the leader in time: a higher epoch, inactive at first.
+    fn fail(&mut self, cx: &mut Context<'_, Self>) {
+        self.register.slow_down(cx);
+        self.give_up(cx);
+    }
+}
+
+impl<R: Rules> Part for Lean<R> {
+    type Rules = R;
+
+    fn register(&self) -> &Register<R> {
+        &self.register
+    }
+
+    fn register_mut(&mut self) -> &mut Register<R> {
+        &mut self.register
+    }
+
+    fn begin(&mut self, cx: &mut Context<'_, Self>) {
+        let serial = self.register.serial;
+        self.register.take_epoch(serial, cx);
+        self.begin_probe(false, cx);
+    }
+
     fn succeed(&mut self, cx: &mut Context<'_, Self>) {
         self.timers.clear(Timer::Round);
         if let Some(until) = self.register.vouched_until().filter(|_| self.role == Role::Leader) {
@@ -213,16 +232,11 @@ impl<R: Rules> Lean<R> {
         }
     }
 
-    /// Too few answered the leader in time: a higher epoch, inactive at first.
-    fn fail(&mut self, cx: &mut Context<'_, Self>) {
-        self.register.slow_down(cx);
-        self.give_up(cx);
-    }
-
-    /// A higher epoch, and no leadership by the old one (A10).
     fn give_up(&mut self, cx: &mut Context<'_, Self>) {
         self.timers.clear(Timer::Round);
-        let serial = self.register.serial + 1;
+        // Above all that it knows of. Only who leads can fail here, so to pass the serial of one that has failed often, one by one, takes as
+        // many leaderships that are lost.
+        let serial = self.register.highest() + 1;
         self.register.take_epoch(serial, cx);
         self.timers.clear(Timer::Refresh);
         self.role = Role::Idle;
@@ -251,35 +265,21 @@ impl<R: Rules> Lean<R> {
         }
     }
 
-    fn status(
+    fn told(
         &mut self,
         from: NodeId,
         (read, registry, recovers): (u64, &[State], bool),
         cx: &mut Context<'_, Self>,
     ) {
-        if self.register.is_silent() {
-            if self.register.reads_again(from, (read, registry, recovers), cx) {
-                self.begin(cx);
-            }
-            return;
-        }
-        self.register.learn(registry);
         let collects = matches!(self.probe, Probe::First | Probe::Second);
         let Some(position) = self.register.config.access().position(from) else { return };
         if collects && read == self.read && !recovers && registry.len() == self.views.len() {
-            self.told(position, registry, cx);
+            self.see(position, registry, cx);
         }
     }
 
-    fn deadline(&mut self, cx: &mut Context<'_, Self>) {
+    fn look_at_timers(&mut self, cx: &mut Context<'_, Self>) {
         let now = cx.now();
-        if self.register.is_silent() {
-            self.register.recover(cx);
-            if !self.register.is_silent() {
-                self.begin(cx);
-            }
-            return;
-        }
         if self.timers.take_expired(Timer::Round, now) {
             self.fail(cx);
         }
@@ -296,6 +296,10 @@ impl<R: Rules> Lean<R> {
         if self.timers.take_expired(Timer::Again, now) {
             self.ask_again(cx);
         }
+    }
+
+    fn first_timer(&self) -> Option<LocalTime> {
+        self.timers.next()
     }
 }
 
@@ -332,32 +336,11 @@ impl<R: Rules> Protocol for Lean<R> {
     }
 
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>) {
-        match input {
-            Input::Message { from, message, .. } => match message {
-                Message::Refresh { state, round } => self.refreshed(from, (state, round), cx),
-                Message::Ack { round, ahead } => match self.register.acked(from, (round, ahead), cx) {
-                    Acked::Succeeded => self.succeed(cx),
-                    Acked::Outrun => self.give_up(cx),
-                    Acked::Nothing => {}
-                },
-                Message::Collect { read } => self.register.collected(from, read, cx),
-                Message::Status { read, registry, recovers } => {
-                    self.status(from, (read, &registry, recovers), cx);
-                }
-                Message::GetEpoch { .. } | Message::RetEpoch { .. } => {}
-                Message::Alive { .. } | Message::Accuse { .. } => {}
-            },
-            Input::Deadline => self.deadline(cx),
-            Input::Command(Command::Abdicate) => {
-                if !self.register.is_silent() {
-                    self.give_up(cx);
-                }
-            }
-        }
+        part::handle(self, input, cx);
     }
 
     fn next_deadline(&self) -> Option<LocalTime> {
-        if self.register.is_silent() { self.register.recovery_deadline() } else { self.timers.next() }
+        part::next_deadline(self)
     }
 }
 

@@ -23,7 +23,7 @@
 //! | [`stable`] | Fig. 2, corrected | at most one process takes itself for leader, epochs rise, a leader with access is not demoted | all links |
 //! | [`baseline`] | two elections that need timely links | nothing in a moving set | all links |
 //!
-//! All are made of `register` (write one's own state, keep those of others) and the first and last of `reader`. The waits are in [`config`], the
+//! All are made of `register` (write one's own state, keep those of others) and take part as `part` says; the first and last read by `reader`. The waits are in [`config`], the
 //! rules that the printed figures break in [`rules`]. Extensions beyond the paper: δ may be learnt (not by `stable`), links may lose, repeat and
 //! reorder, clocks may drift and processes be late, any read and write quorums that meet will do ([`access`]), and processes may restart: with what they
 //! kept, or after reading it anew.
@@ -33,6 +33,7 @@ pub mod baseline;
 pub mod config;
 pub mod lean;
 pub mod omega;
+mod part;
 mod reader;
 mod register;
 pub mod rules;

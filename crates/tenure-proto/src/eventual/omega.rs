@@ -6,10 +6,11 @@ use crate::timers::Timers;
 use crate::{Boot, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 
 use super::config::Config;
+use super::part::{self, Part};
 use super::reader::Reader;
-use super::register::{Acked, Register, first_number};
+use super::register::{Register, first_number};
 use super::rules::{Rules, Sound};
-use super::state::{Epoch, Event, Hint, Message, Record};
+use super::state::{Epoch, Event, Hint, Message, Record, State};
 use super::{Command, Hints};
 
 #[derive(Clone, Copy)]
@@ -35,14 +36,6 @@ pub struct Omega<R: Rules = Sound> {
 }
 
 impl<R: Rules> Omega<R> {
-    fn begin(&mut self, cx: &mut Context<'_, Self>) {
-        let now = cx.now();
-        let serial = self.register.serial;
-        self.register.take_epoch(serial, cx);
-        self.timers.set(Timer::Refresh, now.after(self.register.pace.period));
-        self.timers.set(Timer::Read, now.after(self.register.config.gap(self.register.pace.bound)));
-    }
-
     fn refresh(&mut self, cx: &mut Context<'_, Self>) {
         let succeeded = self.register.refresh(cx);
         let now = cx.now();
@@ -61,11 +54,6 @@ impl<R: Rules> Omega<R> {
         }
     }
 
-    fn succeed(&mut self, cx: &mut Context<'_, Self>) {
-        self.timers.clear(Timer::Round);
-        self.tell_leadership(cx);
-    }
-
     fn tell_leadership(&self, cx: &mut Context<'_, Self>) {
         if let (true, Some(until)) =
             (self.hint.leader == Some(self.register.me), self.register.vouched_until())
@@ -78,17 +66,6 @@ impl<R: Rules> Omega<R> {
     fn fail(&mut self, cx: &mut Context<'_, Self>) {
         self.register.slow_down(cx);
         self.give_up(cx);
-    }
-
-    /// A higher epoch, and no leadership by the old one (A10).
-    fn give_up(&mut self, cx: &mut Context<'_, Self>) {
-        self.timers.clear(Timer::Round);
-        let serial = self.register.serial + 1;
-        self.register.take_epoch(serial, cx);
-        self.reader.expire(self.register.here);
-        if self.hint.leader == Some(self.register.me) && self.register.config.rules().stops_leading() {
-            self.set_hint(Hint::default(), cx);
-        }
     }
 
     fn read_done(&mut self, cx: &mut Context<'_, Self>) {
@@ -110,16 +87,53 @@ impl<R: Rules> Omega<R> {
         cx.publish(Event::Hint(hint));
         self.tell_leadership(cx);
     }
+}
 
-    fn deadline(&mut self, cx: &mut Context<'_, Self>) {
+impl<R: Rules> Part for Omega<R> {
+    type Rules = R;
+
+    fn register(&self) -> &Register<R> {
+        &self.register
+    }
+
+    fn register_mut(&mut self) -> &mut Register<R> {
+        &mut self.register
+    }
+
+    fn begin(&mut self, cx: &mut Context<'_, Self>) {
         let now = cx.now();
-        if self.register.is_silent() {
-            self.register.recover(cx);
-            if !self.register.is_silent() {
-                self.begin(cx);
-            }
-            return;
+        let serial = self.register.serial;
+        self.register.take_epoch(serial, cx);
+        self.timers.set(Timer::Refresh, now.after(self.register.pace.period));
+        self.timers.set(Timer::Read, now.after(self.register.config.gap(self.register.pace.bound)));
+    }
+
+    fn succeed(&mut self, cx: &mut Context<'_, Self>) {
+        self.timers.clear(Timer::Round);
+        self.tell_leadership(cx);
+    }
+
+    fn give_up(&mut self, cx: &mut Context<'_, Self>) {
+        self.timers.clear(Timer::Round);
+        // Whoever has come to allow itself much time fails rarely. One by one its serial would take for ever to pass those of processes that
+        // do not fail, and it would lead again after every failure: where δ is learnt, one is enough to stand behind all that it knows of.
+        let before =
+            if self.register.config.learns() { self.register.highest() } else { self.register.serial };
+        self.register.take_epoch(before + 1, cx);
+        self.reader.expire(self.register.here);
+        if self.hint.leader == Some(self.register.me) && self.register.config.rules().stops_leading() {
+            self.set_hint(Hint::default(), cx);
         }
+    }
+
+    fn told(&mut self, from: NodeId, status: (u64, &[State], bool), cx: &mut Context<'_, Self>) {
+        if self.reader.told(from, status, &self.register, cx.now()) {
+            self.read_done(cx);
+        }
+    }
+
+    fn look_at_timers(&mut self, cx: &mut Context<'_, Self>) {
+        let now = cx.now();
         if self.timers.take_expired(Timer::Round, now) {
             self.fail(cx);
         }
@@ -132,31 +146,8 @@ impl<R: Rules> Omega<R> {
         self.reader.ask_again(&self.register, cx);
     }
 
-    fn message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
-        match message {
-            Message::Refresh { state, round } => _ = self.register.refreshed(from, (state, round), cx),
-            Message::Ack { round, ahead } => match self.register.acked(from, (round, ahead), cx) {
-                Acked::Succeeded => self.succeed(cx),
-                Acked::Outrun => self.give_up(cx),
-                Acked::Nothing => {}
-            },
-            Message::Collect { read } => self.register.collected(from, read, cx),
-            Message::Status { read, registry, recovers } => {
-                let told = (read, &registry[..], recovers);
-                if self.register.is_silent() {
-                    if self.register.reads_again(from, told, cx) {
-                        self.begin(cx);
-                    }
-                    return;
-                }
-                self.register.learn(&registry);
-                if self.reader.told(from, told, &self.register, cx.now()) {
-                    self.read_done(cx);
-                }
-            }
-            Message::GetEpoch { .. } | Message::RetEpoch { .. } => {}
-            Message::Alive { .. } | Message::Accuse { .. } => {}
-        }
+    fn first_timer(&self) -> Option<LocalTime> {
+        [self.timers.next(), self.reader.deadline()].into_iter().flatten().min()
     }
 }
 
@@ -179,22 +170,11 @@ impl<R: Rules> Protocol for Omega<R> {
     }
 
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>) {
-        match input {
-            Input::Message { from, message, .. } => self.message(from, message, cx),
-            Input::Deadline => self.deadline(cx),
-            Input::Command(Command::Abdicate) => {
-                if !self.register.is_silent() {
-                    self.give_up(cx);
-                }
-            }
-        }
+        part::handle(self, input, cx);
     }
 
     fn next_deadline(&self) -> Option<LocalTime> {
-        if self.register.is_silent() {
-            return self.register.recovery_deadline();
-        }
-        [self.timers.next(), self.reader.deadline()].into_iter().flatten().min()
+        part::next_deadline(self)
     }
 }
 

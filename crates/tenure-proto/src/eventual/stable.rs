@@ -23,10 +23,11 @@ use crate::timers::Timers;
 use crate::{Boot, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 
 use super::config::Config;
+use super::part::{self, Part};
 use super::reader::Reader;
-use super::register::{Acked, Register, first_number};
+use super::register::{Register, first_number};
 use super::rules::{Rules, Sound};
-use super::state::{Epoch, Event, Hint, Message, Record};
+use super::state::{Epoch, Event, Hint, Message, Record, State};
 use super::{Command, Hints};
 
 #[derive(Clone, Copy)]
@@ -75,26 +76,6 @@ pub struct Stable<R: Rules = Sound> {
 }
 
 impl<R: Rules> Stable<R> {
-    fn begin(&mut self, cx: &mut Context<'_, Self>) {
-        let read = cx.now().after(self.register.config.gap(self.register.pace.bound));
-        self.timers.set(Timer::Read, read);
-        self.advance(cx);
-    }
-
-    /// Drops its epoch, and leadership with it; asks for a higher one.
-    fn advance(&mut self, cx: &mut Context<'_, Self>) {
-        self.timers.clear(Timer::Refresh);
-        self.timers.clear(Timer::Round);
-        self.register.close();
-        self.since = None;
-        self.step_down(cx);
-        self.reader.expire(self.register.here);
-        self.attempt.failed = 0;
-        cx.publish(Event::Adrift);
-        self.ask(cx);
-        self.tell(cx);
-    }
-
     fn step_down(&mut self, cx: &mut Context<'_, Self>) {
         if std::mem::take(&mut self.is_leader) {
             cx.publish(Event::Yields { epoch: self.register.epoch() });
@@ -157,11 +138,6 @@ impl<R: Rules> Stable<R> {
         }
     }
 
-    fn succeed(&mut self, cx: &mut Context<'_, Self>) {
-        self.timers.clear(Timer::Round);
-        self.tell_leadership(cx);
-    }
-
     fn tell_leadership(&self, cx: &mut Context<'_, Self>) {
         if let (true, Some(until)) = (self.is_leader, self.leads_until()) {
             cx.publish(Event::Leads { epoch: self.register.epoch(), until });
@@ -215,22 +191,69 @@ impl<R: Rules> Stable<R> {
             cx.publish(Event::Hint(hint));
         }
     }
+}
 
-    fn deadline(&mut self, cx: &mut Context<'_, Self>) {
-        let now = cx.now();
-        if self.register.is_silent() {
-            self.register.recover(cx);
-            if !self.register.is_silent() {
-                self.begin(cx);
-            }
-            return;
+impl<R: Rules> Part for Stable<R> {
+    type Rules = R;
+
+    fn register(&self) -> &Register<R> {
+        &self.register
+    }
+
+    fn register_mut(&mut self) -> &mut Register<R> {
+        &mut self.register
+    }
+
+    fn begin(&mut self, cx: &mut Context<'_, Self>) {
+        let read = cx.now().after(self.register.config.gap(self.register.pace.bound));
+        self.timers.set(Timer::Read, read);
+        self.give_up(cx);
+    }
+
+    fn succeed(&mut self, cx: &mut Context<'_, Self>) {
+        self.timers.clear(Timer::Round);
+        self.tell_leadership(cx);
+    }
+
+    /// Drops its epoch, and leadership with it; asks for a higher one.
+    fn give_up(&mut self, cx: &mut Context<'_, Self>) {
+        self.timers.clear(Timer::Refresh);
+        self.timers.clear(Timer::Round);
+        self.register.close();
+        self.since = None;
+        self.step_down(cx);
+        self.reader.expire(self.register.here);
+        self.attempt.failed = 0;
+        cx.publish(Event::Adrift);
+        self.ask(cx);
+        self.tell(cx);
+    }
+
+    fn told(&mut self, from: NodeId, status: (u64, &[State], bool), cx: &mut Context<'_, Self>) {
+        if self.reader.told(from, status, &self.register, cx.now()) {
+            self.read_done(cx);
         }
+    }
+
+    fn asked(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
+        match message {
+            Message::GetEpoch { attempt } => {
+                let serial = self.register.highest();
+                cx.send(from, Message::RetEpoch { attempt, serial }, self.register.ticket);
+            }
+            Message::RetEpoch { attempt, serial } => self.answered(from, (attempt, serial), cx),
+            _ => {}
+        }
+    }
+
+    fn look_at_timers(&mut self, cx: &mut Context<'_, Self>) {
+        let now = cx.now();
         // A timer that comes later than a process may be late counts as a round that failed, before anything else (D3).
         let late =
             self.timers.at(Timer::Refresh).is_some_and(|due| now > due.after(self.register.config.step()));
         let late = late && self.register.config.rules().ends_by_the_clock();
         if self.timers.take_expired(Timer::Round, now) || late {
-            self.advance(cx);
+            self.give_up(cx);
         }
         if self.timers.take_expired(Timer::Attempt, now) {
             self.attempt.failed += 1;
@@ -243,43 +266,14 @@ impl<R: Rules> Stable<R> {
             self.read_done(cx);
         }
         self.reader.ask_again(&self.register, cx);
-        self.tell(cx);
     }
 
-    fn message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
-        let silent = self.register.is_silent();
-        match message {
-            Message::Refresh { state, round } => _ = self.register.refreshed(from, (state, round), cx),
-            Message::Ack { round, ahead } => match self.register.acked(from, (round, ahead), cx) {
-                Acked::Succeeded => self.succeed(cx),
-                Acked::Outrun => self.advance(cx),
-                Acked::Nothing => {}
-            },
-            Message::Collect { read } => self.register.collected(from, read, cx),
-            Message::Status { read, registry, recovers } => {
-                let told = (read, &registry[..], recovers);
-                if silent {
-                    if self.register.reads_again(from, told, cx) {
-                        self.begin(cx);
-                    }
-                    return;
-                }
-                self.register.learn(&registry);
-                if self.reader.told(from, told, &self.register, cx.now()) {
-                    self.read_done(cx);
-                }
-            }
-            Message::GetEpoch { attempt } if !silent => {
-                let serial = self.register.highest();
-                cx.send(from, Message::RetEpoch { attempt, serial }, self.register.ticket);
-            }
-            Message::RetEpoch { attempt, serial } if !silent => self.answered(from, (attempt, serial), cx),
-            Message::GetEpoch { .. } | Message::RetEpoch { .. } => {}
-            Message::Alive { .. } | Message::Accuse { .. } => {}
-        }
-        if !silent {
-            self.tell(cx);
-        }
+    fn first_timer(&self) -> Option<LocalTime> {
+        [self.timers.next(), self.reader.deadline()].into_iter().flatten().min()
+    }
+
+    fn done(&mut self, cx: &mut Context<'_, Self>) {
+        self.tell(cx);
     }
 }
 
@@ -313,22 +307,11 @@ impl<R: Rules> Protocol for Stable<R> {
     }
 
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>) {
-        match input {
-            Input::Message { from, message, .. } => self.message(from, message, cx),
-            Input::Deadline => self.deadline(cx),
-            Input::Command(Command::Abdicate) => {
-                if !self.register.is_silent() {
-                    self.advance(cx);
-                }
-            }
-        }
+        part::handle(self, input, cx);
     }
 
     fn next_deadline(&self) -> Option<LocalTime> {
-        if self.register.is_silent() {
-            return self.register.recovery_deadline();
-        }
-        [self.timers.next(), self.reader.deadline()].into_iter().flatten().min()
+        part::next_deadline(self)
     }
 }
 

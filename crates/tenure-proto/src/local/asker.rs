@@ -96,7 +96,11 @@ impl<R: Rules> Local<R> {
         let now = cx.now();
         let constants = *self.config.constants();
         if round.collate {
-            self.alive.heard(self.me, round.sent); // Rule 7 of the tree.
+            let others = round.targets.positions().filter(|who| *who != self.me);
+            let oldest = others.map(|who| self.alive.last(who)).fold(Some(round.sent), Option::min);
+            if let Some(oldest) = oldest {
+                self.alive.heard(self.me, oldest); // Rule 7 of the tree.
+            }
             self.failures = 0;
         }
         let renewed = self.leads(now);

@@ -7,17 +7,19 @@
 //! 1. A probe is answered directly, and so is a request by whoever is not in its target set.
 //! 2. An inner node at depth k of a tree of depth h waits for `((h-k+1)Δ - δmin)(1+ρ)` from the receipt, no longer: then all
 //!    who can answer in time have. What comes later is dropped.
-//! 3. **Children need not be fast.** Parent and child may never have spoken before, and their stamps age; asking for fast
-//!    answers here makes rounds fail for nothing. The deadline of rule 2 already bounds how old an answer is; only what
-//!    reaches the asker must be fast.
+//! 3. **Children need not be fast to support, but to be alive.** Parent and child may never have spoken before, and their stamps age; asking
+//!    for fast answers here makes rounds fail for nothing. A vote is a lock, however slow it is. But a slow answer is no sign of life: else an
+//!    outsider that is beyond Δ for everybody would be passed on as alive by a parent that waits long enough, and be waited for by the asker (T).
 //! 4. **An answer may come before its request.** The child may have heard the request sooner than its parent. It is kept.
 //! 5. A collated round that fails is followed by direct ones for `expires`, twice as long after each failure in a row; and a
 //!    direct one comes at least every half `expires` anyway, so that nobody drops out because its parent is bad.
 //! 6. **Stamps of all targets must be fresh enough for the next request, too.** The asker hears grandchildren only in direct rounds; a
 //!    request with stamps that are too old is slow where it arrives, and answered by nobody. When they would get too old, a direct round comes.
-//! 7. **A collated request dates the asker's own entry only when all its targets have answered.** Otherwise the own entry may
-//!    outlive that of a member whose parent is bad: the asker, held up by a third process, could come back, find itself in its
-//!    target set and that member not, and lead without it although the two are connected (BI; the same flaw as F2).
+//! 7. **A collated request dates the asker's own entry only when it has succeeded, and by the oldest sign of life of its targets.** Otherwise
+//!    the own entry may outlive that of a member whose parent is bad, or hears it slowly: the asker, held up by a third process, could come back,
+//!    find itself in its target set and that member not, and lead without it although the two are connected (BI; the same flaw as F2).
+//! 8. **Signs of life are under way for longer.** What an inner node heard before a partition became stable may reach the asker `(h+1)Δ`
+//!    later: κ_T has that much more.
 
 use crate::quorum::NodeSet;
 use crate::{Context, LocalTime};

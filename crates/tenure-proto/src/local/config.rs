@@ -288,14 +288,14 @@ impl<R: Rules> Settings<R> {
 
     /// `κ_T = X + σ + 2EPmax + 2δ` with `X = max(expires, lockTime)/(1-ρ)`: outsiders are forgotten and their locks gone; the
     /// first request may find cold datagrams, the second is a probe's successor, and answers take 2δ (along a tree (h+1)Δ,
-    /// and one request more). A lock time beyond its upper bound may cost itself once more.
+    /// as do the last signs of life of outsiders, and one request more). A lock time beyond its upper bound may cost itself once more.
     /// `κ_BI = (expires + lockTime(1-2ρ))/(1-ρ) + 2δ`.
     fn kappas(&self, expires: LocalSpan, lock: LocalSpan, long: bool) -> (Span, Span) {
         let Timing { drift, delay, hole, fast, .. } = self.timing;
         let pace = self.timing.longest_pace();
         let forgotten = drift.longest_real(expires.max(lock));
         let answered = match self.tree {
-            Some(_) => fast.times(self.hops()).plus(pace),
+            Some(_) => fast.times(2 * self.hops()).plus(pace),
             None => delay.times(2),
         };
         let leader = forgotten.plus(hole).plus(pace.times(2)).plus(answered);

@@ -315,6 +315,8 @@ impl<R: Rules> Local<R> {
         let members = &self.config.settings().members;
         let Some(root) = members.iter().position(|member| *member == root) else { return };
         if root != self.me {
+            let vouches = self.config.settings().rules.vouches(counts); // Rule 3 of the tree.
+            let answered = if vouches { answered } else { NodeSet::EMPTY };
             return self.collect((root, request), sender, (answered, support), cx);
         }
         if !counts {

@@ -18,6 +18,12 @@ pub trait Rules: Estimate {
         fast
     }
 
+    /// Along a tree a slow answer is a vote, since a vote is a lock, but no sign of life: else an outsider that is beyond Δ for
+    /// everybody would be passed on as alive by a parent that waits long enough, and be waited for by the asker (T).
+    fn vouches(&self, fast: bool) -> bool {
+        fast
+    }
+
     /// A lease ends `lockTime·(1-2ρ)` after its request was *sent*. A supporter is bound for `lockTime` on its own clock from
     /// the receipt, which is later; in that time it shows at most `lockTime·(1-2ρ)(1+ρ)/(1-ρ) <= lockTime` (SO).
     fn lease_end(&self, drift: Drift, sent: LocalTime, _now: LocalTime, lock: LocalSpan) -> LocalTime {

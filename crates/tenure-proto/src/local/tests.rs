@@ -54,6 +54,8 @@ struct World {
     /// Pairs that do not reach each other.
     cut: BTreeSet<(usize, usize)>,
     delay: u64,
+    /// Whose messages to others take longer than Δ.
+    slow: NodeSet,
     events: Vec<(usize, Event)>,
     messages: BTreeMap<&'static str, u64>,
 }
@@ -71,6 +73,7 @@ impl World {
             sent: 0,
             cut: BTreeSet::new(),
             delay: 3 * MILLI,
+            slow: NodeSet::EMPTY,
             events: Vec::new(),
             messages: BTreeMap::new(),
         };
@@ -108,7 +111,11 @@ impl World {
                     }
                     let link = (node.min(to), node.max(to));
                     if !self.cut.contains(&link) {
-                        let delay = if node == to { 1_000 } else { self.delay };
+                        let delay = match node {
+                            _ if node == to => 1_000,
+                            _ if self.slow.contains(node) => 20 * MILLI,
+                            _ => self.delay,
+                        };
                         self.sent += 1;
                         self.flights.insert((self.now + delay, self.sent, node, to), message);
                     }
@@ -331,6 +338,21 @@ fn a_tree_whose_inner_node_is_gone_falls_back_to_direct_answers() {
     world.run(3 * world.kappa());
     assert_eq!(world.leaders(), [0]);
     assert_eq!(world.leases()[0].1.supporters.len(), 13, "all are still supporters");
+}
+
+#[test]
+fn an_outsider_beyond_delta_is_not_kept_alive_by_a_parent_that_waits_for_it() {
+    let wide = Timing { pace: LocalSpan::from_nanos(150 * MILLI), ..timing() };
+    let mut world = World::new(Settings { tree: Some(3), timing: wide, ..settings(13) });
+    world.run(2 * world.kappa());
+    // The parent of n12 is n3, and waits for nearly 2 Delta.
+    world.slow = set(&[12]);
+    world.run(world.kappa());
+    for _ in 0..100 {
+        world.run(40);
+        let [(0, lease)] = world.leases()[..] else { panic!("{:?} lead", world.leaders()) };
+        assert_eq!(lease.supporters, (0..12).collect());
+    }
 }
 
 #[test]

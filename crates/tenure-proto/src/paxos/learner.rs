@@ -66,6 +66,7 @@ impl<R: Rules> Paxos<R> {
                     self.learner.snapshot = Some((upto, sessions, state));
                 }
                 Record::Base(base) => self.learner.base = base,
+                Record::Forgot => {} // Known before anything else.
             }
         }
         let base = self.learner.base;

@@ -419,6 +419,8 @@ pub enum Record {
     },
     /// Cells of slots up to this one are worthless: a snapshot at or above it is durable.
     Base(Slot),
+    /// This disk is in the place of one that was lost, and promises with it: for good, and before anything else is written to it.
+    Forgot,
 }
 
 /// What names a cell of the disk.
@@ -432,6 +434,8 @@ pub enum Cell {
     Snapshot,
     /// The base.
     Base,
+    /// That a disk was lost.
+    Forgot,
 }
 
 impl crate::Record for Record {
@@ -443,6 +447,7 @@ impl crate::Record for Record {
             Self::Accepted { slot, .. } => Cell::Accepted(*slot),
             Self::Snapshot { .. } => Cell::Snapshot,
             Self::Base(_) => Cell::Base,
+            Self::Forgot => Cell::Forgot,
         }
     }
 

@@ -42,7 +42,8 @@
 //!   the leader knows. Or none at all, under the strong lease of the same group.
 //! * **Terms.** Where a strong group elects, a ballot begins with the leader's term, and a process proposes under its own term
 //!   only: acceptors that have heard of a later leader refuse all ballots of earlier ones.
-//! * **Lost disks.** An acceptor that lost its disk may have forgotten promises: it accepts nothing any more, and only learns.
+//! * **Lost disks.** An acceptor that lost its disk may have forgotten promises: it accepts nothing any more, and only learns. That is the
+//!   first thing on its new disk, for in its next life there is nothing else to tell by.
 //!
 //! # How a driver uses it
 //!
@@ -147,12 +148,13 @@ impl<R: Rules> Protocol for Paxos<R> {
     type Event = Event;
 
     fn start(config: &Config<R>, me: NodeId, boot: Boot<Record>, cx: &mut Context<'_, R>) -> Self {
-        let forgot = boot.kind == BootKind::Amnesia && config.rules().abstains_after_amnesia();
+        let marked = boot.durable.contains(&Record::Forgot) && config.rules().remembers_amnesia();
+        let forgot = marked || boot.kind == BootKind::Amnesia;
         let mut paxos = Self {
             config: config.clone(),
             me,
             life: boot.incarnation,
-            amnesiac: forgot,
+            amnesiac: forgot && config.rules().abstains_after_amnesia(),
             promised: Ballot::NONE,
             log: BTreeMap::new(),
             written: None,
@@ -161,6 +163,9 @@ impl<R: Rules> Protocol for Paxos<R> {
             reads: Reads::default(),
             timers: Timers::default(),
         };
+        if forgot && !marked {
+            paxos.persist(Record::Forgot, cx);
+        }
         paxos.recover(boot.durable, cx);
         paxos
     }
@@ -200,6 +205,14 @@ impl<R: Rules> Paxos<R> {
     pub fn leads(&self) -> Option<Ballot> {
         match &self.office.role {
             Role::Leading(leading) if leading.active => Some(leading.ballot),
+            _ => None,
+        }
+    }
+
+    /// The highest slot of which its promises told, if this process leads: up to there it proposes what others began.
+    pub fn known(&self) -> Option<Slot> {
+        match &self.office.role {
+            Role::Leading(leading) => Some(leading.known),
             _ => None,
         }
     }

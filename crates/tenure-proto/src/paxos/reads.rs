@@ -54,7 +54,7 @@ impl Reads {
 impl<R: Rules> Paxos<R> {
     pub(super) fn on_read(&mut self, id: u64, cx: &mut Context<'_, R>) {
         if let Some(read) = self.local_read()
-            && self.rules().may_read_locally(read, cx.now())
+            && self.rules().may_look(read, cx.now())
         {
             self.reads.looking.insert(id, read.ballot);
             return cx.publish(Event::ReadNow { id });

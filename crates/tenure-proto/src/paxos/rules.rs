@@ -165,14 +165,26 @@ pub trait Rules: Data {
             && read.applied >= read.known
     }
 
-    /// Whether what was read stands: the lease is still held *after* the state was looked at. A check before says nothing of a
-    /// process that was paused in between.
+    /// Whether the state may be looked at for such a read: checked before the look, as [`Rules::may_read_locally`] says. This is what makes it a
+    /// read of everything acknowledged before it came, for later the state only grows. A check after the look says nothing of what
+    /// was not yet applied when it was looked at.
+    fn may_look(&self, read: LocalRead, now: LocalTime) -> bool {
+        self.may_read_locally(read, now)
+    }
+
+    /// Whether what was read stands: the lease is still held *after* the state was looked at. Then the answer was the newest state when it
+    /// was looked at, not only when the read came, however long the process was paused in between.
     fn read_stands(&self, read: LocalRead, now: LocalTime) -> bool {
         self.may_read_locally(read, now)
     }
 
     /// Whoever lost its disk may have forgotten a promise or a vote on which a chosen value rests: it takes no part.
     fn abstains_after_amnesia(&self) -> bool {
+        true
+    }
+
+    /// It does so in all later lives, which find a disk that is not empty any more, and still lacks what was lost.
+    fn remembers_amnesia(&self) -> bool {
         true
     }
 }

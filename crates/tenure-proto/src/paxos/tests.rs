@@ -159,6 +159,17 @@ impl Cluster {
         }
     }
 
+    /// The same; returns what was said between different processes.
+    fn overhear(&mut self) -> Vec<Message> {
+        let mut heard = Vec::new();
+        while let Some((from, to, message)) = self.mail.pop_front() {
+            heard.extend((from != to).then(|| message.clone()));
+            let received = LocalTime::from_nanos(self.now);
+            self.input(to.0, Input::Message { from, received, message });
+        }
+        heard
+    }
+
     /// Time passes, with all that was due.
     fn pass(&mut self, nanos: u64) {
         self.now += nanos;
@@ -275,6 +286,33 @@ fn a_value_accepted_by_one_survives_its_leader_and_gaps_are_filled() {
     assert_eq!(cluster.carried_out(1), [(session, 2)]);
     let noop = Event::Applied { slot: Slot(session.0 + 1), applied: Applied::Noop };
     assert!(cluster.seen(1, &noop), "the slot of the lost value is filled");
+}
+
+#[test]
+fn a_change_of_leader_costs_one_round_trip_and_one_for_what_was_left_unfinished() {
+    let (mut cluster, others, unfinished) = (Cluster::new(5, 2), 4, 3);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    cluster.cut = (1..5).map(|node| (node, 0)).collect();
+    for number in 1..=3 {
+        cluster.write_to(0, session, number);
+    }
+    cluster.cut.clear();
+    for node in 0..5 {
+        cluster.tell(node, Command::Hint { leader: Some(NodeId(1)), epoch: 2 });
+    }
+    let heard = cluster.overhear();
+    let prepared = heard.iter().filter(|m| matches!(m, Message::Prepare { .. } | Message::Promise { .. }));
+    assert_eq!(prepared.count(), 2 * others);
+    let slots = |message: &Message| match message {
+        Message::Accept { entries, .. } => entries.len(),
+        Message::Accepted { slots, .. } => slots.len(),
+        _ => 0,
+    };
+    let taken_up: Vec<usize> = heard.iter().map(slots).filter(|slots| *slots > 0).collect();
+    assert_eq!(taken_up.iter().sum::<usize>(), 2 * unfinished * others, "as the paper counts");
+    assert_eq!(taken_up.len(), 2 * others, "which is one message for all slots");
+    assert_eq!(cluster.carried_out(4), [(session, 1), (session, 2), (session, 3)]);
 }
 
 #[test]
@@ -446,6 +484,21 @@ fn who_lost_its_disk_promises_and_accepts_nothing_and_learns_all() {
     cluster.write_to(0, session, 2);
     cluster.pass(RETRY);
     assert_eq!(cluster.carried_out(0), [(session, 1)], "one that votes is not enough");
+}
+
+#[test]
+fn who_lost_its_disk_knows_that_in_every_later_life() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.crown(0, 1);
+    cluster.crash(1);
+    cluster.host(1).store.clear();
+    cluster.boot(1, Store::Missing);
+    cluster.settle();
+    for _ in 0..2 {
+        cluster.crash(1);
+        cluster.start(1);
+        assert!(cluster.machine(1).is_amnesiac());
+    }
 }
 
 #[test]

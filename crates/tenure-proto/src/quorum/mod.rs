@@ -87,7 +87,12 @@ impl NodeSet {
 
     /// The positions, rising.
     pub fn positions(self) -> impl Iterator<Item = usize> {
-        (0..MAX_MEMBERS).filter(move |position| self.contains(*position))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let position = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(position)
+        })
     }
 
     /// The first `count` members.

@@ -149,7 +149,7 @@ impl<R: Rules> Process<R> {
         if neighbours.is_empty() {
             return;
         }
-        let (epoch, beats) = (self.membership.epoch(), self.weak.beats());
+        let (epoch, beats) = (self.membership.epoch(), self.weak.beats(now));
         for to in neighbours {
             cx.send(to, Message::Here { epoch, beats: beats.clone() }, None);
         }

@@ -11,8 +11,13 @@ impl Numbers {
 
     /// The value below which this many hundredths of all lie.
     pub(crate) fn at(&self, hundredths: usize) -> f64 {
+        self.at_thousandths(hundredths * 10)
+    }
+
+    /// The same in thousandths.
+    pub(crate) fn at_thousandths(&self, thousandths: usize) -> f64 {
         let last = self.0.len() - 1;
-        self.0[(last * hundredths).div_ceil(100)]
+        self.0[(last * thousandths).div_ceil(1000)]
     }
 
     pub(crate) fn median(&self) -> f64 {

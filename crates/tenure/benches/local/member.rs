@@ -26,12 +26,12 @@ pub(crate) struct Sign {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// It asks, and holds so many for alive.
-    Asks { alive: u64 },
+    /// It asks, holds so many for alive, and is answered along the tree or not.
+    Asks { alive: u64, collated: bool },
     /// It leads so many, by a round that took so many nanoseconds.
     Leads { took: u64, supporters: u64 },
-    /// So many datagrams have left it.
-    Sent(u64),
+    /// So many datagrams have left it and come to it.
+    Traffic { sent: u64, received: u64 },
 }
 
 /// Writes the two events of local groups to standard output.
@@ -40,6 +40,7 @@ struct Signs;
 #[derive(Default)]
 struct Fields {
     alive: Option<u64>,
+    collated: bool,
     took: Option<u64>,
     supporters: Option<u64>,
 }
@@ -52,6 +53,9 @@ impl tracing::field::Visit for Fields {
             "supporters" => self.supporters = Some(value),
             _ => {}
         }
+    }
+    fn record_bool(&mut self, field: &tracing::field::Field, value: bool) {
+        self.collated |= field.name() == "collated" && value;
     }
     fn record_debug(&mut self, _: &tracing::field::Field, _: &dyn fmt::Debug) {}
 }
@@ -69,9 +73,9 @@ impl tracing::Subscriber for Signs {
         let at = Clock::boot().read().as_nanos();
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let Fields { alive, took, supporters } = fields;
+        let Fields { alive, collated, took, supporters } = fields;
         match (alive, took, supporters) {
-            (Some(alive), ..) => println!("asks {at} {alive}"),
+            (Some(alive), ..) => println!("asks {at} {alive} {}", u8::from(collated)),
             (None, Some(took), Some(supporters)) => println!("leads {at} {took} {supporters}"),
             _ => {}
         }
@@ -80,10 +84,10 @@ impl tracing::Subscriber for Signs {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// A member: its name, where it listens, its folder, the key; δ, σ in microseconds, ρ in ppm, children in the tree; then name and address of
-/// all. The end of input ends it; a line of input is answered with how much it has sent.
+/// A member: its name, where it listens, its folder, the key; δ, Δ, σ, EP in nanoseconds, ρ in ppm, children in the tree; then name and address
+/// of all. The end of input ends it; a line of input is answered with how much it has sent and received.
 pub(crate) fn run(arguments: &[&str]) {
-    let [name, listen, folder, key, delay, hole, drift, tree, members @ ..] = arguments else {
+    let [name, listen, folder, key, delay, fast, hole, pace, drift, tree, members @ ..] = arguments else {
         panic!("too few arguments")
     };
     let number = |text: &str| text.parse::<u64>().expect("a number");
@@ -96,8 +100,10 @@ pub(crate) fn run(arguments: &[&str]) {
     config.retry = Duration::from_millis(20);
     config.window = Duration::from_millis(50);
     let mut how = Locality::default();
-    how.delay = Duration::from_micros(number(delay));
-    how.hole = Duration::from_micros(number(hole));
+    how.delay = Duration::from_nanos(number(delay));
+    how.fast = Some(Duration::from_nanos(number(fast)));
+    how.hole = Duration::from_nanos(number(hole));
+    how.pace = Some(Duration::from_nanos(number(pace)));
     how.drift_ppm = u32::try_from(number(drift)).expect("a drift");
     how.tree = Some(tree.parse().expect("a number")).filter(|children| *children > 0);
     tracing::subscriber::set_global_default(Signs).expect("nobody else has set one");
@@ -109,7 +115,8 @@ pub(crate) fn run(arguments: &[&str]) {
         let mut line = String::new();
         while std::io::stdin().read_line(&mut line).is_ok_and(|length| length > 0) {
             let traffic = node.status().await.expect("it runs").traffic;
-            println!("sent {} {}", Clock::boot().read().as_nanos(), traffic.datagrams_sent);
+            let at = Clock::boot().read().as_nanos();
+            println!("traffic {at} {} {}", traffic.datagrams_sent, traffic.datagrams_received);
             line.clear();
         }
         node.shutdown().await;
@@ -132,7 +139,8 @@ impl Member {
         how: &Locality,
     ) -> Self {
         command.args([MEMBER, name, listen]).arg(cluster.path(name)).arg(cluster.key.reveal());
-        command.arg(how.delay.as_micros().to_string()).arg(how.hole.as_micros().to_string());
+        let lengths = [how.delay, how.fast.unwrap_or_default(), how.hole, how.pace.unwrap_or_default()];
+        command.args(lengths.map(|length| length.as_nanos().to_string()));
         command.arg(how.drift_ppm.to_string()).arg(how.tree.unwrap_or(0).to_string());
         for (name, address) in cluster.names.iter().zip(&cluster.addresses) {
             command.args([name, &address.to_string()]);
@@ -144,19 +152,10 @@ impl Member {
         let (ready, is_ready) = channel();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let words: Vec<&str> = line.split(' ').collect();
-                let number = |index: usize| words.get(index).and_then(|word| word.parse().ok()).unwrap_or(0);
-                let what = match words[0] {
-                    "asks" => What::Asks { alive: number(2) },
-                    "leads" => What::Leads { took: number(2), supporters: number(3) },
-                    "sent" => What::Sent(number(2)),
-                    _ => {
-                        let _ = ready.send(());
-                        continue;
-                    }
-                };
-                if told.send(Sign { at: number(1), what }).is_err() {
-                    return;
+                match sign(&line) {
+                    Some(sign) if told.send(sign).is_err() => return,
+                    Some(_) => {}
+                    None => _ = ready.send(()),
                 }
             }
         });
@@ -174,17 +173,32 @@ impl Member {
         self.signs.try_iter().collect()
     }
 
-    /// How many datagrams it has sent so far.
-    pub(crate) fn sent(&mut self) -> u64 {
+    /// How many datagrams it has sent and received so far, and what it said before it answered that.
+    pub(crate) fn traffic(&mut self) -> (u64, u64, Vec<Sign>) {
         let input = self.input.as_mut().expect("it runs");
         input.write_all(b"?\n").and_then(|()| input.flush()).expect("it listens");
+        let mut before = Vec::new();
         loop {
             let sign = self.next(Duration::from_secs(10)).expect("it answers");
-            if let What::Sent(datagrams) = sign.what {
-                return datagrams;
+            match sign.what {
+                What::Traffic { sent, received } => return (sent, received, before),
+                _ => before.push(sign),
             }
         }
     }
+}
+
+/// What a line of a member says; `None` if that is that it is ready.
+fn sign(line: &str) -> Option<Sign> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let number = |index: usize| words.get(index).and_then(|word| word.parse().ok()).unwrap_or(0);
+    let what = match words[0] {
+        "asks" => What::Asks { alive: number(2), collated: number(3) == 1 },
+        "leads" => What::Leads { took: number(2), supporters: number(3) },
+        "traffic" => What::Traffic { sent: number(2), received: number(3) },
+        _ => return None,
+    };
+    Some(Sign { at: number(1), what })
 }
 
 impl Drop for Member {

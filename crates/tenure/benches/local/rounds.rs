@@ -1,89 +1,201 @@
-//! Rounds: from asking to leading. The leader of a stable group asks every EP, and each time leads anew.
+//! Rounds: from asking to leading. The leader of a stable group asks again and again, and each time leads anew.
 
-use std::process::Command;
 use std::time::Duration;
 
-use tenure::Locality;
-
-use crate::holes::millis;
-use crate::member::{LEASE, Member, What};
-use crate::numbers::Numbers;
-use crate::support::Cluster;
+use crate::constants::Plan;
+use crate::holes::{Machine, Witness, millis};
+use crate::member::{Member, Sign, What};
+use crate::net::Net;
+use crate::place::Place;
+use crate::report::{Progress, Report, summary};
 
 /// How long somebody is waited for who should lead all.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The average that figure 26 of the paper shows, in milliseconds, for 1 to 7 processes (read off its axis), on eight Sun IPX and an
-/// Ethernet of 10 Mbit/s.
-const PAPER: [f64; 7] = [3.3, 3.6, 4.2, 4.8, 5.4, 6.0, 6.6];
+/// The most processes.
+pub(crate) const MOST: usize = 8;
 
-pub(crate) fn run(count: usize, assumed: &Locality) {
-    println!("\nfrom asking to leading, {count} rounds each, on loopback (ms)");
-    println!(
-        "  {:<22} {:>8} {:>8} {:>8} {:>8} {:>14} {:>16}",
-        "processes", "mean", "median", "p99", "most", "a round sends", "1999, average"
-    );
-    for size in 1..=8 {
-        one(size, count, assumed, None);
-    }
-    one(8, count, assumed, Some(3));
-    println!(
-        "  A round is one Election to each of n-1 others and n-1 answers; the rest are the node's own pings."
-    );
+/// How many children a node of the tree has, as in the paper.
+const CHILDREN: usize = 3;
+
+/// Rounds of one group.
+struct Measured {
+    /// In milliseconds.
+    took: Vec<f64>,
+    /// Datagrams that a round sends in all, and those that come to the leader, the nodes' own pings included.
+    datagrams: f64,
+    to_leader: f64,
+    /// Of a hundred requests, how many did not succeed, and how many were answered along the tree.
+    failed: f64,
+    collated: f64,
 }
 
-fn one(size: usize, count: usize, assumed: &Locality, tree: Option<usize>) {
-    let cluster = Cluster::found(size, LEASE);
-    let mut how = assumed.clone();
-    how.tree = tree;
-    let start = |(name, address): (&String, &std::net::SocketAddr)| {
-        let command = Command::new(std::env::current_exe().expect("this program"));
-        Member::start(command, &cluster, (name, &address.to_string()), &how)
-    };
-    let mut members: Vec<Member> = cluster.names.iter().zip(&cluster.addresses).map(start).collect();
-    let Some(leader) = leader(&members, size) else {
-        println!("  {size:<22} nobody led all of them within {PATIENCE:?}: this machine is too busy");
-        return;
-    };
-    let before: u64 = members.iter_mut().map(Member::sent).sum();
-    let mut took = Vec::new();
-    while took.len() < count {
-        match members[leader].next(PATIENCE) {
-            Some(sign) => {
-                if let What::Leads { took: nanos, supporters } = sign.what
-                    && supporters == size as u64
-                {
-                    took.push(millis(nanos));
-                }
-            }
-            None => {
-                println!(
-                    "  {size:<22} the leader was lost after {} rounds: this machine is too busy",
-                    took.len()
-                );
-                return;
+/// Both tables: over the number of processes, and direct against collated.
+pub(crate) fn run(count: usize, machine: Machine, net: Option<&Net>, witness: &Witness, report: &mut Report) {
+    let places: Vec<Place<'_>> = std::iter::once(Place::Loopback).chain(net.map(Place::Namespaces)).collect();
+    let mut all: Vec<Vec<Option<Measured>>> = Vec::new();
+    let mut trees = Vec::new();
+    let mut notes = Vec::new();
+    for place in &places {
+        let _ = witness.meanwhile();
+        all.push((1..=MOST).map(|size| one(*place, size, None, (count, machine))).collect());
+        trees.push(one(*place, MOST, Some(CHILDREN), (count, machine)));
+        notes.push(format!("Meanwhile, on {}: {}.", place.name(), witness.meanwhile()));
+    }
+    table(count, &places, &all, report);
+    direct_against_collated(&places, &all, &trees, report);
+    notes.iter().for_each(|note| report.say(note));
+}
+
+fn table(count: usize, places: &[Place<'_>], all: &[Vec<Option<Measured>>], report: &mut Report) {
+    report.say(&format!("\n### From asking to leading, {count} elections each (ms)\n"));
+    let columns =
+        |place: &Place<'_>| format!(" {0}: mean | median | 99 % | failed | datagrams |", place.name());
+    report.say(&format!("| n |{} 2(n-1) |", places.iter().map(columns).collect::<String>()));
+    report.say(&format!("|---|{}---|", "---|".repeat(5 * places.len())));
+    for size in 1..=MOST {
+        let cells: String = all.iter().map(|rows| cells(rows[size - 1].as_ref())).collect();
+        report.say(&format!("| {size} |{cells} {} |", 2 * (size - 1)));
+        for (place, rows) in places.iter().zip(all) {
+            if let Some(measured) = &rows[size - 1] {
+                let [mean, median, tail] = summary(&measured.took);
+                report.note(&format!("rounds {} {size} {mean:.4} {median:.4} {tail:.4}", place.name()));
             }
         }
     }
-    let after: u64 = members.iter_mut().map(Member::sent).sum();
-    row(size, tree, took, after - before);
+    report.say(
+        "\n1999, eight Sun IPX on an Ethernet of 10 Mbit/s, 100,000 elections: figures 25 and 26 grow linearly with n, on an axis from 3 to \
+         7 ms; no more of their numbers is legible. Datagrams are those of all members for one request, the nodes' own pings included: \
+         one request is n-1 datagrams (the paper's broadcast), and n-1 answers. Failed: of a hundred requests, because something was late.",
+    );
 }
 
-#[allow(clippy::cast_precision_loss, reason = "for people to read")]
-fn row(size: usize, tree: Option<usize>, took: Vec<f64>, datagrams: u64) {
-    let rounds = took.len() as f64;
-    let mean = took.iter().sum::<f64>() / rounds;
-    let numbers = Numbers::new(took);
-    let name = tree.map_or(size.to_string(), |children| format!("{size}, tree of {children}"));
-    let paper =
-        PAPER.get(size - 1).filter(|_| tree.is_none()).map_or(String::new(), |paper| format!("{paper:.1}"));
-    println!(
-        "  {name:<22} {mean:>8.3} {:>8.3} {:>8.3} {:>8.3} {:>14.2} {paper:>16}",
-        numbers.median(),
-        numbers.at(99),
-        numbers.at(100),
-        datagrams as f64 / rounds
+fn cells(measured: Option<&Measured>) -> String {
+    let Some(measured) = measured else { return " | | | | |".to_owned() };
+    let [mean, median, tail] = summary(&measured.took);
+    let Measured { failed, datagrams, .. } = measured;
+    format!(" {mean:.2} | {median:.2} | {tail:.2} | {failed:.1} % | {datagrams:.1} |")
+}
+
+fn direct_against_collated(
+    places: &[Place<'_>],
+    all: &[Vec<Option<Measured>>],
+    trees: &[Option<Measured>],
+    report: &mut Report,
+) {
+    report.say(&format!("\n### Direct against collated answers, n = {MOST} (ms)\n"));
+    report.say("| | answers | mean | median | 99 % | datagrams a round | to the leader | collated |");
+    report.say("|---|---|---|---|---|---|---|---|");
+    for ((place, rows), tree) in places.iter().zip(all).zip(trees) {
+        let both = [("direct", rows[MOST - 1].as_ref()), ("tree of 3", tree.as_ref())];
+        for (answers, measured) in both.into_iter().filter_map(|(name, it)| it.map(|it| (name, it))) {
+            let [mean, median, tail] = summary(&measured.took);
+            let Measured { datagrams, to_leader, collated, .. } = measured;
+            let place = place.name();
+            report.say(&format!(
+                "| {place} | {answers} | {mean:.2} | {median:.2} | {tail:.2} | {datagrams:.1} | {to_leader:.1} | {collated:.0} % |"
+            ));
+            let word = answers.split(' ').next().unwrap_or_default();
+            report.note(&format!("answers {place} {word} {mean:.4} {median:.4} {tail:.4}"));
+        }
+    }
+    report.say(
+        "\n1999: 6 to 8 ms either way (figure 29; the points of its axis are lost), too little gained to be worth it. Only rounds that really \
+         were collated count in the rows of the tree; now and then one must be answered directly, which the datagrams include.",
     );
+}
+
+/// Measures one group; says so and gives nothing if nobody leads it.
+fn one(
+    place: Place<'_>,
+    size: usize,
+    tree: Option<usize>,
+    (count, machine): (usize, Machine),
+) -> Option<Measured> {
+    let plan = Plan::choose(machine, size, tree);
+    let what = format!("{size} on {}{}", place.name(), tree.map_or("", |_| ", along a tree"));
+    let (_cluster, mut members) = place.start(size, &plan.how);
+    let Some(leader) = leader(&members, size) else {
+        eprintln!("{what}: nobody led all of them within {PATIENCE:?}: this machine is too busy");
+        return None;
+    };
+    let measured = watch(&mut members, leader, (count, tree.is_some()), Progress::new(what.clone(), count));
+    match &measured {
+        Some(measured) => eprintln!("{what}: {:.2} ms on average", summary(&measured.took)[0]),
+        None => eprintln!("{what}: the leader was lost: this machine is too busy"),
+    }
+    measured
+}
+
+/// Follows the leader for so many rounds.
+fn watch(
+    members: &mut [Member],
+    leader: usize,
+    (count, collated): (usize, bool),
+    mut progress: Progress,
+) -> Option<Measured> {
+    let before = traffic(members, leader);
+    let mut seen = Seen { size: members.len() as u64, only_collated: collated, ..Seen::default() };
+    while seen.took.len() < count {
+        seen.note(members[leader].next(PATIENCE)?);
+        progress.at(seen.took.len());
+    }
+    let after = traffic(members, leader);
+    after.2.into_iter().for_each(|sign| seen.note(sign));
+    Some(seen.measured(after.0 - before.0, after.1 - before.1, count))
+}
+
+/// What all have sent, what the leader has received, and what the leader said before it told that.
+fn traffic(members: &mut [Member], leader: usize) -> (u64, u64, Vec<Sign>) {
+    let others: u64 =
+        (0..members.len()).filter(|who| *who != leader).map(|who| members[who].traffic().0).sum();
+    let (sent, received, signs) = members[leader].traffic();
+    (others + sent, received, signs)
+}
+
+/// What the leader said.
+#[derive(Default)]
+struct Seen {
+    size: u64,
+    only_collated: bool,
+    took: Vec<f64>,
+    asked: u32,
+    collated: u32,
+    led: u32,
+    /// Whether the request under way is answered along the tree.
+    along_tree: bool,
+}
+
+impl Seen {
+    fn note(&mut self, sign: Sign) {
+        match sign.what {
+            What::Asks { collated, .. } => {
+                self.asked += 1;
+                self.collated += u32::from(collated);
+                self.along_tree = collated;
+            }
+            What::Leads { took, supporters } if supporters == self.size => {
+                self.led += 1;
+                if self.along_tree || !self.only_collated {
+                    self.took.push(millis(took));
+                }
+            }
+            What::Leads { .. } | What::Traffic { .. } => {}
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "for people to read")]
+    fn measured(mut self, sent: u64, received: u64, count: usize) -> Measured {
+        self.took.truncate(count);
+        let asked = f64::from(self.asked.max(1));
+        Measured {
+            took: self.took,
+            datagrams: sent as f64 / asked,
+            to_leader: received as f64 / asked,
+            failed: f64::from(self.asked.saturating_sub(self.led)) / asked * 100.0,
+            collated: f64::from(self.collated) / asked * 100.0,
+        }
+    }
 }
 
 /// Who leads all members, as soon as somebody does.

@@ -1,143 +1,187 @@
-//! Splits: five processes in network namespaces, cut into two and three by nftables, and joined again; and the same by delay alone.
+//! Splits: five processes, cut into two and three and joined again, by nftables on the bridge between their network namespaces; and by delay
+//! alone, through a proxy on loopback.
 //!
 //! **Exclusion**: from the cut to the first request of a side that has no outsider among the alive. **Election**: from the cut to the first
-//! leadership over exactly that side. Both are seen on both sides; the slower side counts.
+//! leadership over exactly that side. Both are those of the side that the cut leaves without a leader, as in the paper. The old leader's side is
+//! told apart: it goes on asking, and may find at the end of a round that those who did not answer are not alive any more. Before a cut
+//! somebody has led all five for as long as signs of life count, and the cuts fall evenly into the time between two requests.
 
 use std::process::Command;
 use std::time::Duration;
 
-use tenure::{Clock, Locality};
+use tenure::Locality;
 
-use crate::holes::millis;
+use crate::constants::Plan;
+use crate::holes::{Witness, millis, now};
 use crate::member::{LEASE, Member, What};
 use crate::net::{Net, address};
 use crate::numbers::Numbers;
+use crate::place::Place;
 use crate::proxy::{Proxy, honest};
+use crate::report::{Progress, Report, summary};
 use crate::rounds::leader;
 use crate::support::{Cluster, free_addresses};
 
-const HOSTS: u8 = 5;
+pub(crate) const HOSTS: u8 = 5;
 
 /// How many are on the first side, and on the other.
 const SIDES: [usize; 2] = [2, 3];
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(crate) fn run(count: usize, assumed: &Locality) {
-    println!("\nfrom a split to a leader on each side, 5 processes, 2 and 3 (ms)");
-    match Net::make(HOSTS) {
-        Ok(net) => by_cutting(&net, count, assumed),
-        Err(error) => {
-            println!(
-                "  by nftables: left out, no network namespaces here ({error}); root with iproute2 and nftables has them"
-            );
-        }
+/// How many splits by nftables, and how many by delay.
+pub(crate) fn run(
+    counts: [usize; 2],
+    plan: &Plan,
+    net: Option<&Net>,
+    witness: &Witness,
+    report: &mut Report,
+) {
+    report.say("\n### From a split to a leader on each side, five processes, two and three (ms)\n");
+    report.say("| split by | splits | | mean | median | 99 % | most |");
+    report.say("|---|---|---|---|---|---|---|");
+    let _ = witness.meanwhile();
+    if let Some(net) = net {
+        tell("nftables", &by_cutting(net, counts[0], plan), report);
     }
-    by_delay((count / 5).max(1), assumed);
-    println!(
-        "  1999: exclusion 50 to 350 ms, election about one EP and 5 ms later, with expires = 230 ms (figure 27)"
-    );
+    tell("delay", &by_delay(counts[1], plan), report);
+    let [pace, expires, hole] = [plan.pace(), plan.expires(), plan.how.hole].map(|it| it.as_secs_f64() * 1e3);
+    let bound = plan.bound().as_secs_f64() * 1e3;
+    report.note(&format!("constants {pace:.3} {expires:.3} {hole:.3} {bound:.3}"));
+    report.say(&format!(
+        "\nPredicted: exclusion from expires - EP = {:.0} to expires + σ = {:.0} ms after the split, a leader within κ_T = {bound:.0} ms. By \
+         delay: what crosses takes {} ms, four times Δ, and nothing is lost. 1999, 12,000 splits: exclusion and election on an axis from 50 to \
+         350 ms with expires = 230 ms; election usually one failed attempt and one EP after exclusion (figure 27).",
+        expires - pace,
+        expires + hole,
+        (plan.fast() * 4).as_millis()
+    ));
+    report.say(&format!("Meanwhile: {}.", witness.meanwhile()));
 }
 
-fn by_cutting(net: &Net, count: usize, assumed: &Locality) {
-    println!(" cut by nftables between namespaces, {count} splits");
-    let listen = |host: u8| format!("{}:7400", address(host));
-    let cluster =
-        Cluster::found_at((1..=HOSTS).map(|host| listen(host).parse().expect("an address")).collect(), LEASE);
-    let this = std::env::current_exe().expect("this program");
-    let start = |host: u8| {
-        let name = &cluster.names[usize::from(host) - 1];
-        Member::start(net.command(host, &this), &cluster, (name, &listen(host)), assumed)
+fn by_cutting(net: &Net, count: usize, plan: &Plan) -> Vec<Split> {
+    let (_cluster, members) = Place::Namespaces(net).start(usize::from(HOSTS), &plan.how);
+    let few = SIDES[0];
+    let names = |hosts: &mut dyn Iterator<Item = u8>| hosts.map(address).collect::<Vec<_>>().join(", ");
+    let here = names(&mut (1..=HOSTS).take(few));
+    let there = names(&mut (1..=HOSTS).skip(few));
+    let pass = |from: &str, to: &str| format!("ip saddr {{ {from} }} ip daddr {{ {to} }} drop;");
+    let table = format!(
+        "table bridge cut {{ chain forward {{ type filter hook forward priority 0; {} {} }}; }}",
+        pass(&here, &there),
+        pass(&there, &here)
+    );
+    // On the bridge, by one transaction: both directions of all links at one instant.
+    let nft = |words: &[&str]| {
+        let status = net.command(0, "nft").args(words).status().expect("nft worked before");
+        assert!(status.success(), "nft {words:?} failed: is there nf_tables_bridge in this kernel?");
     };
-    let members: Vec<Member> = (1..=HOSTS).map(start).collect();
-    let (few, many): (Vec<u8>, Vec<u8>) = (1..=HOSTS).partition(|host| usize::from(*host) <= SIDES[0]);
-    let others = many.iter().map(|host| address(*host)).collect::<Vec<_>>().join(", ");
-    let chain = |hook: &str, end: &str| {
-        format!("chain {hook} {{ type filter hook {hook} priority 0; ip {end} {{ {others} }} drop; }};")
-    };
-    let table = format!("table inet cut {{ {} {} }}", chain("input", "saddr"), chain("output", "daddr"));
-    let cut = || {
-        for host in &few {
-            let status = net.command(*host, "nft").arg(&table).status().expect("nft worked before");
-            assert!(status.success(), "nft worked before");
-        }
-    };
-    let heal = || few.iter().for_each(|host| net.heal(*host));
-    measure(&members, count, cut, heal);
+    let heal = || nft(&["delete", "table", "bridge", "cut"]);
+    measure("nftables", &members, (count, plan), || nft(&[&table]), heal)
 }
 
 /// Through a proxy that holds back what crosses, for longer than Δ and shorter than for ever: nothing is lost.
-fn by_delay(count: usize, assumed: &Locality) {
-    println!(" by a second of delay across, through a proxy, {count} splits");
+fn by_delay(count: usize, plan: &Plan) -> Vec<Split> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
     let cluster = Cluster::found(usize::from(HOSTS), LEASE);
     let real = free_addresses(usize::from(HOSTS));
     let proxy = runtime.block_on(Proxy::start(&cluster.addresses, &real)).expect("it listens");
+    let how: &Locality = &plan.how;
     let start = |(name, listen): (&String, &std::net::SocketAddr)| {
         let command = Command::new(std::env::current_exe().expect("this program"));
-        Member::start(command, &cluster, (name, &listen.to_string()), assumed)
+        Member::start(command, &cluster, (name, &listen.to_string()), how)
     };
     let members: Vec<Member> = cluster.names.iter().zip(&real).map(start).collect();
     let few = real[..SIDES[0]].to_vec();
+    let longer = plan.fast() * 4;
     let cut = || {
         let few = few.clone();
         proxy.rule(Box::new(move |packet| {
             let crosses = few.contains(&packet.from) != few.contains(&packet.to);
-            vec![(Duration::from_secs(u64::from(crosses)), packet.bytes.clone())]
+            vec![(if crosses { longer } else { Duration::ZERO }, packet.bytes.clone())]
         }));
     };
-    measure(&members, count, cut, || proxy.rule(honest()));
-}
-
-fn measure(members: &[Member], count: usize, cut: impl Fn(), heal: impl Fn()) {
-    let all: usize = SIDES.iter().sum();
-    let (mut excluded, mut elected, mut attempts) = (Vec::new(), Vec::new(), Vec::new());
-    for split in 0..count {
-        if leader(members, all).is_none() {
-            println!("  nobody led all five before split {split}: this machine is too busy");
-            break;
-        }
-        cut();
-        let cut_at = Clock::boot().read().as_nanos();
-        let (few, many) = members.split_at(SIDES[0]);
-        let sides = [side(few, SIDES[0], cut_at), side(many, SIDES[1], cut_at)];
-        heal();
-        let [Some(few), Some(many)] = sides else {
-            println!("  no leader on one side within {PATIENCE:?} after split {split}");
-            break;
-        };
-        excluded.push(few.excluded.max(many.excluded));
-        elected.push(few.elected.max(many.elected));
-        attempts.push(few.attempts.max(many.attempts));
-        if split % 50 == 49 {
-            eprintln!("{} of {count} splits", split + 1);
-        }
-    }
-    tell("exclusion", excluded);
-    tell("election", elected);
-    tell("attempts of a side", attempts);
-}
-
-fn tell(what: &str, values: Vec<f64>) {
-    if values.is_empty() {
-        return;
-    }
-    let count = values.len();
-    let numbers = Numbers::new(values);
-    println!(
-        "  {what:<22} median {:>8.1}   p99 {:>8.1}   most {:>8.1}   ({count})",
-        numbers.median(),
-        numbers.at(99),
-        numbers.at(100)
-    );
+    measure("delay", &members, (count, plan), cut, || proxy.rule(honest()))
 }
 
 /// What was seen of one side after a cut, in milliseconds.
+#[derive(Clone, Copy)]
 struct Side {
     excluded: f64,
     elected: f64,
     attempts: f64,
+}
+
+/// What was seen after a cut.
+#[derive(Clone, Copy)]
+struct Split {
+    /// The side that had no leader any more, and the other one.
+    bereft: Side,
+    kept: Side,
+    /// How long the cut itself took, in milliseconds.
+    cut: f64,
+}
+
+fn measure(
+    what: &str,
+    members: &[Member],
+    (count, plan): (usize, &Plan),
+    cut: impl Fn(),
+    heal: impl Fn(),
+) -> Vec<Split> {
+    let all: usize = SIDES.iter().sum();
+    let mut progress = Progress::new(format!("splits by {what}"), count);
+    let mut splits = Vec::new();
+    for split in 0..count {
+        let Some(old) = leader(members, all) else {
+            eprintln!("nobody led all five before split {split} by {what}: this machine is too busy");
+            break;
+        };
+        std::thread::sleep(plan.expires() + phase(split, plan.pace()));
+        let begun = now();
+        cut();
+        let done = now();
+        let (few, many) = members.split_at(SIDES[0]);
+        let sides = [side(few, SIDES[0], done), side(many, SIDES[1], done)];
+        heal();
+        let [Some(few), Some(many)] = sides else {
+            eprintln!("no leader on one side within {PATIENCE:?} after split {split} by {what}");
+            break;
+        };
+        let (kept, bereft) = if old < SIDES[0] { (few, many) } else { (many, few) };
+        splits.push(Split { bereft, kept, cut: millis(done - begun) });
+        progress.at(splits.len());
+    }
+    splits
+}
+
+/// Part of a length, another one for each split, evenly over all of it: steps of the golden section.
+fn phase(split: usize, length: Duration) -> Duration {
+    let part = (u64::try_from(split).unwrap_or(0).wrapping_mul(618_034)) % 1_000_000;
+    length * u32::try_from(part).unwrap_or(0) / 1_000_000
+}
+
+fn tell(what: &str, splits: &[Split], report: &mut Report) {
+    if splits.is_empty() {
+        return;
+    }
+    let count = splits.len();
+    let mut row = |name: &str, of: fn(&Split) -> f64| {
+        let values: Vec<f64> = splits.iter().map(of).collect();
+        let ([mean, median, tail], most) = (summary(&values), Numbers::new(values.clone()).at(100));
+        let line = format!("| {what} | {count} | {name} | {mean:.1} | {median:.1} | {tail:.1} | {most:.1} |");
+        report.say(&line);
+        values
+    };
+    let excluded = row("exclusion", |split| split.bereft.excluded);
+    let elected = row("election", |split| split.bereft.elected);
+    row("requests until then", |split| split.bereft.attempts);
+    row("the old leader leads its side", |split| split.kept.elected);
+    row("both sides have a leader", |split| split.bereft.elected.max(split.kept.elected));
+    row("the cut itself", |split| split.cut);
+    report.note_all(&format!("split {what} exclusion"), &excluded);
+    report.note_all(&format!("split {what} election"), &elected);
 }
 
 /// Waits until somebody leads exactly this side, by a request of after the cut.
@@ -151,7 +195,7 @@ fn side(members: &[Member], size: usize, cut_at: u64) -> Option<Side> {
         signs.sort_by_key(|sign| sign.at);
         for sign in signs {
             match sign.what {
-                What::Asks { alive } => {
+                What::Asks { alive, .. } => {
                     attempts += 1;
                     if alive <= size as u64 {
                         excluded.get_or_insert(sign.at);
@@ -162,7 +206,7 @@ fn side(members: &[Member], size: usize, cut_at: u64) -> Option<Side> {
                     let excluded = excluded.map_or(since(sign.at), since);
                     return Some(Side { excluded, elected: since(sign.at), attempts: f64::from(attempts) });
                 }
-                What::Leads { .. } | What::Sent(_) => {}
+                What::Leads { .. } | What::Traffic { .. } => {}
             }
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use tenure_proto::local::{Command, Config, Event, Local, Settings, Sound, Timing, View};
 use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::strong::trace::LocalStart;
 use tenure_proto::time::{Drift, LocalSpan, Span};
 use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Driver;
 use super::hosted::{Hosted, Outcome};
-use crate::clock::nanos;
+use crate::clock::{Reading, nanos};
 use crate::error::KindError;
 use crate::local::{Locality, Partition, Surroundings};
 use crate::name::GroupName;
@@ -134,43 +135,53 @@ impl Driver {
                 }),
             };
         }
-        let config = settings(&how, &charter)?;
+        let (id, config) = (name.id(), settings(&how, &charter)?);
         self.learn_group(name.clone());
-        let (machine, outcome) = self.start_local(&config);
+        let at = self.clock.reading();
+        let (machine, outcome) = self.start_local(id, &config, at);
         let (shown, surroundings) = watch::channel(Surroundings::default());
         let (held, other_end) = mpsc::channel(1);
         drop(other_end);
-        let id = name.id();
         let (held_by, look_at) = (held.downgrade(), self.now().after(span(LOOK_EVERY)));
         let charter = charter.epoch;
         self.locals.0.insert(
             id,
             Group { name, how, charter, machine, shown, asked: LocalTime::ZERO, held: held_by, look_at },
         );
-        self.show_local(id, outcome);
+        self.show_local(id, outcome, at);
         Ok(Joined { surroundings, held })
     }
 
-    fn start_local(&self, config: &Config) -> (Hosted<Local>, Vec<Outcome<Local>>) {
-        Hosted::start(config, self.me, (Incarnation(self.incarnation), BootKind::Amnesia), self.now())
+    fn start_local(&self, id: GroupId, config: &Config, at: Reading) -> (Hosted<Local>, Vec<Outcome<Local>>) {
+        if let Some(trace) = &self.trace {
+            trace.local_start(at, LocalStart::new(id, config));
+        }
+        Hosted::start(config, self.me, (Incarnation(self.incarnation), BootKind::Amnesia), at.own)
+    }
+
+    /// Takes no part any more.
+    fn end_local(&mut self, id: GroupId, at: Reading) {
+        if let (Some(_), Some(trace)) = (self.locals.0.remove(&id), &self.trace) {
+            trace.local_end(at, id);
+        }
     }
 
     pub(super) fn on_neighbour(&mut self, from: NodeId, said: Neighbourly, received: LocalTime) {
-        let now = self.now();
+        let at = self.clock.reading();
         let Some(group) = self.locals.0.get_mut(&said.group.id()).filter(|group| group.name == said.group)
         else {
             return;
         };
         let message = said.datagram;
-        let outcome = group.machine.step(Input::Message { from, received, message }, now);
-        self.show_local(said.group.id(), outcome);
+        let outcome = group.machine.step(Input::Message { from, received, message }, at.own);
+        self.show_local(said.group.id(), outcome, at);
     }
 
     pub(super) fn on_resign_local(&mut self, id: GroupId) {
-        let now = self.now();
+        let at = self.clock.reading();
         let Some(group) = self.locals.0.get_mut(&id) else { return };
-        let outcome = group.machine.step(Input::Command(Command::Resign), now);
-        self.show_local(id, outcome);
+        let outcome = group.machine.step(Input::Command(Command::Resign), at.own);
+        self.show_local(id, outcome, at);
     }
 
     pub(super) fn on_local_time(&mut self, now: LocalTime) {
@@ -179,14 +190,14 @@ impl Driver {
             group.look_at = now.after(span(LOOK_EVERY));
             if group.held.upgrade().is_none() {
                 self.on_resign_local(id);
-                self.locals.0.remove(&id);
+                self.end_local(id, self.clock.reading());
             }
         }
         for id in self.locals.which(|group| group.machine.next_deadline().is_some_and(|at| at <= now)) {
-            let now = self.now();
+            let at = self.clock.reading();
             let Some(group) = self.locals.0.get_mut(&id) else { continue };
-            let outcome = group.machine.step(Input::Deadline, now);
-            self.show_local(id, outcome);
+            let outcome = group.machine.step(Input::Deadline, at.own);
+            self.show_local(id, outcome, at);
         }
         for group in self.locals.0.values() {
             let is_over =
@@ -201,27 +212,36 @@ impl Driver {
         }
     }
 
-    /// Other members, other machines. Whoever is no member any more takes no part.
-    pub(super) fn renew_locals(&mut self) {
+    /// Other members, other machines. Whoever is no member any more takes no part. `at` is when the charter was adopted: lines of
+    /// a trace stand in the order of their readings.
+    pub(super) fn renew_locals(&mut self, at: Reading) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
         for id in self.locals.which(|group| group.charter != charter.epoch) {
             let Some(group) = self.locals.0.get(&id) else { continue };
             let config = settings(&group.how, &charter).ok();
             let config = config.filter(|_| charter.members().contains(&self.me));
             let Some(config) = config else {
-                self.locals.0.remove(&id);
+                self.end_local(id, at);
                 continue;
             };
-            let (machine, outcome) = self.start_local(&config);
+            let (machine, outcome) = self.start_local(id, &config, at);
             if let Some(group) = self.locals.0.get_mut(&id) {
                 (group.machine, group.charter) = (machine, charter.epoch);
                 group.shown.send_replace(Surroundings::default());
             }
-            self.show_local(id, outcome);
+            self.show_local(id, outcome, at);
         }
     }
 
-    fn show_local(&mut self, id: GroupId, outcome: Vec<Outcome<Local>>) {
+    /// What came of a step: first on paper, then to others.
+    fn show_local(&mut self, id: GroupId, outcome: Vec<Outcome<Local>>, at: Reading) {
+        if let Some(trace) = &self.trace {
+            for outcome in &outcome {
+                if let Outcome::Show(event) = outcome {
+                    trace.local(at, id, event);
+                }
+            }
+        }
         for outcome in outcome {
             let Some(group) = self.locals.0.get(&id) else { return };
             match outcome {
@@ -243,9 +263,9 @@ impl Driver {
         let now = self.now();
         let Some(group) = self.locals.0.get_mut(&id) else { return };
         match event {
-            Event::Asked { alive, .. } => {
+            Event::Asked { alive, collate, .. } => {
                 group.asked = now;
-                tracing::debug!(name: "tenure.local_asks", node = %self.name, group = %group.name, alive = alive.len(), "asks for support");
+                tracing::debug!(name: "tenure.local_asks", node = %self.name, group = %group.name, alive = alive.len(), collated = *collate, "asks for support");
             }
             Event::Leads { lease, .. } => {
                 let took_ns = now.remaining(group.asked).as_nanos();

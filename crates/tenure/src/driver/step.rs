@@ -236,7 +236,7 @@ impl Driver {
             }
             Event::Adopted { .. } => {
                 self.renew_hints();
-                self.renew_locals();
+                self.renew_locals(at);
             }
             Event::ClockWentBack { by } => {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");

@@ -269,6 +269,7 @@ impl Wire for Record {
                 to.byte(3);
                 slot.write(to);
             }
+            Self::Forgot => to.byte(4),
         }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -285,6 +286,7 @@ impl Wire for Record {
                 state: Wire::read(from)?,
             },
             3 => Self::Base(Wire::read(from)?),
+            4 => Self::Forgot,
             other => return Err(DecodeError::Kind(u64::from(other))),
         })
     }
@@ -466,6 +468,7 @@ mod tests {
             Record::Accepted { slot: Slot(4), ballot, entry: Entry::Open { nonce: u128::MAX } },
             Record::Snapshot { upto: Slot(5), sessions, state: vec![0; 300].into() },
             Record::Base(Slot(6)),
+            Record::Forgot,
         ] {
             assert_eq!(whole::<Record>(&bytes_of(&record)), Ok(record));
         }

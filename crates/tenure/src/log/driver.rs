@@ -132,6 +132,7 @@ impl<S: StateMachine> Driver<S> {
             farewell: None,
         };
         effects.into_iter().for_each(|effect| driver.carry_out(effect));
+        driver.say_whether_it_may_lead();
         match driver.stopped.take() {
             None => Ok(driver),
             Some(stopped) => Err(stopped),
@@ -233,8 +234,13 @@ impl<S: StateMachine> Driver<S> {
         } else {
             tracing::info!(name: "tenure.log_room", log = %log, node = %node, "the disk of the log has room again");
         }
-        self.may_lead.send_replace(!full);
+        self.say_whether_it_may_lead();
         self.hint();
+    }
+
+    /// Who cannot write, or has forgotten its promises, would stand in the way of everybody else.
+    fn say_whether_it_may_lead(&self) {
+        self.may_lead.send_replace(!self.full && !self.machine.is_amnesiac());
     }
 
     fn on_opinion(&mut self, opinion: Opinion) {

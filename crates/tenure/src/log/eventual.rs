@@ -71,7 +71,7 @@ impl Omega {
         );
         loop {
             for effect in effects.drain(..) {
-                if let Some(input) = self.carry_out(effect, tell) {
+                if let Some(input) = self.carry_out(effect, *may_lead.borrow(), tell) {
                     inputs.push_back(input);
                 }
             }
@@ -118,10 +118,18 @@ impl Omega {
     }
 
     /// What the machine is to be told of it, if anything.
-    fn carry_out(&self, effect: Effect<Stable>, tell: &impl Fn(Opinion)) -> Option<Input<Stable>> {
+    fn carry_out(
+        &self,
+        effect: Effect<Stable>,
+        may_lead: bool,
+        tell: &impl Fn(Opinion),
+    ) -> Option<Input<Stable>> {
         match effect {
             Effect::Send { to, message, .. } if to == self.me => {
                 return Some(Input::Message { from: to, received: self.clock.read(), message });
+            }
+            Effect::Publish(Event::Hint(hint)) if hint.leader == Some(self.me) && !may_lead => {
+                return Some(Input::Command(Command::Abdicate));
             }
             Effect::Send { to, message, .. } => self.links.send(to, &Talk::Election(message)),
             Effect::Publish(Event::Hint(hint)) => {

@@ -357,6 +357,34 @@ async fn members_elect_among_themselves_without_a_node_and_again_when_the_leader
 }
 
 #[tokio::test]
+async fn whoever_lost_its_disk_is_elected_in_neither_way() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = nodes(&cluster, dir.path()).await;
+    // The first of all, whom both elections prefer.
+    for config in [&cluster.config("a"), &nodes[0].1] {
+        std::fs::remove_dir_all(&config.folder).unwrap();
+        relearn(config).unwrap();
+    }
+    let among_themselves = |name| {
+        let election = Election::Eventual { round: Duration::from_millis(40) };
+        Log::open(&cluster.config(name), election, Lines::default()).unwrap()
+    };
+    let by_nodes = |(node, config): &(Node, Config)| {
+        Log::open(config, Election::Strong(node.clone()), Lines::default()).unwrap()
+    };
+    let logs: Vec<Log<Lines>> = NAMES.map(among_themselves).into();
+    propose(&logs[0], "one").await;
+    assert_eq!(lines(&logs[0]).await, ["one"]);
+    for log in logs {
+        within("the end", log.shutdown()).await;
+    }
+    let logs: Vec<Log<Lines>> = nodes.iter().map(by_nodes).collect();
+    propose(&logs[0], "one").await;
+    assert_eq!(lines(&logs[0]).await, ["one"]);
+}
+
+#[tokio::test]
 async fn a_write_that_is_too_long_is_refused() {
     let cluster = Cluster::found();
     let log = cluster.open_with(&Config { longest_write: 3, ..cluster.config("a") });

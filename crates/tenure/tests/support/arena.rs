@@ -159,22 +159,19 @@ impl Arena {
 
     /// Repeats packets to a member, from where they came and from elsewhere. It must refuse each.
     pub(crate) async fn refuses_all(&self, index: usize, packets: &[Packet], what: &str) {
-        let passed = self.sent_to(index).len();
-        let before = self.status(index).await.sessions;
         let forged = Forged::open(10);
         let talk: Vec<&Packet> =
             packets.iter().filter(|packet| matches!(packet.kind(), FIRST | DATA)).collect();
+        assert!(talk.len() > 10, "too few to mean anything: {}", talk.len());
+        let passed = self.sent_to(index).len();
+        self.has_counted(index, talk[0], &forged).await;
+        let before = self.status(index).await.sessions;
         for packet in &talk {
             packet.send(&packet.bytes);
             forged.send(packet.to, &packet.bytes);
         }
-        let all = 2 * talk.len() as u64;
-        let taken = async {
-            while self.status(index).await.sessions.refusals() < before.refusals() + all {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        within("the refusal of all that was repeated", SOON, taken).await;
+        let all = before.refusals() + 2 * talk.len() as u64;
+        within("the refusal of all that was repeated", SOON, self.refused(index, all)).await;
         let after = self.status(index).await.sessions;
         let genuine = self.sent_to(index).split_off(passed);
         let of =
@@ -185,11 +182,23 @@ impl Arena {
             "{what}: {} repeated twice, {refused} refused; {genuine} said, {accepted} accepted",
             talk.len()
         );
-        assert!(talk.len() > 10, "too few to mean anything: {}", talk.len());
         assert!(accepted <= genuine, "{what}: {accepted} accepted, {genuine} said");
         let begun = after.begun - before.begun;
         assert!(begun <= greeted, "{what}: {begun} sessions began, {greeted} by those who were greeted");
         assert_eq!(forged.tally().1.count, 0, "{what}: somebody was answered");
+    }
+
+    /// Waits until a member has counted all that was sent to it before: what comes last is refused after it.
+    async fn has_counted(&self, index: usize, refusable: &Packet, forged: &Forged) {
+        let before = self.status(index).await.sessions.refusals();
+        forged.send(refusable.to, &refusable.bytes);
+        within("the refusal of one", SOON, self.refused(index, before + 1)).await;
+    }
+
+    async fn refused(&self, index: usize, all: u64) {
+        while self.status(index).await.sessions.refusals() < all {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Network namespaces on one bridge: each process of the torture on a host of its own, and cables that can be cut.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -65,6 +67,16 @@ impl Net {
             Cut::Out => speaks,
         };
         succeed(self.command(host, "nft").arg(format!("table inet cut {{ {chains} }}")))
+    }
+
+    /// A host does not hear some others any more.
+    pub(crate) fn part(&self, host: u8, others: impl Iterator<Item = u8>) -> io::Result<()> {
+        let others: Vec<String> = others.map(address).collect();
+        let chain = format!(
+            "chain input {{ type filter hook input priority 0; ip saddr {{ {} }} drop; }};",
+            others.join(", ")
+        );
+        succeed(self.command(host, "nft").arg(format!("table inet cut {{ {chain} }}")))
     }
 
     pub(crate) fn heal(&self, host: u8) {

@@ -130,6 +130,8 @@ impl Proxy {
     fn pass(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8], socket: Arc<UdpSocket>, next: SocketAddr) {
         let at = tenure::Clock::boot().read().as_nanos();
         let packet = Packet { from, to, bytes: bytes.to_vec(), at, socket, next };
+        // Held meanwhile: whoever reads the record finds in it all that was sent on, and nothing that was not.
+        let mut record = self.0.record.lock().expect("nobody panics with it");
         let sent = (self.0.rule.lock().expect("nobody panics with it"))(&packet);
         for (later, bytes) in sent {
             if later.is_zero() {
@@ -142,6 +144,6 @@ impl Proxy {
                 packet.send(&bytes);
             });
         }
-        self.0.record.lock().expect("nobody panics with it").push(packet);
+        record.push(packet);
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::audit::{self, Broken, Counted, File, Place, Report, Unjudged};
 
+use super::run::Drawings;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{Answer, Format, Table, Verdict, grouped, many, pairs};
@@ -15,12 +16,13 @@ use crate::output::{Answer, Format, Table, Verdict, grouped, many, pairs};
 #[command(after_help = "Examples:
   tenure lab audit alpha.trace beta.trace gamma.trace
   tenure lab audit traces/*.trace -o json
+  tenure lab audit traces/*.trace --svg leaders.svg
 
 Give all files of one cluster: of every node, of every life of it, of users' threads and of
 fenced resources, in any order. They are put in order by the clock that their writers shared; a
 file without one is judged by what needs none. What is missing is believed and named, so that
 nothing is called broken that might be right; a last line that was cut off, by kill -9 say, does
-not count.
+not count. Drawings show strong leaders as bars, and the partitions of local leaders as shades.
 
 Exit codes: 0 everything holds that could be judged, 1 a property is broken (which, and the lines
 that show it), 2 a file cannot be read or is of another cluster.")]
@@ -28,6 +30,8 @@ pub(super) struct Audit {
     /// The files that nodes, threads and fenced resources wrote
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    drawings: Drawings,
 }
 
 impl Audit {
@@ -37,7 +41,12 @@ impl Audit {
             read.push((path.display().to_string(), files::read_bytes(path)?));
         }
         let given: Vec<File<'_>> = read.iter().map(|(name, bytes)| File { name, bytes }).collect();
+        let outputs = self.drawings.check(None)?;
         let report = audit::audit(&given).map_err(|error| Failure::new(error.to_string()))?;
+        if self.drawings.are_wanted() {
+            let picture = audit::picture(&given, &report).map_err(|error| Failure::new(error.to_string()))?;
+            self.drawings.draw(outputs, &picture)?;
+        }
         let mut answer = Answer::new(format, || json(&report), || text(&report));
         answer.verdict = verdict(&report);
         Ok(answer)
@@ -49,8 +58,8 @@ fn verdict(report: &Report) -> Verdict {
 }
 
 fn json(report: &Report) -> Value {
-    let Counted { files, nodes, lives, groups, events, terms, edicts, admitted, refused, cut, unknown } =
-        report.counts;
+    let Counted { files, nodes, lives, groups, local_groups, local_elections, .. } = report.counts;
+    let Counted { events, terms, edicts, admitted, refused, cut, unknown, .. } = report.counts;
     let properties = report.properties.iter();
     let properties =
         properties.map(|(p, s)| json!({ "name": p.name, "kind": p.kind.name(), "status": s.name() }));
@@ -65,6 +74,8 @@ fn json(report: &Report) -> Value {
             "nodes": nodes,
             "lives": lives,
             "groups": groups,
+            "local-groups": local_groups,
+            "local-elections": local_elections,
             "events": events,
             "terms": terms,
             "edicts": edicts,
@@ -133,6 +144,7 @@ fn broken_facts(broken: &Broken) -> Vec<(&'static str, String)> {
 
 fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let Counted { groups, events, terms, edicts, admitted, refused, cut, unknown, .. } = report.counts;
+    let Counted { local_groups, local_elections, .. } = report.counts;
     let nodes: Vec<&str> = report.nodes.iter().map(|node| node.name.as_str()).collect();
     let number = |count: usize| grouped(count as u64);
     let mut facts = vec![
@@ -142,6 +154,10 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         ("edicts", number(edicts)),
         ("fences", format!("{} admitted, {} refused", number(admitted), number(refused))),
     ];
+    if local_groups > 0 {
+        let groups = many(local_groups as u64, "group", "groups");
+        facts.push(("local", format!("{} elections in {groups}", number(local_elections))));
+    }
     if cut > 0 {
         facts.push(("cut off", many(cut as u64, "line, which does not count", "lines, which do not count")));
     }

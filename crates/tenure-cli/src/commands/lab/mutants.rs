@@ -1,11 +1,14 @@
 //! `tenure lab mutants`: does a property notice each known mistake?
 
+use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tenure_lab::catalogue::{self, Error, Experiment, Seeds, Trial};
-use tenure_lab::simulate::Faults;
+use tenure_lab::catalogue::{self, Error, Experiment, Seeds, Showcase, Trial};
+use tenure_lab::simulate::{Faults, Named};
+use tenure_lab::sweep::Swept;
 
 use super::options::{self, Common, faults_text};
 use super::replay;
@@ -20,8 +23,9 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
   tenure lab mutants nerio-drift --seeds 1000
   tenure lab mutants nerio-drift --mutant swap-rho -o json
 
-Each mutant is swept until a property notices. One that no seed shows is tried on
-DIR/mutants/PROTOCOL/MUTANT.scenario.
+Each mutant is swept until a property notices; one that is known to show in a world of its own
+there first, unless --world, --faults or --seed say where to look. One that no seed shows is tried
+on DIR/mutants/PROTOCOL/MUTANT.scenario.
 Exit codes: 0 all are killed and the sound protocols silent, 1 not so, 2 error.")]
 pub(super) struct Mutants {
     /// The protocol [default: all]
@@ -46,10 +50,27 @@ struct Fate {
     mutant: &'static str,
     /// The property that noticed.
     property: Option<&'static str>,
-    /// What showed it: `sweep`, or the path of a scenario.
-    by: Option<String>,
+    /// What showed it.
+    by: Option<By>,
     schedules: u64,
     seconds: f64,
+}
+
+/// What shows a mutant.
+enum By {
+    Sweep,
+    Showcase(Showcase),
+    Scenario(PathBuf),
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sweep => f.write_str("sweep"),
+            Self::Showcase(case) => write!(f, "sweep of {}, {} nodes", case.world, case.nodes),
+            Self::Scenario(path) => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 /// What the sound protocol said to the same.
@@ -110,6 +131,27 @@ impl Mutants {
         Seeds { first: self.common.seed.unwrap_or(0), count, stop_at_first: true, threads }
     }
 
+    /// Where a mutant is known to show, unless it was said where to look.
+    fn showcase(&self, experiment: &dyn Experiment, mutant: &str) -> Option<Showcase> {
+        let common = &self.common;
+        let free = common.world.is_none() && common.faults.is_none() && common.seed.is_none();
+        let free = free && common.quorums == "majority";
+        experiment.showcase(mutant).filter(|_| free)
+    }
+
+    /// Sweeps a protocol or a mutant of it where that mutant shows.
+    fn sweep_showcase(
+        &self,
+        experiment: &dyn Experiment,
+        trial: &Trial,
+        case: &Showcase,
+    ) -> Result<Swept, Failure> {
+        let mut trial = trial.clone();
+        (trial.setup.world, trial.setup.nodes) = (Some(Named::find(case.world)?), case.nodes);
+        let Range { start: first, end } = case.seeds;
+        Ok(experiment.sweep(&trial, Seeds { first, ..self.sweep_seeds(end - first) }, &|_| ())?)
+    }
+
     fn fate(
         &self,
         experiment: &dyn Experiment,
@@ -118,20 +160,43 @@ impl Mutants {
     ) -> Result<Fate, Failure> {
         let start = clock();
         let trial = Trial { mutant: Some(mutant.to_owned()), ..trial.clone() };
+        let mut schedules = 0;
+        let shown = self.kill(experiment, &trial, mutant, &mut schedules)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let (property, by) = shown.unzip();
+        Ok(Fate { protocol: experiment.about().name, mutant, property, by, schedules, seconds })
+    }
+
+    /// Looks for a property that notices, where that is cheapest first, and counts the seeds that it took.
+    fn kill(
+        &self,
+        experiment: &dyn Experiment,
+        trial: &Trial,
+        mutant: &'static str,
+        schedules: &mut u64,
+    ) -> Result<Option<(&'static str, By)>, Failure> {
+        let noticed = |swept: &Swept| swept.violations.first().map(|(_, violation)| violation.property);
+        if let Some(case) = self.showcase(experiment, mutant) {
+            let swept = self.sweep_showcase(experiment, trial, &case)?;
+            *schedules += swept.schedules;
+            if let Some(property) = noticed(&swept) {
+                return Ok(Some((property, By::Showcase(case))));
+            }
+        }
         let bar = Progress::new(self.seeds, mutant);
-        let swept = experiment.sweep(&trial, self.sweep_seeds(self.seeds), &|done| bar.add(done));
+        let swept = experiment.sweep(trial, self.sweep_seeds(self.seeds), &|done| bar.add(done));
         bar.end();
         let swept = swept?;
-        let mut property = swept.violations.first().map(|(_, violation)| violation.property);
-        let mut by = property.map(|_| "sweep".to_owned());
-        let path = self.scenario(experiment, mutant);
-        if property.is_none() && path.is_file() {
-            property = killed_by(&path, experiment, mutant, trial.property.as_deref())?;
-            by = property.map(|_| path.display().to_string());
+        *schedules += swept.schedules;
+        if let Some(property) = noticed(&swept) {
+            return Ok(Some((property, By::Sweep)));
         }
-        let seconds = start.elapsed().as_secs_f64();
-        let protocol = experiment.about().name;
-        Ok(Fate { protocol, mutant, property, by, schedules: swept.schedules, seconds })
+        let path = self.scenario(experiment, mutant);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let property = killed_by(&path, experiment, mutant, trial.property.as_deref())?;
+        Ok(property.map(|property| (property, By::Scenario(path))))
     }
 
     fn scenario(&self, experiment: &dyn Experiment, mutant: &str) -> PathBuf {
@@ -142,28 +207,33 @@ impl Mutants {
     /// Everything that was tried on the mutants, tried on the sound protocol: it must say nothing.
     fn sound(&self, experiment: &dyn Experiment, trial: &Trial, fates: &[Fate]) -> Result<Sound, Failure> {
         let trial = Trial { mutant: None, ..trial.clone() };
-        let schedules = fates.iter().map(|fate| fate.schedules).max().unwrap_or(0);
-        let bar = Progress::new(schedules, "sound");
-        let swept = experiment.sweep(&trial, self.sweep_seeds(schedules), &|done| bar.add(done));
+        let most = fates.iter().filter(|fate| !matches!(fate.by, Some(By::Showcase(_))));
+        let most = most.map(|fate| fate.schedules).max().unwrap_or(0);
+        let bar = Progress::new(most, "sound");
+        let swept = experiment.sweep(&trial, self.sweep_seeds(most), &|done| bar.add(done));
         bar.end();
         let swept = swept?;
-        let violations = swept.violations.iter();
-        let mut said: Vec<String> =
-            violations.map(|(seed, v)| format!("seed {seed} breaks {}: {}", v.property, v.text)).collect();
-        let mut scenarios = 0;
-        for fate in fates.iter().filter(|fate| fate.by.as_deref().is_some_and(|by| by != "sweep")) {
-            let path = self.scenario(experiment, fate.mutant);
-            let (_, text) = replay::open(&path)?;
-            let replayed = replay::replay(experiment, &path, &text, Some(None))?;
-            said.extend(
-                replayed
-                    .report
-                    .violation
-                    .map(|v| format!("{} breaks {}: {}", path.display(), v.property, v.text)),
-            );
-            scenarios += 1;
+        let (mut schedules, mut scenarios) = (swept.schedules, 0);
+        let mut said = broken_by(&swept);
+        for fate in fates {
+            match &fate.by {
+                Some(By::Showcase(case)) => {
+                    let swept = self.sweep_showcase(experiment, &trial, case)?;
+                    schedules += swept.schedules;
+                    said.extend(broken_by(&swept));
+                }
+                Some(By::Scenario(path)) => {
+                    let (_, text) = replay::open(path)?;
+                    let violation = replay::replay(experiment, path, &text, Some(None))?.report.violation;
+                    let text =
+                        violation.map(|v| format!("{} breaks {}: {}", path.display(), v.property, v.text));
+                    said.extend(text);
+                    scenarios += 1;
+                }
+                Some(By::Sweep) | None => {}
+            }
         }
-        Ok(Sound { protocol: experiment.about().name, schedules: swept.schedules, scenarios, said })
+        Ok(Sound { protocol: experiment.about().name, schedules, scenarios, said })
     }
 
     fn json(&self, fates: &[Fate], sounds: &[Sound], faults: &str) -> Value {
@@ -178,6 +248,12 @@ impl Mutants {
             "sound": sounds.iter().map(Sound::json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// What a sweep of the sound protocol says against it.
+fn broken_by(swept: &Swept) -> Vec<String> {
+    let violations = swept.violations.iter();
+    violations.map(|(seed, v)| format!("seed {seed} breaks {}: {}", v.property, v.text)).collect()
 }
 
 /// The property that a scenario shows to be broken. It must be a scenario of this mutant, and come out as it says.
@@ -209,7 +285,7 @@ impl Fate {
             "protocol": self.protocol,
             "killed": self.is_killed(),
             "property": self.property,
-            "by": self.by,
+            "by": self.by.as_ref().map(By::to_string),
             "schedules": self.schedules,
             "seconds": (self.seconds * 1000.0).round() / 1000.0,
         })
@@ -252,7 +328,7 @@ fn text(fates: &[Fate], sounds: &[Sound]) -> String {
             fate.mutant.to_owned(),
             fate.protocol.to_owned(),
             fate.property.unwrap_or("nothing").to_owned(),
-            fate.by.clone().unwrap_or_else(|| "-".to_owned()),
+            fate.by.as_ref().map_or_else(|| "-".to_owned(), By::to_string),
             grouped(fate.schedules),
             format!("{:.2}", fate.seconds),
         ]);

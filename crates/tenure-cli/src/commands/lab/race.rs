@@ -6,7 +6,10 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tenure_lab::catalogue::{self, Error, Experiment};
 use tenure_lab::draw::{chart, plot};
-use tenure_lab::race::{self, Cell, Column, Sheet, Shown, Study, blocking, detectors, election, eventual};
+use tenure_lab::race::eventual::Variant;
+use tenure_lab::race::{
+    self, Cell, Column, Sheet, Shown, Study, blocking, detectors, election, eventual, local, paxos,
+};
 use tenure_lab::ring::{self, Order};
 use tenure_lab::simulate::Named;
 use tenure_lab::world::RealTime;
@@ -33,17 +36,28 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, pairs};
              first instant at which another candidate that asks is granted. In vain: from the
              instant at which the asker gives up (its lease would have been over) to that same
              instant; 0 if nobody is blocked.
+  local      How long a round of a local leader takes, and how many messages it hears, where
+             everybody answers it directly and where answers come along a tree of three children a
+             node; over what handling a message costs.
   rings      Ring algorithms over their sizes, and elections among named processes: messages,
              bits, time, steps; named, or all of them with --all. Sizes grow until an algorithm
              has used up its budget of events; what was left out is said.
-
   eventual   Elections of eventual leaders by name (omega, omega-lean, omega-stable, lowest-id,
              accusation): who agrees, how soon, how often minds change, over how many links; with
-             bounded delays, or in the world of --world.
+             bounded delays, or in the world of --world, in each --variant of it: plain (up to f
+             crash), loss (60 % of what is slow, 20 % comes twice), drift (1000 ppm, wake-ups 1 ms
+             late), grid (quorums), kept and lost (restarts with what was written and with
+             nothing), learn (the round, from a fiftieth), fewer (one less may fail, as 7/2).
+  paxos      The log under each Omega (omega, lean, stable) on the same schedules: prepares per
+             1,000 commits, what a change of leader costs against the 2(n-1)(1+u) messages that
+             the paper counts for u unfinished slots, and the longest commit that is owed within
+             delta; in the world of --world.
 
 Examples:
+  tenure lab race paxos --nodes 3,5 --seeds 100
   tenure lab race omega,omega-lean,omega-stable --nodes 3,5,9
   tenure lab race omega,accusation --world blocks --horizon 250s --seeds 20
+  tenure lab race omega,omega-lean,omega-stable --world moving-set --variant all
   tenure lab race --all --svg race.svg --csv race.csv
   tenure lab race clockwise,peterson,franklin --nodes 64,1024,16384 --seeds 20
   tenure lab race election
@@ -51,28 +65,29 @@ Examples:
   tenure lab race detectors --seeds 50 -o json
   tenure lab race heartbeat,nfd-e
   tenure lab race blocking --svg blocking.svg
+  tenure lab race local --nodes 8,16,32,64 --svg local.svg
 
 Exit codes: 0 what is promised holds, 1 it does not (a mean exceeds its bound, nobody is
-elected, a crash is missed), 2 error.")]
+elected, a crash is missed, a round fails), 2 error.")]
 pub(super) struct Race {
-    /// What to compare: election, detectors, blocking, or ring algorithms or elections of eventual leaders by name:
+    /// What to compare: election, detectors, blocking, local, paxos, or ring algorithms or elections of eventual leaders by name:
     /// clockwise,peterson or omega,omega-lean
     #[arg(value_name = "STUDY", required_unless_present = "all")]
     study: Option<String>,
     /// All ring algorithms
     #[arg(long, conflicts_with = "study")]
     all: bool,
-    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; for election [default: 3,5,9], and for
-    /// rings [default: 16,32,…,2^20]
+    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; for election [default: 3,5,9], for
+    /// paxos [default: 3,5], for local [default: 8,16,32,64], and for rings [default: 16,32,…,2^20]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes, allow_negative_numbers = true)]
     nodes: Vec<usize>,
-    /// How many seeds a row; for election and detectors [default: 2000 and 200]
+    /// How many seeds a row; for election, detectors, local and paxos [default: 2000, 200, 20 and 20]
     #[arg(long, value_name = "K", value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: Option<u64>,
-    /// The first seed; for election and detectors [default: 0]
+    /// The first seed; for election, detectors, local and paxos [default: 0]
     #[arg(long, value_name = "S", value_parser = options::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Draw it as an image; for election, blocking and rings
+    /// Draw it as an image; for election, blocking, local and rings
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Write the rows as comma-separated values; for rings
@@ -81,13 +96,16 @@ pub(super) struct Race {
     /// In which order ids stand; for rings [default: random]
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
-    /// In which world; for eventual leaders [default: bounded delays]
+    /// In which world; for eventual leaders [default: bounded delays] and paxos [default: moving-set]
     #[arg(long, value_name = "WORLD")]
     world: Option<String>,
-    /// How long each run lasts; for eventual leaders [default: 30s]
+    /// How long each run lasts; for eventual leaders [default: 30s] and paxos [default: as the world says]
     #[arg(long, value_name = "D", value_parser = options::length)]
     horizon: Option<RealTime>,
-    /// On how many cores; for rings [default: all]
+    /// In which variants of the world, each in turn, or all; for eventual leaders [default: plain]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    variant: Vec<String>,
+    /// On how many cores; for rings and eventual leaders [default: all]
     #[arg(long, value_name = "N", value_parser = options::threads)]
     threads: Option<usize>,
 }
@@ -158,18 +176,21 @@ impl Race {
             ("--svg", self.svg.is_some()),
             ("--csv", self.csv.is_some()),
             ("--order", self.order.is_some()),
-            ("--threads", self.threads.is_some()),
+            ("--variant without --world", !self.variant.is_empty() && self.world.is_none()),
         ];
         if let Some((flag, _)) = idle.into_iter().find(|(_, given)| *given) {
             return Err(Failure::new(format!("{flag} means nothing to eventual leaders; leave it out")));
         }
+        let plain = ["plain".to_owned()];
         let options = eventual::Options {
             elections,
             nodes: if self.nodes.is_empty() { vec![3, 5, 9] } else { self.nodes.clone() },
             seeds: self.seeds.unwrap_or(10),
             first: self.seed.unwrap_or(0),
             world: self.world.as_deref().map(Named::find).transpose()?,
+            variants: Variant::find(if self.variant.is_empty() { &plain } else { &self.variant })?,
             horizon: self.horizon.unwrap_or(eventual::HORIZON),
+            threads: self.threads.unwrap_or_else(options::all_cores),
         };
         if options.nodes.iter().any(|nodes| *nodes > 64) {
             return Err(Failure::new("--nodes: there must be 2 to 64 nodes; only rings may have more"));
@@ -212,21 +233,23 @@ impl Race {
 
     /// A flag that would change nothing is a mistake.
     fn check(&self, study: Study) -> Result<(), Failure> {
+        const DRAWN: &[Study] = &[Study::Election, Study::Detectors, Study::Paxos, Study::Local];
         let idle = [
-            ("--nodes", !self.nodes.is_empty(), &[Study::Election][..]),
-            ("--seeds", self.seeds.is_some(), &[Study::Election, Study::Detectors]),
-            ("--seed", self.seed.is_some(), &[Study::Election, Study::Detectors]),
-            ("--svg", self.svg.is_some(), &[Study::Election, Study::Blocking]),
+            ("--nodes", !self.nodes.is_empty(), &[Study::Election, Study::Paxos, Study::Local][..]),
+            ("--seeds", self.seeds.is_some(), DRAWN),
+            ("--seed", self.seed.is_some(), DRAWN),
+            ("--svg", self.svg.is_some(), &[Study::Election, Study::Blocking, Study::Local]),
             ("--csv", self.csv.is_some(), &[]),
             ("--order", self.order.is_some(), &[]),
             ("--threads", self.threads.is_some(), &[]),
-            ("--world", self.world.is_some(), &[]),
-            ("--horizon", self.horizon.is_some(), &[]),
+            ("--world", self.world.is_some(), &[Study::Paxos]),
+            ("--variant", !self.variant.is_empty(), &[]),
+            ("--horizon", self.horizon.is_some(), &[Study::Paxos]),
         ];
         let idle = idle.into_iter().find(|(_, given, of)| *given && !of.contains(&study));
         idle.map_or(Ok(()), |(flag, _, of)| {
             let names: Vec<&str> = of.iter().map(|study| study.name()).collect();
-            let of = if names.is_empty() { "ring algorithms".to_owned() } else { names.join(" and ") };
+            let of = if names.is_empty() { "ring algorithms".to_owned() } else { names.join(", ") };
             let name = study.name();
             Err(Failure::new(format!(
                 "{flag} means nothing to the study '{name}', only to {of}; leave it out"
@@ -254,7 +277,23 @@ impl Race {
                 raced(detectors::schedules(&options), &|progress| detectors::run(&options, progress))
             }
             Study::Blocking => raced(blocking::schedules(), &|progress| blocking::run(progress)),
+            Study::Paxos => {
+                let options = self.log(first)?;
+                raced(paxos::schedules(&options), &|progress| paxos::run(&options, progress))
+            }
+            Study::Local => {
+                let nodes = if self.nodes.is_empty() { vec![8, 16, 32, 64] } else { self.nodes.clone() };
+                let options = local::Options { nodes, seeds: self.seeds.unwrap_or(20), first };
+                raced(local::schedules(&options), &|progress| local::run(&options, progress))
+            }
         }?)
+    }
+
+    fn log(&self, first: u64) -> Result<paxos::Options, Failure> {
+        let nodes = if self.nodes.is_empty() { vec![3, 5] } else { self.nodes.clone() };
+        let world = Named::find(self.world.as_deref().unwrap_or("moving-set"))?;
+        let (seeds, horizon) = (self.seeds.unwrap_or(20), self.horizon);
+        Ok(paxos::Options { nodes, seeds, first, world: Some(world), horizon })
     }
 }
 

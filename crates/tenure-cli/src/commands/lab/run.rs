@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tenure_lab::catalogue::{self, Error, Report};
-use tenure_lab::draw::{html, svg};
+use tenure_lab::draw::{Picture, html, svg};
 use tenure_lab::ring::{self, Order};
 
 use super::options::{Common, drawn_faults, faults_text};
@@ -83,6 +83,13 @@ impl Drawings {
     /// Whether anything is drawn at all.
     pub(super) fn are_wanted(&self) -> bool {
         self.svg.is_some() || self.html.is_some()
+    }
+
+    /// Writes the drawings alone.
+    pub(super) fn draw(&self, outputs: Outputs, picture: &Picture) -> Result<(), Failure> {
+        let svg = self.svg.as_ref().map(|_| svg::draw(picture));
+        let html = self.html.as_ref().map(|_| html::draw(picture));
+        outputs.write(svg.into_iter().chain(html))
     }
 
     /// Writes the files.

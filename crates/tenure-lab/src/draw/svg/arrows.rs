@@ -10,10 +10,12 @@ use crate::draw::look::{self, escape, time_text};
 const MANY: usize = 1500;
 
 impl Sheet<'_> {
-    /// Messages: the more there are, the thinner and fainter, so that leadership stays the story.
+    /// Messages: the more there are, the thinner and fainter, so that leadership stays the story; and those of routine are fainter
+    /// still.
     pub(super) fn arrows(&self, out: &mut String) {
-        let many = self.picture.arrows.len() > MANY;
-        let density = small(self.picture.arrows.len()) / self.plot;
+        let routine = self.picture.words.routine;
+        let telling = self.picture.arrows.iter().filter(|arrow| arrow.kind != routine).count();
+        let density = small(telling) / self.plot;
         let opacity = (0.95 - density * 0.9).clamp(0.28, 0.9);
         let stroke = (1.5 - density * 1.6).clamp(0.6, 1.4);
         let delay = look::usual_delay(self.picture);
@@ -29,8 +31,10 @@ impl Sheet<'_> {
                     arrows.filter(|arrow| arrow.kind == kind.name && arrow.arrived.is_none() == lost);
                 let chosen: Vec<&Arrow> = chosen.collect();
                 if !chosen.is_empty() {
-                    put!(out, "<g stroke=\"{c}\" fill=\"{c}\">\n", c = kind.colour);
-                    self.shafts(out, &chosen, delay, many);
+                    let is_routine = kind.name == routine;
+                    let faint = if is_routine { " opacity=\".35\" stroke-width=\".6\"" } else { "" };
+                    put!(out, "<g stroke=\"{c}\" fill=\"{c}\"{faint}>\n", c = kind.colour);
+                    self.shafts(out, &chosen, delay, telling > MANY || is_routine);
                     out.push_str("</g>\n");
                 }
             }

@@ -175,8 +175,9 @@ impl Sheet<'_> {
                 let (role, y) = (escape(&fitting(role, self.left - 46.0, 10.0)), num(middle + 16.5));
                 put!(out, "<text x=\"30\" y=\"{y}\" font-size=\"10\" fill=\"{FAINT}\">{role}</text>");
             }
-            for (letter, y) in [("E", top + 15.0), ("F", top + LEASE + 5.0 + GRANT - 1.0)] {
-                let (x, y) = (num(self.left - 5.0), num(y));
+            let tracks = self.picture.words.tracks.into_iter().zip([15.0, LEASE + 4.0 + GRANT]);
+            for (letter, y) in tracks.filter(|(letter, _)| !letter.is_empty()) {
+                let (x, y) = (num(self.left - 5.0), num(top + y));
                 put!(
                     out,
                     "<text x=\"{x}\" y=\"{y}\" font-size=\"10\" text-anchor=\"end\" fill=\"{FAINT}\">{letter}</text>"

@@ -45,17 +45,17 @@ pub(super) fn legend(
     let has = |wanted: fn(BarKind) -> bool| runs.iter().any(|run| wanted(run.kind));
     if has(|kind| kind == BarKind::Lease) {
         let shape = format!("<rect y=\"-9\" width=\"34\" height=\"18\" rx=\"2\" fill=\"{}\"/>", example.fill);
-        entries.push((shape, look::LEADS.to_owned()));
+        entries.push((shape, picture.words.leads.to_owned()));
     }
     if has(|kind| matches!(kind, BarKind::Grant { .. })) {
         let half = |x, fill| format!("<rect x=\"{x}\" y=\"-5\" width=\"16\" height=\"10\" fill=\"{fill}\"/>");
-        entries.push((half(0, example.fill) + &half(18, other.fill), look::SUPPORTS.to_owned()));
+        entries.push((half(0, example.fill) + &half(18, other.fill), look::supports(picture)));
     }
     for (kind, text) in [
         (BarKind::Down, "down"),
         (BarKind::Paused, "paused, clock runs on"),
         (BarKind::Suspended, "machine suspended"),
-        (BarKind::Silent, "silent after restart"),
+        (BarKind::Silent, picture.words.silent),
     ] {
         if runs.iter().any(|run| run.kind == kind) {
             let shape = format!("<rect y=\"-9\" width=\"34\" height=\"18\" {}/>", outage_style(kind));
@@ -74,7 +74,7 @@ pub(super) fn legend(
 
 fn legend_marks(picture: &Picture, entries: &mut Vec<(String, String)>) {
     for (kind, text) in [
-        (MarkKind::Elected, "elected"),
+        (MarkKind::Elected, picture.words.elected),
         (MarkKind::Lost, "leads no longer"),
         (MarkKind::Crash, "crash"),
         (MarkKind::Start, "start"),
@@ -113,7 +113,9 @@ fn legend_arrows(picture: &Picture, kinds: &[Kind], entries: &mut Vec<(String, S
 }
 
 fn legend_zones(picture: &Picture, entries: &mut Vec<(String, String)>) {
-    for (calm, (fill, _), text) in [(false, TINTS[0], "partition"), (true, CALM, "calm: no more faults")] {
+    for (calm, (fill, _), text) in
+        [(false, TINTS[0], picture.words.zones), (true, CALM, "calm: no more faults")]
+    {
         if picture.zones.iter().any(|zone| zone.calm == calm) {
             let shape =
                 format!("<rect y=\"-9\" width=\"34\" height=\"18\" fill=\"{fill}\" fill-opacity=\".4\"/>");

@@ -14,13 +14,12 @@ pub(super) mod text;
 
 use self::legend::{Entry, flow, legend};
 use self::marks::whole;
-use self::text::{fitting, float, num, put, small, width};
+use self::text::{fitting, float, num, put, root, small, width};
 use super::Picture;
 use super::look::{self, Kind, Run, escape};
 use super::scale::Scale;
 
 const RED: &str = "#c1121f";
-const INK: &str = "#1f2933";
 const FAINT: &str = "#66727f";
 const ROW: f64 = 18.0;
 const LEASE: f64 = 18.0;
@@ -167,16 +166,8 @@ impl<'a> Sheet<'a> {
     fn open(&self, out: &mut String) {
         let wide = self.left * 2.0 + self.plot;
         let high = self.legend_top() + 24.0 * small(self.legend_rows) + 10.0;
-        put!(
-            out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-             font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"12\" fill=\"{INK}\" \
-             role=\"img\">\n<title>{}: {}</title>\n",
-            escape(&self.picture.title),
-            escape(&self.picture.verdict),
-            w = num(wide),
-            h = num(high),
-        );
+        let title = format!("{}: {}", self.picture.title, self.picture.verdict);
+        root(out, (wide, high), 12, &title);
         out.push_str(bars::PATTERNS);
         out.push_str(
             "<linearGradient id=\"after\"><stop stop-color=\"#fff\" stop-opacity=\".15\"/>\

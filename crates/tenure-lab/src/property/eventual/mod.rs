@@ -53,6 +53,8 @@ pub struct EventualJudge {
     highest: Option<Epoch>,
     /// When a process changed its mind about who leads.
     changes: Vec<RealTime>,
+    /// When a process allowed itself a longer round.
+    lengthened: Vec<RealTime>,
     owed: Option<RealTime>,
     ended: Option<RealTime>,
     seen: Vec<&'static str>,
@@ -78,6 +80,7 @@ impl EventualJudge {
             forgotten: false,
             highest: None,
             changes: Vec::new(),
+            lengthened: Vec::new(),
             owed: None,
             ended: None,
             seen: Vec::new(),
@@ -135,12 +138,13 @@ impl EventualJudge {
         }
     }
 
-    fn note_recovery(&mut self, world: &World<Elector>, node: usize) {
+    fn note_events(&mut self, world: &World<Elector>, node: usize) {
         let this = NodeSet::from_iter([node]);
         for (_, _, event) in &world.published {
             match event {
                 Event::Recovers => self.recovering = self.recovering.union(this),
                 Event::Recovered => self.recovering = self.recovering.difference(this),
+                Event::Allows { .. } => self.lengthened.push(world.now),
                 _ => {}
             }
         }
@@ -233,7 +237,7 @@ impl Judge<Elector> for EventualJudge {
     fn observe(&mut self, world: &World<Elector>, node: NodeId, outside: Outside) {
         self.traffic.note(world);
         let i = node.index();
-        self.note_recovery(world, i);
+        self.note_events(world, i);
         match outside {
             Outside::Crashed => {
                 if self.known[i].claim.is_some() {
@@ -300,9 +304,11 @@ impl Judge<Elector> for EventualJudge {
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let Some(ended) = self.ended else { return Vec::new() };
-        let late = self.changes.iter().filter(|at| at.0 > ended.0 / 2).count() as u64;
+        let in_last_half = |times: &[RealTime]| times.iter().filter(|at| at.0 > ended.0 / 2).count() as u64;
+        let late = in_last_half(&self.changes);
         let owed = self.owed.unwrap_or_default();
-        let mut figures = vec![("changes-in-last-half", late)];
+        let mut figures =
+            vec![("changes-in-last-half", late), ("lengthened-in-last-half", in_last_half(&self.lengthened))];
         if let Some(since) = self.agreed_since() {
             figures.push(("runs-agreed", 1));
             figures.push(("runs-quiet-in-last-half", u64::from(late == 0)));

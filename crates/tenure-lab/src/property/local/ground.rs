@@ -175,6 +175,9 @@ impl LocalJudge {
         let Some(ground) = self.ground.as_mut().filter(|_| leads) else { return };
         if ground.envelope.must.contains(node) && !ground.has_led.contains(node) {
             ground.has_led.insert(node);
+            if !ground.keeps() {
+                return; // Where turns are taken, nobody in particular leads first.
+            }
             let took = now.0.saturating_sub(ground.since.0) * 20 / ground.kappa_leader.max(1);
             self.firsts[usize::try_from(took).unwrap_or(19).min(19)] += 1;
         }

@@ -53,6 +53,21 @@ pub(super) const WAITED: Property = sometimes("waited", "a process that has forg
 pub(super) const STOOD: Property = sometimes("stood", "a partition is stable for kappa, and has a leader");
 pub(super) const LEARNT: Property = sometimes("learnt", "a process is told the members of its partition");
 
+/// What traces of real processes can be judged by: they tell neither which datagrams came, nor who reached whom.
+pub const TRACED: [Property; 11] = [
+    SUPPORT_ONE,
+    SELF_SUPPORT,
+    ONE_A_PARTITION,
+    BOUND,
+    MEMBERS_TRUE,
+    ONE_LEADER,
+    APART,
+    CROWDED,
+    FREED,
+    WAITED,
+    LEARNT,
+];
+
 /// Of leaders of partitions.
 pub const LOCAL: [Property; 18] = [
     SUPPORT_ONE,

@@ -2,15 +2,18 @@
 //!
 //! Who leads with whom is asked of the machines, by their own clocks, and kept as stretches of real time (`Reign`): each
 //! that begins is held against all that last, so no overlap is missed between two events. What a process has promised
-//! is kept here in real time (`Node::promise`), whether it remembers or not. Real delays are known from when each datagram
-//! left. What is owed in time is judged on firm ground only: after everything has healed, or where a world says so.
+//! is kept here in real time (`Node::promise`), whether it remembers or not. All of that is seen through a [`Sight`], so that
+//! traces of real processes are judged by the same words. Real delays are known from when each datagram left, in simulated
+//! worlds alone. What is owed in time is judged on firm ground only: after everything has healed, or where a world says so.
 
 mod ground;
 mod list;
 mod oracle;
+mod sight;
 
-pub use list::{LOCAL, MAJORITY};
+pub use list::{LOCAL, MAJORITY, TRACED};
 pub use oracle::{Envelope, envelope};
+pub use sight::Sight;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,7 +22,7 @@ use tenure_proto::quorum::NodeSet;
 use tenure_proto::time::{Incarnation, Span};
 use tenure_proto::{LocalTime, NodeId};
 
-use super::{Judge, Kind, Outside, Property, Status, Tenure, Violation};
+use super::{Judge, Kind, Mark, Outside, Property, Status, Tenure, Violation};
 use crate::simulate::worlds::parse_stable;
 use crate::subject::local::names;
 use crate::world::{RealTime, World, node_id};
@@ -28,8 +31,25 @@ use ground::Ground;
 /// A time in which a process leads with the same supporters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reign {
+    /// From when on, at the latest.
+    from: RealTime,
+    /// Until when, at the earliest.
     until: RealTime,
     set: NodeSet,
+    /// Where it was said, if that has a place.
+    mark: Option<Mark>,
+}
+
+impl Reign {
+    /// Whether it lasts at an instant, for certain.
+    fn covers(self, at: RealTime) -> bool {
+        self.from <= at && at < self.until
+    }
+
+    /// Whether there is an instant at which both last, for certain.
+    fn meets(self, other: Self) -> bool {
+        self.from.max(other.from) < self.until.min(other.until)
+    }
 }
 
 /// What is kept of a node.
@@ -74,11 +94,13 @@ pub struct LocalJudge {
     tenures: Vec<Tenure>,
     /// First elections by twentieths of κ_T.
     firsts: [u64; 20],
+    majority: bool,
 }
 
 impl LocalJudge {
     /// The judge of a run with this configuration.
     pub fn new(config: Option<Config>, properties: &'static [Property]) -> Self {
+        let majority = config.as_ref().is_some_and(|config| config.settings().majority);
         Self {
             config,
             properties,
@@ -90,13 +112,38 @@ impl LocalJudge {
             seen: BTreeSet::new(),
             tenures: Vec::new(),
             firsts: [0; 20],
+            majority,
         }
     }
 
+    /// Judges by these properties, and by as many members, of whom more than half must support a leader or not.
+    pub(crate) fn of_traces(properties: &'static [Property], members: usize, majority: bool) -> Self {
+        let mut judge = Self::new(None, properties);
+        judge.nodes.resize(members, Node::default());
+        judge.majority = majority;
+        judge
+    }
+
+    /// One step of a process, and what it published: whoever leads no more does so before it says anything.
+    pub(crate) fn see_step(&mut self, sight: &impl Sight, node: usize, event: Option<&Event>) {
+        self.now = sight.now();
+        if sight.lease(node).is_none() {
+            self.look(sight, node);
+        }
+        if let Some(event) = event {
+            self.event(sight, node, event);
+        }
+        self.look(sight, node);
+    }
+
     fn breaks(&mut self, property: Property, text: String) {
+        self.breaks_since(property, None, text);
+    }
+
+    fn breaks_since(&mut self, property: Property, before: Option<Mark>, text: String) {
         let known = self.violations.iter().any(|violation| violation.property == property.name);
         if !known && self.properties.contains(&property) {
-            self.violations.push(Violation { property: property.name, at: self.now, text, before: None });
+            self.violations.push(Violation { property: property.name, at: self.now, text, before });
         }
     }
 
@@ -104,22 +151,14 @@ impl LocalJudge {
         self.seen.insert(property.name);
     }
 
-    fn is_majority(&self) -> bool {
-        self.config.as_ref().is_some_and(|config| config.settings().majority)
-    }
-
     /// How many must support a leader.
     fn needed(&self) -> usize {
-        if self.is_majority() { self.nodes.len() / 2 + 1 } else { 1 }
+        if self.majority { self.nodes.len() / 2 + 1 } else { 1 }
     }
 
-    fn event<R: Rules>(&mut self, world: &World<Local<R>>, node: usize, event: &Event) {
+    fn event(&mut self, sight: &impl Sight, node: usize, event: &Event) {
         match event {
-            Event::Heard { from, name, received, bound, fast } => {
-                let name = (from.index(), node, name.0, name.1);
-                self.heard(world, name, *received, (*bound, *fast));
-            }
-            Event::Locked { lock, .. } => self.locked(world, node, *lock),
+            Event::Locked { lock, .. } => self.locked(sight, node, *lock),
             Event::Declined { asker } => {
                 let rival = self.nodes[node]
                     .promise
@@ -128,10 +167,11 @@ impl LocalJudge {
                     self.see(list::CROWDED);
                 }
             }
-            Event::Freed { to } => self.freed(node, to.index()),
-            Event::Members(view) => self.members(world, node, *view),
+            Event::Freed { to } => self.freed(sight, node, to.index()),
+            Event::Members(view) => self.members(sight, node, *view),
             Event::Silent { .. } => self.see(list::WAITED),
-            Event::Asked { .. }
+            Event::Heard { .. }
+            | Event::Asked { .. }
             | Event::Leads { .. }
             | Event::Failed { .. }
             | Event::Released { .. }
@@ -172,38 +212,40 @@ impl LocalJudge {
         }
     }
 
-    fn locked<R: Rules>(&mut self, world: &World<Local<R>>, node: usize, lock: Lock) {
-        let now = self.now;
+    fn locked(&mut self, sight: &impl Sight, node: usize, lock: Lock) {
+        let latest = sight.latest();
         let counted = |(other, seen): &(usize, &Node)| {
-            *other != lock.to && seen.reigns(now).is_some_and(|reign| reign.set.contains(node))
+            *other != lock.to
+                && seen.reign.is_some_and(|reign| reign.covers(latest) && reign.set.contains(node))
         };
-        if let Some((other, _)) = self.nodes.iter().enumerate().find(counted) {
-            self.breaks(
-                list::BOUND,
-                format!("n{node} binds itself to n{} while n{other} counts on it", lock.to),
-            );
+        if let Some((other, seen)) = self.nodes.iter().enumerate().find(counted) {
+            let before = seen.reign.and_then(|reign| reign.mark);
+            let text = format!("n{node} binds itself to n{} while n{other} counts on it", lock.to);
+            self.breaks_since(list::BOUND, before, text);
         }
-        let until = world.host(node_id(node)).reading_reaches(lock.until);
+        let until = sight.ends(node, lock.until);
         let promise = &mut self.nodes[node].promise;
         let longer = promise.filter(|(to, _)| *to == lock.to).map_or(until, |(_, held)| held.max(until));
         *promise = Some((lock.to, longer));
     }
 
-    fn freed(&mut self, node: usize, to: usize) {
+    fn freed(&mut self, sight: &impl Sight, node: usize, to: usize) {
         self.see(list::FREED);
-        let reign = self.nodes[to].reigns(self.now);
-        if reign.is_some_and(|reign| reign.set.contains(node)) {
-            self.breaks(list::BOUND, format!("n{node} is freed while n{to} counts on it"));
+        let latest = sight.latest();
+        let reign = self.nodes[to].reign.filter(|reign| reign.covers(latest) && reign.set.contains(node));
+        if let Some(reign) = reign {
+            let text = format!("n{node} is freed while n{to} counts on it");
+            self.breaks_since(list::BOUND, reign.mark, text);
         }
         self.nodes[node].promise = None;
     }
 
-    fn members<R: Rules>(&mut self, world: &World<Local<R>>, node: usize, view: View) {
+    fn members(&mut self, sight: &impl Sight, node: usize, view: View) {
         self.see(list::LEARNT);
-        let had = self.nodes[view.leader.index()].past.contains(&view.members);
-        let until = world.host(node_id(node)).reading_reaches(view.until);
-        let bound =
-            self.nodes[node].promise.is_some_and(|(to, held)| to == view.leader.index() && held >= until);
+        let leader = view.leader.index();
+        let had = self.nodes[leader].past.contains(&view.members) || !sight.knows(leader);
+        let until = sight.stops(node, view.until);
+        let bound = self.nodes[node].promise.is_some_and(|(to, held)| to == leader && held >= until);
         if !(had && bound && view.members.contains(node)) {
             let (leader, members) = (view.leader, names(view.members));
             self.breaks(list::MEMBERS_TRUE, format!("n{node} is told that {leader} leads {members}"));
@@ -219,28 +261,23 @@ impl LocalJudge {
         }
     }
 
-    /// Whoever leads no more does so before it says anything.
-    fn end_reign<R: Rules>(&mut self, world: &World<Local<R>>, node: usize) {
-        let host = world.host(node_id(node));
-        let reading = host.reading(world.now);
-        if host.process.as_ref().is_none_or(|process| process.lease(reading).is_none()) {
-            self.look(world, node);
-        }
-    }
-
-    /// Asks a machine whether it leads, and with whom.
-    fn look<R: Rules>(&mut self, world: &World<Local<R>>, node: usize) {
-        let host = world.host(node_id(node));
-        let lease = host.process.as_ref().and_then(|process| process.lease(host.reading(world.now)));
-        let reign =
-            lease.map(|lease| Reign { until: host.reading_reaches(lease.until), set: lease.supporters });
+    /// Asks whether a process leads, and with whom.
+    fn look(&mut self, sight: &impl Sight, node: usize) {
+        let lease = sight.lease(node);
         let before = self.nodes[node].reigns(self.now);
-        if reign == before {
+        let reign = lease.map(|lease| {
+            let (until, set) = (sight.stops(node, lease.until), lease.supporters);
+            // Whoever goes on with the same supporters has led all the while.
+            let from = before.filter(|before| before.set == set).map_or(sight.latest(), |before| before.from);
+            Reign { from, until, set, mark: sight.mark() }
+        });
+        let span = |reign: Reign| (reign.until, reign.set);
+        if reign.map(span) == before.map(span) {
             return;
         }
         self.nodes[node].reign = reign;
         if let (Some(reign), Some(lease)) = (reign, lease) {
-            self.begins(node, reign);
+            self.begins(sight, node, reign);
             let past = &mut self.nodes[node].past;
             past.push_back(reign.set);
             if past.len() > 16 {
@@ -265,31 +302,38 @@ impl LocalJudge {
     }
 
     /// A reign begins, or goes on with others: it is held against all that last.
-    fn begins(&mut self, node: usize, reign: Reign) {
-        let now = self.now;
+    fn begins(&mut self, sight: &impl Sight, node: usize, reign: Reign) {
         if !reign.set.contains(node) {
             self.breaks(list::SELF_SUPPORT, format!("n{node} leads {} without itself", names(reign.set)));
         }
         let others: Vec<(usize, Reign)> = (0..self.nodes.len())
             .filter(|other| *other != node)
-            .filter_map(|other| Some((other, self.nodes[other].reigns(now)?)))
+            .filter_map(|other| Some((other, self.nodes[other].reign.filter(|theirs| theirs.meets(reign))?)))
             .collect();
         for (other, theirs) in &others {
             self.see(list::APART);
             let both = reign.set.intersection(theirs.set);
             if !both.is_empty() {
-                self.breaks(list::SUPPORT_ONE, format!("{} supports n{node} and n{other}", names(both)));
+                let text = format!("{} supports n{node} and n{other}", names(both));
+                self.breaks_since(list::SUPPORT_ONE, theirs.mark, text);
             }
-            if self.is_majority() {
-                self.breaks(list::ONE_LEADER, format!("n{node} leads while n{other} leads"));
+            if self.majority {
+                let text = format!("n{node} leads while n{other} leads");
+                self.breaks_since(list::ONE_LEADER, theirs.mark, text);
             }
         }
         if reign.set.len() < self.needed() {
             self.breaks(list::ONE_LEADER, format!("n{node} leads with {} alone", names(reign.set)));
         }
         self.closure(node, reign.set, &others);
-        for supporter in reign.set.positions() {
-            let promise = self.nodes[supporter].promise;
+        self.judge_bound(sight, node, reign);
+        self.judge_reign(node, reign);
+    }
+
+    /// Whom a leader counts on is bound to it for as long.
+    fn judge_bound(&mut self, sight: &impl Sight, node: usize, reign: Reign) {
+        for supporter in reign.set.positions().filter(|supporter| sight.knows(*supporter)) {
+            let promise = self.nodes.get(supporter).and_then(|seen| seen.promise);
             if promise.is_none_or(|(to, until)| to != node || until < reign.until) {
                 let text = format!(
                     "n{node} counts on n{supporter} until {}, which is {}",
@@ -299,7 +343,6 @@ impl LocalJudge {
                 self.breaks(list::BOUND, text);
             }
         }
-        self.judge_reign(node, reign);
     }
 
     /// The class of the closure of `supports` in which a new leader is has no other leader.
@@ -317,9 +360,9 @@ impl LocalJudge {
             }
             class = all;
         }
-        if let Some((other, _)) = others.iter().find(|(other, _)| class.contains(*other)) {
+        if let Some((other, theirs)) = others.iter().find(|(other, _)| class.contains(*other)) {
             let text = format!("n{node} and n{other} lead the same logical partition, {}", names(class));
-            self.breaks(list::ONE_A_PARTITION, text);
+            self.breaks_since(list::ONE_A_PARTITION, theirs.mark, text);
         }
     }
 }
@@ -335,8 +378,14 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
         self.nodes.resize(world.hosts.len(), Node::default());
         self.now = world.now;
         self.note_sent(world);
-        self.end_reign(world, node.index());
+        if world.lease(node.index()).is_none() {
+            self.look(world, node.index());
+        }
         for (node, _, event) in &world.published {
+            if let Event::Heard { from, name, received, bound, fast } = event {
+                let name = (from.index(), node.index(), name.0, name.1);
+                self.heard(world, name, *received, (*bound, *fast));
+            }
             self.event(world, node.index(), event);
         }
         self.look(world, node.index());
@@ -386,6 +435,17 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
     }
 
     fn report(&self) -> Vec<(Property, Status)> {
+        self.statuses()
+    }
+}
+
+impl LocalJudge {
+    pub(crate) fn found(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// What became of each property.
+    pub(crate) fn statuses(&self) -> Vec<(Property, Status)> {
         let status = |property: &Property| {
             if self.violations.iter().any(|violation| violation.property == property.name) {
                 return Status::Broken;

@@ -20,7 +20,7 @@ use crate::world::{RealTime, node_id};
 
 #[derive(Debug)]
 struct Blocks {
-    hosts: usize,
+    members: usize,
     partners: Partners,
     chosen: NodeId,
     /// Who is in luck in each block.
@@ -45,7 +45,7 @@ impl Adversary for Blocks {
             }
         } else if letter.from == self.chosen {
             // One choice a block: it is as if all its messages left at its beginning.
-            let there = self.crashes.there(self.hosts, now);
+            let there = self.crashes.there(self.members, now);
             let partners = self.partners.at(block, (letter.from, letter.kind), there, random);
             if partners.contains(letter.to.index()) {
                 return [Some(self.partners.request(now, letter, random)), None];
@@ -85,7 +85,7 @@ impl Ends {
     fn luck(&self, site: &Site<'_>, chosen: NodeId) -> Vec<NodeSet> {
         let mut random = site.random("luck");
         let mut lucky = vec![NodeSet::EMPTY; self.0.len()];
-        for host in (0..site.hosts).filter(|host| node_id(*host) != chosen) {
+        for host in (0..site.members()).filter(|host| node_id(*host) != chosen) {
             let (mut luck, mut left) = (random.percent(50), random.below(4) + 1);
             for set in &mut lucky {
                 if luck {
@@ -108,7 +108,7 @@ impl Ends {
 
 pub(super) fn make(site: &Site<'_>) -> Result<Programme, String> {
     let ends = site.ends(2500);
-    let chosen = node_id(site.random("chosen").index(site.hosts));
+    let chosen = node_id(site.random("chosen").index(site.members()));
     let early = RealTime(ends.0 / 20);
     let mut crashes = Crashes::draw(site, chosen, early);
     let blocks = Ends::draw(site, ends);
@@ -120,7 +120,7 @@ pub(super) fn make(site: &Site<'_>) -> Result<Programme, String> {
     let mut disasters: Vec<_> = news.filter(|(begin, _)| *begin < ends).collect();
     disasters.append(&mut crashes.disasters);
     let adversary = Blocks {
-        hosts: site.hosts,
+        members: site.members(),
         partners: Partners::new(site),
         chosen,
         lucky,

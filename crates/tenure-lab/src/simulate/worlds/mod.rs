@@ -111,7 +111,7 @@ impl Named {
 
 /// What a world is built on.
 pub(crate) struct Site<'a> {
-    /// How many hosts there are.
+    /// How many hosts there are: members first, and others that only use them.
     pub(crate) hosts: usize,
     /// The quorum system that was asked for.
     pub(crate) quorums: Quorums,
@@ -133,6 +133,11 @@ impl Site<'_> {
     /// A stream of chance of its own.
     pub(crate) fn random(&self, label: &str) -> Random {
         Random::stream(self.seed, label)
+    }
+
+    /// How many of the hosts are members: only they are granted anything, and only they are counted on.
+    pub(crate) fn members(&self) -> usize {
+        self.quorums.members().len()
     }
 
     /// When the run ends: as was said, or after so many of the protocol's longest pauses.

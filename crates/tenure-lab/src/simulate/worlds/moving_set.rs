@@ -35,14 +35,14 @@ impl Adversary for MovingSet {
                 return self.slow.losses.twice(delay, random);
             }
         } else if self.fortune.at(now).contains(letter.from.index()) {
-            let there = self.crashes.there(self.slow.hosts, now);
+            let there = self.crashes.there(self.slow.members, now);
             let partners = self.partners.at(now, (letter.from, letter.kind), there, random);
             if partners.contains(letter.to.index()) {
                 return [Some(self.partners.request(now, letter, random)), None];
             }
         } else if self.fortune.nearly.contains(letter.from.index()) {
             // One partner too few: enough for whoever counts wrongly.
-            let there = self.crashes.there(self.slow.hosts, now);
+            let there = self.crashes.there(self.slow.members, now);
             let partners = self.partners.at(now, (letter.from, letter.kind), there, random);
             let last = partners.positions().filter(|node| *node != letter.from.index()).last();
             if partners.contains(letter.to.index()) && last != Some(letter.to.index()) {
@@ -68,7 +68,8 @@ impl Fortune {
     /// Fortune that changes until `settles`, and thereafter spares one process; others come and go.
     pub(super) fn draw(site: &Site<'_>, settles: RealTime, ends: RealTime) -> Self {
         let mut random = site.random("fortune");
-        let chosen = random.index(site.hosts);
+        let members = site.members();
+        let chosen = random.index(members);
         let longest = site.rhythm.longest;
         let pace = random.pick(&[2, 6, 20]);
         let favour = random.pick(&[20, 50, 80]);
@@ -76,14 +77,13 @@ impl Fortune {
         let later = random.pick(&[0, 0, 30]);
         // In some runs several keep their luck: then any of them may lead.
         let share = random.pick(&[0, 0, 30]);
-        let lasting: NodeSet =
-            (0..site.hosts).filter(|host| *host == chosen || random.percent(share)).collect();
-        let nearly = (0..site.hosts).filter(|_| random.percent(30)).collect();
+        let lasting: NodeSet = (0..members).filter(|host| *host == chosen || random.percent(share)).collect();
+        let nearly = (0..members).filter(|_| random.percent(30)).collect();
         let (mut changes, mut at) = (Vec::new(), 0);
         while at < ends.0 {
             let settled = at >= settles.0;
             let percent = if settled { later } else { favour };
-            let mut set: NodeSet = (0..site.hosts).filter(|_| random.percent(percent)).collect();
+            let mut set: NodeSet = (0..members).filter(|_| random.percent(percent)).collect();
             if settled {
                 set = set.union(lasting);
             }
@@ -111,7 +111,7 @@ impl Fortune {
 /// Messages that are too late for a round trip in time.
 #[derive(Clone, Debug)]
 struct Slow {
-    hosts: usize,
+    members: usize,
     round: u64,
     /// At most so much later.
     most: u64,
@@ -124,7 +124,7 @@ impl Slow {
     fn draw(site: &Site<'_>) -> Self {
         let mut random = site.random("slow");
         Self {
-            hosts: site.hosts,
+            members: site.members(),
             round: site.rhythm.round,
             most: site.rhythm.longest * random.pick(&[1, 4, 8]) / 4,
             grows: random.pick(&[0, 0, 100]),

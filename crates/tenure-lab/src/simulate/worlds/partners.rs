@@ -1,5 +1,7 @@
 //! Partners that answer in time: chosen anew, those first that were not chosen for the longest time, and their answers kept in time.
 
+use std::collections::BTreeMap;
+
 use tenure_proto::NodeId;
 use tenure_proto::quorum::{NodeSet, Quorums};
 
@@ -11,6 +13,9 @@ use crate::world::{RealTime, node_id};
 /// How often a round trip in time takes exactly as long as it may, in a hundred.
 const AT_THE_EDGE: u64 = 30;
 
+/// How often nearly all of it is the way there, in a hundred: then what is asked is written down as late as may be.
+const LATE_THERE: u64 = 30;
+
 /// Whom each process reaches in time, and which answers are still owed.
 #[derive(Clone, Debug)]
 pub(super) struct Partners {
@@ -19,6 +24,8 @@ pub(super) struct Partners {
     quorums: Quorums,
     constants: Constants,
     suffices: fn(&Quorums, &Constants, NodeSet, &str) -> bool,
+    /// What it has answered.
+    known: BTreeMap<(&'static str, NodeSet), bool>,
     /// For each process and each other: the how-manieth choice was the last that took it.
     used: Vec<Vec<u64>>,
     choices: u64,
@@ -35,6 +42,7 @@ impl Partners {
             quorums: site.quorums.clone(),
             constants: site.constants.clone(),
             suffices: site.suffices,
+            known: BTreeMap::new(),
             used: vec![vec![0; site.hosts]; site.hosts],
             choices: 0,
             chosen: vec![None; site.hosts],
@@ -62,7 +70,10 @@ impl Partners {
             .map(|other| (self.used[me][other], random.bits(), other))
             .collect();
         others.sort_unstable();
-        let enough = |set: NodeSet| (self.suffices)(&self.quorums, &self.constants, set, kind);
+        let mut enough = |set: NodeSet| {
+            let asks = || (self.suffices)(&self.quorums, &self.constants, set, kind);
+            *self.known.entry((kind, set)).or_insert_with(asks)
+        };
         let mut set = NodeSet::from_iter([me]);
         for (.., other) in &others {
             if enough(set) {
@@ -87,7 +98,11 @@ impl Partners {
     pub(super) fn request(&mut self, now: RealTime, letter: Letter, random: &mut Random) -> u64 {
         let round = self.round;
         let whole = if random.percent(AT_THE_EDGE) { round } else { random.between(round / 2, round) };
-        let there = random.between(1, (whole / 4).max(1));
+        // Usually soon; now and then there is just time left for a disk and the way back.
+        let there = match random.percent(LATE_THERE) {
+            true => (whole - round / 4).max(1),
+            false => random.between(1, (whole / 4).max(1)),
+        };
         let Letter { from: to, to: from, kind, number, .. } = letter;
         self.owed.push(Owed { from, to, kind, number, due: now.after(whole) });
         there

@@ -37,10 +37,10 @@ impl Adversary for Source {
 pub(super) fn make(site: &Site<'_>) -> Result<Programme, String> {
     let ends = site.ends(2500);
     let mut random = site.random("chosen");
-    let source = node_id(random.index(site.hosts));
+    let source = node_id(random.index(site.members()));
     let early = RealTime(ends.0 / 20);
     let mut crashes = Crashes::draw(site, source, early);
-    let there = crashes.there(site.hosts, early);
+    let there = crashes.there(site.members(), early);
     let reached = Partners::new(site).at(early, (source, "refresh"), there, &mut random);
     let mut disasters = vec![(RealTime(0), Disaster::News(accessible_text(NodeSet::EMPTY)))];
     disasters.append(&mut crashes.disasters);

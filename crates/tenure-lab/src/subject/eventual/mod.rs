@@ -11,7 +11,7 @@ use tenure_proto::{LocalTime, NodeId};
 
 use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Unit};
 use crate::count::Counts;
-use crate::draw::{BarKind, MarkKind};
+use crate::draw::{BarKind, MarkKind, Words};
 use crate::mutant::eventual::Printed;
 use crate::property::Property;
 use crate::property::eventual::{ALL, EventualJudge, Promises};
@@ -92,6 +92,16 @@ impl Subject for Eventual {
 
     const KEYS: &'static [Key] = &KEYS;
     const PROPERTIES: &'static [Property] = &ALL;
+    const WORDS: Words = Words {
+        leads: "leads, as it believes",
+        supports: "follows, as it believes",
+        silent: "reads anew what it lost",
+        elected: "believes that it leads",
+        zones: "what the network does",
+        tracks: ["", ""],
+        routine: "",
+    };
+    const PROMISES: bool = false;
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }
@@ -160,6 +170,10 @@ impl Subject for Eventual {
             Message::Alive { .. } => "alive",
             Message::Accuse { .. } => "accuse",
         }
+    }
+
+    fn message_kinds() -> Vec<&'static str> {
+        vec!["refresh", "ack", "collect", "status", "get-epoch", "ret-epoch", "alive", "accuse"]
     }
 
     /// A collect needs no timely answers; but like every message of a process with access it has some.

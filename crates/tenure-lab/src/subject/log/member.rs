@@ -3,24 +3,22 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::paxos::{self, Applied, Command, Event, Key, Paxos, Rules};
-use tenure_proto::strong::{self, Nerio, Standing};
+use tenure_proto::strong::{self, Nerio};
 use tenure_proto::time::LocalSpan;
-use tenure_proto::{Boot, Effect, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
+use tenure_proto::{Boot, Effect, Input, LocalTime, NodeId, Protocol, eventual};
 
 use super::client::Client;
+use super::electing::{Electing, GROUP, Said};
 use super::kv::{KeyName, Kv, Write};
-use super::{Ask, AskId, Config, Context, Election, Happening, Host, Kept, Reply, Talk, Wish};
-
-const GROUP: GroupId = GroupId(0);
+use super::{Ask, AskId, Config, Context, Happening, Host, Kept, Reply, Talk, Wish};
 
 /// One life of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Member<R: Rules> {
     me: NodeId,
-    election: Election,
     look: LocalSpan,
     pub(super) log: Paxos<R>,
-    pub(super) strong: Nerio,
+    election: Electing,
     kv: Kv,
     /// Who waits for which wish.
     waits: BTreeMap<Key, AskId>,
@@ -58,17 +56,13 @@ impl<R: Rules> Member<R> {
         let mut events = Vec::new();
         let log = cx
             .layer(|effect| log_effect(effect, &mut events), |cx| Paxos::start(&config.log, me, for_log, cx));
-        let strong = cx.layer(
-            |effect| strong_effect(effect, &mut Vec::new()),
-            |cx| Nerio::start(&config.strong, me, for_strong, cx),
-        );
+        let election = Electing::start(&config.election, me, for_strong, cx);
         let client = config.own_clients.then(|| Client::new(config.manner, me, life, Some(me)));
         let mut member = Self {
             me,
-            election: config.election,
             look: config.look,
             log,
-            strong,
+            election,
             kv: Kv::default(),
             waits: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -84,7 +78,7 @@ impl<R: Rules> Member<R> {
     }
 
     pub(super) fn next_deadline(&self) -> Option<LocalTime> {
-        let own = [self.log.next_deadline(), self.strong.next_deadline(), self.lie.map(|(_, until)| until)];
+        let own = [self.log.next_deadline(), self.election.next_deadline(), self.lie.map(|(_, until)| until)];
         let client = self.client.as_ref().and_then(Client::next_deadline);
         own.into_iter().flatten().chain(client).chain(self.looks.values().map(|(_, at)| *at)).min()
     }
@@ -93,7 +87,7 @@ impl<R: Rules> Member<R> {
         match input {
             Input::Message { from, received, message } => self.on_message(from, received, message, cx),
             Input::Command(super::Command::Go) => {
-                self.strong_step(Input::Command(strong::Command::Campaign(GROUP)), cx);
+                self.stand(strong::Command::Campaign(GROUP), cx);
                 if let Some(client) = &mut self.client {
                     client.go(cx);
                 }
@@ -110,7 +104,10 @@ impl<R: Rules> Member<R> {
                 }
             }
             Input::Command(super::Command::Do { .. }) => {}
-            Input::Command(super::Command::Strong(command)) => self.strong_step(Input::Command(command), cx),
+            Input::Command(super::Command::Strong(command)) => self.stand(command, cx),
+            Input::Command(super::Command::Omega(command)) => {
+                self.election_step(Said::Omega(Input::Command(command)), cx);
+            }
             Input::Deadline => self.on_deadline(cx),
         }
     }
@@ -121,7 +118,12 @@ impl<R: Rules> Member<R> {
         }
         match message {
             Talk::Log(message) => self.log_step(Input::Message { from, received, message }, cx),
-            Talk::Strong(message) => self.strong_step(Input::Message { from, received, message }, cx),
+            Talk::Strong(message) => {
+                self.election_step(Said::Strong(Input::Message { from, received, message }), cx);
+            }
+            Talk::Omega(message) => {
+                self.election_step(Said::Omega(Input::Message { from, received, message }), cx);
+            }
             Talk::Tempt(lasts) => {
                 self.lie = Some((Some(self.me), cx.now().after(lasts)));
                 self.tell_hint(cx);
@@ -144,8 +146,8 @@ impl<R: Rules> Member<R> {
         for id in due {
             self.look(id, cx);
         }
-        if self.strong.next_deadline().is_some_and(|at| at <= now) {
-            self.strong_step(Input::Deadline, cx);
+        if self.election.next_deadline().is_some_and(|at| at <= now) {
+            self.election_step(self.election.deadline(), cx);
         }
         if self.log.next_deadline().is_some_and(|at| at <= now) {
             self.log_step(Input::Deadline, cx);
@@ -269,12 +271,10 @@ impl<R: Rules> Member<R> {
     }
 
     /// One step of the election, and what follows for the log: first that a lease is over, then everything else.
-    fn strong_step(&mut self, input: Input<Nerio>, cx: &mut Context<'_, R>) {
-        let mut events = Vec::new();
+    fn election_step(&mut self, input: Said, cx: &mut Context<'_, R>) {
         let reach = Reach { me: self.me, cut: self.is_cut(cx.now()) };
-        let strong = &mut self.strong;
-        cx.layer(|effect| reach.filter(strong_effect(effect, &mut events)), |cx| strong.handle(input, cx));
-        if self.election == Election::Lease {
+        let events = self.election.handle(input, |effect| reach.filter(effect), cx);
+        if matches!(self.election, Electing::Strong { lease: true, .. }) {
             for event in events {
                 let command = match event {
                     strong::Event::Leads { term, until, .. } => Command::Lease { term: term.0, until },
@@ -284,18 +284,31 @@ impl<R: Rules> Member<R> {
                 self.log_step(Input::Command(command), cx);
             }
         }
+        self.decline(cx);
         self.tell_hint(cx);
+    }
+
+    /// Has the strong election do something. As a real member, one that lost its disk does not campaign for the lead of the log.
+    fn stand(&mut self, command: strong::Command, cx: &mut Context<'_, R>) {
+        if !(self.log.is_amnesiac() && matches!(command, strong::Command::Campaign(_))) {
+            self.election_step(Said::Strong(Input::Command(command)), cx);
+        }
+    }
+
+    /// Whoever lost its disk cannot lead the log, whatever an Omega says: it stands behind the others, as often as it comes to the front.
+    fn decline(&mut self, cx: &mut Context<'_, R>) {
+        let elected = self.election.opinion(self.me, cx.now()).0 == Some(self.me);
+        if elected && self.log.is_amnesiac() {
+            let reach = Reach { me: self.me, cut: self.is_cut(cx.now()) };
+            let abdicate = Said::Omega(Input::Command(eventual::Command::Abdicate));
+            self.election.handle(abdicate, |effect| reach.filter(effect), cx);
+        }
     }
 
     /// Tells the log who should lead, if that is another than before.
     fn tell_hint(&mut self, cx: &mut Context<'_, R>) {
-        let leader = match (self.lie, self.strong.standing(GROUP, cx.now())) {
-            (Some((leader, _)), _) => leader,
-            (None, Standing::Leads { .. }) => Some(self.me),
-            (None, Standing::Follows { holder, .. }) => Some(holder),
-            (None, _) => None,
-        };
-        let epoch = self.strong.largest_term(GROUP).0;
+        let (elected, epoch) = self.election.opinion(self.me, cx.now());
+        let leader = self.lie.map_or(elected, |(leader, _)| leader);
         if self.told != Some((leader, epoch)) {
             self.told = Some((leader, epoch));
             cx.publish(Happening::Hinted(leader));
@@ -304,16 +317,18 @@ impl<R: Rules> Member<R> {
     }
 
     pub(super) fn leadership(&self, now: LocalTime) -> Option<LocalTime> {
-        self.strong.leadership(GROUP, now)
+        self.election.leadership(now)
     }
 }
 
 /// Whether a message gets to a member that is cut off: what clients say, and answers to what it said before.
 fn gets_through(message: &Talk) -> bool {
+    use eventual::Message::{Ack, RetEpoch, Status};
     use paxos::Message::{Accepted, Confirmed, Promise};
     match message {
         Talk::Log(message) => matches!(message, Promise { .. } | Accepted { .. } | Confirmed { .. }),
         Talk::Strong(message) => matches!(message, strong::Message::Ok { .. }),
+        Talk::Omega(message) => matches!(message, Ack { .. } | Status { .. } | RetEpoch { .. }),
         Talk::Tempt(_) | Talk::Ask(_) | Talk::Answer { .. } => true,
     }
 }
@@ -340,21 +355,6 @@ fn log_effect<R: Rules>(effect: Effect<Paxos<R>>, events: &mut Vec<Event>) -> Op
             Effect::Publish(Happening::Log(event))
         }
         Effect::Send { to, message, after } => Effect::Send { to, message: Talk::Log(message), after },
-    })
-}
-
-fn strong_effect<R: Rules>(
-    effect: Effect<Nerio>,
-    events: &mut Vec<strong::Event>,
-) -> Option<Effect<Host<R>>> {
-    Some(match effect {
-        Effect::Persist { ticket, record } => Effect::Persist { ticket, record: Kept::Strong(record) },
-        Effect::Remember(record) => Effect::Remember(Kept::Strong(record)),
-        Effect::Publish(event) => {
-            events.push(event.clone());
-            Effect::Publish(Happening::Strong(Box::new(event)))
-        }
-        Effect::Send { to, message, after } => Effect::Send { to, message: Talk::Strong(message), after },
     })
 }
 

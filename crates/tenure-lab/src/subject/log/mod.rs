@@ -1,9 +1,10 @@
 //! The log in the laboratory: members that keep a few keys in it, driven by an election, and clients that use them.
 //!
-//! The election is Nerio's. Either its lease is the log's (terms in ballots, local reads), or it only hints, as an Omega does. In both cases
-//! anybody may be told for a while that somebody else should lead, or it itself: hints are advice.
+//! The election is Nerio's or one of the Omegas. Nerio's lease is the log's (terms in ballots, local reads), or it only hints, as an Omega does.
+//! In all cases anybody may be told for a while that somebody else should lead, or it itself: hints are advice.
 
 mod client;
+mod electing;
 mod kv;
 mod member;
 mod text;
@@ -11,35 +12,28 @@ mod text;
 pub use kv::{KeyName, Write};
 
 use tenure_proto::detect::weak::{Choice, Watch};
-use tenure_proto::paxos::{self, Rules, Session, Slot, Sound};
+use tenure_proto::paxos::{self, Ballot, Rules, Session, Slot, Sound};
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::{self, Nerio, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
-use tenure_proto::{Boot, Elects, GroupId, Incarnation, Input, LocalTime, NodeId, Protocol, Record};
+use tenure_proto::{
+    Boot, Elects, GroupId, Incarnation, Input, LocalTime, NodeId, Protocol, Record, eventual,
+};
 
 use self::client::{Client, Manner};
+use self::electing::{ELECTIONS, GROUP, Setting};
 use self::member::Member;
+use super::eventual::Eventual;
 use super::strong::Strong;
-use super::{Assumption, Constants, Key, Office, Role, Shape, Subject, Unit};
+use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Unit};
 use crate::count::Counts;
+use crate::draw::Words;
 use crate::property::Property;
 use crate::property::log::{ALL, LogJudge};
 use crate::random::Random;
 use crate::world::{Flaws, MOST_HOSTS, clock::MILLI, node_id};
 
 type Context<'a, R> = tenure_proto::Context<'a, Host<R>>;
-
-/// What drives the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Election {
-    /// The strong lease: whoever holds it proposes, under its term, and reads without asking.
-    Lease,
-    /// The strong election, for hints alone.
-    Hints,
-}
-
-/// The names of elections, as `--set election=` takes them.
-const ELECTIONS: &[&str] = &["lease", "hints"];
 
 /// A process: a member of the log, or a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,8 +49,7 @@ enum Party<R: Rules> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R: Rules> {
     log: paxos::Config<R>,
-    strong: strong::Config,
-    election: Election,
+    election: Setting,
     manner: Manner,
     /// How long a thread may take to look at the state.
     look: LocalSpan,
@@ -69,8 +62,10 @@ pub struct Config<R: Rules> {
 pub enum Talk {
     /// Of the log.
     Log(paxos::Message),
-    /// Of the election.
+    /// Of the election, if it is Nerio's.
     Strong(strong::Message),
+    /// Of the election, if it is an Omega's.
+    Omega(eventual::Message),
     /// Somebody tells a member that it should lead, for so long.
     Tempt(LocalSpan),
     /// A client asks.
@@ -169,8 +164,10 @@ pub enum Command {
         /// Whom it asks first.
         at: NodeId,
     },
-    /// To the election.
+    /// To the election, if it is Nerio's.
     Strong(strong::Command),
+    /// To the election, if it is an Omega's.
+    Omega(eventual::Command),
 }
 
 /// What a client does when it is told.
@@ -189,8 +186,10 @@ pub enum Deed {
 pub enum Happening {
     /// In the log.
     Log(paxos::Event),
-    /// In the election.
+    /// In the election, if it is Nerio's.
     Strong(Box<strong::Event>),
+    /// In the election, if it is an Omega's.
+    Omega(eventual::Event),
     /// A member is told who should lead.
     Hinted(Option<NodeId>),
     /// A client asks for a session, by this word.
@@ -301,6 +300,22 @@ impl<R: Rules> Host<R> {
         }
     }
 
+    /// The highest ballot promised here, if this is a member.
+    pub fn promised(&self) -> Option<Ballot> {
+        match &self.0 {
+            Party::Member(member) => Some(member.log.promised()),
+            Party::Client(_) => None,
+        }
+    }
+
+    /// Up to where this member, if it leads, takes up what others began.
+    pub fn takes_up(&self) -> Option<Slot> {
+        match &self.0 {
+            Party::Member(member) => member.log.known(),
+            Party::Client(_) => None,
+        }
+    }
+
     /// Whether this is a member that can promise and accept.
     pub fn votes(&self) -> bool {
         matches!(&self.0, Party::Member(member) if !member.log.is_amnesiac())
@@ -325,7 +340,11 @@ const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says, otherwise: None }
 }
 
-const KEYS: [Key; 17] = [
+const fn extra(name: &'static str, unit: Unit, says: &'static str) -> Key {
+    Key { name, unit, says, otherwise: Some(0) }
+}
+
+const KEYS: [Key; 20] = [
     key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"),
     key("tick", Unit::Time, "the step in which clocks advance"),
     key("lease", Unit::Time, "how long a lease of the election lasts"),
@@ -342,7 +361,26 @@ const KEYS: [Key; 17] = [
     key("reads", Unit::Count, "how many of a hundred operations read"),
     key("patience", Unit::Time, "how long a client waits for an answer before it asks another member"),
     key("look", Unit::Time, "how long a thread takes to look at the state, at most"),
-    key("election", Unit::Word(ELECTIONS), "what drives the log: lease (with terms and local reads), hints"),
+    key(
+        "election",
+        Unit::Word(ELECTIONS),
+        "what drives the log: lease (with terms and local reads), hints (of the same election), omega, lean, stable",
+    ),
+    extra(
+        "period",
+        Unit::Time,
+        "the time between two refreshes of an Omega (Delta; 0: two rounds and a half)",
+    ),
+    extra(
+        "step",
+        Unit::Time,
+        "how late a process is at most, to an Omega (sigma; 0: a tenth of a millisecond)",
+    ),
+    extra(
+        "restarts",
+        Unit::Count,
+        "in a named world: 0 who crashes is gone, 1 comes back with what its disk holds",
+    ),
 ];
 
 impl<R: Rules> Subject for Log<R> {
@@ -351,6 +389,7 @@ impl<R: Rules> Subject for Log<R> {
 
     const KEYS: &'static [Key] = &KEYS;
     const PROPERTIES: &'static [Property] = &ALL;
+    const WORDS: Words = Strong::<strong::Sound, false>::WORDS;
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }
@@ -384,6 +423,18 @@ impl<R: Rules> Subject for Log<R> {
             .with("election", random.pick(&[0, 0, 1]))
             .with("reads", 50)
             .with("patience", random.pick(&[lease / 4, lease, 4 * lease]))
+            .with("step", random.pick(&[MILLI / 10, MILLI / 10, MILLI]))
+            .with("restarts", random.pick(&[0, 0, 1]))
+    }
+
+    /// By Nerio a lease is the longest promise; by an Omega, four of its periods if they are longer.
+    fn rhythm(constants: &Constants) -> Rhythm {
+        let longest = constants.get("longest-lease");
+        let (longest, step) = match electing::omega(constants) {
+            None => (longest, 0),
+            Some(_) => (longest.max(4 * electing::period(constants)), electing::step(constants)),
+        };
+        Rhythm { round: constants.get("retry"), longest, act: constants.get("lease"), step }
     }
 
     fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
@@ -410,6 +461,9 @@ impl<R: Rules> Subject for Log<R> {
         if !(1..=100).contains(&keys) {
             return Err("keys must be 1 to 100".to_owned());
         }
+        if constants.get("restarts") > 1 {
+            return Err("restarts must be 0 or 1: whoever lost its disk takes no part any more".to_owned());
+        }
         let manner = Manner {
             members: members.len() as u64,
             keys,
@@ -430,8 +484,7 @@ impl<R: Rules> Subject for Log<R> {
         };
         Ok(Config {
             log: log.validate().map_err(|error| error.to_string())?,
-            strong: strong_config(quorums, constants)?,
-            election: if constants.get("election") == 0 { Election::Lease } else { Election::Hints },
+            election: Setting::of(quorums, constants)?,
             manner,
             look: span("look"),
             own_clients: constants.get("clients") == 0,
@@ -441,7 +494,8 @@ impl<R: Rules> Subject for Log<R> {
     fn tell_office(_office: &mut Office, _event: &Happening) {}
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> LogJudge {
-        LogJudge::new(quorums.members().len(), constants)
+        let faults = usize::try_from(constants.get("faults")).unwrap_or(0);
+        LogJudge::new(quorums.members().len(), faults, Self::rhythm(constants))
     }
 
     fn opening(&self, _constants: &Constants, _role: Role) -> Vec<Command> {
@@ -454,9 +508,10 @@ impl<R: Rules> Subject for Log<R> {
         let members = roles.iter().filter(|role| **role == Role::Member).count();
         let any = node_id(random.index(members));
         match random.below(10) {
-            0 if random.percent(50) => Command::Strong(strong::Command::Resign(GroupId(0))),
-            0 => Command::Strong(strong::Command::Transfer { group: GroupId(0), to: any }),
-            1 => Command::Strong(strong::Command::Campaign(GroupId(0))),
+            0 | 1 if electing::omega(constants).is_some() => Command::Omega(eventual::Command::Abdicate),
+            0 if random.percent(50) => Command::Strong(strong::Command::Resign(GROUP)),
+            0 => Command::Strong(strong::Command::Transfer { group: GROUP, to: any }),
+            1 => Command::Strong(strong::Command::Campaign(GROUP)),
             2..=5 => {
                 let longest = constants.get("longest-lease");
                 let cut = random.between(longest / 4, longest * 2);
@@ -476,11 +531,13 @@ impl<R: Rules> Subject for Log<R> {
         text::message_kind(message)
     }
 
-    fn suffices(quorums: &Quorums, constants: &Constants, members: NodeSet, kind: &str) -> bool {
+    /// Clients answer nothing.
+    fn suffices(quorums: &Quorums, constants: &Constants, hosts: NodeSet, kind: &str) -> bool {
         let (n, f) = (quorums.members().len(), usize::try_from(constants.get("faults")).unwrap_or(0));
+        let members: NodeSet = hosts.positions().filter(|host| *host < n).collect();
         match kind {
-            "prepare" => members.len() >= n.saturating_sub(f),
-            "accept" | "confirm" => members.len() > f,
+            "prepare" | "get-epoch" => members.len() >= n.saturating_sub(f),
+            "accept" | "confirm" | "refresh" | "collect" => members.len() > f,
             _ => quorums.is_quorum(members),
         }
     }
@@ -516,6 +573,7 @@ impl<R: Rules> Subject for Log<R> {
     fn event_shape(node: NodeId, event: &Happening) -> Shape {
         match event {
             Happening::Strong(event) => Strong::<strong::Sound, false>::event_shape(node, event),
+            Happening::Omega(event) => Eventual::event_shape(node, event),
             _ => Shape::Nothing,
         }
     }

@@ -3,9 +3,9 @@
 use tenure_proto::paxos::{Applied, Event, Message};
 use tenure_proto::strong::Sound;
 use tenure_proto::time::LocalSpan;
-use tenure_proto::{NodeId, strong};
+use tenure_proto::{NodeId, eventual, strong};
 
-use super::{Command, Deed, Happening, Reply, Strong, Subject, Talk, Wish};
+use super::{Command, Deed, Eventual, Happening, Reply, Strong, Subject, Talk, Wish};
 use crate::count::Counts;
 use crate::subject::constants::parse_time;
 use crate::world::RealTime;
@@ -35,6 +35,7 @@ pub(super) const KINDS: &[&str] = &[
 pub(super) fn message_kind(message: &Talk) -> &'static str {
     match message {
         Talk::Strong(message) => Elected::message_kind(message),
+        Talk::Omega(message) => Eventual::message_kind(message),
         Talk::Tempt(_) => "tempt",
         Talk::Ask(_) => "ask",
         Talk::Answer { .. } => "answer",
@@ -60,6 +61,7 @@ pub(super) fn message_kind(message: &Talk) -> &'static str {
 pub(super) fn message_text(message: &Talk) -> String {
     match message {
         Talk::Strong(message) => Elected::message_text(message),
+        Talk::Omega(message) => Eventual::message_text(message),
         Talk::Tempt(lasts) => format!("you should lead, for {lasts}"),
         Talk::Ask(ask) => format!("asks: {}", wish_text(&ask.wish)),
         Talk::Answer { reply, .. } => match reply {
@@ -102,6 +104,7 @@ pub(super) fn command_text(command: &Command) -> String {
             Deed::Get(key) => format!("get k{key} at {at}"),
         },
         Command::Strong(command) => Elected::command_text(command),
+        Command::Omega(command) => Eventual::command_text(command),
     }
 }
 
@@ -120,6 +123,7 @@ pub(super) fn answers(message: &Talk) -> Option<&'static str> {
         Talk::Log(Message::Accepted { .. }) => Some("accept"),
         Talk::Log(Message::Confirmed { .. }) => Some("confirm"),
         Talk::Strong(strong::Message::Ok { .. }) => Some("request"),
+        Talk::Omega(message) => Eventual::answers(message),
         _ => None,
     }
 }
@@ -135,6 +139,7 @@ pub(super) fn number(message: &Talk) -> u64 {
             request.id.seq
         }
         Talk::Strong(strong::Message::Ok { id, .. }) => id.seq,
+        Talk::Omega(message) => Eventual::number(message),
         _ => 0,
     }
 }
@@ -157,13 +162,16 @@ pub(super) fn parse_command(text: &str) -> Option<Command> {
         ["open", "a", "session", "at", at] => Some(Command::Do { what: Deed::Open, at: node(at)? }),
         ["put", key, "at", at] => Some(Command::Do { what: Deed::Put(key_name(key)?), at: node(at)? }),
         ["get", key, "at", at] => Some(Command::Do { what: Deed::Get(key_name(key)?), at: node(at)? }),
-        _ => Elected::parse_command(text).map(Command::Strong),
+        _ => Eventual::parse_command(text)
+            .map(Command::Omega)
+            .or_else(|| Elected::parse_command(text).map(Command::Strong)),
     }
 }
 
 pub(super) fn event_text(node: NodeId, event: &Happening) -> String {
     match event {
         Happening::Strong(event) => Elected::event_text(node, event),
+        Happening::Omega(event) => Eventual::event_text(node, event),
         Happening::Hinted(Some(leader)) => format!("{node} is told that {leader} should lead"),
         Happening::Hinted(None) => format!("{node} is told that nobody leads"),
         Happening::Asked(_) => format!("{node} wants a session"),
@@ -237,6 +245,8 @@ pub(super) fn count(event: &Happening, counts: &mut Counts) {
             }
             return;
         }
+        Happening::Omega(eventual::Event::Stands { .. }) => "epochs",
+        Happening::Omega(_) => return,
         Happening::Hinted(_) => "hints",
         Happening::Asked(_) => return,
         Happening::Invoked { .. } => "operations",

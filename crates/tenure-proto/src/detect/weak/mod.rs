@@ -15,12 +15,15 @@
 //! | [`AtRandom`] | whoever draws the earliest time in a window |
 //! | [`OnRing`] | the lowest member that is not suspected |
 //! | [`OnOmega`] | of those that are not suspected, one that enough others answer in time, not always the same ones |
+//! | [`OnLocal`] | the local leader: the first of those who reach each other in time, supported by all of them |
 
+mod on_local;
 mod on_omega;
 mod on_ring;
 #[cfg(test)]
 mod tests;
 
+pub use on_local::OnLocal;
 pub use on_omega::OnOmega;
 pub use on_ring::OnRing;
 
@@ -68,7 +71,7 @@ pub trait Weak: Data {
     fn passed_on(&mut self, beats: &[Option<Beat>], now: LocalTime);
 
     /// The signs of life to pass on, one's own among them, a new one each time.
-    fn beats(&mut self) -> Vec<Option<Beat>>;
+    fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>>;
 
     /// A promise to `node` has run out at `at`: unless it was heard since then, it has stopped, or it cannot be heard.
     fn lapsed(&mut self, node: NodeId, at: LocalTime);
@@ -102,6 +105,8 @@ pub enum Choice {
     Ring(Watch),
     /// See [`OnOmega`].
     Omega,
+    /// See [`OnLocal`].
+    Local,
 }
 
 /// How the members of a ring are watched.
@@ -161,6 +166,8 @@ pub enum Advisor {
     Ring(OnRing),
     /// See [`OnOmega`].
     Omega(OnOmega),
+    /// See [`OnLocal`].
+    Local(OnLocal),
 }
 
 impl Advisor {
@@ -176,6 +183,7 @@ impl Advisor {
             Choice::Random => Self::Random(AtRandom { members: members.len() }),
             Choice::Ring(watch) => Self::Ring(OnRing::new((me, incarnation), watch, timing, members, now)),
             Choice::Omega => Self::Omega(OnOmega::new((me, incarnation), timing, members, now)),
+            Choice::Local => Self::Local(OnLocal::new((me, incarnation), timing, members, now)),
         }
     }
 }
@@ -186,6 +194,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.members(members, now),
             Self::Ring(advisor) => advisor.members(members, now),
             Self::Omega(advisor) => advisor.members(members, now),
+            Self::Local(advisor) => advisor.members(members, now),
         }
     }
 
@@ -194,6 +203,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.heard(from, now),
             Self::Ring(advisor) => advisor.heard(from, now),
             Self::Omega(advisor) => advisor.heard(from, now),
+            Self::Local(advisor) => advisor.heard(from, now),
         }
     }
 
@@ -202,6 +212,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.report(alive, now),
             Self::Ring(advisor) => advisor.report(alive, now),
             Self::Omega(advisor) => advisor.report(alive, now),
+            Self::Local(advisor) => advisor.report(alive, now),
         }
     }
 
@@ -210,14 +221,16 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.passed_on(beats, now),
             Self::Ring(advisor) => advisor.passed_on(beats, now),
             Self::Omega(advisor) => advisor.passed_on(beats, now),
+            Self::Local(advisor) => advisor.passed_on(beats, now),
         }
     }
 
-    fn beats(&mut self) -> Vec<Option<Beat>> {
+    fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>> {
         match self {
-            Self::Random(advisor) => advisor.beats(),
-            Self::Ring(advisor) => advisor.beats(),
-            Self::Omega(advisor) => advisor.beats(),
+            Self::Random(advisor) => advisor.beats(now),
+            Self::Ring(advisor) => advisor.beats(now),
+            Self::Omega(advisor) => advisor.beats(now),
+            Self::Local(advisor) => advisor.beats(now),
         }
     }
 
@@ -226,6 +239,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.lapsed(node, at),
             Self::Ring(advisor) => advisor.lapsed(node, at),
             Self::Omega(advisor) => advisor.lapsed(node, at),
+            Self::Local(advisor) => advisor.lapsed(node, at),
         }
     }
 
@@ -234,6 +248,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.passes(node, passes),
             Self::Ring(advisor) => advisor.passes(node, passes),
             Self::Omega(advisor) => advisor.passes(node, passes),
+            Self::Local(advisor) => advisor.passes(node, passes),
         }
     }
 
@@ -242,6 +257,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.turn(group, now),
             Self::Ring(advisor) => advisor.turn(group, now),
             Self::Omega(advisor) => advisor.turn(group, now),
+            Self::Local(advisor) => advisor.turn(group, now),
         }
     }
 
@@ -250,6 +266,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.neighbours(now),
             Self::Ring(advisor) => advisor.neighbours(now),
             Self::Omega(advisor) => advisor.neighbours(now),
+            Self::Local(advisor) => advisor.neighbours(now),
         }
     }
 
@@ -258,6 +275,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.trusted(now),
             Self::Ring(advisor) => advisor.trusted(now),
             Self::Omega(advisor) => advisor.trusted(now),
+            Self::Local(advisor) => advisor.trusted(now),
         }
     }
 
@@ -266,6 +284,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.weak_leader(group, now),
             Self::Ring(advisor) => advisor.weak_leader(group, now),
             Self::Omega(advisor) => advisor.weak_leader(group, now),
+            Self::Local(advisor) => advisor.weak_leader(group, now),
         }
     }
 
@@ -274,6 +293,7 @@ impl Weak for Advisor {
             Self::Random(advisor) => advisor.alive(since),
             Self::Ring(advisor) => advisor.alive(since),
             Self::Omega(advisor) => advisor.alive(since),
+            Self::Local(advisor) => advisor.alive(since),
         }
     }
 }
@@ -295,7 +315,7 @@ impl Weak for AtRandom {
     fn lapsed(&mut self, _node: NodeId, _at: LocalTime) {}
     fn passes(&mut self, _node: NodeId, _passes: bool) {}
 
-    fn beats(&mut self) -> Vec<Option<Beat>> {
+    fn beats(&mut self, _now: LocalTime) -> Vec<Option<Beat>> {
         Vec::new()
     }
 

@@ -54,11 +54,9 @@ impl OnOmega {
 
     /// The members in the order of their turns.
     fn row(&self, group: GroupId) -> Vec<usize> {
-        let count = self.members.len();
-        let first = usize::try_from(group.0 % count.max(1) as u64).unwrap_or(0);
-        let mut row: Vec<usize> = (0..count).collect();
+        let mut row: Vec<usize> = (0..self.members.len()).collect();
         let serial = |position: usize| self.ring.beat(position).map_or(0, |beat| beat.count >> SERIAL);
-        row.sort_by_key(|position| (serial(*position), (position + count - first) % count));
+        row.sort_by_key(|position| (serial(*position), self.ring.place(*position, group)));
         row
     }
 
@@ -120,8 +118,8 @@ impl Weak for OnOmega {
         self.ring.passed_on(beats, now);
     }
 
-    fn beats(&mut self) -> Vec<Option<Beat>> {
-        self.ring.beats()
+    fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>> {
+        self.ring.beats(now)
     }
 
     fn lapsed(&mut self, node: NodeId, at: LocalTime) {
@@ -185,13 +183,13 @@ mod tests {
         );
         for i in 1..20 {
             // The others hear what n0 says, but it never learns that they do.
-            let signs = first.beats();
+            let signs = first.beats(at(i * 10));
             second.heard(NodeId(0), at(i * 10));
             second.passed_on(&signs, at(i * 10));
             first.heard(NodeId(1), at(i * 10));
             first.passed_on(&[None, None, None], at(i * 10));
         }
-        let signs = first.beats();
+        let signs = first.beats(at(200));
         second.heard(NodeId(0), at(200));
         second.passed_on(&signs, at(200));
         assert_eq!(second.weak_leader(GroupId(0), at(201)), Some(NodeId(1)));

@@ -114,6 +114,12 @@ impl OnRing {
         self.seen.get(position).is_some_and(|seen| seen.passes)
     }
 
+    /// Where a member stands in the row of a group.
+    pub(super) fn place(&self, position: usize, group: GroupId) -> usize {
+        let count = self.seen.len().max(1);
+        (position + count - self.first(group)) % count
+    }
+
     /// Goes on counting one's own signs from a higher number.
     pub(super) fn raise_own(&mut self, raise: impl FnOnce(u64) -> u64) {
         self.own.count = raise(self.own.count).max(self.own.count);
@@ -173,7 +179,7 @@ impl Weak for OnRing {
         }
     }
 
-    fn beats(&mut self) -> Vec<Option<Beat>> {
+    fn beats(&mut self, _now: LocalTime) -> Vec<Option<Beat>> {
         self.own.count += 1;
         let own = self.own;
         if let Some(seen) = self.seen(self.me) {

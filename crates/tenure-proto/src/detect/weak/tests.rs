@@ -85,14 +85,14 @@ fn whoever_is_no_member_waits_until_the_members_have_had_their_turns() {
 fn old_news_passed_to_and_fro_keeps_nobody_alive() {
     let (mut one, mut other) = (ring_of(1, 3), ring_of(2, 3));
     let mut dead = ring_of(0, 3);
-    one.passed_on(&dead.beats(), at(10));
+    one.passed_on(&dead.beats(at(10)), at(10));
     let mut now = 10;
     while now < 10 + RENEWAL + 5 * INTERVAL {
         now += INTERVAL;
         other.heard(NodeId(1), at(now));
-        other.passed_on(&one.beats(), at(now));
+        other.passed_on(&one.beats(at(now)), at(now));
         one.heard(NodeId(2), at(now));
-        one.passed_on(&other.beats(), at(now));
+        one.passed_on(&other.beats(at(now)), at(now));
     }
     now += INTERVAL;
     assert_eq!(one.turn(GroupId(0), at(now)), Turn::Rank(0));
@@ -107,7 +107,7 @@ fn signs_of_life_reach_every_member_along_the_ring() {
     for round in 1..100 {
         let now = at(round * INTERVAL);
         for me in 0..NodeId(count).index() {
-            let beats = all[me].beats();
+            let beats = all[me].beats(now);
             for to in all[me].neighbours(now) {
                 all[to.index()].heard(NodeId(u64::try_from(me).unwrap()), now);
                 all[to.index()].passed_on(&beats, now);

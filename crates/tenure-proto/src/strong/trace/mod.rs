@@ -1,7 +1,7 @@
 //! Traces: what a running node writes down, so that others can judge it afterwards.
 //!
 //! A trace is text, one entry a line: a kind, then `key=value` pairs in any order. The first line names the format and its
-//! version. A node writes what its machine published, users' threads write the edicts that they made, and a fenced resource
+//! version. A node writes what its machines published, those of its local groups among them (`local.rs`), users' threads write the edicts that they made, and a fenced resource
 //! what it admitted; `tenure lab audit` puts the files of a cluster together and judges them by the laboratory's properties.
 //!
 //! ```text
@@ -35,6 +35,7 @@
 //!    [`CUT`] first.
 //! 4. Edicts may be written in any order, and by another file than the node's, which then begins with `part`.
 
+mod local;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ mod write;
 
 use std::sync::Arc;
 
+pub use local::LocalStart;
 pub use read::{Problem, Reader, TraceError};
 pub use write::write_event;
 
@@ -50,6 +52,7 @@ use super::edict::{QuorumStamp, Token};
 use super::epoch::{Charter, Epoch};
 use super::message::{Event, Term};
 use crate::fence::Rule;
+use crate::local as local_group;
 use crate::{GroupId, Incarnation, LocalTime, NodeId};
 
 /// The first line of a file, without its end.
@@ -106,6 +109,20 @@ pub enum What {
     },
     /// The machine has published this.
     Event(Event),
+    /// The machine of a local group begins. What follows of that group is its own, up to the next of these.
+    LocalStart(LocalStart),
+    /// The machine of a local group has published this.
+    Local {
+        /// The group.
+        group: GroupId,
+        /// What.
+        event: local_group::Event,
+    },
+    /// The machine of a local group has ended: it neither leads nor supports any more.
+    LocalEnd {
+        /// The group.
+        group: GroupId,
+    },
     /// A user's thread has made an edict that it holds for valid.
     Edict(EdictMade),
     /// A fenced resource has admitted a write.

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::local;
 use super::value::Value;
 use super::{Common, Decision, EdictMade, HEADER, Life, Line, Start, What};
 use crate::quorum::{QuorumError, Quorums, Rule};
 use crate::strong::epoch::{Body, Charter, Halt};
 use crate::strong::find::Hint;
 use crate::strong::message::{Event, GrantRequest, Refusal};
-use crate::time::{Bound, Clockwork, Drift, LocalSpan};
+use crate::time::{Bound, Clockwork, LocalSpan};
 use crate::{LocalTime, NodeId};
 
 /// Reads a trace entry by entry, with the numbers of their lines. Nothing follows an error.
@@ -111,8 +112,8 @@ impl Iterator for Reader<'_> {
 }
 
 /// The pairs of one line.
-struct Fields<'a> {
-    kind: &'a str,
+pub(super) struct Fields<'a> {
+    pub(super) kind: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
 }
 
@@ -134,7 +135,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A value that must be there.
-    fn get<T: Value>(&self, key: &str) -> Result<T, Problem> {
+    pub(super) fn get<T: Value>(&self, key: &str) -> Result<T, Problem> {
         self.maybe(key)?.ok_or_else(|| self.missing(key))
     }
 
@@ -169,6 +170,12 @@ fn entry(fields: &Fields<'_>) -> Result<Option<Line>, Problem> {
         "start" => What::Start(start(fields)?),
         "part" => What::Part(life(fields)?),
         "group" => What::Group { group: fields.get("group")?, name: fields.get("name")? },
+        "local-start" => What::LocalStart(local::start(fields)?),
+        "local-end" => What::LocalEnd { group: fields.get("group")? },
+        kind if kind.starts_with("local-") => match local::event(fields)? {
+            Some(event) => What::Local { group: fields.get("group")?, event },
+            None => return Ok(None),
+        },
         "edict" => What::Edict(edict(fields)?),
         "fence-admitted" => What::Admitted(decision(fields)?),
         "fence-refused" => What::Refused(decision(fields)?),
@@ -230,11 +237,7 @@ fn body(fields: &Fields<'_>, before: &str) -> Result<Body, Problem> {
     let skew: Option<LocalSpan> = fields.maybe(&key("skew"))?;
     let bound = match skew {
         Some(skew) => Bound::Skew(skew),
-        None => {
-            Bound::Drift(fields.choose(&key("drift"), "less than a million, such as 1000ppm", |word| {
-                Drift::from_ppm(u32::try_from(u64::get(word.strip_suffix("ppm")?)?).ok()?)
-            })?)
-        }
+        None => Bound::Drift(fields.get(&key("drift"))?),
     };
     Ok(Body {
         quorums: Quorums::new(members, rule).map_err(Problem::Quorums)?,

@@ -216,7 +216,44 @@ impl Draw {
             4 => What::Admitted(decision),
             5 => What::Refused(decision),
             6 => What::Stop,
+            7 => What::LocalStart(LocalStart {
+                group,
+                members: (0..self.below(6)).map(|_| self.node()).collect(),
+                majority: self.below(2) == 0,
+                drift: Drift::from_ppm(u32::from(self.byte())).unwrap(),
+                lock: self.local(),
+                kappa_leader: self.span(),
+                kappa_support: self.span(),
+                constants: self.number(),
+            }),
+            8 => What::LocalEnd { group },
+            9..OTHERS => What::Local { group, event: self.local_event(which - 9) },
             event => What::Event(self.event(event - OTHERS)),
+        }
+    }
+
+    /// What a local group's machine publishes, but for datagrams that came: each number is another variant.
+    fn local_event(&mut self, which: usize) -> local_group::Event {
+        use local_group::{Event, Lease, Lock, RequestId, View};
+        let request = RequestId { incarnation: self.incarnation(), number: self.number() };
+        let (set, until, node) = (NodeSet::from_bits(self.number()), self.time(), self.node());
+        match which {
+            0 => Event::Asked { request, alive: set, collate: self.below(2) == 0 },
+            1 => {
+                let lock = Lock { to: self.below(64), request, until };
+                Event::Locked { lock, received: self.time() }
+            }
+            2 => Event::Declined { asker: node },
+            3 => {
+                let lease = Lease { request, supporters: set, until };
+                Event::Leads { lease, renewed: self.below(2) == 0 }
+            }
+            4 => Event::Failed { request },
+            5 => Event::Released { request },
+            6 => Event::Freed { to: node },
+            7 => Event::Stepped { turn: self.number() },
+            8 => Event::Members(View { leader: node, members: set, until }),
+            _ => Event::Silent { until },
         }
     }
 
@@ -229,7 +266,7 @@ impl Draw {
 
 /// How many kinds of event there are, and how many kinds of line besides.
 const EVENTS: usize = 28;
-const OTHERS: usize = 7;
+const OTHERS: usize = 19;
 
 /// The number of an event's variant. Whoever adds a variant must say here, and above, what it is.
 fn number(event: &Event) -> usize {
@@ -335,6 +372,18 @@ fn names_are_stable_and_can_be_read_by_people() {
 }
 
 #[test]
+fn lines_of_local_groups_can_be_read_by_people_too() {
+    use local_group::{Event, Lease, RequestId};
+    let request = RequestId { incarnation: Incarnation(3), number: 8 };
+    let supporters = [0, 2].into_iter().collect();
+    let lease = Lease { request, supporters, until: LocalTime::from_nanos(5_090_000_000) };
+    let what = What::Local { group: GroupId(7), event: Event::Leads { lease, renewed: false } };
+    let mut text = String::new();
+    Line { own: LocalTime::from_nanos(5_000_000_000), common: None, what }.write(&mut text);
+    assert_eq!(text, "local-leads own=5s group=g7 request=3/8 supporters=0,2 until=5.09s renewed=no\n");
+}
+
+#[test]
 fn unknown_keys_are_skipped_and_unknown_kinds_counted() {
     let text = "tenure-trace 1\n# a remark\n\nstop colour=red own=1s\nsang own=1s song=x\nsang what=ever\n";
     let mut reader = Reader::new(text.as_bytes());
@@ -384,6 +433,12 @@ fn what_cannot_be_read_is_refused_with_its_line_and_a_reason() {
         ("freed own=1s group=g1 newest=n1/1", "should be a run such as n1/3/8"),
         ("fence-admitted own=1s resource=%zz rule=by-term token=1.1 at=1", "should be text"),
         ("fence-admitted own=1s resource=%ff rule=by-term token=1.1 at=1", "should be text"),
+        (
+            "local-leads own=1s group=g1 request=3 supporters=0 until=2s renewed=no",
+            "should be a request such as",
+        ),
+        ("local-locked own=1s group=g1 to=64 request=3/1 until=2s received=1s", "should be the position"),
+        ("local-start own=1s group=g1 members=n1 majority=perhaps", "should be yes or no"),
         ("tenure-trace 2", "version '2' of the format is not known"),
     ] {
         let said = refused(&format!("{HEADER}\n{line}\n"));

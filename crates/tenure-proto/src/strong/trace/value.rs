@@ -9,7 +9,7 @@ use crate::strong::edict::{QuorumStamp, Token};
 use crate::strong::epoch::{Ballot, Epoch};
 use crate::strong::find::Miss;
 use crate::strong::message::{Failure, Holder, InstanceId, Kind, Loss, Term};
-use crate::time::{LocalSpan, Span, Stamp};
+use crate::time::{Drift, LocalSpan, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId};
 
 /// A value as one word.
@@ -268,14 +268,34 @@ impl Value for Vec<NodeId> {
     }
 }
 
+/// A position in a list of members.
+impl Value for usize {
+    const WANTED: &'static str = "the position of a member";
+    fn put(&self, out: &mut String) {
+        show(out, format_args!("{self}"));
+    }
+    fn get(word: &str) -> Option<Self> {
+        digits(word).filter(|position| *position < MAX_MEMBERS)
+    }
+}
+
+impl Value for Drift {
+    const WANTED: &'static str = "less than a million, such as 1000ppm";
+    fn put(&self, out: &mut String) {
+        show(out, format_args!("{}ppm", self.as_ppm()));
+    }
+    fn get(word: &str) -> Option<Self> {
+        Self::from_ppm(u32::try_from(digits::<u64>(word.strip_suffix("ppm")?)?).ok()?)
+    }
+}
+
 /// The positions of a set, with `between` between them.
 fn put_set(out: &mut String, between: char, set: NodeSet) {
     put_list(out, between, set.positions().map(|position| position as u64));
 }
 
 fn set(word: &str, between: char) -> Option<NodeSet> {
-    let position = |word: &str| digits::<usize>(word).filter(|position| *position < MAX_MEMBERS);
-    Some(list(word, between, position)?.into_iter().collect())
+    Some(list(word, between, usize::get)?.into_iter().collect())
 }
 
 impl Value for NodeSet {

@@ -20,6 +20,9 @@ impl Line {
             }
             What::Group { group, name } => _ = entry.begin("group").put("group", group).put("name", name),
             What::Event(event) => entry.event(event),
+            What::LocalStart(start) => entry.local_start(start),
+            What::Local { group, event } => entry.local_event(*group, event),
+            What::LocalEnd { group } => _ = entry.begin("local-end").put("group", group),
             What::Edict(edict) => entry.edict(edict),
             What::Admitted(decision) => entry.begin("fence-admitted").decision(decision),
             What::Refused(decision) => entry.begin("fence-refused").decision(decision),
@@ -36,7 +39,7 @@ pub fn write_event(out: &mut String, own: LocalTime, common: Option<Common>, eve
 }
 
 /// A line that is being written.
-struct Entry<'a> {
+pub(super) struct Entry<'a> {
     out: &'a mut String,
     own: LocalTime,
     common: Option<Common>,
@@ -44,13 +47,13 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     /// The kind of the line, and when it was.
-    fn begin(&mut self, kind: &str) -> &mut Self {
+    pub(super) fn begin(&mut self, kind: &str) -> &mut Self {
         self.out.push_str(kind);
         let (own, common) = (self.own, self.common);
         self.put("own", &own).maybe("common", common.as_ref())
     }
 
-    fn put(&mut self, key: &str, value: &impl Value) -> &mut Self {
+    pub(super) fn put(&mut self, key: &str, value: &impl Value) -> &mut Self {
         self.key("", key);
         value.put(self.out);
         self
@@ -116,7 +119,7 @@ impl Entry<'_> {
         match body.clocks.bound {
             Bound::Drift(drift) => {
                 self.key(before, "drift");
-                show(self.out, format_args!("{}ppm", drift.as_ppm()));
+                drift.put(self.out);
             }
             Bound::Skew(skew) => {
                 self.key(before, "skew");

@@ -1,15 +1,20 @@
 //! What the log promises: one entry a slot, applied in order, with the same outcome everywhere, asked for by somebody; and clients that see one
 //! store. The judge remembers what was chosen and asked for, whatever processes forget.
 
+mod changes;
+mod commits;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_proto::NodeId;
-use tenure_proto::paxos::{Applied, Event, Rules, Slot};
+use tenure_proto::paxos::{Applied, Ballot, Event, Rules, Slot};
 
+use self::changes::Changes;
+use self::commits::Commits;
 use super::{Judge, Kind, Outside, Property, Status, Violation};
 use crate::linear::{self, Call, Operation};
 use crate::simulate::worlds::parse_accessible;
-use crate::subject::Constants;
+use crate::subject::Rhythm;
 use crate::subject::log::{AskId, Happening, Host, Wish, Write};
 use crate::world::{RealTime, World};
 
@@ -22,7 +27,7 @@ const OUTCOME: &str = "same-outcome";
 const VALIDITY: &str = "validity";
 const ORDER: &str = "in-order";
 const LINEARIZABLE: &str = "linearizable";
-const TIMELY: &str = "timely-commit";
+pub(crate) const TIMELY: &str = "timely-commit";
 const PROGRESS: &str = "progress";
 const DURABILITY: &str = "durability";
 const SEEN: [&str; 9] = [
@@ -34,8 +39,12 @@ const SEEN: [&str; 9] = [
     "snapshot-installed",
     "read-by-round",
     "read-by-lease",
-    "committed-in-time",
+    COMMITTED,
 ];
+const COMMITTED: &str = "committed-in-time";
+
+/// The peak that says how long the longest commit took that was owed in time.
+pub(crate) const LONGEST_COMMIT: &str = "longest-commit-thousandths-of-delta";
 
 /// All properties of the log.
 pub const ALL: [Property; 17] = [
@@ -47,7 +56,7 @@ pub const ALL: [Property; 17] = [
     property(
         TIMELY,
         Kind::Always,
-        "who leads and reaches f others in time with each message commits within delta",
+        "who leads, and reaches f others in time with a proposal that no higher promise forestalls, commits it within delta",
     ),
     property(PROGRESS, Kind::Eventually, "clients are answered"),
     property(DURABILITY, Kind::Eventually, "whatever was applied anywhere is applied everywhere"),
@@ -59,7 +68,7 @@ pub const ALL: [Property; 17] = [
     property(SEEN[5], Kind::Sometimes, "a process is brought up to date by a snapshot"),
     property(SEEN[6], Kind::Sometimes, "a read is answered after a round"),
     property(SEEN[7], Kind::Sometimes, "a read is answered under a lease"),
-    property(SEEN[8], Kind::Sometimes, "a value is committed within delta though no link is always timely"),
+    property(SEEN[8], Kind::Sometimes, "a value is committed within delta, where that is owed"),
 ];
 
 /// The judge of one run.
@@ -88,12 +97,8 @@ pub struct LogJudge {
     /// When each host was last answered.
     answered: Vec<Option<RealTime>>,
     proposed: BTreeSet<Slot>,
-    /// δ.
-    round: u64,
-    /// Since when each member reaches enough others in time, where a world says so.
-    lucky: Vec<Option<RealTime>>,
-    /// What was proposed, when, by a member that was lucky then.
-    underway: BTreeMap<(NodeId, Slot), RealTime>,
+    commits: Commits,
+    changes: Changes,
     leader: Option<NodeId>,
     seen: BTreeSet<&'static str>,
     liveness: [Status; 2],
@@ -101,13 +106,12 @@ pub struct LogJudge {
 }
 
 impl LogJudge {
-    /// For a run with this many members.
-    pub fn new(members: usize, constants: &Constants) -> Self {
-        let faults = usize::try_from(constants.get("faults")).unwrap_or(0);
+    /// For a run with this many members, of which this many may fail.
+    pub fn new(members: usize, faults: usize, rhythm: Rhythm) -> Self {
         Self {
             members,
             prepare_quorum: members.saturating_sub(faults).max(members / 2 + 1),
-            longest: constants.get("longest-lease"),
+            longest: rhythm.longest,
             chosen: BTreeMap::new(),
             applied: vec![Slot(0); members],
             leading: vec![false; members],
@@ -120,9 +124,8 @@ impl LogJudge {
             owed: None,
             answered: Vec::new(),
             proposed: BTreeSet::new(),
-            round: constants.get("retry"),
-            lucky: vec![None; members],
-            underway: BTreeMap::new(),
+            commits: Commits::new(rhythm.round),
+            changes: Changes::default(),
             leader: None,
             seen: BTreeSet::new(),
             liveness: [Status::Exempt; 2],
@@ -166,53 +169,52 @@ impl LogJudge {
         }
     }
 
-    fn on_log(&mut self, at: RealTime, node: NodeId, event: &Event) {
+    fn on_log<R: Rules>(&mut self, world: &World<Host<R>>, node: NodeId, event: &Event) {
+        let at = world.now;
         match event {
-            Event::Applied { slot, applied } => self.on_applied(at, node, *slot, applied),
+            Event::Applied { slot, applied } => {
+                self.commits.chosen(at, node, *slot);
+                self.on_applied(at, node, *slot, applied);
+            }
             Event::Restore { upto, .. } => {
                 if self.applied[node.index()] > Slot(0) {
                     self.seen.insert("snapshot-installed");
                 }
+                self.commits.restored(node, *upto);
                 self.applied[node.index()] = *upto;
             }
-            Event::Leading(_) => {
+            Event::Leading(ballot) => {
                 self.leading[node.index()] = true;
                 self.leader = Some(node);
+                self.changes.leads(world, node, *ballot);
                 if self.leading.iter().filter(|leads| **leads).count() > 1 {
                     self.seen.insert("rivals");
                 }
             }
             Event::Passive(_) => {
                 self.leading[node.index()] = false;
-                self.underway.retain(|(proposer, _), _| *proposer != node);
                 self.leader = self.leader.filter(|leader| *leader != node);
             }
-            Event::Proposed { slot, .. } => {
+            Event::Proposed { slot, ballot } => {
                 if !self.proposed.insert(*slot) {
                     self.seen.insert("adopted");
                 }
-                if self.lucky[node.index()].is_some() {
-                    self.underway.insert((node, *slot), at);
-                }
+                self.changes.proposed(*slot, *ballot);
+                self.commits.proposed(at, (node, *slot), (*ballot, highest_promise(world)));
             }
-            Event::Chosen { slot, .. } => self.judge_commit(at, node, *slot),
+            Event::Chosen { slot, .. } => self.commits.chosen(at, node, *slot),
             Event::Readable { .. } => _ = self.seen.insert("read-by-round"),
             Event::ReadStands { .. } => _ = self.seen.insert("read-by-lease"),
             _ => {}
         }
     }
 
-    /// A value is chosen: if its leader was accessible all the time, within δ.
-    fn judge_commit(&mut self, at: RealTime, node: NodeId, slot: Slot) {
-        let Some(proposed) = self.underway.remove(&(node, slot)) else { return };
-        if self.lucky[node.index()].is_none_or(|since| since > proposed) {
-            return;
-        }
-        self.seen.insert("committed-in-time");
-        let took = at.0 - proposed.0;
-        if took > self.round {
-            let took = RealTime(took);
-            self.break_at(TIMELY, at, || format!("{node} was accessible, but slot {slot} took {took}"));
+    /// What is owed by this instant must be chosen.
+    fn judge_commits(&mut self, to: RealTime) {
+        if let Some((node, slot, at)) = self.commits.overdue(to) {
+            self.break_at(TIMELY, to, || {
+                format!("{node} was accessible at {at}, and slot {slot} that it proposed then is not chosen")
+            });
         }
     }
 
@@ -272,7 +274,9 @@ impl LogJudge {
                 self.break_at(PROGRESS, world.now, || format!("n{node} was not answered since {due}"));
             }
         }
-        let before = world.now.0.saturating_sub(self.longest * 4);
+        // Where nothing heals, what is slow takes some of these each way, and may be lost.
+        let pauses = if self.commits.granted { 60 } else { 4 };
+        let before = world.now.0.saturating_sub(self.longest * pauses);
         let old = self.chosen.iter().rev().find(|(_, (_, at))| at.0 <= before).map(|(slot, _)| *slot);
         for node in 0..self.members {
             let applied = world.hosts[node].process.as_ref().and_then(Host::applied);
@@ -287,6 +291,12 @@ impl LogJudge {
     }
 }
 
+/// The highest ballot that a process promised which runs.
+fn highest_promise<R: Rules>(world: &World<Host<R>>) -> Ballot {
+    let running = world.hosts.iter().filter_map(|host| host.process.as_ref());
+    running.filter_map(Host::promised).max().unwrap_or(Ballot::NONE)
+}
+
 /// What is in a slot, whatever came of it.
 fn named(applied: &Applied) -> (u8, u128, u64) {
     match applied {
@@ -299,30 +309,37 @@ fn named(applied: &Applied) -> (u8, u128, u64) {
 }
 
 impl<R: Rules> Judge<Host<R>> for LogJudge {
-    fn pass(&mut self, _world: &World<Host<R>>, _to: RealTime) {}
+    fn pass(&mut self, _world: &World<Host<R>>, to: RealTime) {
+        self.judge_commits(to);
+    }
 
     fn observe(&mut self, world: &World<Host<R>>, node: NodeId, outside: Outside) {
         if matches!(outside, Outside::Started | Outside::Crashed) && node.index() < self.members {
             self.applied[node.index()] = Slot(0);
             self.leading[node.index()] = false;
-            self.underway.retain(|(proposer, _), _| *proposer != node);
+        }
+        if outside != Outside::Step {
+            self.commits.disturbed(node);
         }
         for (node, _, event) in &world.published {
             self.clock += 1;
             match event {
-                Happening::Log(event) => self.on_log(world.now, *node, event),
+                Happening::Log(event) => self.on_log(world, *node, event),
                 Happening::Invoked { id, wish } => self.on_invoked(*id, wish),
                 Happening::Returned { id, saw } => self.on_returned(world.now, *id, *saw),
                 Happening::Asked(nonce) => _ = self.nonces.insert(*nonce),
-                Happening::Strong(_) | Happening::Hinted(_) => {}
+                Happening::Strong(_) | Happening::Omega(_) | Happening::Hinted(_) => {}
             }
+        }
+        self.changes.sent(world);
+        if let Some(promised) = world.hosts[node.index()].process.as_ref().and_then(Host::promised) {
+            self.commits.promised(promised);
         }
     }
 
-    fn network(&mut self, world: &World<Host<R>>, text: &str) {
-        let Some(accessible) = parse_accessible(text) else { return };
-        for (node, since) in self.lucky.iter_mut().enumerate() {
-            *since = accessible.contains(node).then(|| since.unwrap_or(world.now));
+    fn network(&mut self, _world: &World<Host<R>>, text: &str) {
+        if let Some(accessible) = parse_accessible(text) {
+            self.commits.grant(accessible);
         }
     }
 
@@ -351,12 +368,25 @@ impl<R: Rules> Judge<Host<R>> for LogJudge {
         self.leader
     }
 
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("commits-owed-in-time", self.commits.timed),
+            ("unfinished-slots", self.changes.unfinished),
+            ("leader-change-messages", self.changes.messages),
+        ]
+    }
+
+    fn peaks(&self) -> Vec<(&'static str, u64)> {
+        self.commits.longest().map(|longest| (LONGEST_COMMIT, longest)).into_iter().collect()
+    }
+
     fn report(&self) -> Vec<(Property, Status)> {
         let status = |property: &Property| {
             let broken = self.violations.iter().any(|violation| violation.property == property.name);
             match property.kind {
                 _ if broken => Status::Broken,
                 Kind::Always => Status::Holds,
+                Kind::Sometimes if property.name == COMMITTED && self.commits.timed > 0 => Status::Seen,
                 Kind::Sometimes if self.seen.contains(property.name) => Status::Seen,
                 Kind::Sometimes => Status::Unseen,
                 Kind::Eventually if property.name == PROGRESS => self.liveness[0],
