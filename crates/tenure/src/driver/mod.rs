@@ -221,8 +221,11 @@ impl Driver {
     ) -> Option<oneshot::Sender<()>> {
         let mut buffer = vec![0; 1 << 16];
         self.begin();
-        while self.farewell.is_none() && self.stopped.borrow().is_none() {
+        while self.goes_on() {
             self.turn();
+            if !self.goes_on() {
+                break;
+            }
             let nap = self.nap();
             tokio::select! {
                 biased;
@@ -239,7 +242,9 @@ impl Driver {
             if let Ok(packet) = bulk.try_recv() {
                 self.on_bulk(packet);
             }
-            while let Ok(request) = requests.try_recv() {
+            while self.goes_on()
+                && let Ok(request) = requests.try_recv()
+            {
                 self.on_request(request);
             }
         }
@@ -248,6 +253,12 @@ impl Driver {
             Some(Farewell::Asked(reply)) => Some(reply),
             Some(Farewell::Dropped) | None => None,
         }
+    }
+
+    /// Whether there is a next turn. A node that has stopped takes no request any more: whoever waits for an answer then is told
+    /// why, by the handle.
+    fn goes_on(&self) -> bool {
+        self.farewell.is_none() && self.stopped.borrow().is_none()
     }
 
     /// Everything that time brings, then all that may leave, leaves.

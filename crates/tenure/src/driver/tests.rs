@@ -2,8 +2,8 @@
 //! protocol, and a candidate that does not keep to its own scope. Everything else is tested from outside.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, Once};
 
 use tenure_proto::Incarnation;
 use tenure_proto::strong::Holder;
@@ -116,6 +116,32 @@ async fn a_synchronised_clock_whose_error_grows_stops_the_node() {
     ERROR.store(5_000_001, Relaxed);
     let Some(Stopped::Clock { reason }) = stopped(&node, SOON).await else { panic!("it goes on") };
     assert!(reason.contains("more than half of the bound"), "{reason}");
+}
+
+#[tokio::test]
+async fn who_asks_while_the_node_stops_is_told_why_it_did() {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    static KEPT: Mutex<bool> = Mutex::new(true);
+    let calendar = || {
+        ASKED.fetch_add(1, Relaxed);
+        Synchronised { is: *KEPT.lock().unwrap(), error: 0 }
+    };
+    let founded = Founded::new(&["a"], skew());
+    let node = founded.launch(0, |checked| checked.calendar = calendar).await;
+    let (prize, won) = oneshot::channel();
+    let mut kept = KEPT.lock().unwrap();
+    let before = ASKED.load(Relaxed);
+    while ASKED.load(Relaxed) == before {
+        std::thread::yield_now(); // Until the node waits for the word that will stop it.
+    }
+    *kept = false;
+    let entry = Entry { group: GroupName::new("g").unwrap(), number: 0, health: None, prize };
+    node.mailbox.send(Request::Campaign(entry, None));
+    drop(kept);
+    let told = within(SOON, won).await.expect("it waits for ever");
+    assert!(told.is_err(), "a node that has stopped took a request: {told:?}");
+    let why = node.stopped.borrow().clone();
+    assert!(matches!(why, Some(Stopped::Clock { .. })), "{why:?}");
 }
 
 #[tokio::test]
