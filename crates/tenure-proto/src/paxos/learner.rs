@@ -182,7 +182,7 @@ impl<R: Rules> Paxos<R> {
         match entry {
             Entry::Noop => Applied::Noop,
             Entry::Open { nonce } => {
-                let (session, closed) = sessions.open(slot, most);
+                let (session, closed) = sessions.open(nonce, slot, most);
                 Applied::Opened { nonce, session, closed }
             }
             Entry::Write { session, number, bytes } => {
@@ -255,6 +255,7 @@ impl<R: Rules> Paxos<R> {
         self.keep_snapshot(upto, sessions, state.clone(), cx);
         self.forget_upto(upto, cx);
         cx.publish(Event::Restore { upto, state });
+        self.drop_done_wishes(cx);
         self.apply(cx);
         self.serve_reads(cx);
         self.fetch_if_behind(cx);

@@ -264,8 +264,6 @@ pub enum Command {
         /// What.
         bytes: Bytes,
     },
-    /// The client of a wish does not wait any longer. It may come about nevertheless.
-    Abandon(Key),
     /// A client wants to read what every write that was answered before has left.
     Read {
         /// Names it: unique within this life of the process.
@@ -307,7 +305,7 @@ pub enum Event {
         /// What is to be done.
         applied: Applied,
     },
-    /// A wish was in the log already, and is applied here: its answer is known.
+    /// A wish is fulfilled, by a slot that was applied before or is skipped by a snapshot: its answer is known, and is in the state.
     Done(Key),
     /// A wish is refused: too many wait here.
     Refused(Key),

@@ -36,14 +36,14 @@
 //!   it; whoever did not fetches it (`learner`).
 //! * **Snapshots.** The driver is asked for one now and then; what lies far enough below it is forgotten. Whoever is too far behind
 //!   gets the snapshot instead of entries. Every process says what it has forgotten (`base`): all that was chosen.
-//! * **Sessions** (`session`). A client opens one and numbers its writes; a write that is in the log twice is carried out
-//!   once. The table of sessions is part of every snapshot.
+//! * **Sessions** (`session`). A client opens one and numbers its writes; what is in the log twice is carried out once. The table of
+//!   sessions is part of every snapshot, so whoever skips slots still knows which wishes were fulfilled in them.
 //! * **Reads** (`reads`). One round to f+1 acceptors: nobody has promised more, so whatever was acknowledged is at most as far as
 //!   the leader knows. Or none at all, under the strong lease of the same group.
 //! * **Terms.** Where a strong group elects, a ballot begins with the leader's term, and a process proposes under its own term
 //!   only: acceptors that have heard of a later leader refuse all ballots of earlier ones.
 //! * **Lost disks.** An acceptor that lost its disk may have forgotten promises: it accepts nothing any more, and only learns. That is the
-//!   first thing on its new disk, for in its next life there is nothing else to tell by.
+//!   first thing on its new disk, so that a driver need not know it in later lives.
 //!
 //! # How a driver uses it
 //!
@@ -54,7 +54,8 @@
 //! 3. [`Command::Open`] gives a session; [`Command::Write`] in it any number of writes, one after the other. Both may be told to
 //!    any process, again and to several. They are passed on and repeated here until they are in the log.
 //! 4. [`Event::Applied`] comes in order of slots, on every process. The driver carries fresh writes out on its state, keeps the
-//!    answer of each session's last write beside the state (it is part of the snapshot), and answers whoever waits for it here.
+//!    answer of each session's last write beside the state (it is part of the snapshot), and answers whoever waits for it here, also
+//!    on [`Event::Done`].
 //! 5. [`Command::Read`]: after [`Event::Readable`] the state, as it is then, is the answer. After [`Event::ReadNow`]: look at
 //!    the state, then say [`Command::ReadDone`] with a *fresh* reading of the clock; [`Event::ReadStands`] makes it the
 //!    answer, and otherwise `Readable` will come.
@@ -268,7 +269,6 @@ impl<R: Rules> Paxos<R> {
             Command::Write { session, number, bytes } => {
                 self.on_wish(Entry::Write { session, number, bytes }, cx);
             }
-            Command::Abandon(key) => _ = self.office.wishes.remove(&key),
             Command::Read { id } => self.on_read(id, cx),
             Command::AbandonRead { id } => self.forget_read(id),
             Command::ReadDone { id } => self.on_read_done(id, cx),

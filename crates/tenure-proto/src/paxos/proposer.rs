@@ -67,7 +67,7 @@ pub(super) struct Leading {
     pending: BTreeMap<Slot, Pending>,
     /// What waits for the window to move on.
     queue: VecDeque<Entry>,
-    /// The wishes in `pending` and `queue`: none is proposed twice at once.
+    /// The wishes in `queue`, and those proposed and not applied: none is proposed twice at once.
     keys: BTreeSet<Key>,
 }
 
@@ -351,11 +351,15 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// A snapshot covers slots whose values are not known here: if some of them were proposed, they may be another's.
+    /// A snapshot covers slots whose values are not known here: if some of them were proposed, they may be another's. What was chosen
+    /// in them will not be applied in turn, so it is no longer on its way, and may be wished for again.
     pub(super) fn office_skips(&mut self, upto: Slot, cx: &mut Context<'_, R>) {
-        let Role::Leading(leading) = &self.office.role else { return };
+        let Role::Leading(leading) = &mut self.office.role else { return };
         if upto >= leading.next || leading.pending.range(..=upto).next().is_some() {
-            self.superseded(cx);
+            return self.superseded(cx);
+        }
+        for key in self.log.range(..=upto).filter_map(|(_, vote)| vote.entry.key()) {
+            leading.keys.remove(&key);
         }
     }
 
@@ -387,10 +391,24 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Whether a write is applied here already. Of an unknown session nothing can be said until the log says it.
+    /// Whether a wish is fulfilled here already. Of an unknown session nothing can be said until the log says it.
     fn is_done(&self, key: Key) -> bool {
-        let Key::Write(session, number) = key else { return false };
-        self.learner.sessions.get(session).is_some_and(|seen| !self.rules().is_fresh(seen.last, number))
+        let sessions = &self.learner.sessions;
+        match key {
+            Key::Open(nonce) => sessions.opened_by(nonce).is_some(),
+            Key::Write(session, number) => {
+                sessions.get(session).is_some_and(|seen| !self.rules().is_fresh(seen.last, number))
+            }
+        }
+    }
+
+    /// Slots were skipped: what was wished for here may have been fulfilled in them.
+    pub(super) fn drop_done_wishes(&mut self, cx: &mut Context<'_, R>) {
+        let done: Vec<Key> = self.office.wishes.keys().copied().filter(|key| self.is_done(*key)).collect();
+        for key in done {
+            self.office.wishes.remove(&key);
+            cx.publish(Event::Done(key));
+        }
     }
 
     /// Wishes that another process passes on.

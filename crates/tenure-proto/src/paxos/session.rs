@@ -5,6 +5,9 @@
 //! number not above that was carried out before. The table changes with applied slots alone, so it is the same everywhere at the same
 //! slot; and it is part of every snapshot, or whoever is restored from one would carry out writes again.
 //!
+//! A session is remembered together with the nonce that opened it: to open it once more finds it, in whichever slot that was, and also if
+//! that slot was skipped by a snapshot.
+//!
 //! The table is bounded. Whoever was evicted from it may have a write in the log that was carried out, so its writes are refused, not
 //! carried out; and because a session is named by the slot that opened it, no late message opens it again.
 
@@ -15,6 +18,8 @@ use super::message::{Session, Slot};
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
+    /// What opened it.
+    pub nonce: u128,
     /// The number of its last write that was carried out; 0 before the first.
     pub last: u64,
     /// The slot that used it last.
@@ -41,10 +46,18 @@ impl Sessions {
         self.0.get(&session).copied()
     }
 
-    /// Opens one at `slot`, and closes the one used least recently if there are more than `most`.
-    pub(super) fn open(&mut self, slot: Slot, most: usize) -> (Session, Option<Session>) {
+    /// The session that was opened by a nonce, if it is open.
+    pub fn opened_by(&self, nonce: u128) -> Option<Session> {
+        self.iter().find(|(_, seen)| seen.nonce == nonce).map(|(session, _)| session)
+    }
+
+    /// Opens one at `slot`, unless that was done before, and closes the one used least recently if there are more than `most`.
+    pub(super) fn open(&mut self, nonce: u128, slot: Slot, most: usize) -> (Session, Option<Session>) {
+        if let Some(session) = self.opened_by(nonce) {
+            return (session, None);
+        }
         let session = Session(slot.0);
-        self.0.insert(session, Seen { last: 0, used: slot });
+        self.0.insert(session, Seen { nonce, last: 0, used: slot });
         let oldest =
             self.0.iter().min_by_key(|(session, seen)| (seen.used, **session)).map(|(session, _)| *session);
         let closed = oldest.filter(|_| self.0.len() > most);
@@ -57,7 +70,7 @@ impl Sessions {
     /// Notes a write that is carried out at `slot`, or comes once more.
     pub(super) fn note(&mut self, session: Session, number: u64, slot: Slot) {
         if let Some(seen) = self.0.get_mut(&session) {
-            *seen = Seen { last: seen.last.max(number), used: slot };
+            *seen = Seen { last: seen.last.max(number), used: slot, ..*seen };
         }
     }
 }

@@ -630,3 +630,61 @@ fn a_leader_fetches_what_only_one_of_its_acceptors_has_applied() {
     assert!(cluster.machine(4).leads().is_some());
     assert_eq!(cluster.machine(4).applied(), cluster.machine(3).applied());
 }
+
+/// n0 and n1 fill 15 slots without n2, which is cut off; a user of n2 and one of n0 want to open session 7, and that is slot 16.
+/// Then n1 restarts: by its disk it has a snapshot up to slot 16, and has accepted the last two slots below that. It is n2's turn.
+fn behind_by_a_snapshot() -> Cluster {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    cluster.isolate(2);
+    for number in 1..=14 {
+        cluster.write_to(0, session, number);
+        give_snapshots(&mut cluster);
+    }
+    cluster.tell(2, Command::Open { nonce: 7 });
+    cluster.open(0, 7);
+    cluster.pass(RETRY);
+    give_snapshots(&mut cluster);
+    cluster.crash(0);
+    cluster.crash(1);
+    cluster.start(1);
+    cluster.cut.clear();
+    cluster.crown(2, 2);
+    let ballot = cluster.machine(2).leads().unwrap();
+    assert!(cluster.seen(2, &Event::Proposed { slot: Slot(16), ballot }), "it proposes that slot again");
+    cluster.pass(RETRY);
+    assert_eq!(cluster.machine(2).applied(), Slot(16));
+    cluster
+}
+
+#[test]
+fn who_skips_the_slot_that_fulfils_a_wish_finds_that_in_the_snapshot() {
+    let mut cluster = behind_by_a_snapshot();
+    assert!(cluster.seen(2, &Event::Done(Key::Open(7))));
+    assert_eq!(cluster.machine(2).sessions().opened_by(7), Some(Session(16)));
+    cluster.pass(10 * RETRY);
+    assert_eq!(cluster.machine(2).applied(), Slot(16), "nothing more is to be done");
+}
+
+#[test]
+fn a_session_is_opened_once_however_often_it_is_asked_for() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 7);
+    cluster.tell(1, Command::Open { nonce: 7 });
+    cluster.settle();
+    assert!(cluster.seen(1, &Event::Done(Key::Open(7))));
+    assert_eq!(cluster.machine(1).sessions().opened_by(7), Some(session));
+    assert_eq!(cluster.machine(0).applied(), Slot(1));
+}
+
+#[test]
+fn what_was_proposed_and_then_covered_by_a_snapshot_may_be_wished_for_again() {
+    let mut cluster = behind_by_a_snapshot();
+    for nonce in [8, 9] {
+        cluster.open(2, nonce); // No more than two sessions: the one that was skipped is closed.
+    }
+    cluster.open(2, 7);
+    assert_eq!(cluster.machine(2).sessions().opened_by(7), Some(Session(19)));
+}

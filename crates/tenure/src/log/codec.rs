@@ -107,12 +107,13 @@ impl Wire for (Slot, Vote) {
 impl Wire for (Session, Seen) {
     fn write(&self, to: &mut Writer) {
         to.number(self.0.0);
+        to.wide(self.1.nonce);
         to.number(self.1.last);
         self.1.used.write(to);
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let session = Session(from.number()?);
-        Ok((session, Seen { last: from.number()?, used: Wire::read(from)? }))
+        Ok((session, Seen { nonce: from.wide()?, last: from.number()?, used: Wire::read(from)? }))
     }
 }
 
@@ -409,7 +410,7 @@ mod tests {
             (Slot(4), Vote { standing: Standing::Chosen, entry: entries[2].1.clone() }),
             (Slot(5), Vote { standing: Standing::Accepted(ballot), entry: Entry::Noop }),
         ];
-        let sessions = Sessions::from_parts([(Session(9), Seen { last: 2, used: Slot(3) })]);
+        let sessions = Sessions::from_parts([(Session(9), Seen { nonce: 7, last: 2, used: Slot(3) })]);
         let (slot, life) = (Slot(1 << 40), Incarnation(1 << 100));
         vec![
             Message::Prepare { ballot, from: slot },
@@ -462,7 +463,7 @@ mod tests {
     #[test]
     fn every_record_comes_back() {
         let ballot = Ballot { term: 1, round: 2, node: NodeId(3) };
-        let sessions = Sessions::from_parts([(Session(9), Seen { last: 2, used: Slot(3) })]);
+        let sessions = Sessions::from_parts([(Session(9), Seen { nonce: 7, last: 2, used: Slot(3) })]);
         for record in [
             Record::Promised(ballot),
             Record::Accepted { slot: Slot(4), ballot, entry: Entry::Open { nonce: u128::MAX } },

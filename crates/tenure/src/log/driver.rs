@@ -70,8 +70,6 @@ pub(super) struct Driver<S> {
     /// What the machine is to be told next, before anything else.
     inputs: VecDeque<Input<Paxos>>,
     state: S,
-    /// Whether slots were skipped in this step.
-    skipped: bool,
     users: Users,
     reads: BTreeMap<u64, Box<dyn Look<S>>>,
     next_read: u64,
@@ -114,7 +112,6 @@ impl<S: StateMachine> Driver<S> {
             effects: Vec::new(),
             inputs: VecDeque::new(),
             state,
-            skipped: false,
             users: Users::default(),
             reads: BTreeMap::new(),
             next_read: 0,
@@ -343,9 +340,6 @@ impl<S: StateMachine> Driver<S> {
             self.machine.handle(input, &mut Context::new(now, &mut Os, &mut self.tickets, &mut effects));
             effects.drain(..).for_each(|effect| self.carry_out(effect));
             self.effects = effects;
-            if std::mem::take(&mut self.skipped) {
-                self.users.on_restored(self.machine.sessions());
-            }
             self.inputs.extend(self.users.commands().into_iter().map(Input::Command));
         }
     }
@@ -376,6 +370,11 @@ impl<S: StateMachine> Driver<S> {
             Event::Restore { upto, state } => self.restore(upto, &state),
             Event::Applied { slot, applied } => self.apply(slot, applied),
             Event::Done(Key::Write(session, number)) => self.users.on_done(session, number),
+            Event::Done(Key::Open(nonce)) => {
+                if let Some(session) = self.machine.sessions().opened_by(nonce) {
+                    self.users.on_opened(nonce, session, None);
+                }
+            }
             Event::Refused(key) => self.users.on_refused(key),
             Event::Readable { id } => {
                 if let Some(mut look) = self.reads.remove(&id) {
@@ -437,7 +436,7 @@ impl<S: StateMachine> Driver<S> {
         };
         match restored {
             Ok(()) => {
-                self.skipped = true;
+                self.users.on_restored(self.machine.sessions());
                 let _ = self.news.send(News::Restored { upto: upto.0 });
             }
             Err(reason) => self.stop(Stopped::State { reason }),

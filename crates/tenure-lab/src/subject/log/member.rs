@@ -245,9 +245,12 @@ impl<R: Rules> Member<R> {
     }
 
     fn answer_wish(&mut self, key: Key, cx: &mut Context<'_, R>) {
-        let Key::Write(session, number) = key else { return };
-        if let Some(former) = self.kv.answer(session, number) {
-            self.answer(key, Reply::Saw(former), cx);
+        let reply = match key {
+            Key::Open(nonce) => self.log.sessions().opened_by(nonce).map(Reply::Opened),
+            Key::Write(session, number) => self.kv.answer(session, number).map(Reply::Saw),
+        };
+        if let Some(reply) = reply {
+            self.answer(key, reply, cx);
         }
     }
 
