@@ -90,8 +90,11 @@ fn message<P: Part>(part: &mut P, from: NodeId, message: Message, cx: &mut Conte
             }
         }
         Message::Status { read, registry, recovers } => {
-            part.register_mut().learn(&registry);
+            let outrun = part.register_mut().learn(&registry, cx);
             part.told(from, (read, &registry, recovers), cx);
+            if outrun {
+                part.give_up(cx);
+            }
         }
         Message::GetEpoch { .. } | Message::RetEpoch { .. } if !silent => part.asked(from, message, cx),
         Message::GetEpoch { .. } | Message::RetEpoch { .. } => {}

@@ -236,9 +236,7 @@ impl<R: Rules> Register<R> {
         if round != self.round || self.is_silent() {
             return Acked::Nothing;
         }
-        if let Some(serial) = ahead.filter(|serial| *serial >= self.serial) {
-            self.serial = serial;
-            cx.publish(Event::Outrun { serial });
+        if ahead.is_some_and(|serial| self.is_outrun(serial, cx)) {
             return Acked::Outrun;
         }
         if !open {
@@ -248,6 +246,16 @@ impl<R: Rules> Register<R> {
         let free = (0..self.registry.len()).find(|place| !self.acks.contains(*place));
         self.acks.insert(if counted { position } else { free.unwrap_or(position) });
         if self.has_succeeded(cx) { Acked::Succeeded } else { Acked::Nothing }
+    }
+
+    /// Whether an earlier life stood for this serial, and so the present one must stand for a higher one.
+    fn is_outrun<P: Election>(&mut self, serial: u64, cx: &mut Context<'_, P>) -> bool {
+        let outrun = serial >= self.serial;
+        if outrun {
+            self.serial = serial;
+            cx.publish(Event::Outrun { serial });
+        }
+        outrun
     }
 
     fn has_succeeded<P: Election>(&mut self, cx: &mut Context<'_, P>) -> bool {
@@ -300,13 +308,17 @@ impl<R: Rules> Register<R> {
 
     /// Takes over what another knows of third ones. Not needed to follow a leader; but a process that forgot what it stood for learns it
     /// only from those who still know ([`Register::acked`]), and this process may be the last one.
-    pub(super) fn learn(&mut self, registry: &[State]) {
+    ///
+    /// Returns whether this process itself is one that forgot. It might be the only one who hears of it, if the other forgets too,
+    /// and it would wait for that state to get newer while everybody else goes by the present one.
+    pub(super) fn learn<P: Election>(&mut self, registry: &[State], cx: &mut Context<'_, P>) -> bool {
         if registry.len() != self.registry.len() {
-            return;
+            return false;
         }
         let here = self.here;
         let others = self.registry.iter_mut().zip(registry).enumerate().filter(|(member, _)| *member != here);
         others.for_each(|(_, (known, told))| known.merge(*told));
+        registry[here].is_newer(&self.registry[here]) && self.is_outrun(registry[here].epoch.serial, cx)
     }
 
     /// Answers a read.

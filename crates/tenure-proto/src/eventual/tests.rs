@@ -209,6 +209,44 @@ fn who_has_forgotten_everything_acknowledges_nothing() {
     assert_eq!(sent, 0, "{effects:?}");
 }
 
+/// n0 forgot that it stood for a high serial, and the last one who knew tells it in a read, and forgets that too.
+fn the_last_one_who_knew_tells<P: Hints<Command = Command, Message = Message>>(config: &P::Config) {
+    let mut company = Company::<P>::new(config, 3);
+    for other in [1, 2, 1, 2, 1, 2] {
+        let mut mail = Vec::new();
+        company.step(other, Input::Command(Command::Abdicate), &mut mail);
+        company.deliver(mail);
+    }
+    company.pass(1_000);
+    let mut mail = Vec::new();
+    let read = loop {
+        let asks = mail.drain(..).find_map(|(_, _, message)| match message {
+            Message::Collect { read } => Some(read),
+            _ => None,
+        });
+        if let Some(read) = asks {
+            break read;
+        }
+        company.now = company.processes[0].next_deadline().unwrap();
+        company.step(0, Input::Deadline, &mut mail);
+    };
+    let former = State { epoch: Epoch::of(40, NodeId(0)), fresh: 9, ..State::NOTHING };
+    let registry = vec![former, State::NOTHING, State::NOTHING];
+    let message = Message::Status { read, registry, recovers: false };
+    company.step(0, Input::Message { from: NodeId(1), received: company.now, message }, &mut Vec::new());
+    company.pass(5_000);
+    let leaders = company.leaders();
+    assert!(leaders[0].is_some() && leaders.iter().all(|leader| *leader == leaders[0]), "{leaders:?}");
+}
+
+#[test]
+fn who_hears_in_a_read_that_it_stood_for_more_stands_for_more_again() {
+    let config = settings(3).validate().unwrap();
+    the_last_one_who_knew_tells::<Omega>(&config);
+    the_last_one_who_knew_tells::<Lean>(&config);
+    the_last_one_who_knew_tells::<Stable>(&config);
+}
+
 #[test]
 fn a_period_within_which_no_round_can_fail_is_refused() {
     let settings = Settings { period: Span::from_millis(10), ..settings(3) };
