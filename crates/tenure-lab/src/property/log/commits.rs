@@ -1,6 +1,7 @@
 //! Timely commits: who leads, and reaches f others in time with the message that proposes a value, has it chosen within δ, although no
 //! link may be timely twice running (Malkhi, Oprea and Zhou, section 6). It is owed from the instant of the proposal, and unless
-//! somebody has promised a higher ballot by then, or does so before δ is over.
+//! somebody has promised a higher ballot by then, or does so before δ is over. Whoever takes up another's state that covers slots
+//! which it has proposed gives up its ballot, for what was chosen in them may be another's, and is owed nothing until it leads again.
 
 use std::collections::BTreeMap;
 
@@ -73,9 +74,10 @@ impl Commits {
         }
     }
 
-    /// A process took up a state: what it proposed up to there is known to be chosen, by others perhaps.
-    pub(super) fn restored(&mut self, node: NodeId, upto: Slot) {
-        self.underway.retain(|(proposer, slot), _| *proposer != node || *slot > upto);
+    /// A process took up another's state: what it proposed up to there is known to be chosen, by others perhaps. The rest is still
+    /// owed if it `leads` on.
+    pub(super) fn restored(&mut self, node: NodeId, upto: Slot, leads: bool) {
+        self.underway.retain(|(proposer, slot), _| *proposer != node || leads && *slot > upto);
     }
 
     /// What should have been chosen before this instant.
@@ -127,6 +129,10 @@ mod tests {
         commits.disturbed(N0);
         assert_eq!(commits.overdue(RealTime(200)), None, "it crashed");
         let mut commits = proposed(2);
+        commits.restored(N0, Slot(0), false);
+        assert_eq!(commits.overdue(RealTime(200)), None, "it gave its ballot up for another's state");
+        let mut commits = proposed(2);
+        commits.restored(N0, Slot(0), true);
         commits.grant(NodeSet::EMPTY);
         commits.proposed(RealTime(150), (N0, Slot(2)), (ballot(2), ballot(2)));
         assert_eq!(commits.overdue(RealTime(200)), Some((N0, Slot(1), RealTime(100))), "but not the second");

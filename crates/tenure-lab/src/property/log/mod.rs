@@ -180,7 +180,7 @@ impl LogJudge {
                 if self.applied[node.index()] > Slot(0) {
                     self.seen.insert("snapshot-installed");
                 }
-                self.commits.restored(node, *upto);
+                self.commits.restored(node, *upto, self.leading[node.index()]);
                 self.applied[node.index()] = *upto;
             }
             Event::Leading(ballot) => {
