@@ -25,6 +25,8 @@ pub enum Wrong {
     RestartNoWait,
     /// Replies to earlier requests count.
     OldReplies,
+    /// Members are learnt from requests that were overtaken.
+    OldMembers,
     /// A majority of those alive suffices.
     MajorityOfAlive,
     /// Stamps of former lives count.
@@ -88,6 +90,11 @@ pub const ALL: &[Mutant] = &[
     ),
     mutant("restart-no-wait", Wrong::RestartNoWait, "who has forgotten its lock supports others at once"),
     mutant("old-replies", Wrong::OldReplies, "replies to earlier requests count for the present one"),
+    mutant(
+        "old-members",
+        Wrong::OldMembers,
+        "who is in a partition is learnt from requests that were overtaken",
+    ),
     Mutant {
         majority: true,
         ..mutant("majority-of-alive", Wrong::MajorityOfAlive, "more than half of those alive suffice")
@@ -173,6 +180,10 @@ impl Rules for Wrong {
             Self::ReleaseAny => lock.to == from,
             _ => Sound.frees(lock, from, request),
         }
+    }
+
+    fn learns_members(&self, newest: bool) -> bool {
+        *self == Self::OldMembers || newest
     }
 
     fn may_release(&self, leads: bool) -> bool {

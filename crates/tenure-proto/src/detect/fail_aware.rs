@@ -40,7 +40,7 @@
 //! the bound would be arbitrary. Lives are only told apart, not ordered: one that lost its disk cannot count its lives. So a
 //! straggler of a former life may come at any time, and must not displace what is known of the present one: neither its stamps,
 //! nor which of its datagrams have come. Two lives of each peer are kept, and which of them was last *fast*: that one is not
-//! forgotten for another that may be dead. As long as the life that was heard last is not known to be fast, both are named.
+//! forgotten for another that may be dead. From when an unknown life is heard of until either of the two is fast, both are named.
 //!
 //! # Example
 //!
@@ -168,19 +168,33 @@ struct Peer {
     sent: u64,
     /// Two of its lives at most, the one that was heard last first.
     lives: Vec<Life>,
+    /// Whether no unknown life was heard of since one was fast: then that one is the present one.
+    sure: bool,
 }
 
 impl Peer {
-    /// What is kept of a life that is heard now. Of three lives, one that was not the last to be fast is forgotten.
-    fn hears(&mut self, life: Life) -> &mut Life {
+    /// What is kept of a life that is heard now, unless this datagram of it came before. Of three lives, one that was not the last to be
+    /// fast is forgotten.
+    fn hears(&mut self, life: Life, number: u64) -> Option<&mut Life> {
         match self.lives.iter().position(|known| known.incarnation == life.incarnation) {
+            Some(place) if !self.lives[place].seen.note(number) => return None,
             Some(place) => self.lives[..=place].rotate_right(1),
-            None => self.lives.insert(0, life),
+            None => {
+                self.lives.insert(0, life);
+                self.lives[0].seen.note(number);
+                self.sure = false;
+            }
         }
         if self.lives.len() > 2 {
             self.lives.remove(if self.lives[2].fast { 1 } else { 2 });
         }
-        &mut self.lives[0]
+        self.lives.first_mut()
+    }
+
+    /// The life that was heard last is fast.
+    fn is_sure(&mut self) {
+        self.lives.iter_mut().enumerate().for_each(|(place, life)| life.fast = place == 0);
+        self.sure = true;
     }
 }
 
@@ -247,7 +261,7 @@ impl FailAware {
         let last = peer.lives.first();
         let newest = last.map(|life| named(life, life.newest));
         let best = last.and_then(|life| life.best.map(|(sent, received, _)| named(life, (sent, received))));
-        let other = peer.lives.get(1).filter(|_| last.is_some_and(|last| !last.fast));
+        let other = peer.lives.get(1).filter(|_| !peer.sure);
         let second = other.map(|other| named(other, other.newest)).or(best);
         Header {
             incarnation: self.incarnation,
@@ -274,16 +288,14 @@ impl FailAware {
     ) -> Option<Receipt> {
         let bound = self.bound(rules, from, header, received);
         let fast = bound.is_some_and(|bound| bound <= self.link.fast);
-        let life = self.peers[from].hears(Life {
+        let unknown = Life {
             incarnation: header.incarnation,
             fast: false,
             newest: (header.sent, received),
             best: None,
             seen: Window::default(),
-        });
-        if !life.seen.note(header.number) {
-            return None;
-        }
+        };
+        let life = self.peers[from].hears(unknown, header.number)?;
         let newest = header.sent >= life.newest.0;
         if newest {
             life.newest = (header.sent, received);
@@ -298,7 +310,7 @@ impl FailAware {
             }
         }
         if fast {
-            self.peers[from].lives.iter_mut().enumerate().for_each(|(place, life)| life.fast = place == 0);
+            self.peers[from].is_sure();
         }
         Some(Receipt { fast, bound, newest })
     }
@@ -454,8 +466,22 @@ mod tests {
             None,
             "it came before"
         );
-        let helpers = layer.stamp(1, at(94_000)).helpers;
-        assert!(helpers.iter().flatten().all(|helper| helper.incarnation == Incarnation(9)), "{helpers:?}");
+        let lives = |layer: &mut FailAware| {
+            layer.stamp(1, at(95_000)).helpers.map(|helper| helper.unwrap().incarnation)
+        };
+        assert_eq!(lives(&mut layer), [Incarnation(7), Incarnation(9)]);
+        assert!(!layer.receive(&Exact, 1, &header(9, 3, 3_000, None), at(94_000)).unwrap().fast);
+        assert_eq!(lives(&mut layer), [Incarnation(9), Incarnation(7)], "it may be the other that is over");
+        let helper = HelperStamp { sent: at(95_000), received: at(80_900), incarnation: Incarnation(1) };
+        let answer = Header {
+            incarnation: Incarnation(7),
+            number: 4,
+            sent: at(81_000),
+            helpers: [Some(helper), None],
+        };
+        assert!(layer.receive(&Exact, 1, &answer, at(96_000)).unwrap().fast);
+        let helpers = layer.stamp(1, at(97_000)).helpers;
+        assert!(helpers.iter().flatten().all(|helper| helper.incarnation == Incarnation(7)), "{helpers:?}");
     }
 
     #[test]

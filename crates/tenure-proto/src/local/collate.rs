@@ -18,8 +18,9 @@
 //! 7. **A collated request dates the asker's own entry only when it has succeeded, and by the oldest sign of life of its targets.** Otherwise
 //!    the own entry may outlive that of a member whose parent is bad, or hears it slowly: the asker, held up by a third process, could come back,
 //!    find itself in its target set and that member not, and lead without it although the two are connected (BI; the same flaw as F2).
-//! 8. **Signs of life are under way for longer.** What an inner node heard before a partition became stable may reach the asker `(h+1)Δ`
-//!    later: κ_T has that much more.
+//! 8. **Signs of life are under way for longer.** What an inner node heard before a partition became stable may reach the asker
+//!    `(h+1)Δ + σ + δ` later: it waits for its children, and may be woken late. κ_T has `(h+1)Δ` more for that, and a whole pace, which
+//!    is at least `σ + 2δ`.
 
 use crate::quorum::NodeSet;
 use crate::{Context, LocalTime};

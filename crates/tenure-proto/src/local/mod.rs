@@ -225,6 +225,11 @@ impl<R: Rules> Local<R> {
         self.lease.filter(|lease| now >= self.latest && now < lease.until)
     }
 
+    /// Until when this process is bound, or supports nobody: whatever takes its place must not support anybody else before that.
+    pub fn bound_until(&self) -> LocalTime {
+        self.lock.map_or(self.silent_until, |lock| lock.until.max(self.silent_until))
+    }
+
     /// What it knows of its logical partition at `now`: as its leader, or by the leader's word.
     pub fn view(&self, now: LocalTime) -> Option<View> {
         let leads = |lease: Lease| View {

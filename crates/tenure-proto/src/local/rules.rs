@@ -45,6 +45,12 @@ pub trait Rules: Estimate {
         lock.to == from && lock.request == request
     }
 
+    /// Who is in a partition is learnt from the newest request that was supported: one that is handled after it, because it came late or
+    /// waited for a process that slept, tells of a leadership that may be over.
+    fn learns_members(&self, newest: bool) -> bool {
+        newest
+    }
+
     /// A request that failed is released only if no older lease stands: its supporters are counted on until its end (SO,
     /// flaw F1 of the paper's text).
     fn may_release(&self, leads: bool) -> bool {

@@ -51,13 +51,15 @@ impl<R: Rules> Local<R> {
     }
 
     /// Binds this process before its reply leaves. For the same holder neither the end nor the request goes back: an older
-    /// request may come late, and the Release that followed it must not free who supports the newer one.
+    /// request may come late, or be handled late, and the Release that followed it must not free who supports the newer one. Lives are not
+    /// ordered by their names, but requests of a former one that are fast came before those of the next.
     fn bind(&mut self, to: usize, request: RequestId, received: LocalTime, cx: &mut Context<'_, Self>) {
         let tick = self.config.settings().timing.tick;
         let until = received.after(tick).after(self.config.constants().lock);
         let lock = match self.lock {
             Some(held) if held.to == to => {
-                let older = held.request.incarnation == request.incarnation && held.request > request;
+                let same_life = held.request.incarnation == request.incarnation;
+                let older = if same_life { held.request > request } else { held.until > until };
                 let request = if older { held.request } else { request };
                 Lock { to, request, until: until.max(held.until) }
             }
@@ -68,8 +70,13 @@ impl<R: Rules> Local<R> {
         cx.publish(Event::Locked { lock, received });
     }
 
-    /// The members of the logical partition, as its leader says; for no longer than this process is bound to it.
+    /// The members of the logical partition, as its leader says; for no longer than this process is bound to it. What the leader said
+    /// before its last request that was supported is not true any more.
     fn learn_members(&mut self, asked: &Asked, support: bool, cx: &mut Context<'_, Self>) {
+        let newest = self.lock.is_some_and(|lock| lock.request == asked.request);
+        if support && !self.config.settings().rules.learns_members(newest) {
+            return;
+        }
         let known = support && asked.asker != self.me && asked.members.contains(self.me);
         let lock = self.lock.filter(|lock| lock.to == asked.asker);
         // Who handles a request so late that its lock is over by then learns nothing from it.

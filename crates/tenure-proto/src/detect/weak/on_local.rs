@@ -154,7 +154,8 @@ impl OnLocal {
             self.lock = Some((by, now.after(self.longest())));
         }
         let mine = names.is_some_and(|beat| beat.count & ((1 << NAME) - 1) == here as u64 + 1);
-        // From when it was asked, never from now: so its lock lasts as long.
+        // From when it was asked, never from now: so its lock lasts as long, if it heard that word itself. Of one that came by a third
+        // it is not bound, and may be counted here and elsewhere for a while: this is advice, and costs a turn.
         self.supports[by] = mine.then(|| sent.after(self.longest()));
     }
 }
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_of_a_cut_has_a_leader_and_nobody_supports_two() {
+    fn each_side_of_a_cut_has_a_leader_and_all_have_one_when_it_is_mended() {
         let mut nodes = all(5);
         rounds(&mut nodes, (1, 400), |by, to| (by < 2) == (to < 2));
         let now = 399 * INTERVAL + 1;
