@@ -199,7 +199,8 @@ pub(crate) struct Forward {
 
 impl Forward {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, seen: Arc::default() }
+        let seen = Arc::new(AtomicU64::new(clock.read().as_nanos()));
+        Self { clock, seen }
     }
 
     /// Whether it is before `until` now, for certain.

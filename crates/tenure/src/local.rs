@@ -19,7 +19,9 @@ use crate::clock::Forward;
 use crate::driver::{Mailbox, Request};
 use crate::name::{GroupName, NodeName};
 
-/// What is assumed of the members of a local group, and how their leader is chosen. The same on all of them.
+/// What is assumed of the members of a local group, and how their leader is chosen. The same on all of them. To assume something else,
+/// leave the group on every member first: those who assume different things do not hear each other, and one that is started anew does
+/// not know how long a lock it was bound by before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Locality {

@@ -134,7 +134,7 @@ async fn with_majority_only_the_larger_side_has_a_leader() {
 }
 
 #[tokio::test]
-async fn a_member_whose_handles_are_gone_is_left_out() {
+async fn a_member_whose_handles_are_gone_is_left_out_until_it_takes_part_again() {
     let mut site = Site::new(&easy()).await;
     site.partition(&[0, 1, 2, 3, 4]).await;
     site.groups.remove(0);
@@ -150,6 +150,8 @@ async fn a_member_whose_handles_are_gone_is_left_out() {
         }
     };
     within("a partition without it", SOON, rest).await;
+    site.groups.insert(0, site.nodes[0].local("lights", &easy()).await.expect("it takes part again"));
+    site.partition(&[0, 1, 2, 3, 4]).await;
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::Driver;
 use super::hosted::{Hosted, Outcome};
+use crate::chance;
 use crate::error::KindError;
 use crate::eventual::{self, Opinion};
 use crate::name::GroupName;
@@ -111,8 +112,9 @@ impl Driver {
         Some(Terms { charter: charter.epoch, config, patience })
     }
 
+    /// Starts a machine, in a life of its own: answers to one before it must not count.
     fn start_hints(&self, config: &Config, kind: BootKind<Record>) -> (Hosted<Stable>, Vec<Outcome<Stable>>) {
-        Hosted::start(config, self.me, (Incarnation(self.incarnation), kind), self.now())
+        Hosted::start(config, self.me, (Incarnation(chance::wide()), kind), self.now())
     }
 
     /// Takes part in an eventual group from now on, if it may.
@@ -163,7 +165,9 @@ impl Driver {
     /// Begins anew by the charter that is in force. Whoever is no member any more has no opinion.
     fn restart_hints(&mut self, id: GroupId, kind: BootKind<Record>) {
         let Some(Terms { charter, config, patience }) = self.hint_terms() else {
-            self.hints.0.remove(&id);
+            if let Some(group) = self.hints.0.remove(&id) {
+                group.opinion.send_replace(Opinion::default());
+            }
             return;
         };
         let patience = (kind == BootKind::Amnesia).then_some(patience);

@@ -1,13 +1,14 @@
 //! Groups of kind `local`: each has a machine of its own on every member that takes part, for as long as somebody there holds a
 //! handle of it.
 //!
-//! Nothing is kept over a restart: a machine that is started supports nobody for the length of a lock, and so breaks no promise of an
-//! earlier life. The members are those of the cluster's charter; where the charter changes, machines begin anew.
+//! Nothing is kept over a restart: a machine that is started supports nobody for the length of its lock, and so breaks no promise of
+//! an earlier life, as long as that went by the same constants. What an earlier machine of this process promised, by whatever constants, is
+//! remembered. The members are those of the cluster's charter; where the charter changes, machines begin anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenure_proto::local::{Command, Config, Event, Local, Settings, Sound, Timing, View};
+use tenure_proto::local::{Command, Config, Event, Local, Promise, Settings, Sound, Timing, View};
 use tenure_proto::strong::epoch::{Charter, Epoch};
 use tenure_proto::strong::trace::LocalStart;
 use tenure_proto::time::{Drift, LocalSpan, Span};
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Driver;
 use super::hosted::{Hosted, Outcome};
+use crate::chance;
 use crate::clock::{Reading, nanos};
 use crate::error::KindError;
 use crate::local::{Locality, Partition, Surroundings};
@@ -54,7 +56,11 @@ struct Group {
 
 /// All local groups here.
 #[derive(Default)]
-pub(super) struct Locals(BTreeMap<GroupId, Group>);
+pub(super) struct Locals {
+    groups: BTreeMap<GroupId, Group>,
+    /// Until when machines that are gone had bound this process: the next one of the group supports nobody before that.
+    owed: BTreeMap<GroupId, LocalTime>,
+}
 
 impl Locals {
     pub(super) fn next_wake(&self) -> Option<LocalTime> {
@@ -62,16 +68,35 @@ impl Locals {
             let known = group.shown.borrow().partition.as_ref().map(|(_, until)| *until);
             [group.machine.next_deadline(), known, Some(group.look_at)]
         };
-        self.0.values().flat_map(wakes).flatten().min()
+        self.groups.values().flat_map(wakes).flatten().min()
     }
 
     /// Nobody leads by this node any more: handles must not go by what was shown last.
     pub(super) fn disown(&self) {
-        self.0.values().for_each(|group| _ = group.shown.send_replace(Surroundings::default()));
+        self.groups.values().for_each(|group| _ = group.shown.send_replace(Surroundings::default()));
+    }
+
+    /// How a group's next machine begins: in a life of its own, so that nobody takes its first datagrams for repeated ones of the machine
+    /// before it, and bound for as long as that one was.
+    fn boot(&mut self, id: GroupId, config: &Config, now: LocalTime) -> (Incarnation, BootKind<Promise>) {
+        self.remember(id);
+        self.owed.retain(|_, until| *until > now);
+        let (tick, lock) = (config.settings().timing.tick, config.constants().lock);
+        let owed = self.owed.get(&id).copied().unwrap_or(LocalTime::ZERO);
+        let promise = Promise { lock: None, silent_until: now.after(tick).after(lock).max(owed) };
+        (Incarnation(chance::wide()), BootKind::SameBoot { remembered: vec![promise] })
+    }
+
+    /// What is left of a machine that is gone, or is about to be.
+    fn remember(&mut self, id: GroupId) {
+        if let Some(group) = self.groups.get(&id) {
+            let owed = self.owed.entry(id).or_insert(LocalTime::ZERO);
+            *owed = group.machine.machine().bound_until().max(*owed);
+        }
     }
 
     fn which(&self, wanted: impl Fn(&Group) -> bool) -> Vec<GroupId> {
-        self.0.iter().filter(|(_, group)| wanted(group)).map(|(id, _)| *id).collect()
+        self.groups.iter().filter(|(_, group)| wanted(group)).map(|(id, _)| *id).collect()
     }
 }
 
@@ -125,7 +150,7 @@ impl Driver {
         let role = self.config.role.name();
         let charter = charter.filter(|charter| charter.members().contains(&self.me));
         let charter = charter.ok_or(KindError::NotAMember { role })?;
-        if let Some(group) = self.locals.0.get(&name.id())
+        if let Some(group) = self.locals.groups.get(&name.id())
             && let Some(held) = group.held.upgrade()
         {
             return match group.how == how && group.name == name {
@@ -144,7 +169,7 @@ impl Driver {
         drop(other_end);
         let (held_by, look_at) = (held.downgrade(), self.now().after(span(LOOK_EVERY)));
         let charter = charter.epoch;
-        self.locals.0.insert(
+        self.locals.groups.insert(
             id,
             Group { name, how, charter, machine, shown, asked: LocalTime::ZERO, held: held_by, look_at },
         );
@@ -152,23 +177,32 @@ impl Driver {
         Ok(Joined { surroundings, held })
     }
 
-    fn start_local(&self, id: GroupId, config: &Config, at: Reading) -> (Hosted<Local>, Vec<Outcome<Local>>) {
+    fn start_local(
+        &mut self,
+        id: GroupId,
+        config: &Config,
+        at: Reading,
+    ) -> (Hosted<Local>, Vec<Outcome<Local>>) {
         if let Some(trace) = &self.trace {
             trace.local_start(at, LocalStart::new(id, config));
         }
-        Hosted::start(config, self.me, (Incarnation(self.incarnation), BootKind::Amnesia), at.own)
+        Hosted::start(config, self.me, self.locals.boot(id, config, at.own), at.own)
     }
 
     /// Takes no part any more.
     fn end_local(&mut self, id: GroupId, at: Reading) {
-        if let (Some(_), Some(trace)) = (self.locals.0.remove(&id), &self.trace) {
+        self.locals.remember(id);
+        let Some(group) = self.locals.groups.remove(&id) else { return };
+        group.shown.send_replace(Surroundings::default());
+        if let Some(trace) = &self.trace {
             trace.local_end(at, id);
         }
     }
 
     pub(super) fn on_neighbour(&mut self, from: NodeId, said: Neighbourly, received: LocalTime) {
         let at = self.clock.reading();
-        let Some(group) = self.locals.0.get_mut(&said.group.id()).filter(|group| group.name == said.group)
+        let Some(group) =
+            self.locals.groups.get_mut(&said.group.id()).filter(|group| group.name == said.group)
         else {
             return;
         };
@@ -179,14 +213,14 @@ impl Driver {
 
     pub(super) fn on_resign_local(&mut self, id: GroupId) {
         let at = self.clock.reading();
-        let Some(group) = self.locals.0.get_mut(&id) else { return };
+        let Some(group) = self.locals.groups.get_mut(&id) else { return };
         let outcome = group.machine.step(Input::Command(Command::Resign), at.own);
         self.show_local(id, outcome, at);
     }
 
     pub(super) fn on_local_time(&mut self, now: LocalTime) {
         for id in self.locals.which(|group| group.look_at <= now) {
-            let Some(group) = self.locals.0.get_mut(&id) else { continue };
+            let Some(group) = self.locals.groups.get_mut(&id) else { continue };
             group.look_at = now.after(span(LOOK_EVERY));
             if group.held.upgrade().is_none() {
                 self.on_resign_local(id);
@@ -195,11 +229,11 @@ impl Driver {
         }
         for id in self.locals.which(|group| group.machine.next_deadline().is_some_and(|at| at <= now)) {
             let at = self.clock.reading();
-            let Some(group) = self.locals.0.get_mut(&id) else { continue };
+            let Some(group) = self.locals.groups.get_mut(&id) else { continue };
             let outcome = group.machine.step(Input::Deadline, at.own);
             self.show_local(id, outcome, at);
         }
-        for group in self.locals.0.values() {
+        for group in self.locals.groups.values() {
             let is_over =
                 |shown: &Surroundings| shown.partition.as_ref().is_some_and(|(_, until)| *until <= now);
             group.shown.send_if_modified(|shown| {
@@ -217,7 +251,7 @@ impl Driver {
     pub(super) fn renew_locals(&mut self, at: Reading) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
         for id in self.locals.which(|group| group.charter != charter.epoch) {
-            let Some(group) = self.locals.0.get(&id) else { continue };
+            let Some(group) = self.locals.groups.get(&id) else { continue };
             let config = settings(&group.how, &charter).ok();
             let config = config.filter(|_| charter.members().contains(&self.me));
             let Some(config) = config else {
@@ -225,7 +259,7 @@ impl Driver {
                 continue;
             };
             let (machine, outcome) = self.start_local(id, &config, at);
-            if let Some(group) = self.locals.0.get_mut(&id) {
+            if let Some(group) = self.locals.groups.get_mut(&id) {
                 (group.machine, group.charter) = (machine, charter.epoch);
                 group.shown.send_replace(Surroundings::default());
             }
@@ -243,7 +277,7 @@ impl Driver {
             }
         }
         for outcome in outcome {
-            let Some(group) = self.locals.0.get(&id) else { return };
+            let Some(group) = self.locals.groups.get(&id) else { return };
             match outcome {
                 Outcome::Say(to, datagram) => {
                     let item = Item::Neighbourly(Neighbourly { group: group.name.clone(), datagram });
@@ -261,7 +295,7 @@ impl Driver {
     /// How long rounds take, for those who measure.
     fn note_round(&mut self, id: GroupId, event: &Event) {
         let now = self.now();
-        let Some(group) = self.locals.0.get_mut(&id) else { return };
+        let Some(group) = self.locals.groups.get_mut(&id) else { return };
         match event {
             Event::Asked { alive, collate, .. } => {
                 group.asked = now;
@@ -278,7 +312,7 @@ impl Driver {
     /// Shows what the machine knows now.
     fn look_around(&mut self, id: GroupId) {
         let now = self.now();
-        let Some(group) = self.locals.0.get(&id) else { return };
+        let Some(group) = self.locals.groups.get(&id) else { return };
         let machine = group.machine.machine();
         let known = machine.view(now).and_then(|view| self.partition(machine, view));
         let leads = machine.lease(now).map(|lease| lease.until);
@@ -300,4 +334,64 @@ impl Driver {
 
 fn span(length: Duration) -> LocalSpan {
     LocalSpan::from_nanos(nanos(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_proto::quorum::Quorums;
+    use tenure_proto::strong::epoch::Body;
+    use tenure_proto::time::{Bound, Clockwork};
+
+    use super::*;
+
+    fn at(millis: u64) -> LocalTime {
+        LocalTime::from_nanos(millis * 1_000_000)
+    }
+
+    fn charter() -> std::sync::Arc<Charter> {
+        let bound = Bound::Drift(Drift::from_ppm(1_000).unwrap());
+        let body = Body {
+            quorums: Quorums::majority(vec![NodeId(1)]).unwrap(),
+            clocks: Clockwork { bound, tick: LocalSpan::from_nanos(1) },
+            longest_lease: Span::from_millis(1_000),
+        };
+        Charter::founding(body)
+    }
+
+    /// A group whose machine is bound until then.
+    fn bound_until(until: LocalTime, config: &Config) -> Group {
+        let promise = BootKind::SameBoot { remembered: vec![Promise { lock: None, silent_until: until }] };
+        let (machine, _) = Hosted::start(config, NodeId(1), (Incarnation(1), promise), at(0));
+        Group {
+            name: GroupName::new("lights").unwrap(),
+            how: Locality::default(),
+            charter: charter().epoch,
+            machine,
+            shown: watch::channel(Surroundings::default()).0,
+            asked: LocalTime::ZERO,
+            held: mpsc::channel(1).0.downgrade(),
+            look_at: LocalTime::ZERO,
+        }
+    }
+
+    fn silent_until(boot: &BootKind<Promise>) -> LocalTime {
+        let BootKind::SameBoot { remembered } = boot else { panic!("it has forgotten") };
+        remembered[0].silent_until
+    }
+
+    #[test]
+    fn a_machine_supports_nobody_while_the_one_before_it_was_bound_though_its_own_lock_is_shorter() {
+        let (id, config) = (GroupId(7), settings(&Locality::default(), &charter()).unwrap());
+        let mut locals = Locals::default();
+        locals.groups.insert(id, bound_until(at(9_000), &config));
+        let (life, first) = locals.boot(id, &config, at(1_000));
+        assert_eq!(silent_until(&first), at(9_000));
+        locals.groups.remove(&id);
+        let (other, second) = locals.boot(id, &config, at(2_000));
+        assert_eq!(silent_until(&second), at(9_000), "it is remembered though the group is gone");
+        assert_ne!(life, other);
+        let own = at(9_500).after(LocalSpan::from_nanos(1)).after(config.constants().lock);
+        assert_eq!(silent_until(&locals.boot(id, &config, at(9_500)).1), own);
+        assert!(locals.owed.is_empty(), "what is over is forgotten");
+    }
 }

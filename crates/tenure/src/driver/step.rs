@@ -240,6 +240,9 @@ impl Driver {
             }
             Event::ClockWentBack { by } => {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");
+                // The machine ends the terms of strong groups; what was shown of the others was shown by readings beyond this one.
+                self.hints.disown();
+                self.locals.disown();
             }
             _ => {}
         }
