@@ -38,6 +38,8 @@ pub enum BrokenLog {
     StaleAccepted,
     /// Whatever was accepted is committed, in whichever ballot.
     CommitAnyBallot,
+    /// What was accepted before a restart is taught as chosen.
+    TeachAccepted,
     /// Slots are applied over a gap.
     ApplyOverGap,
     /// A repeated write is carried out again.
@@ -134,6 +136,10 @@ impl Rules for BrokenLog {
 
     fn is_committed(&self, standing: Standing, ballot: Ballot) -> bool {
         *self == Self::CommitAnyBallot || standing == Standing::Accepted(ballot)
+    }
+
+    fn may_teach(&self, standing: Standing) -> bool {
+        *self == Self::TeachAccepted || Sound.may_teach(standing)
     }
 
     fn is_next(&self, applied: Slot, slot: Slot) -> bool {
@@ -254,6 +260,11 @@ pub const LOG: &[LogMutant] = &[
         "commit-any-ballot",
         BrokenLog::CommitAnyBallot,
         "what was accepted in another ballot is taken for chosen",
+    ),
+    rule(
+        "teach-accepted",
+        BrokenLog::TeachAccepted,
+        "what was accepted before a restart, below a snapshot, is taught as chosen",
     ),
     rule("apply-over-gap", BrokenLog::ApplyOverGap, "slots are applied before those below them"),
     rule("session-forgotten", BrokenLog::SessionForgotten, "a repeated write is carried out again"),

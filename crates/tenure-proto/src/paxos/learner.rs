@@ -114,20 +114,27 @@ impl<R: Rules> Paxos<R> {
         cx.send(from, Message::Fetch { from: applied.next() }, None);
     }
 
-    /// Answers with entries, or, if they are forgotten here, with what came of them.
+    /// Answers with entries, or, if they are forgotten or not known for certain here, with what came of them.
     pub(super) fn on_fetch(&mut self, to: NodeId, from: Slot, cx: &mut Context<'_, R>) {
         let applied = self.learner.applied;
         if from > applied {
             return;
         }
-        if from > self.learner.base {
-            let entries = self.log.range(from..=applied).take(PAGE);
-            let entries = entries.map(|(slot, vote)| (*slot, vote.entry.clone())).collect();
-            return cx.send(to, Message::Learn { entries, upto: applied }, None);
-        }
-        if let Some((upto, sessions, state)) = self.learner.snapshot.clone() {
+        let entries = self.chosen_from(from);
+        if !entries.is_empty() {
+            cx.send(to, Message::Learn { entries, upto: applied }, None);
+        } else if let Some((upto, sessions, state)) = self.learner.snapshot.clone() {
             cx.send(to, Message::Install { upto, sessions, state }, None);
         }
+    }
+
+    /// The entries from a slot on that are known to be chosen and are applied here, without a gap.
+    fn chosen_from(&self, from: Slot) -> Vec<(Slot, Entry)> {
+        let slots = (from.0..).map(Slot);
+        let votes = self.log.range(from..=self.learner.applied).take(PAGE).zip(slots);
+        let known =
+            votes.take_while(|((slot, vote), next)| *slot == next && self.rules().may_teach(vote.standing));
+        known.map(|((slot, vote), _)| (*slot, vote.entry.clone())).collect()
     }
 
     pub(super) fn on_learn(

@@ -103,6 +103,12 @@ pub trait Rules: Data {
         standing == Standing::Accepted(ballot)
     }
 
+    /// Only what is known to be chosen is taught to others. After a restart the slots below a snapshot hold what was accepted here, and
+    /// another process may have taught that something else was chosen.
+    fn may_teach(&self, standing: Standing) -> bool {
+        standing == Standing::Chosen
+    }
+
     /// Applied in order: the state is a function of the log.
     fn is_next(&self, applied: Slot, slot: Slot) -> bool {
         slot == applied.next()

@@ -151,11 +151,17 @@ impl Cluster {
 
     /// Delivers until nothing is on its way.
     fn settle(&mut self) {
-        while let Some((from, to, message)) = self.mail.pop_front() {
-            if !self.cut.contains(&(from.0, to.0)) {
-                let received = LocalTime::from_nanos(self.now);
-                self.input(to.0, Input::Message { from, received, message });
-            }
+        while !self.mail.is_empty() {
+            self.deliver();
+        }
+    }
+
+    /// Delivers the next message, unless it is lost.
+    fn deliver(&mut self) {
+        let Some((from, to, message)) = self.mail.pop_front() else { return };
+        if !self.cut.contains(&(from.0, to.0)) {
+            let received = LocalTime::from_nanos(self.now);
+            self.input(to.0, Input::Message { from, received, message });
         }
     }
 
@@ -687,4 +693,42 @@ fn what_was_proposed_and_then_covered_by_a_snapshot_may_be_wished_for_again() {
     }
     cluster.open(2, 7);
     assert_eq!(cluster.machine(2).sessions().opened_by(7), Some(Session(19)));
+}
+
+#[test]
+fn a_restarted_process_teaches_its_snapshot_and_not_what_it_had_accepted() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    (1..=6).for_each(|number| cluster.write_to(0, session, number));
+    // n1 has accepted a value for slot 8 that nobody else hears of, and does not know any more who wished for it.
+    cluster.crown(1, 2);
+    cluster.isolate(1);
+    cluster.write_to(1, session, 99);
+    cluster.crash(1);
+    cluster.start(1);
+    // n0 and n2 choose another. n1 is told of it, n2 is not.
+    cluster.crown(0, 3);
+    cluster.tell(0, Command::Write { session, number: 7, bytes: vec![7].into() });
+    while !cluster.host(2).store.iter().any(|record| matches!(record, Record::Accepted { slot: Slot(8), .. }))
+    {
+        cluster.deliver();
+    }
+    cluster.cut.push((0, 2));
+    cluster.settle();
+    cluster.cut.clear();
+    cluster.isolate(2);
+    cluster.pass(RETRY);
+    give_snapshots(&mut cluster);
+    assert_eq!((cluster.machine(1).applied(), cluster.machine(2).applied()), (Slot(8), Slot(7)));
+    // By its disk n1 has a snapshot up to slot 8, and its vote in that slot.
+    cluster.crash(0);
+    cluster.crash(1);
+    cluster.start(1);
+    cluster.cut.clear();
+    cluster.crown(1, 4);
+    (0..3).for_each(|_| cluster.pass(RETRY));
+    assert_eq!(cluster.machine(2).applied(), Slot(8));
+    let numbers: Vec<u64> = cluster.carried_out(2).into_iter().map(|(_, number)| number).collect();
+    assert!(!numbers.contains(&99), "what was never chosen: {numbers:?}");
 }
