@@ -60,7 +60,7 @@ pub enum BrokenLog {
     ReadWithoutLease,
     /// The state is read under the lease before what the promises told of is applied.
     LocalReadBeforeApplied,
-    /// A new term has the ballot of an old one, and reads under it.
+    /// Who leads goes on with its ballot of an old term in a new one, and reads under it.
     ReadOtherTerm,
     /// Lease and log are checked after the state was looked at, and not before.
     CheckAfterLook,
@@ -187,8 +187,8 @@ impl Rules for BrokenLog {
         }
     }
 
-    fn needs_ballot(&self, is_new: bool) -> bool {
-        *self != Self::ReadOtherTerm && is_new
+    fn needs_ballot(&self, is_new: bool, leads: bool) -> bool {
+        is_new && !(*self == Self::ReadOtherTerm && leads)
     }
 
     fn may_look(&self, read: LocalRead, now: LocalTime) -> bool {
@@ -278,7 +278,11 @@ pub const LOG: &[LogMutant] = &[
         BrokenLog::LocalReadBeforeApplied,
         "the state is read under the lease before what the promises told of is applied",
     ),
-    rule("read-other-term", BrokenLog::ReadOtherTerm, "a new lease goes on with the ballot of an old one"),
+    rule(
+        "read-other-term",
+        BrokenLog::ReadOtherTerm,
+        "the state is read under a new lease by the ballot of an old one",
+    ),
     rule(
         "check-after-look",
         BrokenLog::CheckAfterLook,
