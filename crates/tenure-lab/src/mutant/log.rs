@@ -12,6 +12,8 @@ pub enum BrokenLog {
     PrepareSmallQuorum,
     /// One vote suffices.
     AcceptSmallQuorum,
+    /// More votes are waited for than suffice.
+    AcceptLargeQuorum,
     /// A promise is given below an earlier one.
     PromiseAny,
     /// A ballot below the promise is accepted.
@@ -75,8 +77,12 @@ impl Rules for BrokenLog {
         if *self == Self::PrepareSmallQuorum { faults.max(1) } else { members - faults }
     }
 
-    fn accept_quorum(&self, _members: usize, faults: usize) -> usize {
-        if *self == Self::AcceptSmallQuorum { faults.max(1) } else { faults + 1 }
+    fn accept_quorum(&self, members: usize, faults: usize) -> usize {
+        match self {
+            Self::AcceptSmallQuorum => faults.max(1),
+            Self::AcceptLargeQuorum => members - faults,
+            _ => faults + 1,
+        }
     }
 
     fn may_promise(&self, promised: Ballot, asked: Ballot) -> bool {
@@ -160,7 +166,11 @@ impl Rules for BrokenLog {
     }
 
     fn read_quorum(&self, members: usize, faults: usize) -> usize {
-        if *self == Self::ReadNoRound { 1 } else { self.accept_quorum(members, faults) }
+        match self {
+            Self::ReadNoRound => 1,
+            Self::AcceptLargeQuorum => faults + 1,
+            _ => self.accept_quorum(members, faults),
+        }
     }
 
     fn may_confirm(&self, promised: Ballot, asked: Ballot) -> bool {
@@ -230,6 +240,11 @@ const fn rule(name: &'static str, rules: BrokenLog, says: &'static str) -> LogMu
 pub const LOG: &[LogMutant] = &[
     rule("prepare-small-quorum", BrokenLog::PrepareSmallQuorum, "f promises suffice to lead"),
     rule("accept-small-quorum", BrokenLog::AcceptSmallQuorum, "f votes suffice to choose"),
+    rule(
+        "accept-large-quorum",
+        BrokenLog::AcceptLargeQuorum,
+        "n-f votes are waited for where f+1 suffice: it breaks no log, but takes too long",
+    ),
     rule("promise-any", BrokenLog::PromiseAny, "a lower ballot is promised after a higher one"),
     rule("accept-below-promise", BrokenLog::AcceptBelowPromise, "what is below the promise is accepted"),
     rule("lower-term-accepted", BrokenLog::LowerTermAccepted, "ballots are compared without their terms"),

@@ -32,7 +32,8 @@ pub trait Rules: Data {
         members - faults
     }
 
-    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a process.
+    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a process. To wait for more would be
+    /// as safe, but who reaches f others in time is owed its commits in time.
     fn accept_quorum(&self, _members: usize, faults: usize) -> usize {
         faults + 1
     }
