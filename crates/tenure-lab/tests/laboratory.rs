@@ -455,3 +455,21 @@ fn mutants_of_the_log_are_killed_where_they_show() {
         assert!(property.is_some() && property == case.property, "{}: {property:?}", mutant.name);
     }
 }
+
+#[test]
+fn what_is_owed_in_time_is_not_made_small() {
+    for (protocol, world, nodes, mutant, seed, property) in [
+        ("local", Some("partition"), 16, "slow-is-alive", 640, "leader-in-time"),
+        ("paxos", None, 5, "truncate-unapplied", 0, "progress"),
+        ("paxos", Some("moving-set"), 5, "accept-large-quorum", 0, "timely-commit"),
+        ("omega", Some("moving-set"), 5, "fig1-a6", 0, "access-keeps-epoch"),
+        ("bully", None, 5, "by-name-alone", 0, "all-elect"),
+        ("nerio-drift", None, 5, "swap-rho", 0, "leader-after-healing"),
+    ] {
+        let mut trial = Trial { mutant: Some(mutant.to_owned()), ..trial(nodes, "majority", Faults::all()) };
+        trial.setup.world = world.map(|world| Named::find(world).expect("there is such a world"));
+        let refused = find(protocol).expect("it is in the catalogue").shrink(&trial, seed, property);
+        let why = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(why.contains("is not made small: see the whole run"), "{protocol}, {property}: {why:?}");
+    }
+}

@@ -96,6 +96,11 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     pub(super) fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
+        if S::PROPERTIES.iter().any(|known| known.name == property && S::rests_on_network(known)) {
+            return Err(Error::new(format!(
+                "{property} rests on what the network grants, and is not made small: see the whole run"
+            )));
+        }
         let watch = Watch { properties: true, record: true, only: Some(property), go_on: false };
         let whole = simulate(self.subject, &trial.setup, seed, watch)?;
         let script = whole.script.ok_or_else(|| Error::new("nothing was recorded"))?;

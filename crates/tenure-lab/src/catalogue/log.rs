@@ -110,13 +110,7 @@ impl Experiment for Paxos {
         }
     }
 
-    /// What rests on messages that arrive cannot be made small: without them anybody breaks it.
     fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
-        if property == log::TIMELY {
-            return Err(Error::new(format!(
-                "{property} rests on what the network grants, and is not made small: see the whole run"
-            )));
-        }
         match choose(trial.mutant.as_deref())? {
             Chosen::Sound => self.sound().shrink(trial, seed, property),
             Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).shrink(trial, seed, property),
