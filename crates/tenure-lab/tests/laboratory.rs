@@ -473,3 +473,28 @@ fn what_is_owed_in_time_is_not_made_small() {
         assert!(why.contains("is not made small: see the whole run"), "{protocol}, {property}: {why:?}");
     }
 }
+
+#[test]
+fn a_world_is_for_those_to_whom_it_grants_something() {
+    let tried = |protocol: &str, world: &str| {
+        let mut trial = trial(3, "majority", Faults::NONE);
+        trial.setup.world = Some(Named::find(world).expect("there is such a world"));
+        trial.setup.horizon = Some(tenure_lab::world::RealTime(1_000_000_000));
+        let run = find(protocol).expect("it is in the catalogue").watch(&trial, 1);
+        run.err().map(|error| error.to_string())
+    };
+    for protocol in ["omega", "omega-lean", "omega-stable", "lowest-id", "accusation"] {
+        assert_eq!(tried(protocol, "f-source"), None, "{protocol}: to compare");
+        let refused =
+            format!("the world 'star' is not for {protocol}: for it there are moving-set, blocks, f-source");
+        assert_eq!(tried(protocol, "star"), Some(refused));
+    }
+    let refused =
+        |world: &str| format!("the world '{world}' is not for paxos: for it there are moving-set, blocks");
+    for world in ["f-source", "partition", "graph", "star"] {
+        assert_eq!(tried("paxos", world), Some(refused(world)));
+    }
+    assert_eq!((tried("paxos", "blocks"), tried("local", "star")), (None, None));
+    let none = "the world 'graph' is not for nerio-drift: no world with an adversary is";
+    assert_eq!(tried("nerio-drift", "graph").as_deref(), Some(none));
+}
