@@ -611,6 +611,11 @@ fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
         folder.refuses("lab race omega --world blocks --variant los").contains("did you mean loss or lost?")
     );
     assert!(folder.refuses("lab race election --variant loss").contains("--variant means nothing"));
+    for words in ["lab run paxos", "lab sweep paxos --seeds 1", "lab race paxos --seeds 1"] {
+        let refused = folder.refuses(&format!("{words} --world f-source"));
+        assert!(refused.contains("not for paxos: for it there are moving-set, blocks"), "{refused}");
+    }
+    assert!(folder.refuses("lab race omega --world star --seeds 1").contains("not for omega"));
     assert!(folder.refuses("lab race detector").contains("did you mean detectors?"));
     assert!(folder.refuses("lab race blocking --seeds 5").contains("--seeds means nothing"));
     assert!(folder.refuses("lab race detectors --svg plot.svg").contains("--svg means nothing"));

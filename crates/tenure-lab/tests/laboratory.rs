@@ -1,6 +1,6 @@
 //! The laboratory put to the test: the same seed is the same run, a trace is the run, and clean code stays clean.
 
-use tenure_lab::catalogue::{Experiment, Seeds, Trial, find};
+use tenure_lab::catalogue::{Experiment, Seeds, Showcase, Trial, find};
 use tenure_lab::property::{Kind, Status};
 use tenure_lab::simulate::{Fault, Faults, Named, Setup};
 use tenure_lab::sweep::Swept;
@@ -400,13 +400,7 @@ fn mutants_of_local_leaders_that_break_liveness_are_killed_where_they_show() {
             protocol.mutants().into_iter().filter_map(|it| Some((it.name, protocol.showcase(it.name)?)));
         let mut killed = 0;
         for (mutant, case) in shown {
-            let mut trial = trial(case.nodes, "majority", Faults::all());
-            trial.setup.world = Some(Named::find(case.world).expect("there is such a world"));
-            trial.mutant = Some(mutant.to_owned());
-            let (first, count) = (case.seeds.start, case.seeds.count() as u64);
-            let range = Seeds { first, count, stop_at_first: true, threads: 2 };
-            let swept = protocol.sweep(&trial, range, &|_| ()).expect("the setup is right");
-            let property = swept.violations.first().map(|(_, violation)| violation.property);
+            let property = noticed(protocol, mutant, &case);
             let owed = ["leader-in-time", "connected-support", "kept", "nobody-else"];
             assert!(property.is_some_and(|property| owed.contains(&property)), "{mutant}: {property:?}");
             killed += 1;
@@ -441,22 +435,66 @@ fn a_trace_of_the_log_replays_to_the_very_same_run() {
     assert_eq!(replay.report.trace, run.trace);
 }
 
-/// Mutants of the log that a few seeds show. The others have plays in `scenarios/mutants/paxos`.
+/// Sweeps a mutant where it is known to show: the property that noticed, if one did.
+fn noticed(protocol: &dyn Experiment, mutant: &str, case: &Showcase) -> Option<&'static str> {
+    let trial = Trial { mutant: Some(mutant.to_owned()), ..trial(5, "majority", Faults::all()) };
+    let (first, count) = (case.seeds.start, case.seeds.end - case.seeds.start);
+    let range = Seeds { first, count, stop_at_first: true, threads: 2 };
+    let trial = case.trial(&trial).expect("there is such a world");
+    let swept = protocol.sweep(&trial, range, &|_| ()).expect("the setup is right");
+    swept.violations.first().map(|(_, violation)| violation.property)
+}
+
+/// The others have plays in `scenarios/mutants/paxos`; that each has one or the other is held elsewhere.
 #[test]
-fn mutants_of_the_log_are_killed_by_the_first_seeds() {
-    for (mutant, seeds) in [
-        ("prepare-small-quorum", 150),
-        ("promise-any", 100),
-        ("lowest-vote", 250),
-        ("ignore-promises", 50),
-        ("apply-over-gap", 50),
-        ("session-forgotten", 50),
-        ("closed-session", 50),
-        ("truncate-unapplied", 50),
-        ("snapshot-loses-sessions", 50),
-        ("commit-any-ballot", 200),
-    ] {
-        let swept = sweep_log(&log_trial(5, Some(mutant)), 0, seeds);
-        assert_ne!(swept.violations, [], "{mutant} survives {seeds} seeds");
+fn mutants_of_the_log_are_killed_where_they_show() {
+    let log = find("paxos").expect("it is in the catalogue");
+    for mutant in log.mutants() {
+        let Some(case) = log.showcase(mutant.name) else { continue };
+        let property = noticed(log, mutant.name, &case);
+        assert!(property.is_some() && property == case.property, "{}: {property:?}", mutant.name);
     }
+}
+
+#[test]
+fn what_is_owed_in_time_is_not_made_small() {
+    for (protocol, world, nodes, mutant, seed, property) in [
+        ("local", Some("partition"), 16, "slow-is-alive", 640, "leader-in-time"),
+        ("paxos", None, 5, "truncate-unapplied", 0, "progress"),
+        ("paxos", Some("moving-set"), 5, "accept-large-quorum", 0, "timely-commit"),
+        ("omega", Some("moving-set"), 5, "fig1-a6", 0, "access-keeps-epoch"),
+        ("bully", None, 5, "by-name-alone", 0, "all-elect"),
+        ("nerio-drift", None, 5, "swap-rho", 0, "leader-after-healing"),
+    ] {
+        let mut trial = Trial { mutant: Some(mutant.to_owned()), ..trial(nodes, "majority", Faults::all()) };
+        trial.setup.world = world.map(|world| Named::find(world).expect("there is such a world"));
+        let refused = find(protocol).expect("it is in the catalogue").shrink(&trial, seed, property);
+        let why = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(why.contains("is not made small: see the whole run"), "{protocol}, {property}: {why:?}");
+    }
+}
+
+#[test]
+fn a_world_is_for_those_to_whom_it_grants_something() {
+    let tried = |protocol: &str, world: &str| {
+        let mut trial = trial(3, "majority", Faults::NONE);
+        trial.setup.world = Some(Named::find(world).expect("there is such a world"));
+        trial.setup.horizon = Some(tenure_lab::world::RealTime(1_000_000_000));
+        let run = find(protocol).expect("it is in the catalogue").watch(&trial, 1);
+        run.err().map(|error| error.to_string())
+    };
+    for protocol in ["omega", "omega-lean", "omega-stable", "lowest-id", "accusation"] {
+        assert_eq!(tried(protocol, "f-source"), None, "{protocol}: to compare");
+        let refused =
+            format!("the world 'star' is not for {protocol}: for it there are moving-set, blocks, f-source");
+        assert_eq!(tried(protocol, "star"), Some(refused));
+    }
+    let refused =
+        |world: &str| format!("the world '{world}' is not for paxos: for it there are moving-set, blocks");
+    for world in ["f-source", "partition", "graph", "star"] {
+        assert_eq!(tried("paxos", world), Some(refused(world)));
+    }
+    assert_eq!((tried("paxos", "blocks"), tried("local", "star")), (None, None));
+    let none = "the world 'graph' is not for nerio-drift: no world with an adversary is";
+    assert_eq!(tried("nerio-drift", "graph").as_deref(), Some(none));
 }

@@ -24,7 +24,13 @@ pub(super) struct Bench<'a, S: Subject> {
 }
 
 impl<S: Subject> Bench<'_, S> {
+    /// In a world that grants what others need, a protocol would break what nobody promised.
+    fn check_world(&self, trial: &Trial) -> Result<(), Error> {
+        trial.setup.world.map_or(Ok(()), |world| world.check(self.about.name))
+    }
+
     fn watch<'t>(&self, trial: &'t Trial) -> Result<Watch<'t>, Error> {
+        self.check_world(trial)?;
         let only = trial.property.as_deref();
         let known = || S::PROPERTIES.iter().map(|property| property.name);
         if let Some(name) = only.filter(|name| !known().any(|known| known == *name)) {
@@ -56,6 +62,7 @@ impl<S: Subject> Bench<'_, S> {
         seeds: u64,
         properties: bool,
     ) -> Result<u64, Error> {
+        self.check_world(trial)?;
         let watch = Watch { properties, ..Watch::default() };
         let mut events = 0;
         for seed in first..first.saturating_add(seeds) {
@@ -96,6 +103,12 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     pub(super) fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
+        self.check_world(trial)?;
+        if S::PROPERTIES.iter().any(|known| known.name == property && S::rests_on_network(known)) {
+            return Err(Error::new(format!(
+                "{property} rests on what the network grants, and is not made small: see the whole run"
+            )));
+        }
         let watch = Watch { properties: true, record: true, only: Some(property), go_on: false };
         let whole = simulate(self.subject, &trial.setup, seed, watch)?;
         let script = whole.script.ok_or_else(|| Error::new("nothing was recorded"))?;

@@ -86,7 +86,8 @@ impl<const GLOBAL: bool> Experiment for Locally<GLOBAL> {
             }
             _ => return None,
         };
-        Some(Showcase { world, nodes, seeds: first..first + 64 })
+        let (world, seeds) = (Some(world), first..first + 64);
+        Some(Showcase { world, nodes, sets: &[], property: None, seeds })
     }
 
     fn constants(&self) -> Vec<ConstantAbout> {

@@ -71,15 +71,32 @@ pub struct MutantAbout {
     pub says: &'static str,
 }
 
-/// Seeds that show a mutant which those of a storm hardly ever do.
+/// Seeds that show a mutant which the first ones of a storm hardly ever do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Showcase {
-    /// The name of the world.
-    pub world: &'static str,
+    /// The name of the world, if it is not a storm.
+    pub world: Option<&'static str>,
     /// How many members.
     pub nodes: usize,
+    /// Constants that the seeds do not draw.
+    pub sets: &'static [(&'static str, &'static str)],
+    /// The property that says what is wrong, if others notice too.
+    pub property: Option<&'static str>,
     /// One of these is enough.
     pub seeds: Range<u64>,
+}
+
+impl Showcase {
+    /// A trial, moved to where the mutant shows.
+    pub fn trial(&self, trial: &Trial) -> Result<Trial, Error> {
+        let mut trial = trial.clone();
+        trial.setup.world = self.world.map(Named::find).transpose()?;
+        trial.setup.nodes = self.nodes;
+        let sets = self.sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        trial.setup.sets.extend(sets);
+        trial.property = trial.property.or_else(|| self.property.map(str::to_owned));
+        Ok(trial)
+    }
 }
 
 /// A constant that `--set` can change, for the list.
@@ -133,7 +150,7 @@ pub trait Experiment: Sync {
     fn home(&self) -> Option<(&'static Named, Faults)> {
         None
     }
-    /// Where one of its mutants shows, if that takes a world of its own.
+    /// Where one of its mutants shows, if that takes a world or seeds of its own.
     fn showcase(&self, _mutant: &str) -> Option<Showcase> {
         None
     }

@@ -12,6 +12,8 @@ pub enum BrokenLog {
     PrepareSmallQuorum,
     /// One vote suffices.
     AcceptSmallQuorum,
+    /// More votes are waited for than suffice.
+    AcceptLargeQuorum,
     /// A promise is given below an earlier one.
     PromiseAny,
     /// A ballot below the promise is accepted.
@@ -62,7 +64,7 @@ pub enum BrokenLog {
     ReadWithoutLease,
     /// The state is read under the lease before what the promises told of is applied.
     LocalReadBeforeApplied,
-    /// A new term has the ballot of an old one, and reads under it.
+    /// Who leads goes on with its ballot of an old term in a new one, and reads under it.
     ReadOtherTerm,
     /// Lease and log are checked after the state was looked at, and not before.
     CheckAfterLook,
@@ -77,8 +79,12 @@ impl Rules for BrokenLog {
         if *self == Self::PrepareSmallQuorum { faults.max(1) } else { members - faults }
     }
 
-    fn accept_quorum(&self, _members: usize, faults: usize) -> usize {
-        if *self == Self::AcceptSmallQuorum { faults.max(1) } else { faults + 1 }
+    fn accept_quorum(&self, members: usize, faults: usize) -> usize {
+        match self {
+            Self::AcceptSmallQuorum => faults.max(1),
+            Self::AcceptLargeQuorum => members - faults,
+            _ => faults + 1,
+        }
     }
 
     fn may_promise(&self, promised: Ballot, asked: Ballot) -> bool {
@@ -166,7 +172,11 @@ impl Rules for BrokenLog {
     }
 
     fn read_quorum(&self, members: usize, faults: usize) -> usize {
-        if *self == Self::ReadNoRound { 1 } else { self.accept_quorum(members, faults) }
+        match self {
+            Self::ReadNoRound => 1,
+            Self::AcceptLargeQuorum => faults + 1,
+            _ => self.accept_quorum(members, faults),
+        }
     }
 
     fn may_confirm(&self, promised: Ballot, asked: Ballot) -> bool {
@@ -193,8 +203,8 @@ impl Rules for BrokenLog {
         }
     }
 
-    fn needs_ballot(&self, is_new: bool) -> bool {
-        *self != Self::ReadOtherTerm && is_new
+    fn needs_ballot(&self, is_new: bool, leads: bool) -> bool {
+        is_new && !(*self == Self::ReadOtherTerm && leads)
     }
 
     fn may_look(&self, read: LocalRead, now: LocalTime) -> bool {
@@ -236,6 +246,11 @@ const fn rule(name: &'static str, rules: BrokenLog, says: &'static str) -> LogMu
 pub const LOG: &[LogMutant] = &[
     rule("prepare-small-quorum", BrokenLog::PrepareSmallQuorum, "f promises suffice to lead"),
     rule("accept-small-quorum", BrokenLog::AcceptSmallQuorum, "f votes suffice to choose"),
+    rule(
+        "accept-large-quorum",
+        BrokenLog::AcceptLargeQuorum,
+        "n-f votes are waited for where f+1 suffice: it breaks no log, but takes too long",
+    ),
     rule("promise-any", BrokenLog::PromiseAny, "a lower ballot is promised after a higher one"),
     rule("accept-below-promise", BrokenLog::AcceptBelowPromise, "what is below the promise is accepted"),
     rule("lower-term-accepted", BrokenLog::LowerTermAccepted, "ballots are compared without their terms"),
@@ -289,7 +304,11 @@ pub const LOG: &[LogMutant] = &[
         BrokenLog::LocalReadBeforeApplied,
         "the state is read under the lease before what the promises told of is applied",
     ),
-    rule("read-other-term", BrokenLog::ReadOtherTerm, "a new lease goes on with the ballot of an old one"),
+    rule(
+        "read-other-term",
+        BrokenLog::ReadOtherTerm,
+        "the state is read under a new lease by the ballot of an old one",
+    ),
     rule(
         "check-after-look",
         BrokenLog::CheckAfterLook,

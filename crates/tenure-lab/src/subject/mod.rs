@@ -20,7 +20,7 @@ use tenure_proto::{Elects, NodeId, Protocol};
 
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind, Words};
-use crate::property::{Judge, Property};
+use crate::property::{Judge, Kind, Property};
 use crate::random::Random;
 use crate::world::{Clock, Flaws, RealTime};
 
@@ -42,6 +42,10 @@ pub trait Subject {
     /// Whether members change without their leader noticing, so that a change may come when nothing else goes wrong.
     const GAPLESS: bool = true;
 
+    /// Whether a property rests on messages that arrive: without them anybody breaks it, so that a run which does is not made small.
+    fn rests_on_network(property: &Property) -> bool {
+        property.kind == Kind::Eventually
+    }
     /// What the protocol assumes of clocks.
     fn assumption(&self, constants: &Constants) -> Assumption;
     /// What the driver around it does wrong: nothing, unless it is a mutant.

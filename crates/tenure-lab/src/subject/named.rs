@@ -17,8 +17,8 @@ use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Un
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind, Words};
 use crate::mutant::named::Wrong;
-use crate::property::Property;
-use crate::property::named::{BY_CONSENSUS, BY_ELECTION, ELECTION, NamedJudge};
+use crate::property::named::{BY_CONSENSUS, BY_ELECTION, ELECTION, NamedJudge, REST};
+use crate::property::{Kind, Property};
 use crate::random::Random;
 use crate::world::{Flaws, clock::MILLI};
 
@@ -304,6 +304,11 @@ impl<A: Lesson> Subject for Class<A> {
         routine: "heartbeat",
     };
     const PROMISES: bool = false;
+
+    /// That elections never end takes messages, and not their loss.
+    fn rests_on_network(property: &Property) -> bool {
+        property.kind == Kind::Eventually && *property != REST
+    }
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }

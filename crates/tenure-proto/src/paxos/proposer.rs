@@ -137,7 +137,8 @@ impl<R: Rules> Paxos<R> {
         self.office.lease = Some((term, until));
         let is_new = term > self.office.own_term;
         self.office.own_term = self.office.own_term.max(term);
-        if self.rules().needs_ballot(is_new) && self.office.leader == Some(self.me) {
+        let needs = self.rules().needs_ballot(is_new, self.leads().is_some());
+        if needs && self.office.leader == Some(self.me) {
             self.stand(cx);
         }
     }

@@ -32,7 +32,8 @@ pub trait Rules: Data {
         members - faults
     }
 
-    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a process.
+    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a process. To wait for more would be
+    /// as safe, but who reaches f others in time is owed its commits in time.
     fn accept_quorum(&self, _members: usize, faults: usize) -> usize {
         faults + 1
     }
@@ -158,8 +159,9 @@ pub trait Rules: Data {
     }
 
     /// A new term needs a ballot of its own, and promises for it, before anything is read under it: between this lease and the one
-    /// before somebody else may have led.
-    fn needs_ballot(&self, is_new: bool) -> bool {
+    /// before somebody else may have led. Also if this process `leads` in a ballot, which is one of an earlier term then.
+    /// This and the comparison of terms in [`Rules::may_read_locally`] cover each other: only both broken let an old state be read.
+    fn needs_ballot(&self, is_new: bool, _leads: bool) -> bool {
         is_new
     }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, About, Experiment};
 use tenure_lab::ring::{self, Election};
-use tenure_lab::simulate::{FAULTS, WORLDS};
+use tenure_lab::simulate::{FAULTS, Named};
 
 use crate::failure::Failure;
 use crate::output::{Answer, Format, Table, pairs};
@@ -109,7 +109,7 @@ fn details_json(experiment: &dyn Experiment) -> Value {
     protocol["mutants"] = mutants.map(|m| json!({ "name": m.name, "says": m.says })).collect();
     protocol["faults"] = FAULTS.iter().map(|(_, name)| *name).collect();
     protocol["worlds"] =
-        WORLDS.iter().map(|world| json!({ "name": world.name, "says": world.says })).collect();
+        worlds(experiment).map(|world| json!({ "name": world.name, "says": world.says })).collect();
     json!({ "protocols": [protocol] })
 }
 
@@ -129,7 +129,17 @@ fn details_text(experiment: &dyn Experiment) -> String {
     }
     let faults: Vec<&str> = FAULTS.iter().map(|(_, name)| *name).collect();
     let about = about_text(&experiment.about(), Some(faults.join(", ")));
-    let mut worlds = Table::new(["WORLD", "WHAT IT IS LIKE (tenure lab run --world)"]);
-    WORLDS.iter().for_each(|world| worlds.row([world.name, world.says].map(str::to_owned)));
-    format!("{about}\n{}", [properties, constants, mutants, worlds].map(|table| table.render()).join("\n"))
+    let mut tables = vec![properties, constants, mutants];
+    if worlds(experiment).next().is_some() {
+        let mut table = Table::new(["WORLD", "WHAT IT IS LIKE (tenure lab run --world)"]);
+        worlds(experiment).for_each(|world| table.row([world.name, world.says].map(str::to_owned)));
+        tables.push(table);
+    }
+    let tables: Vec<String> = tables.iter().map(Table::render).collect();
+    format!("{about}\n{}", tables.join("\n"))
+}
+
+/// The worlds in which a protocol can be tried.
+fn worlds(experiment: &dyn Experiment) -> impl Iterator<Item = &'static Named> {
+    Named::of(experiment.about().name)
 }

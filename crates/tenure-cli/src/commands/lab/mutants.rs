@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, Error, Experiment, Seeds, Showcase, Trial};
-use tenure_lab::simulate::{Faults, Named};
+use tenure_lab::simulate::Faults;
 use tenure_lab::sweep::Swept;
 
 use super::options::{self, Common, faults_text};
@@ -23,9 +23,9 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
   tenure lab mutants nerio-drift --seeds 1000
   tenure lab mutants nerio-drift --mutant swap-rho -o json
 
-Each mutant is swept until a property notices; one that is known to show in a world of its own
-there first, unless --world, --faults or --seed say where to look. One that no seed shows is tried
-on DIR/mutants/PROTOCOL/MUTANT.scenario.
+Each mutant is swept until a property notices; one that is known to show in a world or by seeds of
+its own there first, unless --world, --faults or --seed say where to look. One that no seed shows
+is tried on DIR/mutants/PROTOCOL/MUTANT.scenario.
 Exit codes: 0 all are killed and the sound protocols silent, 1 not so, 2 error.")]
 pub(super) struct Mutants {
     /// The protocol [default: all]
@@ -67,7 +67,11 @@ impl fmt::Display for By {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sweep => f.write_str("sweep"),
-            Self::Showcase(case) => write!(f, "sweep of {}, {} nodes", case.world, case.nodes),
+            Self::Showcase(case) => {
+                let sets: String = case.sets.iter().map(|(key, value)| format!(", {key}={value}")).collect();
+                let (world, first) = (case.world.unwrap_or("chaos"), case.seeds.start);
+                write!(f, "sweep of {world}, {} nodes{sets}, from seed {first}", case.nodes)
+            }
             Self::Scenario(path) => write!(f, "{}", path.display()),
         }
     }
@@ -146,8 +150,7 @@ impl Mutants {
         trial: &Trial,
         case: &Showcase,
     ) -> Result<Swept, Failure> {
-        let mut trial = trial.clone();
-        (trial.setup.world, trial.setup.nodes) = (Some(Named::find(case.world)?), case.nodes);
+        let trial = case.trial(trial)?;
         let Range { start: first, end } = case.seeds;
         Ok(experiment.sweep(&trial, Seeds { first, ..self.sweep_seeds(end - first) }, &|_| ())?)
     }

@@ -26,7 +26,8 @@ pub(super) struct Common {
     #[arg(long, value_name = "LIST", value_parser = Faults::parse)]
     pub(super) faults: Option<Faults>,
     /// A world by name: calm (nothing goes wrong) or chaos (everything may), both instead of --faults; or one of moving-set, blocks,
-    /// f-source, partition, graph, star, in which an adversary decides the fate of every message (`tenure lab list NAME` says how)
+    /// f-source, partition, graph, star, in which an adversary decides the fate of every message (`tenure lab list NAME` says how,
+    /// and which of them are for a protocol)
     #[arg(long, value_name = "WORLD", value_parser = World::parse)]
     pub(super) world: Option<World>,
     /// Which sets of processes can elect: majority, weights:3,1,1, grid:ROWSxCOLUMNS, or list:01,12,02 (sets of

@@ -39,6 +39,9 @@ pub(super) const LOST_ACCESS: Property =
 pub const ALL: [Property; 9] =
     [AGREEMENT, KEEPS_EPOCH, OWN_EPOCH, ALONE, RISING, STABLE, SUCCEEDED, RIVALS, LOST_ACCESS];
 
+/// What is promised at every instant to who is granted access, and to nobody else.
+pub(crate) const GRANTED: [Property; 2] = [KEEPS_EPOCH, STABLE];
+
 /// How much an election promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promises {

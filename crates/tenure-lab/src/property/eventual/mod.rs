@@ -3,6 +3,7 @@
 mod figures;
 mod list;
 
+pub(crate) use list::GRANTED;
 pub use list::{ALL, Promises};
 
 use tenure_proto::eventual::{Epoch, Event, Hint, Hints};

@@ -22,14 +22,14 @@ const fn property(name: &'static str, kind: Kind, says: &'static str) -> Propert
     Property { name, kind, says }
 }
 
-const AGREEMENT: &str = "agreement";
-const OUTCOME: &str = "same-outcome";
+pub(crate) const AGREEMENT: &str = "agreement";
+pub(crate) const OUTCOME: &str = "same-outcome";
 const VALIDITY: &str = "validity";
-const ORDER: &str = "in-order";
-const LINEARIZABLE: &str = "linearizable";
+pub(crate) const ORDER: &str = "in-order";
+pub(crate) const LINEARIZABLE: &str = "linearizable";
 pub(crate) const TIMELY: &str = "timely-commit";
 const PROGRESS: &str = "progress";
-const DURABILITY: &str = "durability";
+pub(crate) const DURABILITY: &str = "durability";
 const SEEN: [&str; 9] = [
     "rivals",
     "adopted",

@@ -32,6 +32,13 @@ use crate::random::Random;
 use crate::subject::{Constants, Rhythm};
 use crate::world::RealTime;
 
+/// Those that elect an eventual leader, also where that is not promised, for comparison.
+const ELECTIONS: &[&str] = &["omega", "omega-lean", "omega-stable", "lowest-id", "accusation"];
+/// Those, and what an eventual leader drives.
+const LASTING: &[&str] = &["omega", "omega-lean", "omega-stable", "lowest-id", "accusation", "paxos"];
+/// Those that elect a leader for each partition.
+const LOCALS: &[&str] = &["local", "local-majority"];
+
 /// All worlds that have a name, but for those that are only a list of faults.
 pub const WORLDS: &[Named] = &[
     Named {
@@ -39,6 +46,7 @@ pub const WORLDS: &[Named] = &[
         says: "in the end one process at least has, for every message, some partners that answer within a round, not always the \
                same ones; all else is slower. Faults: crash (as many as may fail, for good, or see the constant restarts), pause, loss (60 % of what is slow), dup (20 %), \
                clock, delay (wake-ups late by up to a step)",
+        of: LASTING,
         stormy: false,
         make: moving_set::make,
     },
@@ -46,6 +54,7 @@ pub const WORLDS: &[Named] = &[
         name: "blocks",
         says: "the same, but the partners stay for a block of time, everything else is silent until it ends, and blocks grow for ever. \
                Faults: as moving-set",
+        of: LASTING,
         stormy: false,
         make: blocks::make,
     },
@@ -53,6 +62,7 @@ pub const WORLDS: &[Named] = &[
         name: "f-source",
         says: "messages of one process to the same few others are always in time, but not their answers; all else comes in growing \
                blocks. Faults: as moving-set",
+        of: ELECTIONS,
         stormy: false,
         make: source::make,
     },
@@ -60,12 +70,14 @@ pub const WORLDS: &[Named] = &[
         name: "partition",
         says: "after a storm some processes exchange every message in time, and all others are beyond Delta for them, or silent; the others \
                go on as they like. Faults, while they may: crash, amnesia, pause, clock, dup, delay (wake-ups late by up to sigma)",
+        of: LOCALS,
         stormy: true,
         make: ground::partition,
     },
     Named {
         name: "graph",
         says: "after a storm each two processes exchange every message in time or none, and that is not transitive. Faults: as partition",
+        of: LOCALS,
         stormy: true,
         make: ground::graph,
     },
@@ -73,6 +85,7 @@ pub const WORLDS: &[Named] = &[
         name: "star",
         says: "only a hub, or as many as a majority needs besides one, is reached by all: it is asked by processes that do not know of each \
                other, Releases are held up, requests lost, and it restarts at once. Nothing heals. Faults: crash, amnesia, pause, clock, dup",
+        of: LOCALS,
         stormy: true,
         make: star::make,
     },
@@ -85,6 +98,8 @@ pub struct Named {
     pub name: &'static str,
     /// What it is like.
     pub says: &'static str,
+    /// The protocols for which it is: to others it grants nothing on which they rely.
+    pub of: &'static [&'static str],
     /// Whether everything else goes wrong too where nobody says what should; else processes crash, and that is all.
     pub stormy: bool,
     make: fn(&Site<'_>) -> Result<Programme, String>,
@@ -101,6 +116,24 @@ impl Named {
     pub fn find(name: &str) -> Result<&'static Self, Error> {
         let found = WORLDS.iter().find(|world| world.name == name);
         found.ok_or_else(|| Error::unknown("world", name, WORLDS.iter().map(|world| world.name)))
+    }
+
+    /// The worlds that are for a protocol.
+    pub fn of(protocol: &str) -> impl Iterator<Item = &'static Self> {
+        WORLDS.iter().filter(move |world| world.of.contains(&protocol))
+    }
+
+    /// Whether it is for a protocol. If not, an error names those that are.
+    pub fn check(&self, protocol: &str) -> Result<(), Error> {
+        if self.of.contains(&protocol) {
+            return Ok(());
+        }
+        let others: Vec<&str> = Self::of(protocol).map(|world| world.name).collect();
+        let instead = match others.is_empty() {
+            true => "no world with an adversary is".to_owned(),
+            false => format!("for it there are {}", others.join(", ")),
+        };
+        Err(Error::new(format!("the world '{}' is not for {protocol}: {instead}", self.name)))
     }
 
     /// What will happen in it at a site. An error says what does not fit.

@@ -13,8 +13,8 @@ use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Un
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind, Words};
 use crate::mutant::eventual::Printed;
-use crate::property::Property;
-use crate::property::eventual::{ALL, EventualJudge, Promises};
+use crate::property::eventual::{ALL, EventualJudge, GRANTED, Promises};
+use crate::property::{Kind, Property};
 use crate::random::Random;
 use crate::world::{Flaws, clock::MILLI};
 
@@ -102,6 +102,10 @@ impl Subject for Eventual {
         routine: "",
     };
     const PROMISES: bool = false;
+
+    fn rests_on_network(property: &Property) -> bool {
+        property.kind == Kind::Eventually || GRANTED.contains(property)
+    }
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }

@@ -28,8 +28,8 @@ use super::strong::Strong;
 use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::Words;
-use crate::property::Property;
-use crate::property::log::{ALL, LogJudge};
+use crate::property::log::{ALL, LogJudge, TIMELY};
+use crate::property::{Kind, Property};
 use crate::random::Random;
 use crate::world::{Flaws, MOST_HOSTS, clock::MILLI, node_id};
 
@@ -390,6 +390,10 @@ impl<R: Rules> Subject for Log<R> {
     const KEYS: &'static [Key] = &KEYS;
     const PROPERTIES: &'static [Property] = &ALL;
     const WORDS: Words = Strong::<strong::Sound, false>::WORDS;
+
+    fn rests_on_network(property: &Property) -> bool {
+        property.kind == Kind::Eventually || property.name == TIMELY
+    }
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }
