@@ -11,7 +11,8 @@ mod list;
 mod oracle;
 mod sight;
 
-pub use list::{LOCAL, MAJORITY, TRACED};
+pub(crate) use list::SUPPORT_ONE;
+pub use list::{COMPARED, LOCAL, MAJORITY, TRACED};
 pub use oracle::{Envelope, envelope};
 pub use sight::Sight;
 
@@ -30,14 +31,14 @@ use ground::Ground;
 
 /// A time in which a process leads with the same supporters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reign {
+pub(crate) struct Reign {
     /// From when on, at the latest.
     from: RealTime,
     /// Until when, at the earliest.
     until: RealTime,
-    set: NodeSet,
+    pub(crate) set: NodeSet,
     /// Where it was said, if that has a place.
-    mark: Option<Mark>,
+    pub(crate) mark: Option<Mark>,
 }
 
 impl Reign {
@@ -47,7 +48,7 @@ impl Reign {
     }
 
     /// Whether there is an instant at which both last, for certain.
-    fn meets(self, other: Self) -> bool {
+    pub(crate) fn meets(self, other: Self) -> bool {
         self.from.max(other.from) < self.until.min(other.until)
     }
 }
@@ -442,6 +443,11 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
 impl LocalJudge {
     pub(crate) fn found(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// The last reign of a process, if it has not given it up.
+    pub(crate) fn reign(&self, node: usize) -> Option<Reign> {
+        self.nodes.get(node)?.reign
     }
 
     /// What became of each property.
