@@ -436,6 +436,21 @@ fn a_mutant_that_no_seed_shows_is_killed_by_its_scenario_or_survives() {
 }
 
 #[test]
+fn a_mutant_that_takes_a_world_of_its_own_is_looked_for_there_unless_it_is_said_where_to_look() {
+    let folder = Folder::new("showcase");
+    let words = "lab mutants local --mutant accept-slow -o json";
+    let matrix = json(&folder.tenure(words));
+    assert_eq!(matrix["mutants"][0]["by"], "sweep of partition, 5 nodes, seeds 0 to 63");
+    assert_eq!((&matrix["sound"][0]["silent"], &matrix["sound"][0]["schedules"]), (&true.into(), &64.into()));
+    for elsewhere in ["--seeds 3", "--nodes 3 --seeds 3"] {
+        let matrix = json(&folder.tenure(&format!("{words} {elsewhere}")));
+        let by = matrix["mutants"][0]["by"].as_str().unwrap_or_default();
+        assert!(!by.contains("partition"), "{elsewhere}: {by}");
+        assert!(matrix["mutants"][0]["schedules"].as_u64() <= Some(3), "{elsewhere}: {matrix}");
+    }
+}
+
+#[test]
 fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
     let bench = json(&Folder::new("bench").tenure("lab bench --seeds 5 --rounds 5 -o json"));
     has_keys(&bench, &["events_per_second", "with_properties", "baseline_per_second", "ratio_to_baseline"]);

@@ -16,6 +16,9 @@ use crate::clock::clock;
 use crate::failure::Failure;
 use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
 
+/// How many seeds are tried if nobody says so.
+const SEEDS: u64 = 3000;
+
 /// Try known-wrong variants: does a property notice each of them, and is the sound protocol silent on the same seeds?
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -24,15 +27,15 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
   tenure lab mutants nerio-drift --mutant swap-rho -o json
 
 Each mutant is swept until a property notices; one that is known to show in a world of its own
-there first, unless --world, --faults or --seed say where to look. One that no seed shows is tried
-on DIR/mutants/PROTOCOL/MUTANT.scenario.
+there first, unless --world, --faults, --nodes, --quorums, --seed or --seeds say where to look. One
+that no seed shows is tried on DIR/mutants/PROTOCOL/MUTANT.scenario.
 Exit codes: 0 all are killed and the sound protocols silent, 1 not so, 2 error.")]
 pub(super) struct Mutants {
     /// The protocol [default: all]
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// How many seeds to try for each
-    #[arg(long, value_name = "K", default_value = "3000", value_parser = options::at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", default_value_t = SEEDS, value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: u64,
     /// The folder of scenarios
     #[arg(long, value_name = "DIR", default_value = "scenarios")]
@@ -67,7 +70,9 @@ impl fmt::Display for By {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sweep => f.write_str("sweep"),
-            Self::Showcase(case) => write!(f, "sweep of {}, {} nodes", case.world, case.nodes),
+            Self::Showcase(Showcase { world, nodes, seeds: Range { start, end } }) => {
+                write!(f, "sweep of {world}, {nodes} nodes, seeds {start} to {}", end.saturating_sub(1))
+            }
             Self::Scenario(path) => write!(f, "{}", path.display()),
         }
     }
@@ -136,6 +141,7 @@ impl Mutants {
         let common = &self.common;
         let free = common.world.is_none() && common.faults.is_none() && common.seed.is_none();
         let free = free && common.quorums == "majority";
+        let free = free && common.nodes == options::NODES && self.seeds == SEEDS;
         experiment.showcase(mutant).filter(|_| free)
     }
 
@@ -215,13 +221,13 @@ impl Mutants {
         let swept = swept?;
         let (mut schedules, mut scenarios) = (swept.schedules, 0);
         let mut said = broken_by(&swept);
+        for case in cases(fates) {
+            let swept = self.sweep_showcase(experiment, &trial, case)?;
+            schedules += swept.schedules;
+            said.extend(broken_by(&swept));
+        }
         for fate in fates {
             match &fate.by {
-                Some(By::Showcase(case)) => {
-                    let swept = self.sweep_showcase(experiment, &trial, case)?;
-                    schedules += swept.schedules;
-                    said.extend(broken_by(&swept));
-                }
                 Some(By::Scenario(path)) => {
                     let (_, text) = replay::open(path)?;
                     let violation = replay::replay(experiment, path, &text, Some(None))?.report.violation;
@@ -230,7 +236,7 @@ impl Mutants {
                     said.extend(text);
                     scenarios += 1;
                 }
-                Some(By::Sweep) | None => {}
+                Some(By::Sweep | By::Showcase(_)) | None => {}
             }
         }
         Ok(Sound { protocol: experiment.about().name, schedules, scenarios, said })
@@ -248,6 +254,19 @@ impl Mutants {
             "sound": sounds.iter().map(Sound::json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Where mutants were shown that take a world of their own, each place once.
+fn cases(fates: &[Fate]) -> Vec<&Showcase> {
+    let mut cases: Vec<&Showcase> = Vec::new();
+    for fate in fates {
+        if let Some(By::Showcase(case)) = &fate.by
+            && !cases.contains(&case)
+        {
+            cases.push(case);
+        }
+    }
+    cases
 }
 
 /// What a sweep of the sound protocol says against it.
