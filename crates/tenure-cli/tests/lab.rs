@@ -450,6 +450,21 @@ fn a_mutant_that_takes_a_world_of_its_own_is_looked_for_there_unless_it_is_said_
     }
 }
 
+/// The command of a document that begins like this, and the line that follows it.
+fn told(document: &str, command: &str) -> (String, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
+    let document = fs::read_to_string(path).unwrap();
+    let mut lines = document.lines().skip_while(|line| !line.starts_with(&format!("$ tenure {command}")));
+    let words = lines.next().unwrap().strip_prefix("$ tenure ").unwrap().to_owned();
+    (words, lines.next().unwrap().to_owned())
+}
+
+#[test]
+fn constants_that_do_not_fit_are_refused_as_the_document_says() {
+    let (words, said) = told("local.md", "lab run local --set");
+    assert_eq!(Folder::new("constants").refuses(&words), format!("{said}\n"));
+}
+
 #[test]
 fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
     let bench = json(&Folder::new("bench").tenure("lab bench --seeds 5 --rounds 5 -o json"));
