@@ -355,3 +355,22 @@ fn text(fates: &[Fate], sounds: &[Sound]) -> String {
     let sounds: String = sounds.iter().map(Sound::text).collect();
     format!("{killed} of {} mutants killed{survived}\n\n{}\n{sounds}", fates.len(), table.render())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fate(by: Option<By>) -> Fate {
+        Fate { protocol: "local", mutant: "wrong", property: None, by, schedules: 1, seconds: 0.0 }
+    }
+
+    #[test]
+    fn a_place_that_shows_two_mutants_is_put_to_the_sound_protocol_once() {
+        let case = |first: u64| Showcase { world: "graph", nodes: 5, seeds: first..first + 64 };
+        let shown = [case(0), case(64), case(0)].map(|case| fate(Some(By::Showcase(case))));
+        let fates: Vec<Fate> = shown.into_iter().chain([fate(Some(By::Sweep)), fate(None)]).collect();
+        assert_eq!(cases(&fates), [&case(0), &case(64)]);
+        let by = fates[1].by.as_ref().map(By::to_string);
+        assert_eq!(by.as_deref(), Some("sweep of graph, 5 nodes, seeds 64 to 127"));
+    }
+}
