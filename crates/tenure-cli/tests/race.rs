@@ -50,6 +50,11 @@ fn every_study_runs_and_its_json_is_the_same_every_time() {
         assert!(first.stdout == folder.tenure(&format!("lab race {words} -o json")).stdout, "{words}");
         let race = json(&first);
         has_keys(&race, &["study", "parameters", "rows", "verdict"]);
+        match study {
+            "blocking" => {}
+            "paxos" => has_keys(&race["parameters"], &["seeds", "first_seed", "world", "horizon"]),
+            _ => has_keys(&race["parameters"], &["seeds", "first_seed"]),
+        }
         assert_eq!((race["study"].as_str(), race["rows"].as_array().unwrap().len()), (Some(study), rows));
         has_keys(&race["rows"][0], keys);
         let table = folder.tenure(&format!("lab race {words}"));
@@ -113,7 +118,37 @@ fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
     assert!(
         folder.refuses("lab race omega --world blocks --variant los").contains("did you mean loss or lost?")
     );
-    assert!(folder.refuses("lab race election --variant loss").contains("--variant means nothing"));
+    for (words, said) in [
+        (
+            "election --variant loss",
+            "--variant means nothing to election, only to eventual leaders; leave it out",
+        ),
+        (
+            "local --threads 1",
+            "--threads means nothing to local, only to ring algorithms and eventual leaders;",
+        ),
+        (
+            "detectors --world blocks",
+            "--world means nothing to detectors, only to eventual leaders and paxos;",
+        ),
+        ("clockwise --variant loss", "--variant means nothing to ring algorithms, only to eventual leaders;"),
+        (
+            "clockwise --world blocks",
+            "--world means nothing to ring algorithms, only to eventual leaders and paxos;",
+        ),
+        (
+            "bully --horizon 1s",
+            "--horizon means nothing to ring algorithms, only to eventual leaders and paxos;",
+        ),
+        ("omega --order worst", "--order means nothing to eventual leaders, only to ring algorithms;"),
+        (
+            "omega-stable --world moving-set --variant learn",
+            "there is nothing to run: variant 'learn' of omega-stable: it must know the round",
+        ),
+    ] {
+        let refused = folder.refuses(&format!("lab race {words}"));
+        assert!(refused.contains(said), "{words}: {refused}");
+    }
     assert!(folder.refuses("lab race detector").contains("did you mean detectors?"));
     assert!(folder.refuses("lab race blocking --seeds 5").contains("--seeds means nothing"));
     assert!(folder.refuses("lab race detectors --svg plot.svg").contains("--svg means nothing"));

@@ -41,7 +41,7 @@ pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
     for nodes in &options.nodes {
         for election in ELECTIONS {
             let mut counts = Counts::default();
-            for seed in options.first..options.first + options.seeds {
+            for seed in options.first..options.first.saturating_add(options.seeds) {
                 let report = find("paxos")?.watch(&trial(options, *nodes, election), seed)?;
                 broken.extend(violation(&report, election, seed));
                 counts.merge(&report.counts);
@@ -51,9 +51,15 @@ pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
         }
     }
     let world = options.world.map_or("bounded delays", |world| world.name);
+    let horizon = options.horizon.map_or("as the world says".to_owned(), |horizon| horizon.to_string());
     Ok(Race {
         study: "paxos",
-        parameters: vec![("world", Cell::text(world)), ("seeds", Cell::Count(options.seeds))],
+        parameters: vec![
+            ("world", Cell::text(world)),
+            ("seeds", Cell::Count(options.seeds)),
+            ("first_seed", Cell::Count(options.first)),
+            ("horizon", Cell::Text(horizon)),
+        ],
         rows,
         shown: Vec::new(),
         broken,
