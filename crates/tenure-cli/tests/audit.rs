@@ -87,6 +87,7 @@ fn what_cannot_be_judged_is_an_error_in_one_line() {
         (&["cut-off"], &["nowhere.trace"], "nowhere.trace: there is no such file"),
         (&["cut-off"], &["../audit.rs"], "a trace of a node begins with 'tenure-trace 1'"),
         (&[], &[], "<FILE>"),
+        (&["term-twice-without-common-clock"], &["--svg", "never.svg"], "no life has a common clock"),
     ] {
         let output = audit(folders, more);
         let said = text(&output.stderr);
@@ -94,6 +95,16 @@ fn what_cannot_be_judged_is_an_error_in_one_line() {
         assert!(said.contains(reason) && said.lines().count() == 1, "{reason}: {said}");
         assert_eq!(text(&output.stdout), "");
     }
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tenure-lab/tests/audit");
+    assert!(!root.join("never.svg").exists(), "nothing was drawn");
+}
+
+#[test]
+fn what_there_is_one_of_is_told_as_one() {
+    let said = text(&audit(&["local"], &[]).stdout);
+    assert!(said.contains("2 elections in 1 group\n"), "{said}");
+    let said = text(&audit(&[], &["local/alpha.trace"]).stdout);
+    assert!(said.contains("1 election in 1 group\n"), "{said}");
 }
 
 #[test]

@@ -1,76 +1,14 @@
 //! The laboratory's commands, as a user runs them: the real binary, its output, its exit code, and the files it leaves.
 
+#[path = "support/folder.rs"]
+mod folder;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 
+use folder::{Folder, has_keys, json, stdout, text};
 use serde_json::Value;
-
-/// A folder of its own for each test, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tenure-lab-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// Runs `tenure` in this folder.
-    fn tenure(&self, words: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tenure"))
-            .args(words.split_whitespace())
-            .current_dir(&self.0)
-            .output()
-            .unwrap()
-    }
-
-    fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
-    }
-
-    /// A command that must fail: exit code 2, one line on stderr, nothing on stdout, no file.
-    fn refuses(&self, words: &str) -> String {
-        let before = self.files();
-        let output = self.tenure(words);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
-        assert_eq!(text(&output.stdout), "", "{words}");
-        assert!(said.starts_with("tenure: ") && said.ends_with('\n'), "{words}: {said}");
-        assert_eq!(said.lines().count(), 1, "{words}: {said}");
-        assert_eq!(self.files(), before, "{words} left a file");
-        said
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    text(&output.stdout)
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
-}
-
-fn has_keys(value: &Value, keys: &[&str]) {
-    for key in keys {
-        assert!(value.get(key).is_some(), "no key {key} in {value:#}");
-    }
-}
 
 /// The lines of a scenario that make something happen.
 fn script_lines(path: &Path) -> usize {
@@ -498,130 +436,41 @@ fn a_mutant_that_no_seed_shows_is_killed_by_its_scenario_or_survives() {
 }
 
 #[test]
+fn a_mutant_that_takes_a_world_of_its_own_is_looked_for_there_unless_it_is_said_where_to_look() {
+    let folder = Folder::new("showcase");
+    let words = "lab mutants local --mutant accept-slow -o json";
+    let matrix = json(&folder.tenure(words));
+    assert_eq!(matrix["mutants"][0]["by"], "sweep of partition, 5 nodes, seeds 0 to 63");
+    assert_eq!((&matrix["sound"][0]["silent"], &matrix["sound"][0]["schedules"]), (&true.into(), &64.into()));
+    for elsewhere in ["--seeds 3", "--nodes 3 --seeds 3"] {
+        let matrix = json(&folder.tenure(&format!("{words} {elsewhere}")));
+        let by = matrix["mutants"][0]["by"].as_str().unwrap_or_default();
+        assert!(!by.contains("partition"), "{elsewhere}: {by}");
+        assert!(matrix["mutants"][0]["schedules"].as_u64() <= Some(3), "{elsewhere}: {matrix}");
+    }
+}
+
+/// The command of a document that begins like this, and the line that follows it.
+fn told(document: &str, command: &str) -> (String, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
+    let document = fs::read_to_string(path).unwrap();
+    let mut lines = document.lines().skip_while(|line| !line.starts_with(&format!("$ tenure {command}")));
+    let words = lines.next().unwrap().strip_prefix("$ tenure ").unwrap().to_owned();
+    (words, lines.next().unwrap().to_owned())
+}
+
+#[test]
+fn constants_that_do_not_fit_are_refused_as_the_document_says() {
+    let (words, said) = told("local.md", "lab run local --set");
+    assert_eq!(Folder::new("constants").refuses(&words), format!("{said}\n"));
+}
+
+#[test]
 fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
     let bench = json(&Folder::new("bench").tenure("lab bench --seeds 5 --rounds 5 -o json"));
     has_keys(&bench, &["events_per_second", "with_properties", "baseline_per_second", "ratio_to_baseline"]);
     has_keys(&bench, &["cost_of_properties", "rounds"]);
     assert!(bench["events_per_second"].as_u64().unwrap() > 0);
-}
-
-#[test]
-fn every_study_runs_and_its_json_is_the_same_every_time() {
-    let folder = Folder::new("race");
-    for (words, rows, keys) in [
-        (
-            "election --nodes 2,3 --nodes 5 --seeds 20",
-            9,
-            &["nodes", "turns", "mean_v", "p99_v", "bound_v", "messages"][..],
-        ),
-        (
-            "detectors --seeds 2",
-            30,
-            &["link", "detector", "settings", "detection_median_ms", "accuracy_percent"],
-        ),
-        ("blocking", 488, &["protocol", "bound", "clocks", "delay_ms", "blocked_ms", "in_vain_ms"]),
-        (
-            "paxos --nodes 3 --seeds 2",
-            3,
-            &[
-                "election",
-                "commits",
-                "prepares",
-                "per_thousand",
-                "changes",
-                "unfinished",
-                "counted",
-                "sent",
-                "longest",
-            ],
-        ),
-        (
-            "local --nodes 4,8 --seeds 1",
-            12,
-            &["nodes", "handling_us", "answers", "mean_ms", "p99_ms", "messages", "leader_hears"],
-        ),
-    ] {
-        let study = words.split(' ').next().unwrap();
-        let first = folder.tenure(&format!("lab race {words} -o json"));
-        assert_eq!(first.status.code(), Some(0), "{words}: {}", text(&first.stderr));
-        assert!(first.stdout == folder.tenure(&format!("lab race {words} -o json")).stdout, "{words}");
-        let race = json(&first);
-        has_keys(&race, &["study", "parameters", "rows", "verdict"]);
-        assert_eq!((race["study"].as_str(), race["rows"].as_array().unwrap().len()), (Some(study), rows));
-        has_keys(&race["rows"][0], keys);
-        let table = folder.tenure(&format!("lab race {words}"));
-        assert!(stdout(&table).starts_with(&format!("{study}: holds\n")), "{}", stdout(&table));
-    }
-}
-
-#[test]
-fn bounded_skew_frees_others_of_a_late_request_and_bounded_drift_does_not() {
-    let race = json(&Folder::new("late").tenure("lab race blocking -o json"));
-    let blocked = |protocol: &str, bound: &str, delay: f64| {
-        let wanted = |row: &&Value| {
-            let words = [&row["protocol"], &row["bound"], &row["clocks"]].map(|word| word.as_str().unwrap());
-            words == [protocol, bound, "exact"] && row["delay_ms"] == delay
-        };
-        race["rows"].as_array().unwrap().iter().find(wanted).unwrap()["blocked_ms"].as_f64().unwrap()
-    };
-    assert_eq!(blocked("nerio-drift", "100000ppm", 1000.0), 1100.0);
-    assert_eq!(blocked("nerio-skew", "10ms", 1000.0), 10.0);
-    assert_eq!(blocked("nerio-skew", "10ms", 1050.0), 0.0);
-}
-
-#[test]
-fn a_study_is_drawn_as_an_image() {
-    let folder = Folder::new("plot");
-    for words in ["election --nodes 3 --seeds 20", "blocking", "local --nodes 4,8 --seeds 1"] {
-        assert_eq!(folder.tenure(&format!("lab race {words} --svg plot.svg")).status.code(), Some(0));
-        let image = fs::read_to_string(folder.path("plot.svg")).unwrap();
-        assert!(
-            image.starts_with("<svg ") && image.ends_with("</svg>\n") && !image.contains("NaN"),
-            "{words}"
-        );
-    }
-}
-
-#[test]
-fn elections_of_eventual_leaders_are_compared_in_every_variant_of_a_world() {
-    let folder = Folder::new("settle");
-    let words = "lab race omega,omega-stable --world moving-set --variant plain,learn --nodes 3 --seeds 2 --horizon 5s";
-    let race = json(&folder.tenure(&format!("{words} -o json")));
-    let rows: Vec<[&Value; 5]> = race["rows"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| ["protocol", "variant", "may_fail", "agreed", "violations"].map(|key| &row[key]))
-        .collect();
-    let row = |protocol: &str, variant: &str| {
-        [Value::from(protocol), Value::from(variant), Value::from("1"), Value::from(2), Value::from(0)]
-    };
-    let expected = [row("omega", "plain"), row("omega-stable", "plain"), row("omega", "learn")];
-    assert_eq!(rows, expected.iter().map(|row| row.each_ref()).collect::<Vec<_>>());
-    assert_eq!((&race["verdict"], folder.tenure(words).status.code()), (&Value::from("holds"), Some(0)));
-}
-
-#[test]
-fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
-    let folder = Folder::new("no-race");
-    assert!(
-        folder.refuses("lab race omega --variant loss").contains("--variant without --world means nothing")
-    );
-    assert!(
-        folder.refuses("lab race omega --world blocks --variant los").contains("did you mean loss or lost?")
-    );
-    assert!(folder.refuses("lab race election --variant loss").contains("--variant means nothing"));
-    for words in ["lab run paxos", "lab sweep paxos --seeds 1", "lab race paxos --seeds 1"] {
-        let refused = folder.refuses(&format!("{words} --world f-source"));
-        assert!(refused.contains("not for paxos: for it there are moving-set, blocks"), "{refused}");
-    }
-    assert!(folder.refuses("lab race omega --world star --seeds 1").contains("not for omega"));
-    assert!(folder.refuses("lab race detector").contains("did you mean detectors?"));
-    assert!(folder.refuses("lab race blocking --seeds 5").contains("--seeds means nothing"));
-    assert!(folder.refuses("lab race detectors --svg plot.svg").contains("--svg means nothing"));
-    assert!(folder.refuses("lab race election --nodes 1").contains("2 to 64 nodes"));
-    assert!(folder.refuses("lab race local --nodes 65").contains("2 to 64 nodes"));
-    folder.refuses("lab race");
 }
 
 #[cfg(unix)]

@@ -150,6 +150,16 @@ fn a_race_writes_a_slide_and_rows() {
 }
 
 #[test]
+fn sizes_of_a_race_may_be_far_apart_and_in_any_order() {
+    let folder = Folder::new();
+    let race = folder.json("lab race clockwise --nodes 524288,16 --seeds 1");
+    assert_eq!(race["parameters"]["left_out"], "nothing");
+    assert_eq!([&race["rows"][0]["nodes"], &race["rows"][1]["nodes"]], [&16, &524_288]);
+    let refused = folder.refuses("lab race lelann --nodes 524288");
+    assert!(refused.contains("nothing to run: lelann, 524288 nodes would exceed the budget"), "{refused}");
+}
+
+#[test]
 fn a_run_is_drawn_as_a_ring_and_traced_with_the_fields_of_the_lecture() {
     let folder = Folder::new();
     let plain = folder.tenure("lab run franklin --nodes 12 --seed 4");

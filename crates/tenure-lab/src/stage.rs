@@ -59,6 +59,8 @@ pub struct Watch<'a> {
     pub only: Option<&'a str>,
     /// Go on after a violation, to see what else follows from it.
     pub go_on: bool,
+    /// What rests on the network is not owed: the world is for other protocols, and grants nothing on which this one relies.
+    pub unowed: bool,
 }
 
 /// A run in progress.
@@ -277,8 +279,27 @@ impl<'s, S: Subject> Stage<'s, S> {
 
     /// The first violation, of those that are looked for.
     pub fn violation(&self) -> Option<&Violation> {
-        let wanted = |violation: &&Violation| self.watch.only.is_none_or(|only| only == violation.property);
-        self.judge.as_ref()?.violations().iter().find(wanted)
+        self.judge.as_ref()?.violations().iter().find(|violation| self.is_wanted(violation))
+    }
+
+    fn is_wanted(&self, violation: &Violation) -> bool {
+        self.watch.only.is_none_or(|only| only == violation.property) && self.is_owed(violation.property)
+    }
+
+    fn is_owed(&self, name: &str) -> bool {
+        !self.watch.unowed
+            || !S::PROPERTIES.iter().any(|known| known.name == name && S::rests_on_network(known))
+    }
+
+    /// What became of each property. What was not owed is neither kept nor broken.
+    fn statuses(&self) -> Vec<(Property, Status)> {
+        let mut statuses = self.judge.as_ref().map(Judge::report).unwrap_or_default();
+        for (property, status) in &mut statuses {
+            if !self.is_owed(property.name) {
+                *status = Status::Exempt;
+            }
+        }
+        statuses
     }
 
     /// Whether a violation has ended the run.
@@ -300,14 +321,11 @@ impl<'s, S: Subject> Stage<'s, S> {
     /// Lets the remaining time pass and closes the run.
     pub fn end(mut self, at: RealTime) -> Outcome<Command<S>> {
         let at = at.max(self.world.now);
-        if let Some(judge) = &mut self.judge {
-            let over =
-                judge.violations().iter().any(|v| self.watch.only.is_none_or(|only| only == v.property));
-            if self.watch.go_on || !over {
-                judge.pass(&self.world, at);
-                self.world.now = at;
-                judge.end(&self.world);
-            }
+        let over = self.is_over();
+        if let Some(judge) = self.judge.as_mut().filter(|_| !over) {
+            judge.pass(&self.world, at);
+            self.world.now = at;
+            judge.end(&self.world);
         }
         for (name, many) in self.judge.iter().flat_map(Judge::figures) {
             self.counts.add_many(name, many);
@@ -320,8 +338,10 @@ impl<'s, S: Subject> Stage<'s, S> {
             self.judge.as_ref().map(|judge| judge.tenures().iter().map(|t| until(*t, at)).collect());
         let violation = self.violation().cloned();
         let violations = self.judge.as_ref().map(|judge| judge.violations().to_vec()).unwrap_or_default();
+        let violations =
+            violations.into_iter().filter(|violation| self.is_owed(violation.property)).collect();
         Outcome {
-            properties: self.judge.as_ref().map(Judge::report).unwrap_or_default(),
+            properties: self.statuses(),
             leader: self.judge.as_ref().and_then(Judge::leader),
             record: self.recorder.map(|recorder| recorder.finish(&self.world, at, violation.as_ref())),
             violation,

@@ -273,6 +273,52 @@ fn each_change_of_a_local_group_breaks_its_property() {
 }
 
 #[test]
+fn two_local_leaders_who_share_a_supporter_are_seen_whatever_their_constants() {
+    let mut files = changed("local", "gamma.trace", "constants=5", "constants=6");
+    let sound = report(&files);
+    assert_eq!(broken(&sound), []);
+    let left = sound.unjudged.iter().find(|left| left.what == "lights").unwrap();
+    assert!(left.partly && left.why.contains("only support-one is judged"), "{}", left.why);
+    files[2].1 = files[2].1.replace("supporters=2 until", "supporters=1,2 until");
+    let text = "beta supports gamma and alpha, which go by different constants";
+    breaks(&files, "support-one", text, &["gamma.trace:8", "alpha.trace:11"]);
+    let whole = report(&folder("local"));
+    assert!(whole.unjudged.iter().all(|left| left.what != "lights"), "one set of constants is judged whole");
+}
+
+/// The same without a common clock.
+fn untimed(mut files: Vec<(String, String)>) -> Vec<(String, String)> {
+    for (_, text) in &mut files {
+        let words = text.split_inclusive(' ').filter(|word| !word.starts_with("common="));
+        *text = words.collect();
+    }
+    files
+}
+
+#[test]
+fn what_compares_local_leaders_is_left_out_without_a_common_clock() {
+    let report =
+        report(&untimed(changed("local", "gamma.trace", "supporters=2 until", "supporters=1,2 until")));
+    assert_eq!(broken(&report), []);
+    for name in ["support-one", "one-leader-a-partition", "bound", "members-true", "two-partitions"] {
+        assert_eq!(status(&report, name), Status::Exempt, "{name}");
+        let why = report.unjudged.iter().find(|left| left.what == name).unwrap();
+        assert_eq!(why.why, "of local groups: none of their lives has a common clock");
+    }
+    assert_eq!(status(&report, "self-support"), Status::Holds, "one life is enough to tell");
+    assert!(report.unjudged.iter().all(|left| left.what != "one-leader"), "no majority is asked for");
+}
+
+#[test]
+fn without_a_common_clock_there_is_nothing_to_draw() {
+    let files = untimed(folder("local"));
+    let given: Vec<File<'_>> =
+        files.iter().map(|(name, text)| File { name, bytes: text.as_bytes() }).collect();
+    let said = audit::picture(&given, &report(&files)).unwrap_err().to_string();
+    assert!(said.contains("no life has a common clock"), "{said}");
+}
+
+#[test]
 fn where_a_majority_is_asked_for_a_leader_of_few_is_seen() {
     let mut files = folder("local");
     files.iter_mut().for_each(|(_, text)| *text = text.replace("majority=no", "majority=yes"));

@@ -3,17 +3,18 @@
 //! On runs of the sound protocol the auditor must be silent, whatever clocks, disks and networks do within their bounds. On the saved
 //! schedules of mutants it must see, in the traces, what the simulator's judge saw in the world.
 
+mod written;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure_lab::audit::{self, File, Report};
-use tenure_lab::catalogue::{Trial, find};
+use tenure_lab::audit::Report;
+use tenure_lab::catalogue::find;
 use tenure_lab::mutant;
 use tenure_lab::random::{Random, Scripted};
 use tenure_lab::script::{self, Expect, Script, subject_of};
-use tenure_lab::simulate::{Faults, Setup};
 use tenure_lab::stage::{Cast, Command};
 use tenure_lab::subject::office::THREADS;
 use tenure_lab::subject::strong::Strong;
@@ -24,6 +25,7 @@ use tenure_proto::strong::trace::{Common, EdictMade, HEADER, Life, Line, Start, 
 use tenure_proto::strong::{Event, Nerio, Rules, Sound};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId, Protocol};
+use written::{assert_silent, assert_silent_on_parts, audited, saved, sees, stormy};
 
 /// How a writer knows the common clock.
 #[derive(Clone, Copy, PartialEq)]
@@ -209,33 +211,9 @@ fn follow<R: Rules, F>(scribe: &mut Scribe<R>, action: &Action<<Nerio<R> as Prot
     }
 }
 
-fn audited(files: &[String]) -> Report {
-    let names: Vec<String> = (0..files.len()).map(|i| format!("n{i}.trace")).collect();
-    let given = files.iter().zip(&names);
-    let given: Vec<File<'_>> = given.map(|(text, name)| File { name, bytes: text.as_bytes() }).collect();
-    audit::audit(&given).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn assert_silent(report: &Report, what: &str) {
-    if let Some(broken) = report.violations.first() {
-        let places: Vec<String> = broken
-            .places
-            .iter()
-            .map(|place| format!("{}:{}: {}", place.file, place.line, place.text))
-            .collect();
-        panic!("{what}: {} at {:?}: {}\n{}", broken.property.name, broken.at, broken.text, places.join("\n"));
-    }
-}
-
-fn trial(faults: Faults) -> Trial {
-    let setup =
-        Setup { nodes: 5, quorums: "majority".into(), faults, sets: vec![], horizon: None, world: None };
-    Trial { setup, mutant: None, property: None }
-}
-
 /// A run of the sound protocol, written down.
 fn sound<const SKEW: bool>(protocol: &str, seed: u64, clocks: Clocks) -> Vec<String> {
-    let report = find(protocol).unwrap().run(&trial(Faults::all()), seed).unwrap();
+    let report = find(protocol).unwrap().run(&stormy(), seed).unwrap();
     let script = script::parse::<Strong<Sound, SKEW>>(&report.trace).unwrap();
     files(&Strong::<Sound, SKEW>::sound(), &script, clocks)
 }
@@ -254,19 +232,7 @@ fn sound_seeds<const SKEW: bool>(protocol: &str, seeds: std::ops::Range<u64>, cl
 fn nothing_is_called_broken_because_a_part_of_the_traces_is_missing() {
     for seed in 300..315 {
         let whole = sound::<false>("nerio-drift", seed, Clocks::Exact);
-        let mut chance = Random::stream(seed, "what is missing");
-        for round in 0..6 {
-            let mut part = |text: &String| match chance.below(10) {
-                0..=2 => String::new(),
-                3..=5 => text[..chance.index(text.len())].to_owned(),
-                _ => text.clone(),
-            };
-            let kept = whole.iter().map(&mut part);
-            let kept: Vec<String> = kept.filter(|text| text.lines().count() > 2).collect();
-            if !kept.is_empty() {
-                assert_silent(&audited(&kept), &format!("seed {seed}, round {round}"));
-            }
-        }
+        assert_silent_on_parts(&whole, seed);
     }
 }
 
@@ -289,21 +255,6 @@ fn the_auditor_is_silent_where_clocks_are_synchronised() {
 #[test]
 fn the_auditor_is_silent_without_a_common_clock() {
     sound_seeds::<false>("nerio-drift", 200..215, Clocks::None);
-}
-
-/// The saved schedules of mutants, by name, each with what the simulator found.
-fn saved(protocol: &str) -> Vec<(String, String)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/mutants").join(protocol);
-    let mut found: Vec<(String, String)> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| {
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            (name, fs::read_to_string(&path).unwrap())
-        })
-        .collect();
-    found.sort();
-    found
 }
 
 /// What the auditor says of the saved schedule of a mutant, and what the simulator said.
@@ -347,9 +298,9 @@ fn sees_mutants<const SKEW: bool>(protocol: &str) {
     let mut seen = 0;
     for (name, text) in saved(protocol) {
         let (expected, report) = of_mutant::<SKEW>(&text, Clocks::Exact);
-        let found: Vec<&str> = report.violations.iter().map(|broken| broken.property.name).collect();
         let excused = UNSEEN.iter().any(|(known, _)| *known == name);
-        let sees = found.contains(&expected.as_str());
+        let sees = sees(&report, &expected);
+        let found = &report.violations;
         assert!(sees || excused, "{protocol}, {name}: the simulator saw {expected}, the auditor {found:?}");
         seen += usize::from(sees);
     }
@@ -376,8 +327,8 @@ fn the_auditor_is_silent_where_a_lost_quorum_was_given_up_soundly_and_sees_where
 
     let (_, text) = saved("nerio-drift").into_iter().find(|(name, _)| name == "force-no-wait").unwrap();
     let (_, report) = of_mutant::<false>(&text, Clocks::None);
-    assert!(report.violations.iter().any(|broken| broken.property.name == "charters-wait"));
+    assert!(sees(&report, "charters-wait"));
     let (_, text) = saved("nerio-drift").into_iter().find(|(name, _)| name == "force-no-seal").unwrap();
     let (_, report) = of_mutant::<false>(&text, Clocks::None);
-    assert!(report.violations.iter().any(|broken| broken.property.name == "charters-wait"));
+    assert!(sees(&report, "charters-wait"));
 }

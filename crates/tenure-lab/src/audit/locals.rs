@@ -2,12 +2,13 @@
 //!
 //! Each group has a judge of its own, and one more for every other set of constants: machines that differ in one do not hear each
 //! other. Processes are named by their positions in the group's members, as in the machine; what the judge says is told by name.
+//! Nobody may support two leaders at an instant even then: so far reigns of one group are held against each other over all its judges.
 //!
 //! Which way it errs: a leader leads from its line, at the latest, until the earliest instant at which its clock may show the end, and
 //! never after its last line; a supporter is bound until the latest instant at which its clock may. Of whoever has no line of
 //! the group, or may have more lives than are known, what leaders say is believed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_proto::local::{Event, Lease, View};
 use tenure_proto::quorum::NodeSet;
@@ -18,7 +19,7 @@ use super::Findings;
 use super::record::Life;
 use super::timeline::{Timeline, merged};
 use super::words::retold;
-use crate::property::local::{LOCAL, LocalJudge, MAJORITY, Sight};
+use crate::property::local::{LOCAL, LocalJudge, MAJORITY, SUPPORT_ONE, Sight};
 use crate::property::{Mark, Status};
 use crate::world::{RealTime, node_id};
 
@@ -90,8 +91,12 @@ pub(super) fn judge(timeline: &Timeline<'_>, findings: &mut Findings) {
                 bench.or_insert_with(|| Bench::new(start)).starts(timeline, entry);
             }
             Told::Event(event) => {
-                if let Some(bench) = former.and_then(|key| benches.get_mut(&(entry.step.group, key))) {
+                let key = former.map(|constants| (entry.step.group, constants));
+                if let Some(bench) = key.and_then(|key| benches.get_mut(&key)) {
                     bench.show(timeline, entry, Some(event));
+                }
+                if let (Some(key), Event::Leads { .. }) = (key, event) {
+                    judge_apart(timeline, entry, key, &benches, findings);
                 }
             }
             Told::End => {
@@ -102,6 +107,41 @@ pub(super) fn judge(timeline: &Timeline<'_>, findings: &mut Findings) {
         }
     }
     benches.into_values().for_each(|bench| bench.end(findings));
+}
+
+/// SO between machines of one group that go by different constants: whoever leads now shares no supporter with those.
+fn judge_apart(
+    timeline: &Timeline<'_>,
+    entry: Entry<'_>,
+    key: (GroupId, u64),
+    benches: &BTreeMap<(GroupId, u64), Bench>,
+    findings: &mut Findings,
+) {
+    let Some(bench) = benches.get(&key) else { return };
+    let own = bench.position(timeline, entry).and_then(|node| Some((node, bench.judge.reign(node)?)));
+    let Some((node, reign)) = own else { return };
+    let others = benches.iter().filter(|(other, _)| other.0 == key.0 && **other != key);
+    for other in others.map(|(_, other)| other) {
+        for (leader, member) in other.members.iter().enumerate().filter(|(_, it)| **it != bench.members[node])
+        {
+            let Some(theirs) = other.judge.reign(leader).filter(|theirs| theirs.meets(reign)) else {
+                continue;
+            };
+            let supporters = other.named(theirs.set);
+            let both: Vec<String> = bench
+                .named(reign.set)
+                .intersection(&supporters)
+                .map(|supporter| supporter.to_string())
+                .collect();
+            if !both.is_empty() {
+                let marks = [Some(entry.step.mark), theirs.mark].into_iter().flatten();
+                findings.add_at(SUPPORT_ONE, Some(timeline.since(entry.at.from)), marks, || {
+                    let (leader, both) = (bench.members[node], both.join(" "));
+                    format!("{both} supports {leader} and {member}, which go by different constants")
+                });
+            }
+        }
+    }
 }
 
 /// A group's judge.
@@ -127,6 +167,11 @@ impl Bench {
     fn position(&self, timeline: &Timeline<'_>, entry: Entry<'_>) -> Option<usize> {
         let node = timeline.lives[entry.life].holder.node;
         self.members.iter().position(|member| *member == node)
+    }
+
+    /// Members by their own numbers.
+    fn named(&self, set: NodeSet) -> BTreeSet<NodeId> {
+        set.positions().filter_map(|position| self.members.get(position).copied()).collect()
     }
 
     fn starts(&mut self, timeline: &Timeline<'_>, entry: Entry<'_>) {

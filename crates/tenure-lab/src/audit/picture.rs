@@ -16,10 +16,14 @@ use super::words::Names;
 use super::{AuditError, File, Report};
 use crate::draw::{Bar, BarKind, Mark, MarkKind, Minute, Picture, Shade};
 
-/// The traces of one cluster as a picture, with what came of their audit.
+/// The traces of one cluster as a picture, with what came of their audit. Where no life has a common clock there is nothing to draw.
 pub fn picture(files: &[File<'_>], report: &Report) -> Result<Picture, AuditError> {
     let record = Record::read(files)?;
-    let timeline = Timeline::new(record.lives.iter().filter(|life| life.timed).collect());
+    let timed: Vec<&Life> = record.lives.iter().filter(|life| life.timed).collect();
+    if timed.is_empty() {
+        return Err(AuditError::NothingToDraw);
+    }
+    let timeline = Timeline::new(timed);
     let mut canvas = Canvas::new(&record, &timeline, report);
     for life in 0..timeline.lives.len() {
         canvas.draw_strong(life);

@@ -446,6 +446,8 @@ pub enum AuditError {
     },
     /// No file holds anything.
     Nothing,
+    /// A drawing was asked for, and nothing has a place in time that others share.
+    NothingToDraw,
 }
 
 impl fmt::Display for AuditError {
@@ -464,6 +466,9 @@ impl fmt::Display for AuditError {
             Self::Nothing => {
                 f.write_str("there is nothing to judge: no file holds a life, an edict or an admission")
             }
+            Self::NothingToDraw => f.write_str(
+                "nothing can be drawn: no life has a common clock; without a drawing it is judged all the same",
+            ),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_proto::NodeId;
 use tenure_proto::local::Event;
+use tenure_proto::{GroupId, NodeId};
 
 use super::locals::Told;
 use super::record::{Life, Record};
 use super::words::{Names, line_words};
 use super::{ADMITTED, File, Findings, Found, OWN};
-use crate::property::local::{LOCAL, MAJORITY, TRACED};
+use crate::property::local::{COMPARED, LOCAL, MAJORITY, TRACED};
 use crate::property::strong::{
     ALL, CERTAIN, CHANGE_ENDS, ELECTED, ENDS, EPOCHS_FOLLOW, FLOORS, FOUND, GIVEN_TERMS, INSIDE, ORDERED,
     SPACED, STABLE, SUPPORT, UNIQUENESS, VALID,
@@ -182,13 +182,17 @@ fn statuses(record: &Record, findings: &Findings, unjudged: &[Unjudged]) -> Vec<
             Kind::Sometimes => Status::Unseen,
         }
     };
+    let all = ALL.into_iter().chain(OWN).chain(local_properties(record));
+    all.map(|property| (property, status(&property))).collect()
+}
+
+/// What local groups are judged by, if there are any.
+fn local_properties(record: &Record) -> impl Iterator<Item = Property> {
     let starts = record.local_starts();
-    let applies = |property: &&Property| {
-        LOCAL.contains(property) && starts.iter().any(|start| !start.majority)
-            || MAJORITY.contains(property) && starts.iter().any(|start| start.majority)
-    };
-    let local = TRACED.iter().filter(applies);
-    ALL.iter().chain(&OWN).chain(local).map(|property| (*property, status(property))).collect()
+    let [some, majority] = [false, true].map(|which| starts.iter().any(|start| start.majority == which));
+    TRACED
+        .into_iter()
+        .filter(move |property| some && LOCAL.contains(property) || majority && MAJORITY.contains(property))
 }
 
 /// What compares the times of different processes.
@@ -226,13 +230,39 @@ fn unjudged(files: &[File<'_>], record: &Record, names: &Names) -> Vec<Unjudged>
             leave(property.name, false, "no life has a common clock");
         }
     }
-    if !record.local_starts().is_empty() {
-        let why = "of local groups: a trace does not say who reached whom in time";
-        for name in ["leader-in-time", "connected-support"] {
-            left.push(Unjudged { what: name.to_owned(), why: why.to_owned(), partly: false });
+    left.extend(unjudged_locals(record, names));
+    left.extend(unseen(files, record, names));
+    left
+}
+
+/// What was not judged of local groups.
+fn unjudged_locals(record: &Record, names: &Names) -> Vec<Unjudged> {
+    let starts = record.local_starts();
+    let mut left = Vec::new();
+    let mut leave = |what: &str, partly: bool, why: &str| {
+        left.push(Unjudged { what: what.to_owned(), why: why.to_owned(), partly });
+    };
+    if starts.is_empty() {
+        return left;
+    }
+    for name in ["leader-in-time", "connected-support"] {
+        leave(name, false, "of local groups: a trace does not say who reached whom in time");
+    }
+    if !record.lives.iter().any(|life| life.timed && !life.locals.is_empty()) {
+        for property in local_properties(record).filter(|property| COMPARED.contains(property)) {
+            leave(property.name, false, "of local groups: none of their lives has a common clock");
         }
     }
-    left.extend(unseen(files, record, names));
+    let constants: BTreeSet<(GroupId, u64)> =
+        starts.iter().map(|start| (start.group, start.constants)).collect();
+    let groups: BTreeSet<GroupId> = constants.iter().map(|(group, _)| *group).collect();
+    for group in groups {
+        if constants.iter().filter(|(of, _)| *of == group).count() > 1 {
+            let why =
+                "has several sets of constants: of leaders that differ in them only support-one is judged";
+            leave(&names.told(&group.to_string()), true, why);
+        }
+    }
     left
 }
 

@@ -24,13 +24,7 @@ pub(super) struct Bench<'a, S: Subject> {
 }
 
 impl<S: Subject> Bench<'_, S> {
-    /// In a world that grants what others need, a protocol would break what nobody promised.
-    fn check_world(&self, trial: &Trial) -> Result<(), Error> {
-        trial.setup.world.map_or(Ok(()), |world| world.check(self.about.name))
-    }
-
     fn watch<'t>(&self, trial: &'t Trial) -> Result<Watch<'t>, Error> {
-        self.check_world(trial)?;
         let only = trial.property.as_deref();
         let known = || S::PROPERTIES.iter().map(|property| property.name);
         if let Some(name) = only.filter(|name| !known().any(|known| known == *name)) {
@@ -38,7 +32,8 @@ impl<S: Subject> Bench<'_, S> {
         }
         // Where the assumption itself is broken, one violation is no news: see all that follow.
         let go_on = trial.setup.faults.has(Fault::ClockBeyondRho) && only.is_none();
-        Ok(Watch { properties: true, record: false, only, go_on })
+        let unowed = trial.setup.world.is_some_and(|world| !world.of.contains(&self.about.name));
+        Ok(Watch { properties: true, record: false, only, go_on, unowed })
     }
 
     pub(super) fn sweep(
@@ -62,7 +57,6 @@ impl<S: Subject> Bench<'_, S> {
         seeds: u64,
         properties: bool,
     ) -> Result<u64, Error> {
-        self.check_world(trial)?;
         let watch = Watch { properties, ..Watch::default() };
         let mut events = 0;
         for seed in first..first.saturating_add(seeds) {
@@ -103,13 +97,12 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     pub(super) fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
-        self.check_world(trial)?;
         if S::PROPERTIES.iter().any(|known| known.name == property && S::rests_on_network(known)) {
             return Err(Error::new(format!(
                 "{property} rests on what the network grants, and is not made small: see the whole run"
             )));
         }
-        let watch = Watch { properties: true, record: true, only: Some(property), go_on: false };
+        let watch = Watch { properties: true, record: true, only: Some(property), ..Watch::default() };
         let whole = simulate(self.subject, &trial.setup, seed, watch)?;
         let script = whole.script.ok_or_else(|| Error::new("nothing was recorded"))?;
         let before = script.lines.len();
@@ -143,7 +136,7 @@ impl<S: Subject> Bench<'_, S> {
             properties: true,
             record: true,
             only: only(&script.expect, script.only.as_deref(), instead),
-            go_on: false,
+            ..Watch::default()
         };
         let replayed = script::replay(self.subject, &script, watch)?;
         let skipped = replayed.skipped.iter().filter(|line| **line < replayed.used).count();
@@ -167,7 +160,7 @@ impl<S: Subject> Bench<'_, S> {
     fn play(&self, text: &str, mutant: Option<&str>, instead: bool) -> Result<Replay, Error> {
         let play = play::parse(self.subject, text).map_err(|error| Error::new(error.to_string()))?;
         let only = only(&play.expect, None, instead);
-        let watch = Watch { properties: true, record: true, only, go_on: false };
+        let watch = Watch { properties: true, record: true, only, ..Watch::default() };
         let Performed { outcome, script, beliefs } = perform(self.subject, &play, watch)?;
         let (mut expected, mut as_expected) = verdict(&play.expect, outcome.violation.as_ref(), instead);
         let mut came = came(outcome.violation.as_ref());

@@ -47,16 +47,20 @@ pub fn schedules(options: &Options) -> u64 {
 
 /// Runs the race. `progress` is told how many runs more are done. The result does not depend on the number of threads.
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Race, Error> {
+    for election in &options.elections {
+        options.world.map_or(Ok(()), |world| world.check(election.about().name))?;
+    }
     let mut rows = Sheet { columns: columns(), rows: Vec::new() };
     let mut broken = Vec::new();
-    for (election, variant, line) in lines(options) {
+    let lines = lines(options);
+    if lines.is_empty() {
+        return Err(nothing_left(options));
+    }
+    for (election, variant, line) in lines {
         let reports = reports(election, &line.trial, options, progress)?;
         let name = election.about().name;
         let who = format!("{name}, {} processes, {variant}", line.nodes);
-        let settled = reports.iter().filter(|report| agrees(report)).count();
-        if is_promised(options.world, name) && settled < reports.len() {
-            broken.push(format!("{who}: {settled} of {} runs agree", reports.len()));
-        }
+        broken.extend(disagree(&reports, &who).filter(|_| is_promised(options.world, name)));
         let unsafe_runs = reports.iter().filter_map(|report| Some((report.seed?, unsafe_property(report)?)));
         broken.extend(unsafe_runs.map(|(seed, property)| format!("{who}: seed {seed} breaks {property}")));
         rows.rows.push(row(name, variant, &line, &reports));
@@ -67,6 +71,7 @@ pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Race, E
         parameters: vec![
             ("world", Cell::text(world)),
             ("seeds", Cell::Count(options.seeds)),
+            ("first_seed", Cell::Count(options.first)),
             ("horizon", Cell::text(options.horizon.to_string())),
         ],
         rows,
@@ -94,6 +99,28 @@ fn lines(options: &Options) -> Vec<(&'static dyn Experiment, &'static str, Line)
         }
     }
     lines
+}
+
+/// Why there is no row at all.
+fn nothing_left(options: &Options) -> Error {
+    let mut why: Vec<String> = Vec::new();
+    for variant in &options.variants {
+        for election in &options.elections {
+            let name = election.about().name;
+            let known = options.nodes.iter().find_map(|nodes| variant.leaves_out(name, *nodes));
+            let said = known.map(|known| format!("variant '{}' of {name}: {known}", variant.name));
+            why.extend(said.filter(|said| !why.contains(said)));
+        }
+    }
+    Error::new(format!("there is nothing to run: {}", why.join("; ")))
+}
+
+/// What is said of runs of which some do not agree, with the first of these.
+fn disagree(reports: &[Report], who: &str) -> Option<String> {
+    let mut not = reports.iter().filter(|report| !agrees(report));
+    let seed = not.next()?.seed.map(|seed| format!(", seed {seed} does not")).unwrap_or_default();
+    let settled = reports.len() - 1 - not.count();
+    Some(format!("{who}: {settled} of {} runs agree{seed}", reports.len()))
 }
 
 /// Nothing goes wrong, and messages take no longer than a bound.
@@ -271,6 +298,34 @@ mod tests {
         assert_eq!(cells(&race, "agreed"), [4, 4, 4, 4, 4].map(Cell::Count));
         assert_eq!(schedules(&options), 20);
         assert_eq!(run(&Options { threads: 3, ..options }, &|_| {}).unwrap(), race);
+    }
+
+    #[test]
+    fn the_first_seed_that_does_not_agree_is_named() {
+        let mut options = options(&["omega"], Some("moving-set"), &["plain"]);
+        (options.horizon, options.first) = (RealTime(100 * MILLI), 7);
+        let race = run(&options, &|_| {}).unwrap();
+        let (row, agreed) = ("omega, 5 processes, plain", &cells(&race, "agreed")[0]);
+        let Cell::Count(agreed) = agreed else { panic!("{agreed:?}") };
+        let first = (7..11).find(|seed| {
+            let alone = Options { first: *seed, seeds: 1, ..options.clone() };
+            cells(&run(&alone, &|_| {}).unwrap(), "agreed") == [Cell::Count(0)]
+        });
+        let seed = first.expect("nobody agrees so soon");
+        assert_eq!(race.broken, [format!("{row}: {agreed} of 4 runs agree, seed {seed} does not")]);
+    }
+
+    #[test]
+    fn a_race_without_a_row_is_refused_with_the_reason() {
+        let why = |election: &str, variant: &str, nodes: usize| {
+            let options =
+                Options { nodes: vec![nodes], ..options(&[election], Some("moving-set"), &[variant]) };
+            run(&options, &|_| {}).map(|_| ()).map_err(|error| error.to_string())
+        };
+        let learn = "there is nothing to run: variant 'learn' of omega-stable: it must know the round";
+        assert_eq!(why("omega-stable", "learn", 5), Err(learn.to_owned()));
+        let fewer = "there is nothing to run: variant 'fewer' of omega: it takes 5 processes";
+        assert_eq!(why("omega", "fewer", 3), Err(fewer.to_owned()));
     }
 
     #[test]

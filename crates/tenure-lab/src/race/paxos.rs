@@ -36,12 +36,13 @@ pub fn schedules(options: &Options) -> u64 {
 
 /// Runs the race. `progress` is told how many runs more are done.
 pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
+    options.world.map_or(Ok(()), |world| world.check("paxos"))?;
     let mut rows = Sheet { columns: columns(), rows: Vec::new() };
     let mut broken = Vec::new();
     for nodes in &options.nodes {
         for election in ELECTIONS {
             let mut counts = Counts::default();
-            for seed in options.first..options.first + options.seeds {
+            for seed in options.first..options.first.saturating_add(options.seeds) {
                 let report = find("paxos")?.watch(&trial(options, *nodes, election), seed)?;
                 broken.extend(violation(&report, election, seed));
                 counts.merge(&report.counts);
@@ -51,9 +52,15 @@ pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
         }
     }
     let world = options.world.map_or("bounded delays", |world| world.name);
+    let horizon = options.horizon.map_or("as the world says".to_owned(), |horizon| horizon.to_string());
     Ok(Race {
         study: "paxos",
-        parameters: vec![("world", Cell::text(world)), ("seeds", Cell::Count(options.seeds))],
+        parameters: vec![
+            ("world", Cell::text(world)),
+            ("seeds", Cell::Count(options.seeds)),
+            ("first_seed", Cell::Count(options.first)),
+            ("horizon", Cell::Text(horizon)),
+        ],
         rows,
         shown: Vec::new(),
         broken,

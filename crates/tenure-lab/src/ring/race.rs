@@ -16,7 +16,7 @@ use crate::race::{Cell, Column, Race, Sheet};
 pub struct Options {
     /// Who runs.
     pub elections: Vec<&'static dyn Election>,
-    /// With how many nodes, rising.
+    /// With how many nodes, in any order.
     pub sizes: Vec<u32>,
     /// How many seeds a size, at most.
     pub seeds: u64,
@@ -89,6 +89,10 @@ type Line = Result<Vec<Measured>, Error>;
 
 /// Runs the race; `progress` is told whenever one algorithm has finished one size.
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Contest, Error> {
+    let mut sizes = options.sizes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let options = &Options { sizes, elections: options.elections.clone(), ..*options };
     let count = options.elections.len();
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Line>>> = Mutex::new((0..count).map(|_| None).collect());
@@ -107,6 +111,9 @@ pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Contest
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     let all: Vec<Vec<Measured>> =
         results.into_iter().map(|result| result.unwrap_or(Ok(Vec::new()))).collect::<Result<_, _>>()?;
+    if all.iter().all(Vec::is_empty) {
+        return Err(Error::new(format!("there is nothing to run: {}", left_out(options, &all).join("; "))));
+    }
     Ok(Contest { race: race(options, &all), chart: chart(options, &all) })
 }
 
@@ -117,11 +124,18 @@ fn measure(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Measured>, Error> {
     let mut all: Vec<Measured> = Vec::new();
-    // Events of one run at the last two sizes.
+    let growth = growth(election, options.order);
+    // Events of one run at each size; two small ones show how they grow.
     let mut costs: Vec<(f64, f64)> = Vec::new();
+    for nodes in PROBES {
+        let setup = Setup { seed: options.first, ..Setup::new(nodes) };
+        let outcome = election.run(&election.ids(options.order, &setup)?, &setup, &mut |_| ())?;
+        note_cost(&mut costs, nodes, outcome.events as f64);
+    }
     for &nodes in &options.sizes {
         progress(1);
-        if nodes > election.most_nodes() || forecast(&costs, f64::from(nodes)) > options.budget as f64 {
+        if nodes > election.most_nodes() || forecast(growth, &costs, f64::from(nodes)) > options.budget as f64
+        {
             break;
         }
         let mut used = 0;
@@ -145,7 +159,7 @@ fn measure(
             sums.broken = sums.broken.or(broken);
         }
         let runs = messages.len().max(1) as f64;
-        costs.push((f64::from(nodes), used as f64 / runs));
+        note_cost(&mut costs, nodes, used as f64 / runs);
         all.push(Measured {
             messages: Spread::of(&messages),
             time: Spread::of(&times),
@@ -159,13 +173,31 @@ fn measure(
     Ok(all)
 }
 
-/// What one run will cost, by the power of n with which the cost grew last; by the square as long as that is not known.
-fn forecast(costs: &[(f64, f64)], nodes: f64) -> f64 {
-    let Some(&(n, cost)) = costs.last() else { return 0.0 };
-    let power = match costs {
-        [.., (before, cheaper), _] if n > *before => (cost / cheaper).ln() / (n / before).ln(),
-        _ => 2.0,
-    };
+/// Sizes that cost nothing, and tell what larger ones will.
+const PROBES: [u32; 2] = [32, 64];
+
+fn note_cost(costs: &mut Vec<(f64, f64)>, nodes: u32, cost: f64) {
+    let nodes = f64::from(nodes);
+    costs.retain(|(known, _)| *known != nodes);
+    costs.push((nodes, cost));
+    costs.sort_by(|one, other| one.0.total_cmp(&other.0));
+}
+
+/// How an algorithm's messages grow, if theory says so for this order of ids.
+fn growth(election: &dyn Election, order: Order) -> Option<fn(f64) -> f64> {
+    let theory = election.theory()?;
+    let holds = theory.bound || order == Order::Random || !election.has_ids();
+    holds.then_some(theory.messages)
+}
+
+/// What one run will cost: as much more than the largest size so far as theory says; where it says nothing, by the power of n with which the
+/// cost grew last.
+fn forecast(growth: Option<fn(f64) -> f64>, costs: &[(f64, f64)], nodes: f64) -> f64 {
+    let [.., (before, cheaper), (n, cost)] = costs else { return 0.0 };
+    if let Some(growth) = growth.filter(|growth| growth(*n) > 0.0) {
+        return cost * growth(nodes) / growth(*n);
+    }
+    let power = (cost / cheaper).ln() / (n / before).ln();
     cost * (nodes / n).powf(power.max(1.0))
 }
 
@@ -423,12 +455,20 @@ fn common_size(options: &Options, all: &[Vec<Measured>]) -> u32 {
 fn left_out(options: &Options, all: &[Vec<Measured>]) -> Vec<String> {
     let short = |(election, measured): (&&dyn Election, &Vec<Measured>)| {
         let missing = *options.sizes.get(measured.len())?;
-        let until = measured.last().map_or(0, |measured| measured.nodes);
-        let why = match missing > election.most_nodes() {
-            true => "beyond which it does not fit into memory or time",
-            false => "the next would exceed the budget",
+        let name = election.about().name;
+        let most = election.most_nodes();
+        let why = match measured.last().map(|measured| measured.nodes) {
+            None if missing > most => format!(", {missing} nodes do not fit into memory or time"),
+            None => format!(", {missing} nodes would exceed the budget"),
+            Some(until) if until == most => {
+                format!(" after {until}, beyond which it does not fit into memory or time")
+            }
+            Some(until) if missing > most => {
+                format!(" after {until}, the next does not fit into memory or time")
+            }
+            Some(until) => format!(" after {until}, the next would exceed the budget"),
         };
-        Some(format!("{} after {until}, {why}", election.about().name))
+        Some(format!("{name}{why}"))
     };
     options.elections.iter().zip(all).filter_map(short).collect()
 }
@@ -460,6 +500,38 @@ mod tests {
         assert_eq!(said, Some(Cell::text("lelann after 256, the next would exceed the budget")));
         assert!(contest.chart.foot.contains("lelann after 256"), "{}", contest.chart.foot);
         assert!(contest.race.broken.is_empty());
+    }
+
+    /// What was left out, and of how many nodes each row is.
+    fn raced(options: &Options) -> (String, Vec<u64>) {
+        let race = run(options, &|_| ()).expect("it runs").race;
+        let said = race.parameters.iter().find(|(key, _)| *key == "left_out").map(|(_, cell)| cell.clone());
+        let Some(Cell::Text(said)) = said else { panic!("{said:?}") };
+        let nodes = |row: &Vec<Cell>| if let Cell::Count(nodes) = row[1] { nodes } else { 0 };
+        (said, race.rows.rows.iter().map(nodes).collect())
+    }
+
+    #[test]
+    fn sizes_are_run_in_their_order_however_far_apart_and_the_cost_of_the_next_one_is_known() {
+        let nothing = "nothing".to_owned();
+        for name in ["clockwise", "time-slice"] {
+            let contest = raced(&options(&[name], &[16, 32_768]));
+            assert_eq!(contest, (nothing.clone(), vec![16, 32_768]), "{name}");
+        }
+        assert_eq!(raced(&options(&["clockwise"], &[4096, 16, 4096])), (nothing, vec![16, 4096]));
+        let descending = Options { order: Order::Descending, ..options(&["clockwise"], &[16, 32_768]) };
+        let (said, _) = raced(&descending);
+        assert_eq!(
+            said, "clockwise after 16, the next would exceed the budget",
+            "theory is of random orders"
+        );
+    }
+
+    #[test]
+    fn where_no_size_fits_there_is_no_race_but_an_error_that_says_why() {
+        let error = run(&options(&["lelann"], &[4096]), &|_| ()).map(|_| ()).map_err(|e| e.to_string());
+        let said = "there is nothing to run: lelann, 4096 nodes would exceed the budget";
+        assert_eq!(error, Err(said.to_owned()));
     }
 
     #[test]

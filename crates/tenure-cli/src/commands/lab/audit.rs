@@ -156,7 +156,8 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     ];
     if local_groups > 0 {
         let groups = many(local_groups as u64, "group", "groups");
-        facts.push(("local", format!("{} elections in {groups}", number(local_elections))));
+        let elections = many(local_elections as u64, "election", "elections");
+        facts.push(("local", format!("{elections} in {groups}")));
     }
     if cut > 0 {
         facts.push(("cut off", many(cut as u64, "line, which does not count", "lines, which do not count")));

@@ -16,6 +16,9 @@ use crate::clock::clock;
 use crate::failure::Failure;
 use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
 
+/// How many seeds are tried if nobody says so.
+const SEEDS: u64 = 3000;
+
 /// Try known-wrong variants: does a property notice each of them, and is the sound protocol silent on the same seeds?
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -24,15 +27,15 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
   tenure lab mutants nerio-drift --mutant swap-rho -o json
 
 Each mutant is swept until a property notices; one that is known to show in a world or by seeds of
-its own there first, unless --world, --faults or --seed say where to look. One that no seed shows
-is tried on DIR/mutants/PROTOCOL/MUTANT.scenario.
+its own there first, unless --world, --faults, --nodes, --quorums, --seed or --seeds say where to
+look. One that no seed shows is tried on DIR/mutants/PROTOCOL/MUTANT.scenario.
 Exit codes: 0 all are killed and the sound protocols silent, 1 not so, 2 error.")]
 pub(super) struct Mutants {
     /// The protocol [default: all]
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// How many seeds to try for each
-    #[arg(long, value_name = "K", default_value = "3000", value_parser = options::at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", default_value_t = SEEDS, value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: u64,
     /// The folder of scenarios
     #[arg(long, value_name = "DIR", default_value = "scenarios")]
@@ -68,9 +71,10 @@ impl fmt::Display for By {
         match self {
             Self::Sweep => f.write_str("sweep"),
             Self::Showcase(case) => {
-                let sets: String = case.sets.iter().map(|(key, value)| format!(", {key}={value}")).collect();
-                let (world, first) = (case.world.unwrap_or("chaos"), case.seeds.start);
-                write!(f, "sweep of {world}, {} nodes{sets}, from seed {first}", case.nodes)
+                let Showcase { world, nodes, sets, seeds: Range { start, end }, .. } = case;
+                let sets: String = sets.iter().map(|(key, value)| format!(", {key}={value}")).collect();
+                let (world, last) = (world.unwrap_or("chaos"), end.saturating_sub(1));
+                write!(f, "sweep of {world}, {nodes} nodes{sets}, seeds {start} to {last}")
             }
             Self::Scenario(path) => write!(f, "{}", path.display()),
         }
@@ -140,6 +144,7 @@ impl Mutants {
         let common = &self.common;
         let free = common.world.is_none() && common.faults.is_none() && common.seed.is_none();
         let free = free && common.quorums == "majority";
+        let free = free && common.nodes == options::NODES && self.seeds == SEEDS;
         experiment.showcase(mutant).filter(|_| free)
     }
 
@@ -218,13 +223,13 @@ impl Mutants {
         let swept = swept?;
         let (mut schedules, mut scenarios) = (swept.schedules, 0);
         let mut said = broken_by(&swept);
+        for case in cases(fates) {
+            let swept = self.sweep_showcase(experiment, &trial, case)?;
+            schedules += swept.schedules;
+            said.extend(broken_by(&swept));
+        }
         for fate in fates {
             match &fate.by {
-                Some(By::Showcase(case)) => {
-                    let swept = self.sweep_showcase(experiment, &trial, case)?;
-                    schedules += swept.schedules;
-                    said.extend(broken_by(&swept));
-                }
                 Some(By::Scenario(path)) => {
                     let (_, text) = replay::open(path)?;
                     let violation = replay::replay(experiment, path, &text, Some(None))?.report.violation;
@@ -233,7 +238,7 @@ impl Mutants {
                     said.extend(text);
                     scenarios += 1;
                 }
-                Some(By::Sweep) | None => {}
+                Some(By::Sweep | By::Showcase(_)) | None => {}
             }
         }
         Ok(Sound { protocol: experiment.about().name, schedules, scenarios, said })
@@ -251,6 +256,19 @@ impl Mutants {
             "sound": sounds.iter().map(Sound::json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Where mutants were shown that take a world of their own, each place once.
+fn cases(fates: &[Fate]) -> Vec<&Showcase> {
+    let mut cases: Vec<&Showcase> = Vec::new();
+    for fate in fates {
+        if let Some(By::Showcase(case)) = &fate.by
+            && !cases.contains(&case)
+        {
+            cases.push(case);
+        }
+    }
+    cases
 }
 
 /// What a sweep of the sound protocol says against it.
@@ -338,4 +356,26 @@ fn text(fates: &[Fate], sounds: &[Sound]) -> String {
     }
     let sounds: String = sounds.iter().map(Sound::text).collect();
     format!("{killed} of {} mutants killed{survived}\n\n{}\n{sounds}", fates.len(), table.render())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fate(by: Option<By>) -> Fate {
+        Fate { protocol: "local", mutant: "wrong", property: None, by, schedules: 1, seconds: 0.0 }
+    }
+
+    #[test]
+    fn a_place_that_shows_two_mutants_is_put_to_the_sound_protocol_once() {
+        let case = |first: u64| {
+            let (world, sets, seeds): (_, &[_], _) = (Some("graph"), &[("tree", "3")], first..first + 64);
+            Showcase { world, nodes: 5, sets, property: None, seeds }
+        };
+        let shown = [case(0), case(64), case(0)].map(|case| fate(Some(By::Showcase(case))));
+        let fates: Vec<Fate> = shown.into_iter().chain([fate(Some(By::Sweep)), fate(None)]).collect();
+        assert_eq!(cases(&fates), [&case(0), &case(64)]);
+        let by = fates[1].by.as_ref().map(By::to_string);
+        assert_eq!(by.as_deref(), Some("sweep of graph, 5 nodes, tree=3, seeds 64 to 127"));
+    }
 }

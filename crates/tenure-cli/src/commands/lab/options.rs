@@ -10,12 +10,15 @@ use tenure_lab::world::RealTime;
 use crate::failure::Failure;
 use crate::output::quoted;
 
+/// How many members there are if nobody says so.
+pub(super) const NODES: usize = 5;
+
 /// The world in which a protocol is tried.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
     /// How many members there are: 1 to 64, called n0, n1, ... Processes that are no members follow them (outsiders,
     /// observers: see --set). Rings may have hundreds of millions
-    #[arg(long, value_name = "N", default_value = "5", value_parser = nodes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = NODES, value_parser = nodes, allow_negative_numbers = true)]
     pub(super) nodes: usize,
     /// The seed that decides everything else; the first one, where there are many [default: 1 for run, else 0]
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
@@ -133,7 +136,7 @@ impl Common {
         if let Some(world) = self.named_world() {
             flag("world", world.name);
         }
-        if self.nodes != 5 {
+        if self.nodes != NODES {
             flag("nodes", &self.nodes.to_string());
         }
         if self.quorums != "majority" {

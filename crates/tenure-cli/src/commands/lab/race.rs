@@ -74,17 +74,18 @@ pub(super) struct Race {
     /// clockwise,peterson or omega,omega-lean
     #[arg(value_name = "STUDY", required_unless_present = "all")]
     study: Option<String>,
-    /// All ring algorithms
+    /// All ring algorithms, and all elections among named processes
     #[arg(long, conflicts_with = "study")]
     all: bool,
-    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; for election [default: 3,5,9], for
-    /// paxos [default: 3,5], for local [default: 8,16,32,64], and for rings [default: 16,32,…,2^20]
+    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; not for detectors and blocking [default: 3,5,9 for
+    /// election and eventual leaders, 3,5 for paxos, 8,16,32,64 for local, 16,32,…,2^20 for rings]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes, allow_negative_numbers = true)]
     nodes: Vec<usize>,
-    /// How many seeds a row; for election, detectors, local and paxos [default: 2000, 200, 20 and 20]
+    /// How many seeds a row; not for blocking [default: 2000 for election, 200 for detectors, 20 for local and paxos, 10 for
+    /// rings and eventual leaders]
     #[arg(long, value_name = "K", value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: Option<u64>,
-    /// The first seed; for election, detectors, local and paxos [default: 0]
+    /// The first seed; not for blocking [default: 0]
     #[arg(long, value_name = "S", value_parser = options::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Draw it as an image; for election, blocking, local and rings
@@ -110,6 +111,30 @@ pub(super) struct Race {
     threads: Option<usize>,
 }
 
+/// What is compared, as far as flags are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Study(Study),
+    Rings,
+    Eventual,
+}
+
+impl Subject {
+    const ELECTION: Self = Self::Study(Study::Election);
+    const DETECTORS: Self = Self::Study(Study::Detectors);
+    const BLOCKING: Self = Self::Study(Study::Blocking);
+    const PAXOS: Self = Self::Study(Study::Paxos);
+    const LOCAL: Self = Self::Study(Study::Local);
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Study(study) => study.name(),
+            Self::Rings => "ring algorithms",
+            Self::Eventual => "eventual leaders",
+        }
+    }
+}
+
 /// Runs a study and tells how far it is.
 type Runner<'a> = dyn Fn(&dyn Fn(u64)) -> Result<race::Race, Error> + 'a;
 
@@ -130,7 +155,7 @@ impl Race {
             true => Study::find(self.study.as_deref().unwrap_or_default())?,
             false => Study::Detectors,
         };
-        self.check(study)?;
+        self.check(Subject::Study(study))?;
         let outputs = Outputs::check(self.svg.iter())?;
         let race = self.race(study)?;
         outputs.write(race.plot.iter().map(plot::draw))?;
@@ -172,14 +197,11 @@ impl Race {
     }
 
     fn settle(&self, elections: Vec<&'static dyn Experiment>, format: Format) -> Result<Answer, Failure> {
-        let idle = [
-            ("--svg", self.svg.is_some()),
-            ("--csv", self.csv.is_some()),
-            ("--order", self.order.is_some()),
-            ("--variant without --world", !self.variant.is_empty() && self.world.is_none()),
-        ];
-        if let Some((flag, _)) = idle.into_iter().find(|(_, given)| *given) {
-            return Err(Failure::new(format!("{flag} means nothing to eventual leaders; leave it out")));
+        self.check(Subject::Eventual)?;
+        if !self.variant.is_empty() && self.world.is_none() {
+            return Err(Failure::new(
+                "--variant without --world means nothing to eventual leaders; leave it out",
+            ));
         }
         let plain = ["plain".to_owned()];
         let options = eventual::Options {
@@ -205,6 +227,7 @@ impl Race {
     }
 
     fn rings(&self, elections: Vec<&'static dyn ring::Election>, format: Format) -> Result<Answer, Failure> {
+        self.check(Subject::Rings)?;
         let outputs = Outputs::check([self.svg.as_ref(), self.csv.as_ref()].into_iter().flatten())?;
         let nodes = self.nodes.iter().map(|nodes| u32::try_from(*nodes).unwrap_or(u32::MAX)).collect();
         let sizes: Vec<u32> =
@@ -232,28 +255,29 @@ impl Race {
     }
 
     /// A flag that would change nothing is a mistake.
-    fn check(&self, study: Study) -> Result<(), Failure> {
-        const DRAWN: &[Study] = &[Study::Election, Study::Detectors, Study::Paxos, Study::Local];
-        let idle = [
-            ("--nodes", !self.nodes.is_empty(), &[Study::Election, Study::Paxos, Study::Local][..]),
+    fn check(&self, subject: Subject) -> Result<(), Failure> {
+        use Subject as S;
+        const DRAWN: &[S] = &[S::ELECTION, S::DETECTORS, S::PAXOS, S::LOCAL, S::Rings, S::Eventual];
+        let flags = [
+            (
+                "--nodes",
+                !self.nodes.is_empty(),
+                &[S::ELECTION, S::PAXOS, S::LOCAL, S::Rings, S::Eventual][..],
+            ),
             ("--seeds", self.seeds.is_some(), DRAWN),
             ("--seed", self.seed.is_some(), DRAWN),
-            ("--svg", self.svg.is_some(), &[Study::Election, Study::Blocking, Study::Local]),
-            ("--csv", self.csv.is_some(), &[]),
-            ("--order", self.order.is_some(), &[]),
-            ("--threads", self.threads.is_some(), &[]),
-            ("--world", self.world.is_some(), &[Study::Paxos]),
-            ("--variant", !self.variant.is_empty(), &[]),
-            ("--horizon", self.horizon.is_some(), &[Study::Paxos]),
+            ("--svg", self.svg.is_some(), &[S::ELECTION, S::BLOCKING, S::LOCAL, S::Rings]),
+            ("--csv", self.csv.is_some(), &[S::Rings]),
+            ("--order", self.order.is_some(), &[S::Rings]),
+            ("--threads", self.threads.is_some(), &[S::Rings, S::Eventual]),
+            ("--world", self.world.is_some(), &[S::Eventual, S::PAXOS]),
+            ("--variant", !self.variant.is_empty(), &[S::Eventual]),
+            ("--horizon", self.horizon.is_some(), &[S::Eventual, S::PAXOS]),
         ];
-        let idle = idle.into_iter().find(|(_, given, of)| *given && !of.contains(&study));
+        let idle = flags.into_iter().find(|(_, given, of)| *given && !of.contains(&subject));
         idle.map_or(Ok(()), |(flag, _, of)| {
-            let names: Vec<&str> = of.iter().map(|study| study.name()).collect();
-            let of = if names.is_empty() { "ring algorithms".to_owned() } else { names.join(", ") };
-            let name = study.name();
-            Err(Failure::new(format!(
-                "{flag} means nothing to the study '{name}', only to {of}; leave it out"
-            )))
+            let (to, of) = (subject.name(), listed(of));
+            Err(Failure::new(format!("{flag} means nothing to {to}, only to {of}; leave it out")))
         })
     }
 
@@ -294,6 +318,16 @@ impl Race {
         let world = Named::find(self.world.as_deref().unwrap_or("moving-set"))?;
         let (seeds, horizon) = (self.seeds.unwrap_or(20), self.horizon);
         Ok(paxos::Options { nodes, seeds, first, world: Some(world), horizon })
+    }
+}
+
+/// Names as people list them: a, b and c.
+fn listed(subjects: &[Subject]) -> String {
+    let names: Vec<&str> = subjects.iter().map(|subject| subject.name()).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
     }
 }
 

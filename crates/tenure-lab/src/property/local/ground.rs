@@ -2,7 +2,7 @@
 
 use tenure_proto::quorum::NodeSet;
 
-use super::list::{CONNECTED_SUPPORT, IN_TIME, KEPT, NOBODY_ELSE, STOOD};
+use super::list::{CONNECTED_IS_FAST, CONNECTED_SUPPORT, IN_TIME, KEPT, NOBODY_ELSE, STOOD};
 use super::oracle::{Envelope, envelope};
 use super::{LocalJudge, Reign};
 use crate::property::Property;
@@ -54,6 +54,21 @@ impl Ground {
         let from = |owed: NodeSet, start: RealTime| if at >= start { owed } else { NodeSet::EMPTY };
         from(self.envelope.must, self.kept).union(from(self.envelope.perm, self.kept_in_the_end))
     }
+
+    /// After when a property is owed here; never, where there is nobody to whom it could be.
+    fn owed_from(&self, property: &Property) -> Option<RealTime> {
+        match property.name {
+            name if name == CONNECTED_IS_FAST.name => (!self.tree).then_some(self.since),
+            name if name == IN_TIME.name => {
+                (!self.partitions.is_empty()).then(|| self.since.after(self.kappa_leader))
+            }
+            name if name == CONNECTED_SUPPORT.name => Some(self.supported),
+            name if name == NOBODY_ELSE.name => (!self.turns).then_some(self.alone),
+            _ if !self.keeps() => None,
+            _ if !self.envelope.must.is_empty() => Some(self.kept),
+            _ => (!self.envelope.perm.is_empty()).then_some(self.kept_in_the_end),
+        }
+    }
 }
 
 impl LocalJudge {
@@ -93,17 +108,10 @@ impl LocalJudge {
         }
     }
 
-    /// Whether a property was owed for some time.
+    /// Whether a property was owed for some time, to anybody.
     pub(super) fn was_owed(&self, property: &Property) -> bool {
-        self.ground.as_ref().is_some_and(|ground| {
-            let from = match property.name {
-                name if name == IN_TIME.name => ground.since.after(ground.kappa_leader),
-                name if name == CONNECTED_SUPPORT.name => ground.supported,
-                name if name == NOBODY_ELSE.name => ground.alone,
-                _ => ground.kept,
-            };
-            ground.judged > from
-        })
+        let ground = self.ground.as_ref().filter(|ground| !ground.stable.is_empty());
+        ground.is_some_and(|ground| ground.owed_from(property).is_some_and(|from| ground.judged > from))
     }
 
     /// Time passes from now to `to`, and nothing happens: leases run out, and what is owed falls due.
@@ -181,5 +189,56 @@ impl LocalJudge {
             let took = now.0.saturating_sub(ground.since.0) * 20 / ground.kappa_leader.max(1);
             self.firsts[usize::try_from(took).unwrap_or(19).min(19)] += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::property::Status;
+    use crate::property::local::{LOCAL, MAJORITY};
+    use crate::subject::Subject;
+    use crate::subject::local::{Locals, resolve};
+    use crate::world::clock::MILLI;
+    use tenure_proto::local::Sound;
+
+    /// What is left out where links last for a very long time and some constants are set.
+    fn exempt(sets: &[(&str, u64)], pairs: &[(usize, usize)]) -> Vec<&'static str> {
+        let mut constants = crate::subject::Constants::new(Locals::<Sound, false>::KEYS)
+            .with("drift", 100)
+            .with("tick", 1)
+            .with("delay", 4 * MILLI)
+            .with("least-delay", 0)
+            .with("hole", MILLI);
+        for (name, value) in sets {
+            constants = constants.with(name, *value);
+        }
+        let config = resolve(&constants, 4).expect("it can be resolved");
+        let properties = if config.settings().majority { &MAJORITY } else { &LOCAL };
+        let mut judge = LocalJudge::new(Some(config), properties);
+        judge.nodes.resize(4, super::super::Node::default());
+        let mut links: Vec<NodeSet> = (0..4).map(|node| NodeSet::from_iter([node])).collect();
+        for (one, other) in pairs {
+            links[*one].insert(*other);
+            links[*other].insert(*one);
+        }
+        judge.stand((0..4).collect(), links, RealTime(0));
+        judge.pass_on_ground(RealTime(1_000_000 * MILLI));
+        let statuses = judge.statuses().into_iter();
+        statuses.filter(|(_, status)| *status == Status::Exempt).map(|(property, _)| property.name).collect()
+    }
+
+    const ALL: [(usize, usize); 6] = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
+    const CHAIN: [(usize, usize); 3] = [(0, 1), (1, 2), (2, 3)];
+
+    #[test]
+    fn what_is_owed_to_nobody_does_not_hold_but_is_left_out() {
+        assert_eq!(exempt(&[], &ALL), [] as [&str; 0]);
+        assert_eq!(exempt(&[], &CHAIN), ["leader-in-time"], "no two of it reach the same");
+        assert_eq!(exempt(&[("turn", 1)], &ALL), ["kept", "nobody-else"], "everybody has its turn");
+        assert_eq!(exempt(&[("tree", 2)], &ALL), ["connected-is-fast"], "what goes round is not timed");
+        assert_eq!(exempt(&[("tree", 2)], &CHAIN), ["connected-is-fast", "leader-in-time", "kept"]);
+        let few = [("majority", 1)];
+        assert_eq!(exempt(&few, &[(0, 1), (2, 3)]), ["leader-in-time", "kept"], "no side has a majority");
     }
 }

@@ -14,7 +14,7 @@ const fn eventually(name: &'static str, says: &'static str) -> Property {
     Property { name, kind: Kind::Eventually, says }
 }
 
-pub(super) const SUPPORT_ONE: Property =
+pub(crate) const SUPPORT_ONE: Property =
     always("support-one", "nobody supports two leaders at an instant: support sets are disjoint (SO)");
 pub(super) const SELF_SUPPORT: Property = always("self-support", "a leader supports itself (LS)");
 pub(super) const ONE_A_PARTITION: Property =
@@ -67,6 +67,9 @@ pub const TRACED: [Property; 11] = [
     WAITED,
     LEARNT,
 ];
+
+/// What of these compares the times of different processes.
+pub const COMPARED: [Property; 6] = [SUPPORT_ONE, ONE_A_PARTITION, BOUND, MEMBERS_TRUE, ONE_LEADER, APART];
 
 /// Of leaders of partitions.
 pub const LOCAL: [Property; 18] = [

@@ -11,7 +11,8 @@ mod list;
 mod oracle;
 mod sight;
 
-pub use list::{LOCAL, MAJORITY, TRACED};
+pub(crate) use list::SUPPORT_ONE;
+pub use list::{COMPARED, LOCAL, MAJORITY, TRACED};
 pub use oracle::{Envelope, envelope};
 pub use sight::Sight;
 
@@ -30,14 +31,14 @@ use ground::Ground;
 
 /// A time in which a process leads with the same supporters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reign {
+pub(crate) struct Reign {
     /// From when on, at the latest.
     from: RealTime,
     /// Until when, at the earliest.
     until: RealTime,
-    set: NodeSet,
+    pub(crate) set: NodeSet,
     /// Where it was said, if that has a place.
-    mark: Option<Mark>,
+    pub(crate) mark: Option<Mark>,
 }
 
 impl Reign {
@@ -47,7 +48,7 @@ impl Reign {
     }
 
     /// Whether there is an instant at which both last, for certain.
-    fn meets(self, other: Self) -> bool {
+    pub(crate) fn meets(self, other: Self) -> bool {
         self.from.max(other.from) < self.until.min(other.until)
     }
 }
@@ -444,6 +445,11 @@ impl LocalJudge {
         &self.violations
     }
 
+    /// The last reign of a process, if it has not given it up.
+    pub(crate) fn reign(&self, node: usize) -> Option<Reign> {
+        self.nodes.get(node)?.reign
+    }
+
     /// What became of each property.
     pub(crate) fn statuses(&self) -> Vec<(Property, Status)> {
         let status = |property: &Property| {
@@ -451,6 +457,10 @@ impl LocalJudge {
                 return Status::Broken;
             }
             match property.kind {
+                // Who is connected is known on firm ground alone.
+                Kind::Always if *property == list::CONNECTED_IS_FAST && !self.was_owed(property) => {
+                    Status::Exempt
+                }
                 Kind::Always => Status::Holds,
                 Kind::Sometimes if self.seen.contains(property.name) => Status::Seen,
                 Kind::Sometimes => Status::Unseen,

@@ -95,6 +95,15 @@ impl Variant {
         names.iter().map(find).collect()
     }
 
+    /// Why it is nothing to an election among so many processes, if it is not.
+    pub(super) fn leaves_out(&self, election: &str, nodes: usize) -> Option<&'static str> {
+        match self.kind {
+            Kind::Learnt if election == "omega-stable" => Some("it must know the round"),
+            Kind::Fewer if nodes < 5 => Some("it takes 5 processes"),
+            Kind::Counted | Kind::Fewer | Kind::Grid | Kind::Learnt => None,
+        }
+    }
+
     /// What is tried in it, with how many processes of which how many may fail; if it is anything to this election.
     pub(super) fn line(
         &self,
@@ -102,6 +111,9 @@ impl Variant {
         nodes: usize,
         (world, horizon): (&'static Named, RealTime),
     ) -> Option<Line> {
+        if self.leaves_out(election, nodes).is_some() {
+            return None;
+        }
         let most = nodes.saturating_sub(1) / 2;
         let mut line = Line {
             nodes,
@@ -109,10 +121,7 @@ impl Variant {
             trial: Trial { setup: self.setup(nodes, (world, horizon)), mutant: None, property: None },
         };
         match self.kind {
-            Kind::Counted => {}
-            Kind::Learnt if election == "omega-stable" => return None,
-            Kind::Learnt => {}
-            Kind::Fewer if most < 2 => return None,
+            Kind::Counted | Kind::Learnt => {}
             Kind::Fewer => {
                 line.may_fail = (most - 1).to_string();
                 line.trial.setup.sets.push(("f".to_owned(), line.may_fail.clone()));
