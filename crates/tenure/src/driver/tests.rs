@@ -129,15 +129,16 @@ async fn who_asks_while_the_node_stops_is_told_why_it_did() {
     let founded = Founded::new(&["a"], skew());
     let node = founded.launch(0, |checked| checked.calendar = calendar).await;
     let (prize, won) = oneshot::channel();
-    let mut kept = KEPT.lock().unwrap();
-    let before = ASKED.load(Relaxed);
-    while ASKED.load(Relaxed) == before {
-        std::thread::yield_now(); // Until the node waits for the word that will stop it.
+    {
+        let mut kept = KEPT.lock().unwrap();
+        let before = ASKED.load(Relaxed);
+        while ASKED.load(Relaxed) == before {
+            std::thread::yield_now(); // Until the node waits for the word that will stop it.
+        }
+        *kept = false;
+        let entry = Entry { group: GroupName::new("g").unwrap(), number: 0, health: None, prize };
+        node.mailbox.send(Request::Campaign(entry, None));
     }
-    *kept = false;
-    let entry = Entry { group: GroupName::new("g").unwrap(), number: 0, health: None, prize };
-    node.mailbox.send(Request::Campaign(entry, None));
-    drop(kept);
     let told = within(SOON, won).await.expect("it waits for ever");
     assert!(told.is_err(), "a node that has stopped took a request: {told:?}");
     let why = node.stopped.borrow().clone();
