@@ -68,9 +68,10 @@ impl fmt::Display for By {
         match self {
             Self::Sweep => f.write_str("sweep"),
             Self::Showcase(case) => {
-                let sets: String = case.sets.iter().map(|(key, value)| format!(", {key}={value}")).collect();
-                let (world, first) = (case.world.unwrap_or("chaos"), case.seeds.start);
-                write!(f, "sweep of {world}, {} nodes{sets}, from seed {first}", case.nodes)
+                let Showcase { world, nodes, sets, seeds: Range { start, end }, .. } = case;
+                let sets: String = sets.iter().map(|(key, value)| format!(", {key}={value}")).collect();
+                let (world, last) = (world.unwrap_or("chaos"), end.saturating_sub(1));
+                write!(f, "sweep of {world}, {nodes} nodes{sets}, seeds {start} to {last}")
             }
             Self::Scenario(path) => write!(f, "{}", path.display()),
         }
