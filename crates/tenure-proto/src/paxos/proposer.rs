@@ -83,6 +83,13 @@ impl Office {
         self.seen = self.seen.max(ballot);
     }
 
+    /// Who may help whoever does not lead: the one that should lead, or, if nobody is named, the one that was heard of leading last.
+    /// A process that lost its disk may be told by no election who leads.
+    pub(super) fn ask(&self, me: NodeId) -> Option<NodeId> {
+        let last = (self.seen != Ballot::NONE).then_some(self.seen.node);
+        self.leader.or(last).filter(|leader| *leader != me)
+    }
+
     pub(super) fn is_busy(&self) -> bool {
         let role = match &self.role {
             Role::Passive => false,
@@ -387,7 +394,7 @@ impl<R: Rules> Paxos<R> {
         }
         if self.leads().is_some() {
             self.take_up(vec![entry], cx);
-        } else if let Some(leader) = self.office.leader.filter(|leader| *leader != self.me) {
+        } else if let Some(leader) = self.office.ask(self.me) {
             cx.send(leader, Message::Forward { entries: vec![entry] }, None);
         }
     }
@@ -473,7 +480,7 @@ impl<R: Rules> Paxos<R> {
         let entries: Vec<Entry> = self.office.wishes.values().cloned().collect();
         if self.leads().is_some() {
             self.take_up(entries, cx);
-        } else if let Some(leader) = self.office.leader.filter(|leader| *leader != self.me) {
+        } else if let Some(leader) = self.office.ask(self.me) {
             cx.send(leader, Message::Forward { entries }, None);
         }
     }

@@ -79,7 +79,7 @@ impl<R: Rules> Paxos<R> {
         if self.leads().is_some() {
             self.reads.gathering.push((self.me, id, self.life));
             self.open_round(cx);
-        } else if let Some(leader) = self.office.leader.filter(|leader| *leader != self.me) {
+        } else if let Some(leader) = self.office.ask(self.me) {
             cx.send(leader, Message::AskIndex { id, life: self.life }, None);
         }
     }
@@ -206,7 +206,7 @@ impl<R: Rules> Paxos<R> {
             for id in asking {
                 self.on_ask_index(me, (id, life), cx);
             }
-        } else if let Some(leader) = self.office.leader.filter(|leader| *leader != self.me) {
+        } else if let Some(leader) = self.office.ask(self.me) {
             for id in asking {
                 cx.send(leader, Message::AskIndex { id, life: self.life }, None);
             }

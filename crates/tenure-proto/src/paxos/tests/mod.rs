@@ -549,3 +549,16 @@ fn a_session_is_opened_once_however_often_it_is_asked_for() {
     assert_eq!(cluster.machine(1).sessions().opened_by(7), Some(session));
     assert_eq!(cluster.machine(0).applied(), Slot(1));
 }
+
+#[test]
+fn who_is_told_of_no_leader_asks_the_one_it_heard_of_last() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    cluster.tell(2, Command::Hint { leader: None, epoch: 1 });
+    cluster.write_to(2, session, 1);
+    assert_eq!(cluster.carried_out(2), [(session, 1)]);
+    cluster.tell(2, Command::Read { id: 7 });
+    cluster.settle();
+    assert!(cluster.seen(2, &Event::Readable { id: 7 }));
+}
