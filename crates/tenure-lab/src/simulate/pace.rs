@@ -6,6 +6,9 @@ use crate::world::clock::MILLI;
 /// How long a process takes to hear itself in a play, in nanoseconds.
 const TO_ONESELF: u64 = 10_000;
 
+/// No disk takes less, in nanoseconds.
+pub(super) const LEAST_WRITE: u64 = MILLI / 20;
+
 /// The pace of disks, threads and wake-ups.
 #[derive(Clone, Debug)]
 pub(super) enum Pace {
@@ -46,7 +49,7 @@ impl Pace {
     /// How long a disk takes.
     pub(super) fn write(&mut self, slowest: u64) -> u64 {
         match self {
-            Self::Drawn(random) => random.below(slowest) + MILLI / 20,
+            Self::Drawn(random) => random.below(slowest) + LEAST_WRITE,
             Self::Steady { disk } => *disk,
         }
     }

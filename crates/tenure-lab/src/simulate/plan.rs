@@ -5,6 +5,7 @@ use tenure_proto::quorum::Quorums;
 
 use super::faults::{Fault, Faults};
 use super::network::{LONGEST_DELAY, Links, Shape};
+use super::pace::LEAST_WRITE;
 use super::worlds::{Adversary, Named, Site};
 use crate::random::Random;
 use crate::stage::Cast;
@@ -85,7 +86,7 @@ pub(super) struct Plan {
     /// Who decides the fate of messages, if not `links`.
     pub(super) adversary: Option<Box<dyn Adversary>>,
     pub(super) links: Links,
-    /// How long a disk takes at most, in nanoseconds.
+    /// How much longer than the least a disk takes at most, in nanoseconds.
     pub(super) slowest_write: u64,
     /// How late a process may be woken, in nanoseconds.
     pub(super) latest_wake: u64,
@@ -170,8 +171,8 @@ impl Plan {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             adversary: Some(programme.adversary),
             links: Links::steady(rhythm.round / 2),
-            // Two writes, one after the other, leave time for an answer that is granted in time.
-            slowest_write: MILLI.min(rhythm.round / 8).max(1),
+            // Two writes, one after the other, leave time for an answer that is granted in time, the least that each takes included.
+            slowest_write: MILLI.min((rhythm.round / 8).saturating_sub(LEAST_WRITE)).max(1),
             latest_wake: if setup.faults.has(Fault::Delay) { rhythm.step } else { 0 },
             disasters,
             heals: ends,
