@@ -200,7 +200,7 @@ fn columns() -> Vec<Column> {
         Column::new(
             "settled",
             "SETTLED",
-            "periods until the last change of mind, median of those that agree",
+            "periods from when agreement is owed until the last change of mind, median of those that agree",
         ),
         Column::new("settled_most", "AT MOST", "the most of these"),
         Column::new(
