@@ -224,7 +224,8 @@ impl Mutants {
         let (mut schedules, mut scenarios) = (swept.schedules, 0);
         let mut said = broken_by(&swept);
         for case in cases(fates) {
-            let swept = self.sweep_showcase(experiment, &trial, case)?;
+            let case = Showcase { property: None, ..case.clone() }; // No property may speak.
+            let swept = self.sweep_showcase(experiment, &trial, &case)?;
             schedules += swept.schedules;
             said.extend(broken_by(&swept));
         }
