@@ -191,7 +191,8 @@ async fn that_nobody_leads_any_more_is_heard_where_no_member_campaigns() {
     assert!(matches!(next().await, Leadership::Leader { term: seen, .. } if seen == term));
     tenure.resign();
     assert_eq!(next().await, Leadership::Nobody { after: term });
-    // The others may have been told sooner: what this member has granted itself is given back by a word of its own.
+    // The others may have been told sooner: what this member has granted itself is given back by a word of its own, or runs out. That
+    // the word comes first is not looked at here.
     let given_back = async {
         loop {
             let groups = nodes[1].groups().await.expect("it runs");
