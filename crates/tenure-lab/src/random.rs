@@ -2,6 +2,11 @@
 
 use tenure_proto::Chooser;
 
+/// `count` seeds from `first` on; after the last number there is comes the first.
+pub fn seeds(first: u64, count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(move |nth| first.wrapping_add(nth))
+}
+
 /// A generator (SplitMix64): small, quick, and split into independent streams by a label.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -113,6 +118,11 @@ mod tests {
             [random.bits(), random.bits(), random.below(1000)],
             [17_021_641_703_200_660_139, 12_109_208_100_590_493_638, 861]
         );
+    }
+
+    #[test]
+    fn as_many_seeds_as_were_asked_for_also_at_the_last_number_there_is() {
+        assert_eq!(seeds(u64::MAX - 1, 3).collect::<Vec<_>>(), [u64::MAX - 1, u64::MAX, 0]);
     }
 
     #[test]

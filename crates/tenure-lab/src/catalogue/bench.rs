@@ -3,6 +3,7 @@
 use super::{About, Error, Replay, Report, Seeds, Small, Trial};
 use crate::play;
 use crate::property::Violation;
+use crate::random;
 use crate::record::Record;
 use crate::script::{self, Expect, Line, Script};
 use crate::shrink::shrink;
@@ -59,7 +60,7 @@ impl<S: Subject> Bench<'_, S> {
     ) -> Result<u64, Error> {
         let watch = Watch { properties, ..Watch::default() };
         let mut events = 0;
-        for seed in first..first.saturating_add(seeds) {
+        for seed in random::seeds(first, seeds) {
             events += simulate(self.subject, &trial.setup, seed, watch)?.outcome.events;
         }
         Ok(events)

@@ -16,7 +16,7 @@ use tenure_proto::time::LocalSpan;
 
 use super::{Cell, Column, Lengths, Race, Sheet, length};
 use crate::catalogue::Error;
-use crate::random::Random;
+use crate::random::{Random, seeds};
 use crate::world::clock::MILLI;
 
 /// T: between two heartbeats.
@@ -276,7 +276,7 @@ pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
     let mut broken = Vec::new();
     for link in LINKS {
         let mut worths = vec![Worth::default(); kinds.len()];
-        for seed in options.first..options.first.saturating_add(options.seeds) {
+        for seed in seeds(options.first, options.seeds) {
             let crash = LIFE + Random::stream(seed, "crash").below(PERIOD);
             let end = crash + AFTER;
             let heard = link.arrivals(seed, crash, end);

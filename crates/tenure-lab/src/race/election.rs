@@ -22,7 +22,7 @@ use super::track::{Finish, Track};
 use super::{Cell, Column, Lengths, Race, Sheet, length};
 use crate::catalogue::Error;
 use crate::draw::plot::{Axis, Panel, Plot, Scale, Series};
-use crate::random::Random;
+use crate::random::{Random, seeds};
 use crate::stage::Cast;
 use crate::subject::strong::Strong;
 use crate::subject::{Constants, Subject};
@@ -123,7 +123,7 @@ fn measure(
         violations: Vec::new(),
     };
     let mut times = Vec::new();
-    for seed in options.first..options.first.saturating_add(options.seeds) {
+    for seed in seeds(options.first, options.seeds) {
         let cast = cast(nodes, (window, ring), seed)?;
         let track = Track::new(&subject, &cast, V, seed)?;
         let Finish { elected, messages, violation } = track.elect(&cast, RealTime(HORIZON * V));

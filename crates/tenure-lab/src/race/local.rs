@@ -16,7 +16,7 @@ use super::track::{Said, Track};
 use super::{Cell, Column, Lengths, Race, Sheet, length};
 use crate::catalogue::Error;
 use crate::draw::plot::{Axis, Panel, Plot, Scale, Series};
-use crate::random::Random;
+use crate::random::{Random, seeds};
 use crate::stage::Cast;
 use crate::subject::local::Locals;
 use crate::subject::{Constants, Subject};
@@ -112,7 +112,7 @@ fn measure(case: Case, options: &Options, progress: &dyn Fn(u64)) -> Result<Meas
     let mut measured =
         Measured { case, times: nothing, messages: 0, heard: 0, direct: 0, broken: Vec::new() };
     let mut times = Vec::new();
-    for seed in options.first..options.first.saturating_add(options.seeds) {
+    for seed in seeds(options.first, options.seeds) {
         let cast = cast(case, seed)?;
         let subject = Subjects { rules: Sound };
         let track = Track::new(&subject, &cast, WAY, seed)?.handling(case.handling);

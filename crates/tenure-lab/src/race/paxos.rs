@@ -8,6 +8,7 @@ use super::{Cell, Column, Race, Sheet};
 use crate::catalogue::{Error, Report, Trial, find};
 use crate::count::Counts;
 use crate::property::log::LONGEST_COMMIT;
+use crate::random::seeds;
 use crate::simulate::{Fault, Faults, Named, Setup};
 use crate::world::RealTime;
 
@@ -42,7 +43,7 @@ pub fn run(options: &Options, progress: &dyn Fn(u64)) -> Result<Race, Error> {
     for nodes in &options.nodes {
         for election in ELECTIONS {
             let mut counts = Counts::default();
-            for seed in options.first..options.first.saturating_add(options.seeds) {
+            for seed in seeds(options.first, options.seeds) {
                 let report = find("paxos")?.watch(&trial(options, *nodes, election), seed)?;
                 broken.extend(violation(&report, election, seed));
                 counts.merge(&report.counts);

@@ -11,6 +11,7 @@ use super::{Election, Order, Setup};
 use crate::catalogue::Error;
 use crate::draw::chart::{Chart, Curve, Panel, Point};
 use crate::race::{Cell, Column, Race, Sheet};
+use crate::random::seeds;
 
 /// What to run.
 pub struct Options {
@@ -141,7 +142,7 @@ fn measure(
         let mut used = 0;
         let (mut messages, mut times) = (Vec::new(), Vec::new());
         let mut sums = Measured::nothing(nodes);
-        for seed in options.first..options.first.saturating_add(options.seeds) {
+        for seed in seeds(options.first, options.seeds) {
             if used >= options.budget / 2 && messages.len() >= 2 {
                 break;
             }
