@@ -169,6 +169,7 @@ fn what_is_in_force_is_shown_without_secrets() {
         "drift_ppm = 100000",
         "quorums = \"majority\"",
         "role = \"member\"",
+        "weak = \"ring\"",
     ] {
         assert!(all.contains(line), "{line} in {all}");
     }

@@ -145,6 +145,7 @@ fn effective(settings: &Settings) -> Result<Table, Failure> {
         ("lease.retry", Value::from(length(config.retry))),
         ("lease.window", Value::from(length(config.window))),
         ("lease.longest_pledge", Value::from(length(config.longest_pledge))),
+        ("election.weak", Value::from(config.weak.name())),
         ("daemon.log", Value::from("info")),
         ("daemon.log_format", Value::from(settings.daemon.log_format.name())),
     ];

@@ -366,6 +366,21 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         }
     }
 
+    fn answers(message: &Message) -> Option<&'static str> {
+        match message {
+            Message::Ok { .. } | Message::Nack { .. } => Some("request"),
+            _ => None,
+        }
+    }
+
+    fn number(message: &Message) -> u64 {
+        match message {
+            Message::Request(request) | Message::Extend { request, .. } => request.id.seq,
+            Message::Ok { id, .. } | Message::Nack { id, .. } => id.seq,
+            _ => 0,
+        }
+    }
+
     fn message_kinds() -> Vec<&'static str> {
         let asking = ["request", "ok", "nack", "release", "free", "heartbeat"];
         let talking = ["take-over", "ready", "relay", "prefer", "verify", "certain"];

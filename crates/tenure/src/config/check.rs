@@ -150,6 +150,7 @@ fn weak(config: &Config) -> Result<Choice, ConfigError> {
     let retry = LocalSpan::from_nanos(nanos(config.retry));
     let watch = match config.weak {
         WeakElection::Random => return Ok(Choice::Random),
+        WeakElection::Omega => return Ok(Choice::Omega),
         WeakElection::Ring(Watching::Heartbeat) => Watch::Heartbeat,
         WeakElection::Ring(Watching::Phi { threshold }) => {
             let settings = phi::Settings {

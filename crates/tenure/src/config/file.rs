@@ -14,6 +14,10 @@
 //!
 //! [lease]
 //! length = "1s"
+//!
+//! [election]                 # whose turn it is when nobody leads; no safety rests on it
+//! weak = "ring"              # or "omega", or "random"
+//! detector = "phi"           # with "ring" only; "heartbeat" unless it is written
 //! ```
 
 use std::net::SocketAddr;
@@ -120,7 +124,7 @@ fn two() -> u32 {
 #[serde(default, deny_unknown_fields)]
 struct ElectionTable {
     weak: WeakName,
-    detector: DetectorName,
+    detector: Option<DetectorName>,
     phi: Option<u32>,
 }
 
@@ -129,13 +133,13 @@ struct ElectionTable {
 enum WeakName {
     #[default]
     Ring,
+    Omega,
     Random,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum DetectorName {
-    #[default]
     Heartbeat,
     Phi,
 }
@@ -304,18 +308,19 @@ impl LeaseTable {
 
 impl ElectionTable {
     fn apply(self, config: &mut Config) -> Result<(), ConfigError> {
-        let watching = match (self.detector, self.phi) {
-            (DetectorName::Heartbeat, None) => Watching::Heartbeat,
-            (DetectorName::Phi, threshold) => Watching::Phi { threshold: threshold.unwrap_or(8) },
-            (DetectorName::Heartbeat, Some(_)) => {
-                let why = "it means something with detector = \"phi\" only; write that too, or leave it out"
-                    .to_owned();
-                return Err(ConfigError::Invalid { key: "election.phi", why });
-            }
+        let only_with = |key, other| {
+            let why = format!("it means something with {other} only; write that too, or leave it out");
+            Err(ConfigError::Invalid { key, why })
         };
-        config.weak = match self.weak {
-            WeakName::Ring => WeakElection::Ring(watching),
-            WeakName::Random => WeakElection::Random,
+        config.weak = match (self.weak, self.detector, self.phi) {
+            (WeakName::Ring, Some(DetectorName::Phi), threshold) => {
+                WeakElection::Ring(Watching::Phi { threshold: threshold.unwrap_or(8) })
+            }
+            (_, _, Some(_)) => return only_with("election.phi", "weak = \"ring\" and detector = \"phi\""),
+            (WeakName::Ring, _, None) => WeakElection::Ring(Watching::Heartbeat),
+            (_, Some(_), None) => return only_with("election.detector", "weak = \"ring\""),
+            (WeakName::Omega, None, None) => WeakElection::Omega,
+            (WeakName::Random, None, None) => WeakElection::Random,
         };
         Ok(())
     }
@@ -423,6 +428,8 @@ mod tests {
             ),
             ("name = \"a\"\n[cluster]\nskew = \"1ms\"\n", "cluster.skew"),
             ("name = \"a\"\n[election]\nphi = 8\n", "election.phi"),
+            ("name = \"a\"\n[election]\nweak = \"omega\"\ndetector = \"phi\"\n", "election.detector"),
+            ("name = \"a\"\n[election]\nweak = \"random\"\ndetector = \"heartbeat\"\n", "election.detector"),
             ("name = \"a\"\nkey_file = \"k\"\n", "key"),
             ("name = \"a\"\nlisten = \"localhost:7\"\n", "localhost:7"),
             ("name = \"a\"\n[lease]\nlength = \"2 hours\"\n", "2 hours"),
@@ -430,6 +437,22 @@ mod tests {
             let error = parse(text).expect_err(text).to_string();
             assert!(error.contains(named), "{error}");
         }
+    }
+
+    #[test]
+    fn every_weak_election_has_a_name_and_another_name_is_answered_with_those_there_are() {
+        for (name, weak) in [
+            ("ring", WeakElection::Ring(Watching::Heartbeat)),
+            ("omega", WeakElection::Omega),
+            ("random", WeakElection::Random),
+        ] {
+            let config =
+                parse(&format!("name = \"a\"\n[election]\nweak = \"{name}\"\n")).expect("it has this name");
+            assert_eq!(config.weak, weak);
+        }
+        let error =
+            parse("name = \"a\"\n[election]\nweak = \"omga\"\n").expect_err("it is misspelt").to_string();
+        assert!(["omga", "ring", "omega", "random"].iter().all(|name| error.contains(name)), "{error}");
     }
 
     #[test]

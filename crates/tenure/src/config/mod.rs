@@ -112,8 +112,22 @@ pub enum Watching {
 pub enum WeakElection {
     /// By their places on a ring of those who seem to live: mostly one tries, at once.
     Ring(Watching),
+    /// The same, but who was not answered by enough others in time stands behind those who were (Omega): for networks in which some members
+    /// are heard and yet reach nobody in time. While nobody leads, signs of life go to all members, not to two.
+    Omega,
     /// At random times.
     Random,
+}
+
+impl WeakElection {
+    /// As it is written in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ring(_) => "ring",
+            Self::Omega => "omega",
+            Self::Random => "random",
+        }
+    }
 }
 
 impl Default for WeakElection {

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tenure::{ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
+use tenure::{Clock, ClusterId, ClusterKey, Config, Hand, Key, Node, Role, Term, WeakElection, peers};
 
 /// A founded cluster whose nodes need not run.
 pub(crate) struct Cluster {
@@ -95,6 +95,18 @@ impl Cluster {
             nodes.push(Node::start(self.member(index)).await.expect("it starts"));
         }
         nodes
+    }
+
+    /// Starts all members by clocks that a test can turn.
+    pub(crate) async fn start_by_hand(&self, weak: WeakElection) -> (Vec<Node>, Vec<Hand>) {
+        let (mut nodes, mut hands) = (Vec::new(), Vec::new());
+        for index in 0..self.names.len() {
+            let (clock, hand) = Clock::by_hand();
+            let config = Config { time: clock, weak, ..self.member(index) };
+            nodes.push(Node::start(config).await.expect("it starts"));
+            hands.push(hand);
+        }
+        (nodes, hands)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Omega as a weak election: whoever is answered by enough others goes first, and no link need be timely for ever.
+//! Omega as a weak election: whoever is answered by enough others goes first, and those need not always be the same.
 //!
 //! The ring puts the lowest member first that is not suspected, even one that can reach nobody in time: it is heard now and then, tries, and fails. Here
 //! each member stands for a serial, as in [`eventual`](crate::eventual): it rises when what the member says of itself is not known to enough others in time.
@@ -8,7 +8,9 @@
 //! members are passed on with each message anyway: one's own, as another has it, is the acknowledgement. Who is alive at all is still decided as on the
 //! [ring](OnRing). While nobody leads signs go to everybody, because enough must answer.
 //!
-//! It stays advice. A member whose serial is high waits a few steps longer, at most as many as there are members, and never for an answer.
+//! It stays advice. A member whose serial is high waits a few steps longer, at most as many as there are members, and never for an answer. And it does less
+//! than [`eventual`](crate::eventual): a sign comes back with whatever another says next, not by an answer of its own, so that must be in time too. What settles a
+//! strong group is that whoever leads is answered: then nobody else is granted anything.
 
 use crate::quorum::NodeSet;
 use crate::time::Incarnation;
