@@ -17,6 +17,8 @@ pub enum Printed {
     A3,
     /// What is known of one that was never heard of equals the first that it says, which is then not acknowledged.
     A4,
+    /// Only news are acknowledged.
+    A5,
     /// Acknowledgements are counted, not who sent them.
     A6,
     /// Late answers to a read are looked at.
@@ -35,6 +37,8 @@ pub enum Printed {
     C5,
     /// No wait before a leadership.
     C6,
+    /// A question for an epoch follows the other without a rest.
+    C7,
     /// A process leads by an epoch that it has given up, if that was the lowest.
     C8,
     /// Waits do not allow for drift.
@@ -43,6 +47,10 @@ pub enum Printed {
     Fence,
     /// Who has forgotten everything answers at once.
     Silence,
+    /// A repeated refresh is acknowledged while the first is on its way to the disk.
+    Kept,
+    /// What is read is not written down.
+    Learnt,
 }
 
 impl Rules for Printed {
@@ -66,7 +74,7 @@ impl Rules for Printed {
     }
 
     fn acknowledges(&self, known: State, told: State) -> bool {
-        *self != Self::A4 || told.is_newer(&known)
+        !matches!(self, Self::A4 | Self::A5) || told.is_newer(&known)
     }
 
     fn counts_senders(&self) -> bool {
@@ -105,6 +113,10 @@ impl Rules for Printed {
         if *self == Self::C6 { LocalSpan::ZERO } else { needed }
     }
 
+    fn rests_after(&self) -> u32 {
+        if *self == Self::C7 { u32::MAX } else { Sound.rests_after() }
+    }
+
     fn needs_epoch(&self) -> bool {
         *self != Self::C8
     }
@@ -122,6 +134,14 @@ impl Rules for Printed {
 
     fn keeps_silent(&self) -> bool {
         *self != Self::Silence
+    }
+
+    fn acknowledges_what_is_kept(&self) -> bool {
+        *self != Self::Kept
+    }
+
+    fn keeps_what_it_reads(&self) -> bool {
+        *self != Self::Learnt
     }
 }
 
@@ -150,6 +170,7 @@ pub const OMEGA: &[Mutant] = &[
         Printed::A4,
         "the first that a process says of itself is not news, and not acknowledged",
     ),
+    mutant("fig1-a5", Printed::A5, "what is not news is not acknowledged"),
     mutant("fig1-a6", Printed::A6, "acknowledgements are counted, not those who send them"),
     mutant("fig1-a7", Printed::A7, "what comes after a read is complete is looked at too"),
     mutant("fig1-a8", Printed::A8, "the next read begins before every live process must have written"),
@@ -175,6 +196,7 @@ pub const STABLE: &[Mutant] = &[
     mutant("fig2-c4", Printed::C4, "a leader is made by the outcome of the read before the last"),
     mutant("fig2-c5", Printed::C5, "a read that shows a lower epoch ends a leadership"),
     mutant("fig2-c6", Printed::C6, "a leader is made without waiting for lower epochs to show"),
+    mutant("fig2-c7", Printed::C7, "who gets no epoch asks for one every delta, without end"),
     mutant("fig2-c8", Printed::C8, "a process leads by the epoch that it has just given up"),
     mutant("no-drift", Printed::Drift, "waits are as long as if all clocks were exact"),
     mutant("no-fence", Printed::Fence, "a leadership lasts until a timer says otherwise"),
@@ -182,5 +204,15 @@ pub const STABLE: &[Mutant] = &[
         "no-silence",
         Printed::Silence,
         "a process that has forgotten what it acknowledged answers at once",
+    ),
+    mutant(
+        "ack-before-kept",
+        Printed::Kept,
+        "a refresh that comes twice is acknowledged before the disk has what it says",
+    ),
+    mutant(
+        "learn-unkept",
+        Printed::Learnt,
+        "what is read of others is acknowledged when they say it, and written down nowhere",
     ),
 ];

@@ -162,7 +162,7 @@ fn reports(
             if nth >= options.seeds {
                 return;
             }
-            let report = election.watch(trial, options.first.saturating_add(nth));
+            let report = election.watch(trial, options.first.wrapping_add(nth));
             done.lock().unwrap_or_else(PoisonError::into_inner).push((nth, report));
             progress(1);
         }

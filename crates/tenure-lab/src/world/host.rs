@@ -20,6 +20,8 @@ pub struct Host<P: Protocol> {
     pub frozen: Option<(Freeze, RealTime)>,
     /// When the present life began, or the last one.
     pub started: RealTime,
+    /// What was left for it of the life before.
+    pub found: Found,
     pub(super) clock: Clock,
     pub(super) tick: LocalSpan,
     synchronised: bool,
@@ -45,6 +47,19 @@ pub struct Host<P: Protocol> {
     place: usize,
 }
 
+/// What a process finds of its former life when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There was none.
+    Founding,
+    /// Memory and disk.
+    Memory,
+    /// The disk alone.
+    Disk,
+    /// Nothing.
+    Nothing,
+}
+
 /// A disk: what is durable, and what it was given but has not written yet.
 #[derive(Clone, Debug)]
 pub(super) struct Disk<R> {
@@ -66,6 +81,7 @@ impl<P: Protocol> Host<P> {
             process: None,
             frozen: None,
             started: RealTime(0),
+            found: Found::Founding,
             clock,
             tick,
             synchronised,
@@ -173,6 +189,12 @@ impl<P: Protocol> Host<P> {
         if boot.kind == BootKind::Amnesia {
             boot.incarnation = drawn(node, at);
         }
+        self.found = match boot.kind {
+            BootKind::Founding => Found::Founding,
+            BootKind::SameBoot { .. } => Found::Memory,
+            BootKind::Rebooted => Found::Disk,
+            BootKind::Amnesia => Found::Nothing,
+        };
         self.begin_life(&boot);
         Boot {
             incarnation: if self.flaws.same_incarnation { Incarnation(1) } else { boot.incarnation },

@@ -7,7 +7,7 @@ pub mod clock;
 mod host;
 
 pub use clock::{Clock, RealTime, Stretch};
-pub use host::Host;
+pub use host::{Found, Host};
 
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Chooser, Context, Effect, Input, LocalTime, NodeId, Protocol};

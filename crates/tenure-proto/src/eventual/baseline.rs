@@ -153,6 +153,7 @@ impl<const ACCUSES: bool, R: Rules> Protocol for Baseline<ACCUSES, R> {
             Input::Message { from, message, .. } => {
                 let Some(position) = self.config.access().position(from) else { return };
                 match message {
+                    wrong if !wrong.can_be_from(from, self.config.access().members()) => {}
                     Message::Alive { counts } => self.heard(position, &counts, cx),
                     Message::Accuse { of, count } => self.accuse(of, count, position),
                     _ => {}

@@ -147,6 +147,17 @@ impl<R: Rules> Config<R> {
         self.pace(self.0.round)
     }
 
+    /// How long after the end of a read the next begins. The first pace, also where a slower one was learnt: a read in which somebody was
+    /// not due yet decides nothing about it, and one's own bad luck in writing is no reason to see late who leads.
+    pub(super) fn reads_after(&self) -> LocalSpan {
+        self.gap(self.first_pace().bound)
+    }
+
+    /// How long those who have not answered a read are left alone at first; at most eight times as long. The first pace, as before.
+    pub(super) fn asks_again_after(&self) -> LocalSpan {
+        self.first_pace().period
+    }
+
     /// A slower pace, after answers came too late, if δ is learnt: by a little, and by the least step at least.
     ///
     /// Small steps, because a process out of luck should go on failing, and stand behind those that are not. With large ones it soon

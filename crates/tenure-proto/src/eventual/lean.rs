@@ -98,7 +98,7 @@ impl<R: Rules> Lean<R> {
     fn collect(&mut self, cx: &mut Context<'_, Self>) {
         self.read += 1;
         self.answered = NodeSet::EMPTY;
-        self.again = self.register.pace.period;
+        self.again = self.register.config.asks_again_after();
         self.timers.set(Timer::Again, cx.now().after(self.again));
         self.register.to_others(Message::Collect { read: self.read }, cx);
         let registry = self.register.registry.clone();
@@ -107,7 +107,8 @@ impl<R: Rules> Lean<R> {
 
     /// Links may lose, so those who have not answered are asked again, ever more rarely.
     fn ask_again(&mut self, cx: &mut Context<'_, Self>) {
-        self.again = self.again.times(2).min(self.register.pace.period.times(8));
+        let most = self.register.config.asks_again_after().times(8);
+        self.again = self.again.times(2).min(most);
         self.timers.set(Timer::Again, cx.now().after(self.again));
         for (position, other) in self.register.config.access().members().iter().enumerate() {
             if !self.answered.contains(position) {
@@ -273,7 +274,7 @@ impl<R: Rules> Part for Lean<R> {
     ) {
         let collects = matches!(self.probe, Probe::First | Probe::Second);
         let Some(position) = self.register.config.access().position(from) else { return };
-        if collects && read == self.read && !recovers && registry.len() == self.views.len() {
+        if collects && read == self.read && !recovers {
             self.see(position, registry, cx);
         }
     }

@@ -70,7 +70,7 @@ impl<R: Rules> Omega<R> {
 
     fn read_done(&mut self, cx: &mut Context<'_, Self>) {
         let epoch = self.reader.leader(&self.register);
-        let next = cx.now().after(self.register.config.gap(self.register.pace.bound));
+        let next = cx.now().after(self.register.config.reads_after());
         self.timers.set(Timer::Read, next);
         self.set_hint(Hint { leader: epoch.process, epoch }, cx);
     }
@@ -105,7 +105,7 @@ impl<R: Rules> Part for Omega<R> {
         let serial = self.register.serial;
         self.register.take_epoch(serial, cx);
         self.timers.set(Timer::Refresh, now.after(self.register.pace.period));
-        self.timers.set(Timer::Read, now.after(self.register.config.gap(self.register.pace.bound)));
+        self.timers.set(Timer::Read, now.after(self.register.config.reads_after()));
     }
 
     fn succeed(&mut self, cx: &mut Context<'_, Self>) {

@@ -75,6 +75,9 @@ pub(super) fn handle<P: Part>(part: &mut P, input: Input<P>, cx: &mut Context<'_
 }
 
 fn message<P: Part>(part: &mut P, from: NodeId, message: Message, cx: &mut Context<'_, P>) {
+    if !message.can_be_from(from, part.register().config.access().members()) {
+        return;
+    }
     let silent = part.register().is_silent();
     match message {
         Message::Refresh { state, round } => part.refreshed(from, (state, round), cx),

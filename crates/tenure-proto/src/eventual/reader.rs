@@ -58,7 +58,7 @@ impl Reader {
         self.open = true;
         self.began = cx.now();
         self.old.clone_from(&self.views);
-        let first = register.pace.period;
+        let first = register.config.asks_again_after();
         self.again = Some((cx.now().after(first), first));
         register.to_others(Message::Collect { read: self.number }, cx);
         let registry = register.registry.clone();
@@ -72,7 +72,7 @@ impl Reader {
         cx: &mut Context<'_, P>,
     ) {
         let Some((at, wait)) = self.again.filter(|(at, _)| self.open && *at <= cx.now()) else { return };
-        let wait = wait.times(2).min(register.pace.period.times(8));
+        let wait = wait.times(2).min(register.config.asks_again_after().times(8));
         self.again = Some((at.max(cx.now()).after(wait), wait));
         for (position, other) in register.config.access().members().iter().enumerate() {
             if !self.answered.contains(position) {
@@ -95,7 +95,7 @@ impl Reader {
         now: LocalTime,
     ) -> bool {
         let Some(position) = register.config.access().position(from) else { return false };
-        if recovers || read != self.number || registry.len() != self.views.len() {
+        if recovers || read != self.number {
             return false;
         }
         if !self.open {

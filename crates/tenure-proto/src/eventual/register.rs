@@ -30,6 +30,8 @@ pub(super) struct Register<R: Rules> {
     vouched: Option<LocalTime>,
     /// The record that must be durable before this epoch is told to anybody.
     pub(super) ticket: Option<Ticket>,
+    /// The last write of each member's state here, by position, if it must be durable before that member may count on it.
+    written: Vec<Option<Ticket>>,
     recovery: Option<Recovery>,
 }
 
@@ -85,6 +87,7 @@ impl<R: Rules> Register<R> {
             sent: None,
             vouched: None,
             ticket: None,
+            written: vec![None; members.len()],
             recovery: None,
         };
         new.restore(&boot.durable);
@@ -96,8 +99,9 @@ impl<R: Rules> Register<R> {
             }
             BootKind::SameBoot { remembered } if remembered.contains(&Record::Whole) => {
                 new.restore(&remembered);
+                new.keep_all(cx);
             }
-            BootKind::Rebooted if boot.durable.contains(&Record::Whole) => new.remember_all(cx),
+            BootKind::Rebooted if boot.durable.contains(&Record::Whole) => new.keep_all(cx),
             _ => new.forget(number, cx),
         }
         new.serial = new.serial.max(new.registry[here].epoch.serial) + 1;
@@ -111,7 +115,8 @@ impl<R: Rules> Register<R> {
                 Record::Whole => {}
                 Record::Own { serial } => self.serial = self.serial.max(*serial),
                 Record::Entry { of, state } => {
-                    if let Some(position) = self.config.access().position(*of) {
+                    let position = self.config.access().position(*of).filter(|_| state.can_be_of(*of));
+                    if let Some(position) = position {
                         self.registry[position].merge(*state);
                     }
                 }
@@ -127,16 +132,22 @@ impl<R: Rules> Register<R> {
         cx.remember(Record::Whole);
     }
 
-    /// Writes all that is known down anew: memory, at least, is empty.
-    fn remember_all<P: Election>(&self, cx: &mut Context<'_, P>) {
-        for (position, of) in self.config.access().members().iter().enumerate() {
-            let entry = Record::Entry { of: *of, state: self.registry[position] };
-            if self.config.is_durable() {
-                cx.persist(entry.clone());
-            }
-            cx.remember(entry);
+    /// Writes all that is known down anew, one's own state too: memory is empty after a reboot, and after a restart the disk may lack
+    /// what memory has, because the write was under way.
+    fn keep_all<P: Election>(&mut self, cx: &mut Context<'_, P>) {
+        for position in 0..self.registry.len() {
+            self.keep(position, self.registry[position], cx);
         }
+        self.ticket = self.written[self.here];
         self.is_whole(cx);
+    }
+
+    /// Takes a state for the newest of its process, and writes it down.
+    fn keep<P: Election>(&mut self, position: usize, state: State, cx: &mut Context<'_, P>) {
+        self.registry[position] = state;
+        let entry = Record::Entry { of: self.config.access().members()[position], state };
+        self.written[position] = self.config.is_durable().then(|| cx.persist(entry.clone()));
+        cx.remember(entry);
     }
 
     fn forget<P: Election>(&mut self, number: u64, cx: &mut Context<'_, P>) {
@@ -292,13 +303,11 @@ impl<R: Rules> Register<R> {
         let Some(position) = self.config.access().position(from) else { return false };
         let known = self.registry[position];
         let news = state.is_newer(&known);
-        let mut after = None;
         if news {
-            self.registry[position] = state;
-            let entry = Record::Entry { of: from, state };
-            after = self.config.is_durable().then(|| cx.persist(entry.clone()));
-            cx.remember(entry);
+            self.keep(position, state, cx);
         }
+        let after =
+            self.written[position].filter(|_| news || self.config.rules().acknowledges_what_is_kept());
         if !self.is_silent() && self.config.rules().acknowledges(known, state) {
             let ahead = known.is_newer(&state).then_some(known.epoch.serial);
             cx.send(from, Message::Ack { round, ahead }, after);
@@ -306,18 +315,23 @@ impl<R: Rules> Register<R> {
         news
     }
 
-    /// Takes over what another knows of third ones. Not needed to follow a leader; but a process that forgot what it stood for learns it
+    /// Takes over what another knows of third ones, and writes it down. Not needed to follow a leader; but a process that forgot what it stood for learns it
     /// only from those who still know ([`Register::acked`]), and this process may be the last one.
     ///
     /// Returns whether this process itself is one that forgot. It might be the only one who hears of it, if the other forgets too,
     /// and it would wait for that state to get newer while everybody else goes by the present one.
     pub(super) fn learn<P: Election>(&mut self, registry: &[State], cx: &mut Context<'_, P>) -> bool {
-        if registry.len() != self.registry.len() {
-            return false;
-        }
         let here = self.here;
-        let others = self.registry.iter_mut().zip(registry).enumerate().filter(|(member, _)| *member != here);
-        others.for_each(|(_, (known, told))| known.merge(*told));
+        for (position, told) in registry.iter().enumerate().filter(|(position, _)| *position != here) {
+            if !told.is_newer(&self.registry[position]) {
+                continue;
+            }
+            if self.config.rules().keeps_what_it_reads() {
+                self.keep(position, *told, cx);
+            } else {
+                self.registry[position] = *told;
+            }
+        }
         registry[here].is_newer(&self.registry[here]) && self.is_outrun(registry[here].epoch.serial, cx)
     }
 
@@ -338,7 +352,8 @@ impl<R: Rules> Register<R> {
         Some(self.recovery.as_ref()?.from)
     }
 
-    /// Asks those who have not answered yet, again and again.
+    /// Asks all who have not yet said what they know, again and again: also those who answered that they recover too. They may know it
+    /// by now, and another who has not answered may never do so.
     pub(super) fn recover<P: Election>(&mut self, cx: &mut Context<'_, P>) {
         let Some(recovery) = &mut self.recovery else { return };
         if cx.now() < recovery.from {
@@ -346,9 +361,9 @@ impl<R: Rules> Register<R> {
         }
         recovery.reads = true;
         recovery.from = cx.now().after(self.pace.period);
-        let (read, all) = (recovery.number, recovery.all);
+        let (read, sound) = (recovery.number, recovery.sound);
         for (position, other) in self.config.access().members().iter().enumerate() {
-            if !all.contains(position) {
+            if position != self.here && !sound.contains(position) {
                 cx.send(*other, Message::Collect { read }, None);
             }
         }
@@ -364,7 +379,7 @@ impl<R: Rules> Register<R> {
     ) -> bool {
         let Some(position) = self.config.access().position(from) else { return false };
         let Some(recovery) = &mut self.recovery else { return false };
-        if !recovery.reads || recovery.number != read || registry.len() != self.registry.len() {
+        if !recovery.reads || recovery.number != read {
             return false;
         }
         recovery.all.insert(position);
@@ -388,7 +403,7 @@ impl<R: Rules> Register<R> {
         self.recovery = None;
         self.serial = self.serial.max(self.registry[self.here].epoch.serial) + 1;
         self.fresh = self.registry[self.here].fresh;
-        self.remember_all(cx);
+        self.keep_all(cx);
         cx.publish(Event::Recovered);
         true
     }

@@ -83,6 +83,12 @@ pub trait Rules: Data {
         needed
     }
 
+    /// C7. Whoever got no epoch so often, one question right after the other, asks once a period from then on: without end it would
+    /// only be a burden on those whom it does reach.
+    fn rests_after(&self) -> u32 {
+        3
+    }
+
     /// C8. Only who stands for an epoch can lead: the one that was given up is still the lowest in the last read.
     fn needs_epoch(&self) -> bool {
         true
@@ -100,6 +106,19 @@ pub trait Rules: Data {
 
     /// D5. Who has lost what it acknowledged answers nothing before it has read it anew.
     fn keeps_silent(&self) -> bool {
+        true
+    }
+
+    /// D5. An Ack leaves when what it acknowledges is kept, whichever message brought that. The first copy of a repeated message may still
+    /// be on its way to the disk: acknowledged for the second one and lost with the machine, the state is missing where the mark says that
+    /// nothing is.
+    fn acknowledges_what_is_kept(&self) -> bool {
+        true
+    }
+
+    /// D5. What a read shows of others is written down like what they say themselves. Else, when they do, it is no news, and is
+    /// acknowledged although nothing keeps it; and the last one who remembers what another stood for may be a reader.
+    fn keeps_what_it_reads(&self) -> bool {
         true
     }
 }

@@ -56,9 +56,6 @@ struct Attempt {
     failed: u32,
 }
 
-/// How many attempts follow each other at once; later ones come once a period (C7).
-const AT_ONCE: u32 = 3;
-
 /// A process of the election.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stable<R: Rules = Sound> {
@@ -90,7 +87,7 @@ impl<R: Rules> Stable<R> {
         self.attempt.highest = self.register.highest();
         self.attempt.open = true;
         self.register.to_others(Message::GetEpoch { attempt: self.attempt.number }, cx);
-        let after = if self.attempt.failed < AT_ONCE {
+        let after = if self.attempt.failed < self.register.config.rules().rests_after() {
             self.register.pace.timeout.plus(crate::time::LocalSpan::from_nanos(1))
         } else {
             self.register.pace.period

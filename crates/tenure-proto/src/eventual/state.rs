@@ -39,6 +39,10 @@ impl fmt::Display for Epoch {
     }
 }
 
+/// The highest serial, and the highest count of refreshes, that anybody can have come to: more than one a nanosecond for a century. What
+/// lies above it is no number but a mistake, and whoever rose above it would come to the end of all numbers.
+const HIGHEST: u64 = 1 << 62;
+
 /// Whom a process takes for leader, and by which epoch. Of [`Stable`](super::Stable) the epochs of successive leaders rise: the epoch
 /// can be the first ballot of a consensus protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -68,6 +72,12 @@ impl State {
     /// Whether this is a later state than another of the same process.
     pub fn is_newer(&self, than: &Self) -> bool {
         (self.epoch, self.fresh) > (than.epoch, than.fresh)
+    }
+
+    /// Whether a member can have been in this state: never heard of, or standing for an epoch of its own.
+    pub(super) fn can_be_of(&self, member: NodeId) -> bool {
+        let own = self.epoch == Epoch::NOBODY || self.epoch.process == Some(member);
+        own && self.epoch.serial <= HIGHEST && self.fresh <= HIGHEST
     }
 
     /// Takes the later one.
@@ -133,6 +143,23 @@ pub enum Message {
         /// How often it had been accused by enough others.
         count: u64,
     },
+}
+
+impl Message {
+    /// Whether one of these members can have sent it. One wrong number would be the highest for ever, in all registries.
+    pub(super) fn can_be_from(&self, from: NodeId, members: &[NodeId]) -> bool {
+        match self {
+            Self::Refresh { state, .. } => state.can_be_of(from),
+            Self::Ack { ahead, .. } => ahead.is_none_or(|serial| serial <= HIGHEST),
+            Self::Status { registry, .. } => {
+                let mut states = registry.iter().zip(members);
+                registry.len() == members.len() && states.all(|(state, of)| state.can_be_of(*of))
+            }
+            Self::RetEpoch { serial, .. } => *serial <= HIGHEST,
+            Self::Alive { counts } => counts.iter().all(|count| *count <= HIGHEST),
+            Self::Collect { .. } | Self::GetEpoch { .. } | Self::Accuse { .. } => true,
+        }
+    }
 }
 
 /// What is kept over a restart.

@@ -1,5 +1,7 @@
 //! Machines driven by hand, over a network that keeps every message until it is asked for.
 
+mod hermit;
+
 use super::config::{ConfigError, Settings};
 use super::*;
 use crate::quorum::Quorums;
@@ -35,6 +37,8 @@ struct Company<P: Hints> {
     processes: Vec<P>,
     now: LocalTime,
     cut: Vec<NodeId>,
+    /// Those that do nothing, as if stopped.
+    paused: Vec<usize>,
     kept: Vec<Vec<Record>>,
 }
 
@@ -44,6 +48,7 @@ impl<P: Hints> Company<P> {
             processes: Vec::new(),
             now: LocalTime::from_nanos(1_000_000),
             cut: Vec::new(),
+            paused: Vec::new(),
             kept: vec![Vec::new(); members],
         };
         let mut mail = Vec::new();
@@ -95,6 +100,7 @@ impl<P: Hints> Company<P> {
         let until = self.now.after(LocalSpan::from_nanos(millis * 1_000_000));
         loop {
             let due = (0..self.processes.len())
+                .filter(|me| !self.paused.contains(me))
                 .filter_map(|me| Some((self.processes[me].next_deadline()?, me)))
                 .min();
             let Some((at, me)) = due.filter(|(at, _)| *at <= until) else { break };
@@ -127,33 +133,57 @@ fn on_a_quick_network_everybody_follows_the_lowest_epoch() {
     assert_eq!((lean.leaders(), lean.claims()), (vec![Some(0); 3], vec![0]));
 }
 
+/// The first leader is cut off for a while, after the others have given up many epochs. Whom they follow before it comes back, and after.
+fn returns<P: Hints>(config: &P::Config) -> [Vec<Option<u64>>; 2] {
+    let mut company = Company::<P>::new(config, 3);
+    company.pass(400);
+    let first = NodeId(company.leaders()[0].unwrap()).index();
+    let others = |company: &Company<P>| -> Vec<Option<u64>> {
+        let leaders = company.leaders().into_iter().enumerate();
+        leaders.filter(|(me, _)| *me != first).map(|(_, leader)| leader).collect()
+    };
+    for other in (0..40).map(|nth| nth % 3).filter(|other| *other != first) {
+        let mut mail = Vec::new();
+        company.step(other, Input::Command(Command::Abdicate), &mut mail);
+        company.deliver(mail);
+    }
+    company.pass(400);
+    assert_eq!(others(&company), [Some(first as u64); 2], "epochs that others give up are nothing to it");
+    company.cut = vec![NodeId(first as u64)];
+    // A few rounds fail, and its serial is still lower than theirs when it comes back, if it asks nobody for one.
+    company.pass(200);
+    let between = others(&company);
+    assert!(between.iter().all(|leader| leader.is_some_and(|leader| leader != first as u64)), "{between:?}");
+    company.cut.clear();
+    company.pass(2000);
+    [between, others(&company)]
+}
+
 #[test]
 fn one_that_was_cut_off_comes_back_and_demotes_a_good_leader_unless_the_election_is_stable() {
-    fn returns<P: Hints>(config: &P::Config) -> (Vec<Option<u64>>, Vec<Option<u64>>) {
-        let mut company = Company::<P>::new(config, 3);
-        company.pass(400);
-        let first = company.leaders()[0].unwrap();
-        company.cut = vec![NodeId(first)];
-        // Just long enough for one failed round: its serial is still the lowest when it comes back, under Fig. 1.
-        company.pass(400);
-        let between = company.leaders();
-        company.cut.clear();
-        company.pass(2000);
-        let after = company.leaders();
-        let other = |leaders: &[Option<u64>]| {
-            leaders
-                .iter()
-                .enumerate()
-                .filter(|(me, _)| *me as u64 != first)
-                .map(|(_, leader)| *leader)
-                .collect()
-        };
-        (other(&between), other(&after))
-    }
     let config = settings(3).validate().unwrap();
-    let (between, after) = returns::<Stable>(&config);
+    let [between, after] = returns::<Stable>(&config);
     assert_eq!(between, after, "who led while the first was away leads on");
-    assert!(between.iter().all(|leader| leader.is_some()));
+    let [between, after] = returns::<Omega>(&config);
+    assert_eq!((between, after), (vec![Some(1); 2], vec![Some(0); 2]));
+}
+
+#[test]
+fn a_pause_shuts_a_leader_out_for_good_only_where_expiry_is_sticky() {
+    let after_a_pause = |sticky: bool| {
+        let config = Settings { sticky, ..settings(3) }.validate().unwrap();
+        let mut company = Company::<Omega>::new(&config, 3);
+        company.pass(400);
+        assert_eq!(company.leaders(), [Some(0); 3]);
+        (company.cut, company.paused) = (vec![NodeId(0)], vec![0]);
+        company.pass(200);
+        assert_eq!(company.leaders()[1..], [Some(1); 2], "its state gets no newer");
+        (company.cut, company.paused) = (Vec::new(), Vec::new());
+        company.pass(2000);
+        company.leaders()
+    };
+    assert_eq!(after_a_pause(false), [Some(0); 3]);
+    assert_eq!(after_a_pause(true), [Some(0), Some(1), Some(1)]);
 }
 
 #[test]
@@ -183,30 +213,6 @@ fn a_leadership_ends_by_the_clock_though_no_timer_has_run() {
     assert_eq!(company.processes[leader].leadership(GroupId(0), until), None);
     assert!(until <= company.now.after(LocalSpan::from_nanos(36_000_000)));
     assert_ne!(company.processes[leader].hint(until).leader, Some(NodeId(leader as u64)));
-}
-
-#[test]
-fn who_has_forgotten_everything_acknowledges_nothing() {
-    let config = settings(3).validate().unwrap();
-    let (mut effects, mut ticket) = (Vec::new(), Ticket(0));
-    let boot = Boot { incarnation: Incarnation(2), durable: Vec::new(), kind: BootKind::Rebooted };
-    let mut first = First;
-    let mut cx = Context::new(LocalTime::ZERO, &mut first, &mut ticket, &mut effects);
-    let mut process = Stable::start(&config, NodeId(0), boot, &mut cx);
-    for message in [
-        Message::Refresh {
-            state: State { epoch: Epoch::of(4, NodeId(1)), fresh: 1, ..State::NOTHING },
-            round: 9,
-        },
-        Message::GetEpoch { attempt: 3 },
-    ] {
-        let input = Input::Message { from: NodeId(1), received: LocalTime::ZERO, message };
-        let mut first = First;
-        let mut cx = Context::new(LocalTime::ZERO, &mut first, &mut ticket, &mut effects);
-        process.handle(input, &mut cx);
-    }
-    let sent = effects.iter().filter(|effect| matches!(effect, Effect::Send { .. })).count();
-    assert_eq!(sent, 0, "{effects:?}");
 }
 
 /// n0 forgot that it stood for a high serial, and the last one who knew tells it in a read, and forgets that too.

@@ -29,6 +29,8 @@ pub(super) const RISING: Property = always(
 );
 pub(super) const STABLE: Property =
     always("stable-leader", "a leader that has access goes on to lead (Def. 6)");
+pub(super) const SELDOM: Property =
+    always("asks-seldom", "who gets no epoch asks for one a few times at once, and then once a period (C7)");
 pub(super) const SUCCEEDED: Property = sometimes("leader-succeeded", "a leader is followed by another");
 pub(super) const RIVALS: Property =
     sometimes("rivals", "somebody becomes leader while others stand for epochs of their own");
@@ -36,8 +38,8 @@ pub(super) const LOST_ACCESS: Property =
     sometimes("access-lost", "a leader without access stops leading by itself");
 
 /// All of them.
-pub const ALL: [Property; 9] =
-    [AGREEMENT, KEEPS_EPOCH, OWN_EPOCH, ALONE, RISING, STABLE, SUCCEEDED, RIVALS, LOST_ACCESS];
+pub const ALL: [Property; 10] =
+    [AGREEMENT, KEEPS_EPOCH, OWN_EPOCH, ALONE, RISING, STABLE, SELDOM, SUCCEEDED, RIVALS, LOST_ACCESS];
 
 /// What is promised at every instant to who is granted access, and to nobody else.
 pub(crate) const GRANTED: [Property; 2] = [KEEPS_EPOCH, STABLE];
@@ -56,7 +58,7 @@ pub enum Promises {
 impl Promises {
     /// Whether a property is among what is promised.
     pub fn include(self, property: Property) -> bool {
-        let stable = [ALONE, RISING, STABLE, RIVALS];
+        let stable = [ALONE, RISING, STABLE, SELDOM, RIVALS];
         match self {
             Self::Agreement => property == AGREEMENT,
             Self::Omega => !stable.contains(&property),

@@ -6,17 +6,19 @@ mod list;
 pub(crate) use list::GRANTED;
 pub use list::{ALL, Promises};
 
-use tenure_proto::eventual::{Epoch, Event, Hint, Hints};
+use tenure_proto::eventual::{Epoch, Event, Hint, Hints, Message, Rules, Sound};
 use tenure_proto::quorum::NodeSet;
 use tenure_proto::{Elects, GroupId, NodeId};
 
 use self::figures::Traffic;
-use self::list::{AGREEMENT, ALONE, KEEPS_EPOCH, LOST_ACCESS, OWN_EPOCH, RISING, RIVALS, STABLE, SUCCEEDED};
+use self::list::{
+    AGREEMENT, ALONE, KEEPS_EPOCH, LOST_ACCESS, OWN_EPOCH, RISING, RIVALS, SELDOM, STABLE, SUCCEEDED,
+};
 use super::{Judge, Outside, Property, Status, Tenure, Violation};
 use crate::simulate::worlds::parse_accessible;
 use crate::subject::Constants;
 use crate::subject::eventual::Elector;
-use crate::world::{RealTime, World, clock::MILLI, node_id};
+use crate::world::{Flight, Found, RealTime, World, clock::MILLI, node_id};
 
 /// A process that takes itself for leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,9 @@ struct Known {
     /// Whether the network grants it access, and since when it has been able to make use of it without a break.
     granted: bool,
     since: Option<RealTime>,
+    /// Since when it has stood for no epoch, and how often it has asked for one since.
+    adrift: RealTime,
+    asked: u64,
 }
 
 /// Judges a run of an election.
@@ -43,10 +48,13 @@ pub struct EventualJudge {
     /// For how long a process must have had access for a failed round to be its own fault.
     window: u64,
     period: u64,
+    drift: u64,
     /// Whether the time for an answer is learnt: then it may be too short at first.
     learns: bool,
+    /// Whether what is acknowledged is on the disk first.
+    durable: bool,
     known: Vec<Known>,
-    /// Who has lost what it knew, and reads it anew.
+    /// Who has lost what it knew, and has not said that it has read it anew.
     recovering: NodeSet,
     /// Whether more had lost it at one time than may fail: then an epoch may be forgotten by all, and nobody can rise above it.
     forgotten: bool,
@@ -75,7 +83,9 @@ impl EventualJudge {
             promises,
             window,
             period: constants.get("period").max(1),
+            drift,
             learns: constants.get("learn") > 0,
+            durable: constants.get("durable") > 0,
             known: vec![Known::default(); members],
             recovering: NodeSet::EMPTY,
             forgotten: false,
@@ -146,10 +156,41 @@ impl EventualJudge {
                 Event::Recovers => self.recovering = self.recovering.union(this),
                 Event::Recovered => self.recovering = self.recovering.difference(this),
                 Event::Allows { .. } => self.lengthened.push(world.now),
+                Event::Adrift => (self.known[node].adrift, self.known[node].asked) = (world.now, 0),
                 _ => {}
             }
         }
         self.forgotten |= self.recovering.len() > (self.known.len() - 1) / 2;
+    }
+
+    /// Whoever starts with neither memory nor what it kept on a disk has forgotten, whether or not it says so.
+    fn note_start(&mut self, found: Found, node: usize) {
+        let forgot = match found {
+            Found::Founding | Found::Memory => false,
+            Found::Disk => !self.durable,
+            Found::Nothing => true,
+        };
+        if forgot {
+            self.recovering.insert(node);
+        }
+    }
+
+    /// C7. A few questions at once, one for each period that its clock may have shown since, and one that was begun.
+    fn judge_asked(&mut self, world: &World<Elector>, node: usize) {
+        let asks = |flight: &Flight<Message>| matches!(flight.message, Message::GetEpoch { .. });
+        if !world.sent.iter().filter_map(|id| world.flight(*id)).any(asks) {
+            return;
+        }
+        let Known { adrift, asked, .. } = self.known[node];
+        self.known[node].asked = asked + 1;
+        let elapsed = world.now.0 - adrift.0;
+        let shown = elapsed + elapsed * 3 * self.drift.min(300_000) / 1_000_000;
+        let most = u64::from(Sound.rests_after()) + 1 + shown / self.period + 1;
+        if asked + 1 > most {
+            self.break_at(SELDOM, world.now, || {
+                format!("n{node} asks for an epoch for the {}th time since {adrift}", asked + 1)
+            });
+        }
     }
 
     fn judge_dropped(&mut self, node: usize, epoch: Option<Epoch>, now: RealTime) {
@@ -238,7 +279,11 @@ impl Judge<Elector> for EventualJudge {
     fn observe(&mut self, world: &World<Elector>, node: NodeId, outside: Outside) {
         self.traffic.note(world);
         let i = node.index();
+        if outside == Outside::Started {
+            self.note_start(world.host(node).found, i);
+        }
         self.note_events(world, i);
+        self.judge_asked(world, i);
         match outside {
             Outside::Crashed => {
                 if self.known[i].claim.is_some() {

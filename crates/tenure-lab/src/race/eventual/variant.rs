@@ -65,12 +65,18 @@ pub const VARIANTS: &[Variant] = &[
     variant("grid", &[], &[], Kind::Grid, "rows of a grid are written, one of each row is read"),
     variant(
         "kept",
-        &[],
-        &[("restarts", "1"), ("durable", "1")],
+        &[Fault::Dup],
+        &[("restarts", "1"), ("durable", "1"), ("gone", "25")],
         Kind::Counted,
-        "who crashes comes back, again and again, with what it kept",
+        "who crashes comes back, again and again, with what it kept, but for one in four; 20 % of answers and of what is slow comes twice",
     ),
-    variant("lost", &[], &[("restarts", "2")], Kind::Counted, "who crashes comes back with nothing"),
+    variant(
+        "lost",
+        &[],
+        &[("restarts", "2"), ("gone", "25")],
+        Kind::Counted,
+        "who crashes comes back with nothing, but for one in four",
+    ),
     variant(
         "learn",
         &[],

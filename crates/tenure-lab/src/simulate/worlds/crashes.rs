@@ -22,7 +22,7 @@ pub(super) struct Crashes {
 
 impl Crashes {
     /// Draws who fails before `until`. With the constant `restarts`, processes come back, again and again: with what they kept
-    /// (1) or with nothing (2); else they are gone for good.
+    /// (1) or with nothing (2); else they are gone for good, and with the constant `gone` some of them all the same.
     pub(super) fn draw(site: &Site<'_>, spared: NodeId, until: RealTime) -> Self {
         let mut crashes = Self::default();
         let (crash, pause) = (site.faults.has(Fault::Crash), site.faults.has(Fault::Pause));
@@ -31,6 +31,7 @@ impl Crashes {
         }
         let mut random = site.random("crashes");
         let mut left = everyone(site.hosts);
+        let gone = site.constants.find("gone").unwrap_or(0);
         let victims = random.below(site.hosts as u64);
         for _ in 0..victims {
             let victim = random.index(site.hosts);
@@ -44,6 +45,7 @@ impl Crashes {
                     crashes.pauses(site, victim, until, &mut random);
                 }
                 0 => crashes.for_good(victim, until, &mut random),
+                _ if gone > 0 && random.percent(gone) => crashes.for_good(victim, until, &mut random),
                 kept => crashes.again_and_again(site, victim, (until, kept == 1), &mut random),
             }
         }

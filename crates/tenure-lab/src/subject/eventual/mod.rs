@@ -35,7 +35,7 @@ const fn extra(name: &'static str, says: &'static str) -> Key {
     Key { name, unit: Unit::Count, says, otherwise: Some(0) }
 }
 
-const KEYS: [Key; 10] = [
+const KEYS: [Key; 11] = [
     key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"),
     key("tick", Unit::Time, "the step in which clocks advance"),
     key("period", Unit::Time, "the time between two refreshes (Delta)"),
@@ -49,6 +49,7 @@ const KEYS: [Key; 10] = [
         "restarts",
         "in a named world: 0 who crashes is gone, 1 comes back with what it kept, 2 comes back with nothing",
     ),
+    extra("gone", "with restarts: so many in a hundred of those that crash are gone all the same"),
 ];
 
 /// The settings of a run.
