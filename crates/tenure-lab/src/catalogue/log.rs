@@ -68,8 +68,11 @@ impl Experiment for Paxos {
     fn showcase(&self, mutant: &str) -> Option<Showcase> {
         let (property, first) = match mutant {
             "accept-large-quorum" => (log::TIMELY, 0),
-            "ignore-promises" | "promise-any" | "prepare-small-quorum" => (log::AGREEMENT, 0),
-            "accept-small-quorum" | "propose-forgotten" | "commit-any-ballot" => (log::AGREEMENT, 30),
+            "ignore-promises" | "promise-any" | "prepare-small-quorum" | "promise-in-part" => {
+                (log::AGREEMENT, 0)
+            }
+            "accept-small-quorum" | "commit-any-ballot" => (log::AGREEMENT, 30),
+            "propose-forgotten" => (log::AGREEMENT, 100),
             "apply-over-gap" => (log::ORDER, 0),
             "snapshot-loses-sessions" => (log::OUTCOME, 0),
             "session-forgotten" | "closed-session" => (log::LINEARIZABLE, 0),

@@ -40,6 +40,10 @@ pub enum BrokenLog {
     StaleAccepted,
     /// Whatever was accepted is committed, in whichever ballot.
     CommitAnyBallot,
+    /// A promise counts with its first page.
+    PromiseInPart,
+    /// A leader goes on although another one chose in its slots.
+    LeadsOn,
     /// What was accepted before a restart is taught as chosen.
     TeachAccepted,
     /// Slots are applied over a gap.
@@ -142,6 +146,14 @@ impl Rules for BrokenLog {
 
     fn is_committed(&self, standing: Standing, ballot: Ballot) -> bool {
         *self == Self::CommitAnyBallot || standing == Standing::Accepted(ballot)
+    }
+
+    fn is_whole(&self, next: Option<Slot>) -> bool {
+        *self == Self::PromiseInPart || next.is_none()
+    }
+
+    fn gives_way(&self) -> bool {
+        *self != Self::LeadsOn
     }
 
     fn may_teach(&self, standing: Standing) -> bool {
@@ -275,6 +287,12 @@ pub const LOG: &[LogMutant] = &[
         "commit-any-ballot",
         BrokenLog::CommitAnyBallot,
         "what was accepted in another ballot is taken for chosen",
+    ),
+    rule("promise-in-part", BrokenLog::PromiseInPart, "a promise counts before all of it was told"),
+    rule(
+        "leads-on",
+        BrokenLog::LeadsOn,
+        "a leader goes on although something else was chosen where it proposed",
     ),
     rule(
         "teach-accepted",

@@ -130,6 +130,12 @@ impl Plan {
             ));
             disasters.sort_by_key(|(at, _)| *at);
         }
+        if setup.faults.has(Fault::Crash) && S::loses_one(&constants) {
+            let mut random = Random::stream(seed, "departure");
+            let (at, node) = (heals.after(random.below(longest * 4)), node_id(random.index(setup.nodes)));
+            disasters.push((at, Disaster::Crash(node, How::Restart, ends.0)));
+            disasters.sort_by_key(|(at, _)| *at);
+        }
         Ok(Self {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             adversary: None,

@@ -101,6 +101,11 @@ pub trait Subject {
         false
     }
 
+    /// Whether a member dies for good in runs with these constants, when all other faults have ended: what heals is not everybody's return.
+    fn loses_one(_constants: &Constants) -> bool {
+        false
+    }
+
     /// What an operator may want of the members, if the protocol can change them.
     fn reform(
         &self,

@@ -2,7 +2,7 @@
 
 use super::message::{Ballot, Entry, Event, Message, Record, Slot, Standing, Vote};
 use super::rules::Rules;
-use super::{Context, Paxos};
+use super::{Context, Paxos, fitting};
 use crate::NodeId;
 
 impl<R: Rules> Paxos<R> {
@@ -16,7 +16,7 @@ impl<R: Rules> Paxos<R> {
         }
         self.promise(ballot, cx);
         self.on_nack(ballot, cx);
-        let promise = self.told(ballot, slot);
+        let promise = self.told(ballot, slot, self.config.settings().page);
         cx.send(from, promise, self.rules().reply_after(self.written));
     }
 
@@ -28,10 +28,17 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// All that is held from `slot` on.
-    pub(super) fn told(&self, ballot: Ballot, slot: Slot) -> Message {
-        let votes = self.log.range(slot..).map(|(slot, vote)| (*slot, vote.clone())).collect();
-        Message::Promise { ballot, votes, base: self.learner.base, applied: self.learner.applied }
+    /// What is held from a slot on, as far as it fits into `page` bytes.
+    ///
+    /// Between two pages nothing is accepted below the ballot that is promised in both, so together they tell what one message would; what
+    /// was forgotten in between is below the base of the later one.
+    pub(super) fn told(&self, ballot: Ballot, from: Slot, page: usize) -> Message {
+        let fit = fitting(self.log.range(from..).map(|(_, vote)| vote.entry.weight()), page);
+        let mut held = self.log.range(from..);
+        let votes = held.by_ref().take(fit).map(|(slot, vote)| (*slot, vote.clone())).collect();
+        let next = held.next().map(|(slot, _)| *slot);
+        let (base, applied) = (self.learner.base, self.learner.applied);
+        Message::Promise { ballot, from, votes, next, base, applied }
     }
 
     pub(super) fn on_accept(

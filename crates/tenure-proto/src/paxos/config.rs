@@ -27,6 +27,9 @@ pub struct Settings<R: Rules = Sound> {
     pub sessions: usize,
     /// How many wishes of users may wait at a process; further ones are refused.
     pub wishes: usize,
+    /// How many bytes of entries one message carries at most, about; one entry it carries in any case. What is more comes in further
+    /// messages, so that no log is too long to be told of.
+    pub page: usize,
     /// The safety rules: [`Sound`], outside the laboratory.
     pub rules: R,
 }
@@ -73,7 +76,7 @@ impl<R: Rules> Settings<R> {
             ("snapshot-every", self.snapshot_every),
             ("retry", self.retry.as_nanos()),
         ];
-        let sizes = [("sessions", self.sessions), ("wishes", self.wishes)];
+        let sizes = [("sessions", self.sessions), ("wishes", self.wishes), ("page", self.page)];
         let zero = counts.into_iter().find(|(_, value)| *value == 0).map(|(key, _)| key);
         let zero = zero.or(sizes.into_iter().find(|(_, value)| *value == 0).map(|(key, _)| key));
         match zero {

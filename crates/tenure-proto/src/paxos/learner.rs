@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use super::message::{Applied, Ballot, Bytes, Entry, Event, Message, Record, Slot, Standing, Vote};
 use super::rules::Rules;
 use super::session::Sessions;
-use super::{Context, Paxos};
+use super::{Context, Paxos, fitting};
 use crate::{LocalTime, NodeId};
 
 /// The most entries that one answer carries to somebody who is behind.
 const PAGE: usize = 64;
+
+/// How often everybody is asked in vain before a leader does without the answer.
+const TURNS: usize = 4;
 
 /// What is applied here, and what is known to be chosen elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -98,20 +101,37 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
+    /// A new leader may know of others who are ahead: whom it asked in vain before does not count.
+    pub(super) fn fetch_anew(&mut self, cx: &mut Context<'_, R>) {
+        self.learner.unanswered = 0;
+        self.fetch_if_behind(cx);
+    }
+
     pub(super) fn fetch_if_behind(&mut self, cx: &mut Context<'_, R>) {
         let applied = self.learner.applied;
         self.learner.ahead.retain(|_, slot| *slot > applied);
         if self.learner.ahead.is_empty() || self.learner.fetching.is_some_and(|until| cx.now() < until) {
             return;
         }
-        // Those who know most first; whoever does not answer is passed over.
-        let mut ahead: Vec<(Slot, NodeId)> =
-            self.learner.ahead.iter().map(|(node, slot)| (*slot, *node)).collect();
-        ahead.sort_unstable_by(|one, other| other.cmp(one));
-        let (_, from) = ahead[self.learner.unanswered % ahead.len()];
+        let asked = self.learned_ones();
+        let Some(from) = asked.get(self.learner.unanswered % asked.len().max(1)) else { return };
         self.learner.unanswered += 1;
         self.learner.fetching = Some(cx.now().after(self.config.settings().retry));
-        cx.send(from, Message::Fetch { from: applied.next() }, None);
+        cx.send(*from, Message::Fetch { from: applied.next() }, None);
+        if self.learner.unanswered >= TURNS * asked.len() {
+            self.learner.unanswered = 0;
+            self.office_starves(cx);
+        }
+    }
+
+    /// Whom to ask, one after the other as they do not answer: those who are known to know most first, and then all others. Whoever is known
+    /// to be ahead may be gone, and others have not said how far they are.
+    fn learned_ones(&self) -> Vec<NodeId> {
+        let knows = |node: &NodeId| self.learner.ahead.get(node).copied().unwrap_or_default();
+        let members = self.config.settings().members.iter().copied();
+        let mut others: Vec<NodeId> = members.filter(|node| *node != self.me).collect();
+        others.sort_by_key(|node| (std::cmp::Reverse(knows(node)), std::cmp::Reverse(*node)));
+        others
     }
 
     /// Answers with entries, or, if they are forgotten or not known for certain here, with what came of them.
@@ -131,7 +151,9 @@ impl<R: Rules> Paxos<R> {
     /// The entries from a slot on that are known to be chosen and are applied here, without a gap.
     fn chosen_from(&self, from: Slot) -> Vec<(Slot, Entry)> {
         let slots = (from.0..).map(Slot);
-        let votes = self.log.range(from..=self.learner.applied).take(PAGE).zip(slots);
+        let held = || self.log.range(from..=self.learner.applied).take(PAGE);
+        let fit = fitting(held().map(|(_, vote)| vote.entry.weight()), self.config.settings().page);
+        let votes = held().take(fit).zip(slots);
         let known =
             votes.take_while(|((slot, vote), next)| *slot == next && self.rules().may_teach(vote.standing));
         known.map(|((slot, vote), _)| (*slot, vote.entry.clone())).collect()
@@ -144,12 +166,16 @@ impl<R: Rules> Paxos<R> {
         upto: Slot,
         cx: &mut Context<'_, R>,
     ) {
+        let before = self.learner.applied;
         for (slot, entry) in entries {
             self.learn(slot, entry, cx);
         }
-        (self.learner.fetching, self.learner.unanswered) = (None, 0);
         self.hear_of(upto, from);
-        self.fetch_if_behind(cx);
+        // What taught nothing is no reason to ask on: of each answer that comes twice two would follow, and of those four.
+        if self.learner.applied > before {
+            (self.learner.fetching, self.learner.unanswered) = (None, 0);
+            self.fetch_if_behind(cx);
+        }
     }
 
     /// An entry is chosen.
@@ -251,10 +277,10 @@ impl<R: Rules> Paxos<R> {
         state: Bytes,
         cx: &mut Context<'_, R>,
     ) {
-        (self.learner.fetching, self.learner.unanswered) = (None, 0);
         if upto <= self.learner.applied {
             return;
         }
+        (self.learner.fetching, self.learner.unanswered) = (None, 0);
         self.office_skips(upto, cx);
         self.learner.wanted = None;
         self.learner.applied = upto;

@@ -87,6 +87,12 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// About how many bytes it is in a message.
+    pub(super) fn weight(&self) -> usize {
+        let bytes = if let Self::Write { bytes, .. } = self { bytes.len() } else { 0 };
+        bytes.saturating_add(32)
+    }
+
     /// What names the wish behind it.
     pub fn key(&self) -> Option<Key> {
         match self {
@@ -131,15 +137,19 @@ pub enum Message {
     Prepare {
         /// The ballot.
         ballot: Ballot,
-        /// The first slot that the sender does not know to be chosen.
+        /// The first slot that the sender does not know to be chosen, or of which the receiver has not told it yet.
         from: Slot,
     },
     /// Promised.
     Promise {
         /// The ballot.
         ballot: Ballot,
-        /// What the sender holds.
+        /// From which slot on it was asked what it holds.
+        from: Slot,
+        /// What it holds from there on, or the first of it.
         votes: Vec<(Slot, Vote)>,
+        /// The slot of the first vote that it has not told in this message, if there is one: ask again from there.
+        next: Option<Slot>,
         /// Up to where it holds nothing any more, because all that was chosen.
         base: Slot,
         /// Up to where it knows everything to be chosen.

@@ -32,6 +32,8 @@
 //!
 //! # What a real log adds
 //!
+//! * **Pages.** A message carries only so many bytes of entries. A promise of many votes is told in several, each asked for, and counts with the
+//!   last one.
 //! * **Learning.** `Commit(b, upto)` says: what I proposed in b is chosen up to there. Whoever accepted it in *that* ballot has
 //!   it; whoever did not fetches it (`learner`).
 //! * **Snapshots.** The driver is asked for one now and then; what lies far enough below it is forgotten. Whoever is too far behind
@@ -72,7 +74,7 @@
 //! | proposer | `proposer` | a ballot is one process's: its own promise is durable before anybody hears of it |
 //! | learner | `learner` | only what was accepted in the ballot of the one who says so is taken for chosen |
 //! | n-f, f+1 | [`Rules::prepare_quorum`], [`Rules::accept_quorum`] | any two share a process: n-f + f+1 > n |
-//! | the rules | [`Rules`] | each with its argument, each with a mutant in the laboratory |
+//! | the rules | [`Rules`] | each with its argument, each with a mutant in the laboratory (but [`Rules::read_stands`]: where the lease was held before the look, nobody can tell) |
 
 mod acceptor;
 mod config;
@@ -95,7 +97,7 @@ pub use session::{Seen, Sessions};
 use std::collections::BTreeMap;
 
 use self::learner::Learner;
-use self::proposer::{Office, Role};
+use self::proposer::{Office, Page, Role};
 use self::reads::Reads;
 use crate::quorum::NodeSet;
 use crate::timers::Timers;
@@ -242,8 +244,10 @@ impl<R: Rules> Paxos<R> {
         let Some(position) = self.config.position(from) else { return };
         match message {
             Message::Prepare { ballot, from: slot } => self.on_prepare(from, ballot, slot, cx),
-            Message::Promise { ballot, votes, base, applied } => {
-                self.on_promise((from, position), ballot, votes, (base, applied), cx);
+            Message::Promise { ballot, from: asked, votes, next, base, applied } => {
+                self.hear_of(applied, from);
+                let page = Page { asked, votes, next, base, applied };
+                self.on_promise((from, position), ballot, page, cx);
             }
             Message::Accept { ballot, entries, upto } => self.on_accept(from, ballot, entries, upto, cx),
             Message::Accepted { ballot, slots } => self.on_accepted(position, ballot, &slots, cx),
@@ -317,4 +321,25 @@ impl<R: Rules> Paxos<R> {
     fn rules(&self) -> &R {
         self.config.rules()
     }
+}
+
+/// How many of these fit into a page, one after the other: the first in any case.
+fn fitting(weights: impl Iterator<Item = usize>, page: usize) -> usize {
+    let mut sum = 0_usize;
+    let fits = |weight: &usize| {
+        sum = sum.saturating_add(*weight);
+        sum <= page
+    };
+    weights.take_while(fits).count().max(1)
+}
+
+/// Splits what is to be told into pages.
+fn pages<T>(mut rest: Vec<T>, page: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let mut pages = Vec::new();
+    while !rest.is_empty() {
+        let fit = fitting(rest.iter().map(&weight), page).min(rest.len());
+        let later = rest.split_off(fit);
+        pages.push(std::mem::replace(&mut rest, later));
+    }
+    pages
 }

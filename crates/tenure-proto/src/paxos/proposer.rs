@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::message::{Ballot, Entry, Event, Key, Message, Slot, Standing, Vote};
 use super::rules::{LocalRead, Rules};
-use super::{Context, Paxos, Timer};
+use super::{Context, Paxos, Timer, pages};
 use crate::quorum::NodeSet;
 use crate::{LocalTime, NodeId};
 
@@ -45,13 +45,34 @@ pub(super) enum Role {
 pub(super) struct Preparing {
     ballot: Ballot,
     from: Slot,
+    /// Those whose promise is here, to its last page.
     promised: NodeSet,
+    /// From which slot on those must still tell what they hold who have told a part of it, by position.
+    told: BTreeMap<usize, Slot>,
     /// The best vote told of, by slot.
     best: BTreeMap<Slot, Vote>,
-    /// The most that anybody has forgotten, and who.
+    /// The most that anybody has forgotten.
     base: Slot,
     /// The most that anybody has applied.
     applied: Slot,
+}
+
+impl Preparing {
+    /// From which slot on a member is to tell what it holds.
+    fn asks(&self, position: usize) -> Slot {
+        self.told.get(&position).copied().unwrap_or(self.from)
+    }
+}
+
+/// A page of a promise.
+pub(super) struct Page {
+    /// From which slot on it tells.
+    pub(super) asked: Slot,
+    pub(super) votes: Vec<(Slot, Vote)>,
+    /// From which slot on further ones do.
+    pub(super) next: Option<Slot>,
+    pub(super) base: Slot,
+    pub(super) applied: Slot,
 }
 
 /// Leading in a ballot; or having led in it, as long as answers may still come.
@@ -62,6 +83,8 @@ pub(super) struct Leading {
     pub(super) active: bool,
     /// The highest slot that the promises told of: all that may have been chosen before.
     pub(super) known: Slot,
+    /// Up to where somebody has forgotten what was chosen: that is fetched, not proposed.
+    base: Slot,
     next: Slot,
     /// Proposed and not known to be chosen.
     pending: BTreeMap<Slot, Pending>,
@@ -172,6 +195,7 @@ impl<R: Rules> Paxos<R> {
             ballot,
             from,
             promised: NodeSet::EMPTY,
+            told: BTreeMap::new(),
             best: BTreeMap::new(),
             base: Slot(0),
             applied: Slot(0),
@@ -180,35 +204,43 @@ impl<R: Rules> Paxos<R> {
         cx.publish(Event::Preparing(ballot));
         let after = self.rules().prepare_after(self.written);
         self.send_others(&Message::Prepare { ballot, from }, after, cx);
-        cx.send(self.me, self.told(ballot, from), self.rules().reply_after(self.written));
+        self.promise_oneself(ballot, from, cx);
+    }
+
+    /// What this process holds, told to itself: in one page, for that goes over no network.
+    fn promise_oneself(&self, ballot: Ballot, from: Slot, cx: &mut Context<'_, R>) {
+        cx.send(self.me, self.told(ballot, from, usize::MAX), self.rules().reply_after(self.written));
     }
 
     pub(super) fn on_promise(
         &mut self,
         (from, position): (NodeId, usize),
         ballot: Ballot,
-        votes: Vec<(Slot, Vote)>,
-        (base, applied): (Slot, Slot),
+        page: Page,
         cx: &mut Context<'_, R>,
     ) {
         let (rules, size) = (self.config.rules(), self.config.size());
         let Role::Preparing(preparing) = &mut self.office.role else { return };
-        if preparing.ballot != ballot {
+        if preparing.ballot != ballot || page.asked > preparing.asks(position) {
             return;
         }
-        preparing.promised.insert(position);
-        preparing.base = preparing.base.max(base);
-        preparing.applied = preparing.applied.max(applied);
-        for (slot, vote) in votes {
+        preparing.base = preparing.base.max(page.base);
+        preparing.applied = preparing.applied.max(page.applied);
+        for (slot, vote) in page.votes {
             match preparing.best.get_mut(&slot) {
                 Some(held) if !rules.better(held, &vote) => {}
                 Some(held) => *held = vote,
                 None => _ = preparing.best.insert(slot, vote),
             }
         }
-        let enough = preparing.promised.len() >= rules.prepare_quorum(size.0, size.1);
-        self.hear_of(applied, from);
-        if enough {
+        if rules.is_whole(page.next) {
+            preparing.promised.insert(position);
+        } else if let Some(next) = page.next.filter(|next| *next > preparing.asks(position)) {
+            preparing.told.insert(position, next);
+            let after = rules.prepare_after(self.written);
+            cx.send(from, Message::Prepare { ballot, from: next }, after);
+        }
+        if preparing.promised.len() >= rules.prepare_quorum(size.0, size.1) {
             self.lead(cx);
         }
     }
@@ -223,6 +255,7 @@ impl<R: Rules> Paxos<R> {
             ballot,
             active: true,
             known,
+            base,
             next: known.next(),
             pending: BTreeMap::new(),
             queue: VecDeque::new(),
@@ -247,7 +280,7 @@ impl<R: Rules> Paxos<R> {
         self.propose(proposed, cx);
         self.repeat_wishes(cx);
         self.ask_again(cx);
-        self.fetch_if_behind(cx);
+        self.fetch_anew(cx);
     }
 
     /// Sends entries to all acceptors, this one included. If it has promised more in the meantime the ballot is lost.
@@ -267,8 +300,14 @@ impl<R: Rules> Paxos<R> {
             cx.publish(Event::Proposed { slot: *slot, ballot });
         }
         let upto = self.learner.applied;
-        self.send_others(&Message::Accept { ballot, entries: entries.clone(), upto }, None, cx);
+        for entries in self.pages_of(entries.clone()) {
+            self.send_others(&Message::Accept { ballot, entries, upto }, None, cx);
+        }
         self.accept(self.me, ballot, entries, cx);
+    }
+
+    fn pages_of(&self, entries: Vec<(Slot, Entry)>) -> Vec<Vec<(Slot, Entry)>> {
+        pages(entries, self.config.settings().page, |(_, entry)| entry.weight())
     }
 
     /// Gives the next slots to what waits, as far as the window reaches.
@@ -328,14 +367,8 @@ impl<R: Rules> Paxos<R> {
             Role::Preparing(preparing) => preparing.ballot < promised,
             Role::Leading(leading) => leading.ballot < promised,
         };
-        if !lost {
-            return;
-        }
-        self.retire(cx);
-        if self.office.leader == Some(self.me) {
-            let retry = self.config.settings().retry;
-            let pause = retry.plus(cx.jitter(retry));
-            self.timers.set(Timer::Again, cx.now().after(pause));
+        if lost {
+            self.give_way(cx);
         }
     }
 
@@ -372,6 +405,22 @@ impl<R: Rules> Paxos<R> {
     }
 
     fn superseded(&mut self, cx: &mut Context<'_, R>) {
+        if self.rules().gives_way() {
+            self.give_way(cx);
+        }
+    }
+
+    /// Nobody teaches what this leader must know and may not propose: whoever has forgotten the slots is gone, it may be for good. Asked for
+    /// promises once more, those that are left may tell what was chosen. What is on its way is waited for: it is owed to who reaches enough.
+    pub(super) fn office_starves(&mut self, cx: &mut Context<'_, R>) {
+        let Role::Leading(leading) = &self.office.role else { return };
+        if leading.active && self.learner.applied < leading.base && leading.pending.is_empty() {
+            self.give_way(cx);
+        }
+    }
+
+    /// Leads no more, and tries a higher ballot after a pause, if still told to lead by then.
+    fn give_way(&mut self, cx: &mut Context<'_, R>) {
         self.retire(cx);
         if self.office.leader == Some(self.me) {
             let retry = self.config.settings().retry;
@@ -439,14 +488,15 @@ impl<R: Rules> Paxos<R> {
     }
 
     pub(super) fn repeat_prepare(&mut self, cx: &mut Context<'_, R>) {
-        let Role::Preparing(Preparing { ballot, from, promised, .. }) = self.office.role else { return };
-        self.send_missing(
-            promised,
-            &Message::Prepare { ballot, from },
-            self.rules().prepare_after(self.written),
-            cx,
-        );
-        cx.send(self.me, self.told(ballot, from), self.rules().reply_after(self.written));
+        let Role::Preparing(preparing) = &self.office.role else { return };
+        let after = self.rules().prepare_after(self.written);
+        let ballot = preparing.ballot;
+        for (position, to) in self.config.settings().members.iter().enumerate() {
+            if *to != self.me && !preparing.promised.contains(position) {
+                cx.send(*to, Message::Prepare { ballot, from: preparing.asks(position) }, after);
+            }
+        }
+        self.promise_oneself(ballot, preparing.from, cx);
     }
 
     /// To each acceptor what it has not accepted yet; to all others how far the log has come.
@@ -462,9 +512,12 @@ impl<R: Rules> Paxos<R> {
             let entries: Vec<_> = missing.map(|(slot, pending)| (*slot, pending.entry.clone())).collect();
             if *to == self.me {
                 own = entries;
-            } else if entries.is_empty() {
+                continue;
+            }
+            if entries.is_empty() {
                 cx.send(*to, Message::Commit { ballot, upto }, None);
-            } else {
+            }
+            for entries in self.pages_of(entries) {
                 cx.send(*to, Message::Accept { ballot, entries, upto }, None);
             }
         }
@@ -481,7 +534,9 @@ impl<R: Rules> Paxos<R> {
         if self.leads().is_some() {
             self.take_up(entries, cx);
         } else if let Some(leader) = self.office.ask(self.me) {
-            cx.send(leader, Message::Forward { entries }, None);
+            for entries in pages(entries, self.config.settings().page, Entry::weight) {
+                cx.send(leader, Message::Forward { entries }, None);
+            }
         }
     }
 

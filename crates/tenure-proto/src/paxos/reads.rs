@@ -29,7 +29,8 @@ pub(super) struct Reads {
     gathering: Vec<Reader>,
     /// Reads of users here that a leader must be asked about.
     asking: BTreeSet<u64>,
-    /// Reads of users here that wait for a slot to be applied.
+    /// Reads of users here that wait for a slot to be applied. They are asked about again: a leader that is gone may have told of a slot
+    /// that came to nothing, and what a later one says is an answer as well.
     due: BTreeMap<u64, Slot>,
     /// Local reads whose state is being looked at, and the ballot in which that began.
     looking: BTreeMap<u64, Ballot>,
@@ -47,7 +48,7 @@ struct Round {
 
 impl Reads {
     pub(super) fn is_busy(&self) -> bool {
-        self.open.is_some() || !self.asking.is_empty()
+        self.open.is_some() || !self.asking.is_empty() || !self.due.is_empty()
     }
 }
 
@@ -159,8 +160,12 @@ impl<R: Rules> Paxos<R> {
     }
 
     pub(super) fn on_index(&mut self, (id, life): (u64, Incarnation), upto: Slot, cx: &mut Context<'_, R>) {
-        if life == self.life && self.reads.asking.remove(&id) {
-            self.reads.due.insert(id, upto);
+        if life != self.life {
+            return;
+        }
+        if self.reads.asking.remove(&id) || self.reads.due.contains_key(&id) {
+            let due = self.reads.due.entry(id).or_insert(upto);
+            *due = upto.min(*due);
             self.serve_reads(cx);
         }
     }
@@ -200,7 +205,7 @@ impl<R: Rules> Paxos<R> {
 
     /// Asks once more for the users here that wait.
     pub(super) fn ask_again(&mut self, cx: &mut Context<'_, R>) {
-        let asking: Vec<u64> = self.reads.asking.iter().copied().collect();
+        let asking: Vec<u64> = self.reads.asking.iter().chain(self.reads.due.keys()).copied().collect();
         if self.leads().is_some() {
             let (me, life) = (self.me, self.life);
             for id in asking {

@@ -67,6 +67,11 @@ pub trait Rules: Data {
         written
     }
 
+    /// A promise counts with its last page: a vote that is still to be told may be of a chosen value.
+    fn is_whole(&self, next: Option<Slot>) -> bool {
+        next.is_none()
+    }
+
     /// What to propose in a slot of which promises told: the vote of the highest ballot (P).
     fn better(&self, held: &Vote, other: &Vote) -> bool {
         other.standing > held.standing
@@ -102,6 +107,12 @@ pub trait Rules: Data {
     /// `Commit(b, upto)` is about what was proposed in b. What was accepted in another ballot may have been replaced.
     fn is_committed(&self, standing: Standing, ballot: Ballot) -> bool {
         standing == Standing::Accepted(ballot)
+    }
+
+    /// A leader that learns of something else in a slot in which it proposed, or of a slot in which it did not, has been superseded. Leading
+    /// on it would say `Commit` of slots in which those who accepted its own proposal then take that for chosen.
+    fn gives_way(&self) -> bool {
+        true
     }
 
     /// Only what is known to be chosen is taught to others. After a restart the slots below a snapshot hold what was accepted here, and

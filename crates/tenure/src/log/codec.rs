@@ -135,10 +135,12 @@ impl Wire for Message {
                 ballot.write(to);
                 from.write(to);
             }
-            Self::Promise { ballot, votes, base, applied } => {
+            Self::Promise { ballot, from, votes, next, base, applied } => {
                 to.byte(1);
                 ballot.write(to);
+                from.write(to);
                 write_list(to, votes);
+                next.unwrap_or_default().write(to);
                 base.write(to);
                 applied.write(to);
             }
@@ -171,7 +173,10 @@ impl Wire for Message {
             0 => Self::Prepare { ballot: Wire::read(from)?, from: Wire::read(from)? },
             1 => Self::Promise {
                 ballot: Wire::read(from)?,
+                from: Wire::read(from)?,
                 votes: read_list(from, usize::MAX)?,
+                // Nothing is ever in slot 0.
+                next: Some(Slot::read(from)?).filter(|slot| *slot != Slot(0)),
                 base: Wire::read(from)?,
                 applied: Wire::read(from)?,
             },
@@ -414,7 +419,15 @@ mod tests {
         let (slot, life) = (Slot(1 << 40), Incarnation(1 << 100));
         vec![
             Message::Prepare { ballot, from: slot },
-            Message::Promise { ballot, votes, base: Slot(2), applied: Slot(3) },
+            Message::Promise {
+                ballot,
+                from: Slot(4),
+                votes: votes.clone(),
+                next: Some(Slot(7)),
+                base: Slot(2),
+                applied: Slot(3),
+            },
+            Message::Promise { ballot, from: slot, votes, next: None, base: Slot(2), applied: Slot(3) },
             Message::Accept { ballot, entries: entries.clone(), upto: slot },
             Message::Accepted { ballot, slots: vec![slot, Slot(0)] },
             Message::Nack { promised: ballot },

@@ -10,6 +10,7 @@ use tenure_proto::paxos::{self, Settings, Sound};
 use tenure_proto::time::LocalSpan;
 
 use super::error::OpenError;
+use super::link::MAX_MESSAGE;
 use crate::clock::{Clock, nanos};
 use crate::config::{Key, Peer};
 use crate::name::{ClusterId, GroupName, NodeName};
@@ -18,6 +19,15 @@ use crate::seal::{ClusterKey, Keyring};
 /// How many sessions are open at most. No setting: the table must be the same everywhere, or a write that is in the log twice would
 /// be carried out here and not there.
 const SESSIONS: usize = 4096;
+
+/// How many bytes of entries go into one message, about. A longer write goes alone.
+const PAGE: usize = 1 << 20;
+
+/// The longest write that may be allowed: several fit in a message.
+const LONGEST_WRITE: usize = MAX_MESSAGE / 4;
+
+/// What goes with the state in a message that has a snapshot, at most: the table of sessions.
+const BESIDE_STATE: usize = 1 << 20;
 
 /// The settings of a log, not yet checked: [`Log::open`](super::Log::open) does that.
 ///
@@ -48,7 +58,7 @@ pub struct Config {
     pub snapshot_every: u64,
     /// How many writes before that are kept nevertheless, for members that are a little behind.
     pub keep: u64,
-    /// The longest write, in bytes.
+    /// The longest write, in bytes. At most 64 MiB.
     pub longest_write: usize,
     /// The clock by which the strong lease is judged: that of the node.
     pub time: Clock,
@@ -129,6 +139,7 @@ pub(super) struct Checked {
     pub(super) machine: paxos::Config,
     pub(super) users: usize,
     pub(super) longest_write: usize,
+    pub(super) longest_snapshot: usize,
     pub(super) time: Clock,
 }
 
@@ -152,6 +163,11 @@ impl Checked {
         if config.folder.as_os_str().is_empty() {
             return Err(invalid("folder", "missing: a folder on a disk of this host".into()));
         }
+        if config.longest_write > LONGEST_WRITE {
+            let why =
+                format!("{} bytes: at most {LONGEST_WRITE}, or messages get too long", config.longest_write);
+            return Err(invalid("longest_write", why));
+        }
         let ids: Vec<NodeId> = members.iter().map(|(name, _)| name.id()).collect();
         let users = usize::try_from(config.window).unwrap_or(usize::MAX).clamp(1, SESSIONS / 2 / ids.len());
         let settings = Settings {
@@ -162,6 +178,7 @@ impl Checked {
             keep: config.keep,
             sessions: SESSIONS,
             wishes: SESSIONS,
+            page: PAGE,
             members: ids,
             rules: Sound,
         };
@@ -177,6 +194,7 @@ impl Checked {
             machine,
             users,
             longest_write: config.longest_write,
+            longest_snapshot: MAX_MESSAGE - BESIDE_STATE,
             time: config.time.clone(),
         })
     }

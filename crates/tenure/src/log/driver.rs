@@ -4,21 +4,24 @@
 //! locked. The price: what a state machine does takes time from the log. Leases are not at risk: the node has a thread of its own.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tenure_proto::paxos::{Applied, Command, Event, Key, Message, Paxos, Slot};
-use tenure_proto::{Boot, Context, Effect, Input, NodeId, Protocol, Ticket};
+use tenure_proto::time::LocalSpan;
+use tenure_proto::{Boot, Context, Effect, Input, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, oneshot, watch};
 
 use super::config::Checked;
 use super::disk::{Durable, Writer};
-use super::election::Opinion;
+use super::election::{Opinion, REST};
 use super::error::{ProposeError, Stopped};
 use super::link::{Links, Talk};
+use super::progress::{Progress, Work, patience};
 use super::users::{Proposal, Users};
 use super::{News, StateMachine, Status};
+use crate::clock::nanos;
 use crate::codec::{Reader, Writer as Bytes};
 use crate::driver::Os;
 use crate::guard::Tenure;
@@ -85,6 +88,13 @@ pub(super) struct Driver<S> {
     /// Who leads, as others see it, and the epoch of that.
     seen: (Option<NodeId>, u64),
     tenure: Option<Tenure>,
+    /// The longest that the lease was seen to last.
+    lease: LocalSpan,
+    /// The last slot that was proposed since this process leads.
+    proposed: Slot,
+    progress: Progress,
+    /// Until when others are let try, because nothing got done here.
+    rests_until: Option<LocalTime>,
     may_lead: watch::Sender<bool>,
     news: broadcast::Sender<News>,
     stopped: Option<Stopped>,
@@ -123,6 +133,10 @@ impl<S: StateMachine> Driver<S> {
             links,
             seen: (None, 0),
             tenure: None,
+            lease: LocalSpan::from_nanos(0),
+            proposed: Slot(0),
+            progress: Progress::default(),
+            rests_until: None,
             may_lead,
             news,
             stopped: None,
@@ -136,8 +150,12 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// Runs until it is told to stop or must. Returns why, and whom to tell.
-    pub(super) fn run(mut self, inbox: &Receiver<Item<S>>) -> (Stopped, Option<oneshot::Sender<()>>) {
+    /// Runs until it is told to stop or must. Says why before anybody who waits here is let down, and returns whom to tell of the end.
+    pub(super) fn run(
+        mut self,
+        inbox: &Receiver<Item<S>>,
+        why: &OnceLock<Stopped>,
+    ) -> Option<oneshot::Sender<()>> {
         loop {
             match inbox.recv_timeout(self.nap()) {
                 Ok(item) => {
@@ -150,18 +168,58 @@ impl<S: StateMachine> Driver<S> {
             if self.machine.next_deadline().is_some_and(|at| self.config.time.read() >= at) {
                 self.step(Input::Deadline);
             }
+            self.look_at_progress();
             if let Some(stopped) = self.stopped.take() {
+                if stopped != Stopped::ShutDown {
+                    tracing::error!(name: "tenure.log_stopped", reason = %stopped, "the log stops on this member");
+                }
+                let _ = why.set(stopped);
                 self.resign();
                 self.writer.finish();
-                return (stopped, self.farewell);
+                return self.farewell;
             }
         }
     }
 
     fn nap(&self) -> Duration {
         let longest = self.config.time.longest_nap();
-        let Some(at) = self.machine.next_deadline() else { return longest };
+        let deadlines = [self.machine.next_deadline(), self.progress.ends(self.patience()), self.rests_until];
+        let Some(at) = deadlines.into_iter().flatten().min() else { return longest };
         Duration::from_nanos(at.remaining(self.config.time.read()).as_nanos()).min(longest)
+    }
+
+    fn patience(&self) -> LocalSpan {
+        patience(self.config.machine.settings().retry, self.lease)
+    }
+
+    /// Gives up the lease under which nothing gets done, and lets others try for a while.
+    fn look_at_progress(&mut self) {
+        if self.tenure.is_none() && self.rests_until.is_none() {
+            self.progress = Progress::default(); // Nothing is to be done under a lease that is over.
+            return;
+        }
+        let now = self.config.time.read();
+        if self.rests_until.is_some_and(|until| now >= until) {
+            self.rests_until = None;
+            self.say_whether_it_may_lead();
+        }
+        self.progress.note(now, self.work());
+        if self.progress.ends(self.patience()).is_some_and(|end| now >= end) {
+            let (log, node) = (&self.config.log, &self.config.me);
+            tracing::warn!(name: "tenure.log_gives_up", log = %log, node = %node, reached = self.links.up().len(), "leads the log by its lease and gets nothing done: gives up the lease, so that another may try");
+            self.rests_until = Some(now.after(LocalSpan::from_nanos(nanos(REST))));
+            self.say_whether_it_may_lead();
+            self.resign();
+            self.hint();
+            self.progress.note(now, None);
+        }
+    }
+
+    /// What is to be done under the lease, if it is held: to get promises, to have chosen what was proposed, to learn what others know.
+    fn work(&self) -> Option<Work> {
+        let (leads, applied) = (self.machine.leads().is_some(), self.machine.applied());
+        let begun = self.machine.known().is_some_and(|known| known.max(self.proposed) > applied);
+        (self.tenure.is_some() && (!leads || begun)).then_some(Work { leads, applied })
     }
 
     fn stop(&mut self, why: Stopped) {
@@ -235,9 +293,10 @@ impl<S: StateMachine> Driver<S> {
         self.hint();
     }
 
-    /// Who cannot write, or has forgotten its promises, would stand in the way of everybody else.
+    /// Who cannot write, got nothing done, or has forgotten its promises, would stand in the way of everybody else.
     fn say_whether_it_may_lead(&self) {
-        self.may_lead.send_replace(!self.full && !self.machine.is_amnesiac());
+        let able = !self.full && !self.machine.is_amnesiac();
+        self.may_lead.send_replace(able && self.rests_until.is_none());
     }
 
     fn on_opinion(&mut self, opinion: Opinion) {
@@ -246,7 +305,7 @@ impl<S: StateMachine> Driver<S> {
                 self.seen = (leader, epoch);
                 self.hint();
             }
-            Opinion::Elected(tenure) if self.full => tenure.resign(),
+            Opinion::Elected(tenure) if self.full || self.rests_until.is_some() => tenure.resign(),
             Opinion::Elected(tenure) => {
                 self.tenure = Some(tenure);
                 self.renew();
@@ -279,7 +338,10 @@ impl<S: StateMachine> Driver<S> {
     fn renew(&mut self) {
         let Some(tenure) = &self.tenure else { return };
         let command = match tenure.until() {
-            Some(until) => Command::Lease { term: tenure.term().0, until },
+            Some(until) => {
+                self.lease = self.lease.max(until.remaining(self.config.time.read()));
+                Command::Lease { term: tenure.term().0, until }
+            }
             None => Command::LeaseOver,
         };
         self.step(Input::Command(command));
@@ -393,11 +455,10 @@ impl<S: StateMachine> Driver<S> {
                     look.answer();
                 }
             }
-            Event::SnapshotWanted { upto } => {
-                let state = self.snapshot();
-                self.inputs.push_back(Input::Command(Command::Snapshot { upto, state }));
-            }
+            Event::SnapshotWanted { upto } => self.on_snapshot_wanted(upto),
+            Event::Proposed { slot, .. } => self.proposed = self.proposed.max(slot),
             Event::Leading(ballot) => {
+                self.proposed = Slot(0);
                 let (log, node) = (&self.config.log, &self.config.me);
                 tracing::info!(name: "tenure.log_leads", log = %log, node = %node, ballot = %ballot, "leads the log");
             }
@@ -417,6 +478,18 @@ impl<S: StateMachine> Driver<S> {
             Applied::Again { session, number } => self.users.on_done(session, number),
             Applied::Expired { session, number } => self.users.on_expired(session, number),
         }
+    }
+
+    /// A snapshot that could not be sent to anybody is not kept. The log goes on without it, and forgets nothing.
+    fn on_snapshot_wanted(&mut self, upto: Slot) {
+        let state = self.snapshot();
+        let (bytes, most) = (state.len(), self.config.longest_snapshot);
+        if bytes > most {
+            let (log, node) = (&self.config.log, &self.config.me);
+            tracing::error!(name: "tenure.log_snapshot_too_long", log = %log, node = %node, bytes, most, "the state is too long for a snapshot: the log keeps every write, in memory and in its file, until the log is opened with a shorter one");
+            return;
+        }
+        self.inputs.push_back(Input::Command(Command::Snapshot { upto, state }));
     }
 
     /// The kept answers, then the state.

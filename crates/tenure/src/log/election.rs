@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use tenure_proto::NodeId;
+use tenure_proto::paxos::Record;
+use tenure_proto::{Boot, NodeId};
 use tokio::sync::{oneshot, watch};
 
+use super::config::Checked;
+use super::error::OpenError;
 use super::eventual::Omega;
 use crate::error::CampaignError;
 use crate::guard::Tenure;
@@ -13,8 +16,8 @@ use crate::node::Node;
 use crate::observe::{Leadership, Sight};
 use crate::wish::{Asked, Wish};
 
-/// For how long a process that was asked to resign lets others try.
-const REST: Duration = Duration::from_secs(1);
+/// For how long a process that was asked to resign, or that got nothing done, lets others try.
+pub(super) const REST: Duration = Duration::from_secs(1);
 
 /// Where a log learns who should lead it.
 #[derive(Clone, Debug)]
@@ -47,6 +50,19 @@ pub struct Hint {
     pub leader: Option<NodeName>,
     /// Rises with each leadership, where the election counts them; else 0.
     pub epoch: u64,
+}
+
+/// Whether this election can lead what is on the disk. Ballots begin with the term of the strong lease, and without a lease that is 0: where
+/// a member has promised a later term, it would be refused for ever.
+pub(super) fn check(election: &Election, config: &Checked, boot: &Boot<Record>) -> Result<(), OpenError> {
+    let terms = boot.durable.iter().map(|record| match record {
+        Record::Promised(ballot) => ballot.term,
+        _ => 0,
+    });
+    match (election, terms.max().unwrap_or(0)) {
+        (Election::Strong(_), _) | (_, 0) => Ok(()),
+        (_, term) => Err(OpenError::LedByTerms { folder: config.folder.clone(), term }),
+    }
 }
 
 /// What the driver of a log is told.

@@ -57,6 +57,18 @@ pub enum OpenError {
         /// As it is configured.
         wanted: String,
     },
+    /// A strong group has led it, and another election is to lead it now. Nothing was lost.
+    #[error(
+        "the log in {} was led by a strong group, in term {term} at last, and no other election can lead it any more: open it with \
+         `Election::Strong` of that group, as its other members",
+        folder.display()
+    )]
+    LedByTerms {
+        /// Where.
+        folder: PathBuf,
+        /// The last term that it knows of.
+        term: u64,
+    },
     /// What is there is spoilt in a way that no crash explains.
     #[error(
         "{} is damaged ({what}): what this member promised may be lost; restore nothing from a backup, move the folder away and \

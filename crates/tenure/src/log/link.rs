@@ -5,11 +5,13 @@
 //! answered. For the same reason nothing ever waits for a slow member: what finds its queue full is dropped. The other
 //! way, a member that is slow to handle what it was sent stops reading, and the sender's queue is what fills.
 //!
-//! Before a caller has proved that it holds the key it costs a few hundred bytes and a place among 32; afterwards at most [`MAX_MESSAGE`].
+//! Before a caller has proved that it holds the key it costs a few hundred bytes and a place among 32; afterwards at most [`MAX_MESSAGE`]. When the
+//! places are taken, the oldest caller goes of the network that has most of them: strangers cannot keep members away by calling and
+//! saying nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,6 +41,9 @@ const QUEUE: usize = 16 << 20;
 
 /// How many bytes that came in may wait to be handled, in KiB: from all members together.
 const ROOM_KIB: u32 = 64 << 10;
+
+/// How many callers may be there that have not proved yet that they hold the key.
+const STRANGERS: usize = 32;
 
 /// How long a greeting, or a connection, may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -96,27 +101,47 @@ struct Line {
 struct LineState {
     up: AtomicBool,
     queued: AtomicUsize,
+    /// Whether it was said that a message was too long: once is enough.
+    said: AtomicBool,
 }
 
 /// The ways out to all others.
-pub(super) struct Links(BTreeMap<NodeId, Line>);
+pub(super) struct Links {
+    lines: BTreeMap<NodeId, Line>,
+    me: NodeName,
+    log: GroupName,
+    /// The longest message.
+    most: usize,
+}
 
 impl Links {
     /// Sends a message, or drops it if there is no stream or no room.
     pub(super) fn send(&self, to: NodeId, talk: &Talk) {
-        let Some(line) = self.0.get(&to).filter(|line| line.state.up.load(Relaxed)) else { return };
+        let Some(line) = self.lines.get(&to).filter(|line| line.state.up.load(Relaxed)) else { return };
+        let queued = line.state.queued.load(Relaxed);
+        if queued >= QUEUE {
+            return;
+        }
         let message = bytes_of(talk);
         let length = message.len();
-        let queued = line.state.queued.load(Relaxed);
-        if length <= MAX_MESSAGE && (queued == 0 || queued + length <= QUEUE) {
+        if length > self.most {
+            self.say_too_long(line, length);
+        } else if queued == 0 || queued + length <= QUEUE {
             line.state.queued.fetch_add(length, Relaxed);
             let _ = line.queue.send(message);
         }
     }
 
+    fn say_too_long(&self, line: &Line, bytes: usize) {
+        if !line.state.said.swap(true, Relaxed) {
+            let (log, node, peer, most) = (&self.log, &self.me, &line.name, self.most);
+            tracing::error!(name: "tenure.log_too_long", log = %log, node = %node, peer = %peer, bytes, most, "a message to a member of the log is too long, and was dropped");
+        }
+    }
+
     /// Whom a stream leads to.
     pub(super) fn up(&self) -> Vec<NodeName> {
-        let up = self.0.values().filter(|line| line.state.up.load(Relaxed));
+        let up = self.lines.values().filter(|line| line.state.up.load(Relaxed));
         up.map(|line| line.name.clone()).collect()
     }
 }
@@ -146,13 +171,14 @@ pub(super) fn links(
         lines.insert(name.id(), Line { name: name.clone(), queue, state: state.clone() });
         callers.push(call(shared.clone(), name.clone(), address.clone(), waiting, state));
     }
+    let (me, log) = (shared.me.clone(), shared.log.clone());
     let tasks = async move {
         callers.into_iter().for_each(|caller| drop(tokio::spawn(caller)));
         if let Some(listener) = listener {
             listen(shared, listener).await;
         }
     };
-    (Arc::new(Links(lines)), tasks)
+    (Arc::new(Links { lines, me, log, most: MAX_MESSAGE }), tasks)
 }
 
 /// Keeps a stream to one member.
@@ -265,18 +291,53 @@ async fn listen(shared: Arc<Shared>, listener: std::net::TcpListener) {
         Ok(listener) => listener,
         Err(error) => return shared.complain(shared.me.as_str(), "here", &error.to_string()),
     };
-    let places = Arc::new(Semaphore::new(32));
+    let mut strangers = Strangers::default();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((socket, from)) => drop(tokio::spawn(serve(shared.clone(), socket, from, place))),
+            Ok((socket, from)) => {
+                let caller = tokio::spawn(serve(shared.clone(), socket, from));
+                strangers.admit(from.ip(), caller.abort_handle());
+            }
             Err(_) => sleep(FIRST_PAUSE).await, // Too many files are open, or the caller has gone.
         }
     }
 }
 
+/// Callers that have proved nothing yet, the oldest first.
+#[derive(Default)]
+struct Strangers(VecDeque<(IpAddr, AbortHandle)>);
+
+impl Strangers {
+    /// One more. If there are too many another one goes.
+    fn admit(&mut self, from: IpAddr, caller: AbortHandle) {
+        self.0.retain(|(_, caller)| !caller.is_finished());
+        if self.0.len() >= STRANGERS {
+            let networks: Vec<IpAddr> = self.0.iter().map(|(network, _)| *network).collect();
+            if let Some((_, oldest)) = self.0.remove(who_goes(&networks)) {
+                oldest.abort();
+            }
+        }
+        self.0.push_back((network(from), caller));
+    }
+}
+
+/// The first one of the network that has most of them.
+fn who_goes(networks: &[IpAddr]) -> usize {
+    let count = |network| networks.iter().filter(|other| *other == network).count();
+    let most = networks.iter().map(count).max();
+    networks.iter().position(|network| Some(count(network)) == most).unwrap_or(0)
+}
+
+/// Whose address this is: of IPv6 everybody has a whole network, for the asking.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
+    }
+}
+
 /// Hears one caller, for as long as it says what only a member can.
-async fn serve(shared: Arc<Shared>, mut socket: TcpStream, from: SocketAddr, place: OwnedSemaphorePermit) {
+async fn serve(shared: Arc<Shared>, mut socket: TcpStream, from: SocketAddr) {
     let greeted = timeout(PATIENCE, async {
         prepare(&socket)?;
         let (peer, stream) = greet(&shared, &mut socket, from).await?;
@@ -292,7 +353,6 @@ async fn serve(shared: Arc<Shared>, mut socket: TcpStream, from: SocketAddr, pla
         }
     });
     let Ok(Ok((peer, incoming))) = greeted.await else { return };
-    drop(place);
     let hearing = tokio::spawn(hear(shared.clone(), peer.id(), incoming));
     let mut heard = shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(older) = heard.insert(peer.id(), hearing.abort_handle()) {
@@ -403,4 +463,46 @@ async fn read_greeting(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut greeting = vec![0; length];
     socket.read_exact(&mut greeting).await?;
     Ok(greeting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_places_are_taken_the_oldest_caller_of_the_busiest_network_goes() {
+        let [a, b, c] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| text.parse::<IpAddr>().unwrap());
+        assert_eq!(who_goes(&[a, b, c]), 0);
+        assert_eq!(who_goes(&[a, b, c, b]), 1);
+        assert_eq!(who_goes(&[a, b, c, c, a, c]), 2);
+    }
+
+    #[test]
+    fn a_whole_network_of_ipv6_is_one_caller() {
+        let [one, other, far] = ["2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"]
+            .map(|text| network(text.parse::<IpAddr>().unwrap()));
+        assert!(one == other && one != far);
+        assert_eq!(network("::ffff:10.0.0.1".parse().unwrap()), "10.0.0.1".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_dropped_and_said_once() {
+        let name = NodeName::new("b").unwrap();
+        let (queue, mut waiting) = mpsc::unbounded_channel();
+        let state = Arc::new(LineState { up: AtomicBool::new(true), ..LineState::default() });
+        let to = name.id();
+        let lines = BTreeMap::from([(to, Line { name: name.clone(), queue, state: state.clone() })]);
+        let links = Links { lines, me: name, log: GroupName::new("kv").unwrap(), most: 100 };
+        let install = |bytes: usize| {
+            let (upto, sessions) = (paxos::Slot(1), paxos::Sessions::default());
+            Talk::Log(paxos::Message::Install { upto, sessions, state: vec![0; bytes].into() })
+        };
+        links.send(to, &install(200));
+        assert!(waiting.try_recv().is_err() && state.said.load(Relaxed));
+        links.send(to, &install(20));
+        assert!(waiting.try_recv().is_ok(), "others go on");
+        state.queued.store(QUEUE, Relaxed);
+        links.send(to, &install(20));
+        assert!(waiting.try_recv().is_err(), "there is no room in the queue");
+    }
 }

@@ -67,15 +67,18 @@ mod election;
 mod error;
 mod eventual;
 mod link;
+mod progress;
 #[cfg(test)]
 mod tests;
 mod users;
 
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use tenure_proto::Boot;
+use tenure_proto::paxos::Record;
 use tokio::sync::{Semaphore, broadcast, oneshot, watch};
 
 pub use config::Config;
@@ -84,7 +87,7 @@ pub use error::{OpenError, ProposeError, ReadError, Stopped};
 
 use crate::name::NodeName;
 use config::Checked;
-use disk::Writer;
+use disk::{Disk, Writer};
 use driver::{Driver, Item, Look, Parts};
 use election::Source;
 use eventual::Omega;
@@ -194,8 +197,12 @@ impl<S: StateMachine> Clone for Log<S> {
 
 struct Inner<S: StateMachine> {
     items: Sender<Item<S>>,
-    news: broadcast::Sender<News>,
-    stopped: watch::Receiver<Option<Stopped>>,
+    /// The driver alone keeps it open: subscribers hear of the end when that has gone.
+    news: broadcast::WeakSender<News>,
+    /// Why the log stops, known before anybody who waits is let down.
+    why: Arc<OnceLock<Stopped>>,
+    /// True when it has stopped: its folder and port are free.
+    stopped: watch::Receiver<bool>,
     writes: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     longest_write: usize,
@@ -207,6 +214,17 @@ impl<S: StateMachine> Log<S> {
     pub fn open(config: &Config, election: Election, state: S) -> Result<Self, OpenError> {
         let config = Checked::new(config)?;
         let (disk, boot) = disk::open(&config)?;
+        Self::run(config, election, state, (disk, boot))
+    }
+
+    /// The same, with a disk that is open.
+    fn run(
+        config: Checked,
+        election: Election,
+        state: S,
+        (disk, boot): (Disk, Boot<Record>),
+    ) -> Result<Self, OpenError> {
+        election::check(&election, &config, &boot)?;
         let listener = config
             .listen
             .filter(|_| config.members.len() > 1)
@@ -236,10 +254,12 @@ impl<S: StateMachine> Log<S> {
         let (may_lead, leads) = watch::channel(true);
         let tell = move |opinion| _ = tell.send(Item::Opinion(opinion));
         let election = election::run(source, leads, tell);
-        let (news, stopped) = (broadcast::channel(BEHIND).0, watch::channel(None));
+        let (news, stopped) = (broadcast::channel(BEHIND).0, watch::channel(false));
+        let why = Arc::<OnceLock<Stopped>>::default();
         let inner = Inner {
             items,
-            news: news.clone(),
+            news: news.downgrade(),
+            why: why.clone(),
             stopped: stopped.1,
             writes: Arc::new(Semaphore::new(config.users)),
             reads: Arc::new(Semaphore::new(READS)),
@@ -249,12 +269,9 @@ impl<S: StateMachine> Log<S> {
             .map_err(|stopped| OpenError::State { reason: stopped.to_string() })?;
         let network = Network::start(async { tokio::join!(streams, election) })?;
         thread::Builder::new().name("tenure-log".into()).spawn(move || {
-            let (why, farewell) = driver.run(&inbox);
+            let farewell = driver.run(&inbox, &why);
             network.stop();
-            if why != Stopped::ShutDown {
-                tracing::error!(name: "tenure.log_stopped", reason = %why, "the log stops on this member");
-            }
-            stopped.0.send_replace(Some(why));
+            stopped.0.send_replace(true);
             farewell.map(|farewell| farewell.send(()));
         })?;
         Ok(Self(Arc::new(inner)))
@@ -304,7 +321,8 @@ impl<S: StateMachine> Log<S> {
 
     /// Hears of every write from now on, as it is carried out here.
     pub fn subscribe(&self) -> Subscription {
-        Subscription(self.0.news.subscribe())
+        let news = self.0.news.upgrade();
+        Subscription(news.map_or_else(|| broadcast::channel(1).1, |news| news.subscribe()))
     }
 
     /// How it is.
@@ -316,11 +334,8 @@ impl<S: StateMachine> Log<S> {
 
     /// Waits until the log has stopped here, by itself or because it was told to, and says why.
     pub async fn stopped(&self) -> Stopped {
-        let mut stopped = self.0.stopped.clone();
-        match stopped.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or(Stopped::Crashed),
-            Err(_) => self.why_stopped(),
-        }
+        let _ = self.0.stopped.clone().wait_for(|stopped| *stopped).await;
+        self.why_stopped()
     }
 
     /// Gives back the lease, writes what is to be written, and ends.
@@ -335,7 +350,7 @@ impl<S: StateMachine> Log<S> {
     }
 
     fn why_stopped(&self) -> Stopped {
-        self.0.stopped.borrow().clone().unwrap_or(Stopped::Crashed)
+        self.0.why.get().cloned().unwrap_or(Stopped::Crashed)
     }
 }
 

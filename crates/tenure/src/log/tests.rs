@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use tenure_proto::NodeId;
@@ -225,6 +226,86 @@ async fn a_member_that_lost_its_disk_learns_and_does_not_count() {
     within("two of three", async { while lines(&a).await.len() < 2 {} }).await;
 }
 
+/// A log of one member, on a disk whose syncs wait until they are told how they end.
+fn gated(dir: &Path) -> (Log<Lines>, disk::tests::Gate) {
+    let mut config = Config::new("lines", "a", ClusterId::draw(), ClusterKey::generate());
+    config.members = peers([("a", "127.0.0.1:1")]);
+    config.folder = dir.join("a");
+    super::found(&config).unwrap();
+    let config = Checked::new(&config).unwrap();
+    let (disk, gate) = disk::tests::gated(&config);
+    let election = Election::fixed(NodeName::new("a").unwrap());
+    (Log::run(config, election, Lines::default(), disk).unwrap(), gate)
+}
+
+#[tokio::test]
+async fn whoever_waits_when_the_disk_fails_is_told_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, (begins, ends)) = gated(dir.path());
+    let mut heard = log.subscribe();
+    let fail = async {
+        while begins.try_recv().is_err() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        // Whatever was asked for before this has been heard.
+        log.status().await.unwrap();
+        ends.send(Err(std::io::Error::other("it burns"))).unwrap();
+    };
+    let (write, other, read, ()) =
+        tokio::join!(log.propose(&b"one"[..]), log.propose(&b"two"[..]), log.read(|_| ()), fail);
+    let why = Stopped::Disk { reason: "it burns".into() };
+    assert_eq!(write, Err(why.clone().into()));
+    assert_eq!(other, Err(why.clone().into()));
+    assert_eq!(read, Err(why.clone().into()));
+    assert_eq!(within("the end", log.stopped()).await, why);
+    assert_eq!(within("the end", heard.next()).await, None, "though the log is held");
+    assert_eq!(within("the end", log.subscribe().next()).await, None);
+    assert_eq!(log.status().await, Err(why));
+}
+
+#[tokio::test]
+async fn whoever_waits_when_the_log_is_shut_down_is_told_that_though_others_hold_it() {
+    let cluster = Cluster::found();
+    let log = cluster.open("a"); // Nobody leads, so nothing comes about.
+    let mut heard = log.subscribe();
+    let held = log.clone();
+    let (write, read, news, ()) = within("the end", async {
+        tokio::join!(held.propose(&b"one"[..]), held.read(|_| ()), heard.next(), async {
+            held.status().await.unwrap();
+            log.shutdown().await;
+        })
+    })
+    .await;
+    assert_eq!(write, Err(Stopped::ShutDown.into()));
+    assert_eq!((read, news), (Err(Stopped::ShutDown.into()), None));
+    assert_eq!(held.stopped().await, Stopped::ShutDown);
+}
+
+#[tokio::test]
+async fn a_log_that_a_strong_group_led_is_led_by_no_other_election() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = nodes(&cluster, dir.path()).await;
+    let logs: Vec<Log<Lines>> = nodes.iter().map(by_node).collect();
+    propose(&logs[0], "one").await;
+    let mut leader = usize::MAX;
+    for (at, log) in logs.into_iter().enumerate() {
+        if log.status().await.unwrap().leads {
+            leader = at;
+        }
+        within("the end", log.shutdown()).await;
+    }
+    for election in
+        [Election::Told(cluster.hint.subscribe()), Election::Eventual { round: Duration::from_millis(40) }]
+    {
+        let refused = Log::open(&nodes[leader].1, election, Lines::default()).err().unwrap().to_string();
+        assert!(refused.contains("open it with `Election::Strong`"), "{refused}");
+    }
+    let logs: Vec<Log<Lines>> = nodes.iter().map(by_node).collect();
+    propose(&logs[0], "two").await;
+    assert_eq!(lines(&logs[1]).await, ["one", "two"], "and nothing was lost");
+}
+
 #[tokio::test]
 async fn a_member_with_another_key_or_other_members_is_not_heard() {
     let cluster = Cluster::found();
@@ -237,8 +318,24 @@ async fn a_member_with_another_key_or_other_members_is_not_heard() {
     assert_eq!(c.status().await.unwrap().reached, []);
     assert_eq!(a.status().await.unwrap().reached, [NodeName::new("b").unwrap()]);
     within("the end", c.shutdown()).await;
+
+    let mut others = Config { folder: cluster.dir.path().join("of four"), ..cluster.config("c") };
+    others.members.extend(peers([("d", "127.0.0.1:1")]));
+    super::found(&others).unwrap();
+    let c = cluster.open_with(&others);
+    propose(&b, "two").await;
+    assert!(timeout(Duration::from_millis(500), c.read(|state| state.0.len())).await.is_err());
+    assert_eq!(c.status().await.unwrap().reached, []);
+    assert_eq!(a.status().await.unwrap().reached, [NodeName::new("b").unwrap()]);
+    within("the end", c.shutdown()).await;
+
     let c = cluster.open("c");
-    assert_eq!(lines(&c).await, ["one"]);
+    assert_eq!(lines(&c).await, ["one", "two"]);
+}
+
+/// The log beside a node, led by the strong group of its name.
+fn by_node((node, config): &(Node, Config)) -> Log<Lines> {
+    Log::open(config, Election::Strong(node.clone()), Lines::default()).unwrap()
 }
 
 /// A cluster of real nodes that elects.
@@ -271,10 +368,7 @@ async fn the_strong_group_of_its_name_elects_and_its_leader_reads_without_asking
     let cluster = Cluster::found();
     let dir = tempfile::tempdir().unwrap();
     let mut nodes = nodes(&cluster, dir.path()).await;
-    let mut logs: Vec<Log<Lines>> = nodes
-        .iter()
-        .map(|(node, config)| Log::open(config, Election::Strong(node.clone()), Lines::default()).unwrap())
-        .collect();
+    let mut logs: Vec<Log<Lines>> = nodes.iter().map(by_node).collect();
     for (number, log) in logs.iter().enumerate() {
         propose(log, &number.to_string()).await;
     }
@@ -308,10 +402,7 @@ async fn a_leader_that_is_asked_to_hands_the_log_over() {
     let cluster = Cluster::found();
     let dir = tempfile::tempdir().unwrap();
     let nodes = nodes(&cluster, dir.path()).await;
-    let logs: Vec<Log<Lines>> = nodes
-        .iter()
-        .map(|(node, config)| Log::open(config, Election::Strong(node.clone()), Lines::default()).unwrap())
-        .collect();
+    let logs: Vec<Log<Lines>> = nodes.iter().map(by_node).collect();
     propose(&logs[0], "one").await;
     let leader = within("a leader", async {
         loop {
@@ -376,20 +467,17 @@ async fn whoever_lost_its_disk_is_elected_in_neither_way() {
         let election = Election::Eventual { round: Duration::from_millis(40) };
         Log::open(&cluster.config(name), election, Lines::default()).unwrap()
     };
-    let by_nodes = |(node, config): &(Node, Config)| {
-        Log::open(config, Election::Strong(node.clone()), Lines::default()).unwrap()
-    };
     let logs: Vec<Log<Lines>> = NAMES.map(among_themselves).into();
     propose(&logs[first], "one").await;
     assert_eq!(lines(&logs[first]).await, ["one"]);
     for log in logs {
         within("the end", log.shutdown()).await;
     }
-    let forgot = by_nodes(&nodes[strong]);
+    let forgot = by_node(&nodes[strong]);
     // Whoever has won this would have won the log's group by then, too.
     let _other = within("an election", nodes[strong].0.campaign("another")).await.unwrap();
     let others = nodes.iter().enumerate().filter(|(at, _)| *at != strong);
-    let _others: Vec<Log<Lines>> = others.map(|(_, node)| by_nodes(node)).collect();
+    let _others: Vec<Log<Lines>> = others.map(|(_, node)| by_node(node)).collect();
     propose(&forgot, "one").await;
     assert_eq!(lines(&forgot).await, ["one"]);
     assert!(!forgot.status().await.unwrap().leads);
@@ -402,4 +490,111 @@ async fn a_write_that_is_too_long_is_refused() {
     let refused = log.propose(&b"four"[..]).await;
     assert_eq!(refused, Err(ProposeError::TooLong { length: 4, most: 3 }));
     log.shutdown().await;
+}
+
+#[test]
+fn a_limit_of_writes_that_no_message_could_hold_is_refused() {
+    let cluster = Cluster::found();
+    let long = Config { longest_write: (64 << 20) + 1, ..cluster.config("a") };
+    let refused = super::found(&long).err().unwrap().to_string();
+    assert!(refused.contains("longest_write: 67108865 bytes: at most 67108864"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_state_too_long_for_a_snapshot_is_not_forgotten_and_writes_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = Config::new("lines", "a", ClusterId::draw(), ClusterKey::generate());
+    config.members = peers([("a", "127.0.0.1:1")]);
+    (config.folder, config.snapshot_every, config.keep) = (dir.path().join("a"), 5, 0);
+    super::found(&config).unwrap();
+    for (longest_snapshot, lives) in [(10, 1), (10, 2), (1000, 3)] {
+        let config = Checked { longest_snapshot, ..Checked::new(&config).unwrap() };
+        let disk = disk::open(&config).unwrap();
+        let election = Election::fixed(NodeName::new("a").unwrap());
+        let log = Log::run(config, election, Lines::default(), disk).unwrap();
+        for number in 0..20 {
+            propose(&log, &number.to_string()).await;
+        }
+        assert_eq!(lines(&log).await.len(), 20 * lives);
+        assert_eq!(log.status().await.unwrap().forgotten > 0, longest_snapshot > 10);
+        within("the end", log.shutdown()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_leader_whose_streams_lead_nowhere_lets_another_lead() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = nodes(&cluster, dir.path()).await;
+    let mut cut = Config { retry: Duration::from_millis(30), ..nodes[0].1.clone() };
+    for peer in cut.members.iter_mut().filter(|peer| peer.name != "a") {
+        peer.address = free(1)[0].to_string(); // Nobody is there.
+    }
+    let lonely = by_node(&(nodes[0].0.clone(), cut));
+    until("it holds the lease", &lonely, |status| {
+        status.leader.as_ref().is_some_and(|leader| leader.as_str() == "a")
+    })
+    .await;
+    let others: Vec<Log<Lines>> = nodes[1..].iter().map(by_node).collect();
+    propose(&others[0], "one").await;
+    assert_eq!(lines(&others[1]).await, ["one"]);
+    assert!(!lonely.status().await.unwrap().leads);
+}
+
+#[tokio::test]
+async fn a_leader_that_has_nothing_to_do_keeps_its_lease() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = nodes(&cluster, dir.path()).await;
+    let logs: Vec<Log<Lines>> = nodes.iter().map(by_node).collect();
+    propose(&logs[0], "one").await;
+    let before = leader_of(&logs).await;
+    // Longer than a leader is borne with that gets nothing done: had it given way, another would lead by then.
+    sleep(nodes[0].1.retry * 20 + Duration::from_millis(2500)).await;
+    let after = leader_of(&logs).await;
+    assert!(before.is_some() && before == after, "{before:?}, then {after:?}");
+}
+
+async fn leader_of(logs: &[Log<Lines>]) -> Option<usize> {
+    for (at, log) in logs.iter().enumerate() {
+        if log.status().await.unwrap().leads {
+            return Some(at);
+        }
+    }
+    None
+}
+
+#[tokio::test]
+async fn strangers_who_call_and_say_nothing_do_not_keep_a_member_away() {
+    let cluster = Cluster::found();
+    cluster.lead("a");
+    let a = cluster.open("a");
+    let to = cluster.addresses[0];
+    let called = Arc::new(AtomicUsize::new(0));
+    let strangers: Vec<_> = (0..100)
+        .map(|_| {
+            let called = called.clone();
+            tokio::spawn(async move {
+                loop {
+                    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+                    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+                    if let Ok(mut stream) = socket.connect(to).await {
+                        called.fetch_add(1, Relaxed);
+                        let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0]).await;
+                    }
+                    sleep(Duration::from_millis(20)).await;
+                }
+            })
+        })
+        .collect();
+    let all_places = async {
+        while called.load(Relaxed) < 100 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within("more callers than there are places", all_places).await;
+    let b = cluster.open("b");
+    propose(&b, "one").await;
+    assert_eq!(lines(&a).await, ["one"]);
+    strangers.into_iter().for_each(|stranger| stranger.abort());
 }

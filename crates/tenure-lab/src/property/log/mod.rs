@@ -321,6 +321,9 @@ impl<R: Rules> Judge<Host<R>> for LogJudge {
         if outside != Outside::Step {
             self.commits.disturbed(node);
         }
+        if outside == Outside::Crashed && self.owed.is_some() {
+            self.owed = self.can_choose(world).then_some(world.now);
+        }
         for (node, _, event) in &world.published {
             self.clock += 1;
             match event {

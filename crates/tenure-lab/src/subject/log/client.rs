@@ -31,8 +31,8 @@ pub(super) struct Client {
     life: Incarnation,
     /// Asks this member and no other, if it is one itself.
     only: Option<NodeId>,
-    /// Who answered last: it is asked first.
-    last: Option<NodeId>,
+    /// Whom it asks next: who answered last, or the next one after who did not.
+    next: Option<NodeId>,
     /// Whether it does only what it is told.
     told: bool,
     session: Option<Session>,
@@ -53,7 +53,7 @@ impl Client {
             me,
             life,
             only,
-            last: None,
+            next: None,
             told: false,
             session: None,
             number: 0,
@@ -85,7 +85,7 @@ impl Client {
             self.wish(wish, cx);
         }
         if self.timers.take_expired(AGAIN, cx.now()) {
-            self.last = None;
+            self.next = self.next.map(|silent| NodeId((silent.0 + 1) % self.manner.members));
             self.ask(cx);
         }
     }
@@ -122,7 +122,7 @@ impl Client {
             (Deed::Put(_), None) => return,
         };
         self.told = true;
-        self.last = Some(at);
+        self.next = Some(at);
         self.wish(wish, cx);
     }
 
@@ -140,8 +140,9 @@ impl Client {
     fn ask<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         let Some(ask) = self.current.clone() else { return };
         let members = u32::try_from(self.manner.members).unwrap_or(1);
-        let known = self.only.or(self.last);
+        let known = self.only.or(self.next);
         let to = known.unwrap_or_else(|| NodeId(u64::from(cx.choose(members))));
+        self.next = Some(to);
         cx.send(to, Talk::Ask(ask), None);
         self.timers.set(AGAIN, cx.now().after(self.manner.patience));
     }
@@ -156,7 +157,7 @@ impl Client {
         if self.current.as_ref().is_none_or(|ask| ask.id != id) {
             return; // Of an operation that was answered, or of a former life.
         }
-        self.last = Some(from);
+        self.next = Some(from);
         match reply {
             Reply::Opened(session) => (self.session, self.number) = (Some(session), 0),
             Reply::Expired => self.session = None,

@@ -344,7 +344,7 @@ const fn extra(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says, otherwise: Some(0) }
 }
 
-const KEYS: [Key; 20] = [
+const KEYS: [Key; 22] = [
     key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)"),
     key("tick", Unit::Time, "the step in which clocks advance"),
     key("lease", Unit::Time, "how long a lease of the election lasts"),
@@ -381,6 +381,12 @@ const KEYS: [Key; 20] = [
         Unit::Count,
         "in a named world: 0 who crashes is gone, 1 comes back with what its disk holds",
     ),
+    extra(
+        "page",
+        Unit::Count,
+        "how many bytes of entries a message carries, about (0: as many as there are)",
+    ),
+    extra("departs", Unit::Count, "1: when all other faults have ended a member dies for good"),
 ];
 
 impl<R: Rules> Subject for Log<R> {
@@ -429,6 +435,8 @@ impl<R: Rules> Subject for Log<R> {
             .with("patience", random.pick(&[lease / 4, lease, 4 * lease]))
             .with("step", random.pick(&[MILLI / 10, MILLI / 10, MILLI]))
             .with("restarts", random.pick(&[0, 0, 1]))
+            .with("page", random.pick(&[0, 40, 130]))
+            .with("departs", random.pick(&[0, 0, 1]))
     }
 
     /// By Nerio a lease is the longest promise; by an Omega, four of its periods if they are longer.
@@ -439,6 +447,10 @@ impl<R: Rules> Subject for Log<R> {
             Some(_) => (longest.max(4 * electing::period(constants)), electing::step(constants)),
         };
         Rhythm { round: constants.get("retry"), longest, act: constants.get("lease"), step }
+    }
+
+    fn loses_one(constants: &Constants) -> bool {
+        constants.get("departs") > 0
     }
 
     fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
@@ -484,6 +496,7 @@ impl<R: Rules> Subject for Log<R> {
             keep: constants.get("keep"),
             sessions: many("sessions"),
             wishes: 64,
+            page: if constants.get("page") == 0 { usize::MAX } else { many("page") },
             rules: self.rules.clone(),
         };
         Ok(Config {

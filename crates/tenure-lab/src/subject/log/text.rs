@@ -122,7 +122,7 @@ pub(super) fn answers(message: &Talk) -> Option<&'static str> {
         Talk::Log(Message::Promise { .. }) => Some("prepare"),
         Talk::Log(Message::Accepted { .. }) => Some("accept"),
         Talk::Log(Message::Confirmed { .. }) => Some("confirm"),
-        Talk::Strong(strong::Message::Ok { .. }) => Some("request"),
+        Talk::Strong(message) => Strong::<strong::Sound, false>::answers(message),
         Talk::Omega(message) => Eventual::answers(message),
         _ => None,
     }
@@ -135,10 +135,7 @@ pub(super) fn number(message: &Talk) -> u64 {
         Talk::Log(Message::Accept { entries, .. }) => entries.first().map_or(0, |(slot, _)| slot.0),
         Talk::Log(Message::Accepted { slots, .. }) => slots.first().map_or(0, |slot| slot.0),
         Talk::Log(Message::Confirm { round, .. } | Message::Confirmed { round, .. }) => *round,
-        Talk::Strong(strong::Message::Request(request) | strong::Message::Extend { request, .. }) => {
-            request.id.seq
-        }
-        Talk::Strong(strong::Message::Ok { id, .. }) => id.seq,
+        Talk::Strong(message) => Strong::<strong::Sound, false>::number(message),
         Talk::Omega(message) => Eventual::number(message),
         _ => 0,
     }

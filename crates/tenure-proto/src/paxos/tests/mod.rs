@@ -53,13 +53,19 @@ fn settings(members: u64, faults: usize) -> Settings {
         keep: 2,
         sessions: 2,
         wishes: 16,
+        page: usize::MAX,
         rules: Sound,
     }
 }
 
 impl Cluster {
     fn new(members: u64, faults: usize) -> Self {
-        let config = settings(members, faults).validate().unwrap();
+        Self::with(settings(members, faults))
+    }
+
+    fn with(settings: Settings) -> Self {
+        let members = settings.members.len() as u64;
+        let config = settings.validate().unwrap();
         let host = || Host {
             machine: None,
             ticket: Ticket(0),
@@ -155,6 +161,17 @@ impl Cluster {
     fn settle(&mut self) {
         while !self.mail.is_empty() {
             self.deliver();
+        }
+    }
+
+    /// Delivers until nothing is on its way; what is to be lost is.
+    fn settle_but(&mut self, lost: impl Fn(NodeId, NodeId, &Message) -> bool) {
+        while let Some((from, to, message)) = self.mail.front() {
+            if lost(*from, *to, message) {
+                self.mail.pop_front();
+            } else {
+                self.deliver();
+            }
         }
     }
 
@@ -321,6 +338,90 @@ fn a_change_of_leader_costs_one_round_trip_and_one_for_what_was_left_unfinished(
     assert_eq!(taken_up.iter().sum::<usize>(), 2 * unfinished * others, "as the paper counts");
     assert_eq!(taken_up.len(), 2 * others, "which is one message for all slots");
     assert_eq!(cluster.carried_out(4), [(session, 1), (session, 2), (session, 3)]);
+}
+
+/// Three processes with seven slots, all of them restarted, and n1 told to lead; a message carries one entry.
+fn told_in_pages() -> Cluster {
+    let mut cluster = Cluster::with(Settings { page: 1, ..settings(3, 1) });
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    (1..=6).for_each(|number| cluster.write_to(0, session, number));
+    for node in 0..3 {
+        cluster.crash(node);
+        cluster.start(node);
+    }
+    cluster.tell(1, Command::Hint { leader: Some(NodeId(1)), epoch: 2 });
+    cluster
+}
+
+#[test]
+fn no_message_carries_more_than_a_page_and_the_log_is_taken_up_whole() {
+    let mut cluster = told_in_pages();
+    let heard = cluster.overhear();
+    let carries = |message: &Message| match message {
+        Message::Promise { votes, .. } => votes.len(),
+        Message::Accept { entries, .. } | Message::Learn { entries, .. } => entries.len(),
+        _ => 0,
+    };
+    assert_eq!(heard.iter().map(carries).max(), Some(1));
+    assert_eq!(cluster.machine(1).applied(), Slot(7));
+}
+
+#[test]
+fn a_promise_counts_with_its_last_page() {
+    let mut cluster = told_in_pages();
+    let later = |_, _, message: &Message| matches!(message, Message::Prepare { from, .. } if from.0 > 1);
+    cluster.settle_but(later);
+    assert_eq!(cluster.machine(1).leads(), None, "the others have told of one slot each");
+    cluster.pass(RETRY);
+    assert!(cluster.machine(1).leads().is_some());
+    assert_eq!(cluster.machine(1).applied(), Slot(7));
+}
+
+#[test]
+fn a_leader_in_whose_slots_another_chose_gives_way() {
+    let mut cluster = Cluster::new(5, 2);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    // n0 and n1 alone accept the next value; n2 then chooses another one there with n3 and n4.
+    let among = |node: NodeId| node.0 < 2;
+    cluster.tell(0, Command::Write { session, number: 1, bytes: [1u8].as_slice().into() });
+    cluster.settle_but(|from, to, _| among(from) != among(to));
+    cluster.tell(2, Command::Hint { leader: Some(NodeId(2)), epoch: 2 });
+    cluster.tell(2, Command::Write { session, number: 2, bytes: [2u8].as_slice().into() });
+    cluster.settle_but(|from, to, _| among(from) != among(to));
+    assert_eq!(cluster.carried_out(2), [(session, 2)]);
+    // n0 hears of it only that it is so.
+    let learns = |message: &Message| {
+        matches!(message, Message::Commit { .. } | Message::Fetch { .. } | Message::Learn { .. })
+    };
+    cluster.now += RETRY;
+    cluster.input(2, Input::Deadline);
+    cluster.settle_but(|from, to, message| among(from) != among(to) && !(to.0 != 1 && learns(message)));
+    assert_eq!(cluster.carried_out(0), [(session, 2)]);
+    assert_eq!(cluster.machine(0).leads(), None, "a higher ballot chose in its slot");
+    assert_eq!(cluster.carried_out(1), [], "and nobody is told that what it proposed is chosen");
+}
+
+#[test]
+fn a_read_that_waits_for_a_slot_that_came_to_nothing_is_asked_about_again() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    // n0 alone holds a value of the next slot. Leading anew it knows of that slot, and tells n1 so; the value gets to nobody.
+    let accepts = |_, _, message: &Message| matches!(message, Message::Accept { .. });
+    cluster.tell(0, Command::Write { session, number: 1, bytes: [1u8].as_slice().into() });
+    cluster.settle_but(accepts);
+    cluster.tell(0, Command::Hint { leader: None, epoch: 0 });
+    cluster.tell(0, Command::Hint { leader: Some(NodeId(0)), epoch: 2 });
+    cluster.settle_but(accepts);
+    cluster.tell(1, Command::Read { id: 5 });
+    cluster.settle_but(accepts);
+    assert!(!cluster.seen(1, &Event::Readable { id: 5 }), "it waits for a slot that nobody here knows");
+    cluster.crash(0);
+    cluster.crown(1, 3);
+    cluster.pass(RETRY);
+    assert!(cluster.seen(1, &Event::Readable { id: 5 }));
 }
 
 #[test]

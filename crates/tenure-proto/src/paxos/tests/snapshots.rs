@@ -103,6 +103,91 @@ fn a_leader_fetches_what_only_one_of_its_acceptors_has_applied() {
     assert_eq!(cluster.machine(4).applied(), cluster.machine(3).applied());
 }
 
+#[test]
+fn an_answer_that_comes_twice_is_followed_by_one_question() {
+    let mut cluster = Cluster::with(Settings { page: 1, ..settings(3, 1) });
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    cluster.isolate(2);
+    (1..=6).for_each(|number| cluster.write_to(0, session, number));
+    cluster.cut.clear();
+    cluster.now += RETRY;
+    cluster.input(0, Input::Deadline);
+    let mut fetches = 0;
+    while let Some((from, to, message)) = cluster.mail.pop_front() {
+        fetches += usize::from(matches!(message, Message::Fetch { .. }));
+        let times = if matches!(message, Message::Learn { .. }) { 2 } else { 1 };
+        for _ in 0..times {
+            let (received, message) = (LocalTime::from_nanos(cluster.now), message.clone());
+            cluster.input(to.0, Input::Message { from, received, message });
+        }
+    }
+    assert_eq!(cluster.machine(2).applied(), Slot(7));
+    assert_eq!(fetches, 6, "one for each entry");
+}
+
+/// n0 and n1 fill slots without n2. Then n0, which has forgotten all but its snapshot, promises n2 its ballot, and is gone for good before it
+/// can be asked for more. `lost` gets to nobody of what n0 says to n1.
+fn forgotten_by_one_that_is_gone(lost: impl Fn(&Message) -> bool) -> Cluster {
+    let mut cluster = Cluster::with(Settings { keep: 0, window: 64, ..settings(3, 1) });
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    cluster.isolate(2);
+    for number in 1..=15 {
+        cluster.tell(0, Command::Write { session, number, bytes: [0u8].as_slice().into() });
+        cluster.settle_but(|from, _, message| number == 15 && from == NodeId(0) && lost(message));
+        give_snapshots(&mut cluster);
+    }
+    assert_eq!(cluster.machine(0).base(), Slot(16));
+    cluster.cut = vec![(1, 2), (2, 1)];
+    cluster.tell(2, Command::Hint { leader: Some(NodeId(2)), epoch: 2 });
+    while cluster.machine(2).leads().is_none() {
+        cluster.deliver();
+    }
+    cluster.crash(0);
+    cluster.cut.clear();
+    cluster.settle();
+    cluster
+}
+
+#[test]
+fn who_is_behind_asks_others_when_the_one_that_is_ahead_is_gone() {
+    let mut cluster = forgotten_by_one_that_is_gone(|_| false);
+    (0..3).for_each(|_| cluster.pass(RETRY));
+    assert_eq!(cluster.machine(2).applied(), Slot(16));
+}
+
+#[test]
+fn a_leader_whom_nobody_teaches_what_is_forgotten_asks_for_promises_again() {
+    let mut cluster = forgotten_by_one_that_is_gone(|message| matches!(message, Message::Commit { .. }));
+    assert_eq!(
+        cluster.machine(1).applied(),
+        Slot(15),
+        "it has accepted the last slot and does not know more"
+    );
+    (0..12).for_each(|_| cluster.pass(2 * RETRY));
+    assert!(cluster.machine(2).leads().is_some());
+    assert_eq!(cluster.machine(2).applied(), Slot(16));
+}
+
+#[test]
+fn what_such_a_leader_has_proposed_is_chosen_before_it_asks_again() {
+    let mut cluster = forgotten_by_one_that_is_gone(|message| matches!(message, Message::Commit { .. }));
+    let session = Session(1);
+    cluster.cut = vec![(1, 2)];
+    cluster.write_to(2, session, 16);
+    (0..20).for_each(|_| cluster.pass(RETRY));
+    assert!(cluster.machine(2).leads().is_some(), "nobody answers, and it goes on asking for votes");
+    cluster.cut.clear();
+    (0..30).for_each(|_| cluster.pass(RETRY));
+    let ballot = Ballot { term: 0, round: 2, node: NodeId(2) };
+    assert!(
+        cluster.seen(2, &Event::Chosen { slot: Slot(17), ballot }),
+        "in the ballot in which it was proposed"
+    );
+    assert_eq!(cluster.carried_out(2).last(), Some(&(session, 16)), "and then it learnt slot 16");
+}
+
 /// n0 and n1 fill 15 slots without n2, which is cut off; a user of n2 and one of n0 want to open session 7, and that is slot 16.
 /// Then n1 restarts: by its disk it has a snapshot up to slot 16, and has accepted the last two slots below that. It is n2's turn.
 fn behind_by_a_snapshot() -> Cluster {

@@ -10,6 +10,8 @@
 //! * **rot** in a frame with a whole frame behind it is told from a crash, and refused: what it said was confirmed.
 //! * rot in just the last frame looks like a crash. This is assumed not to happen between a sync and the next one.
 //!
+//! Where a life began without room for a new file, a frame ends with the number of that life.
+//!
 //! The head is written with the first frames and synced before the file gets its name: it is never torn. It has a number that was drawn
 //! for this file, and every sum is over that too: bytes of another file, or of clients, are not taken for frames.
 
@@ -39,7 +41,7 @@ pub(super) struct Head {
     pub(super) faults: u64,
     /// Whether promises may have been forgotten: made by `relearn`. For good.
     pub(super) amnesiac: bool,
-    /// The life that wrote it; none yet after it was made.
+    /// The life that wrote it, or the last that went on with it; none yet after it was made.
     pub(super) life: Option<Incarnation>,
 }
 
@@ -86,6 +88,14 @@ pub(super) fn records_frame(salt: u128, number: u64, records: &[Record]) -> Vec<
     frame(salt, number, &to.into_bytes())
 }
 
+/// The frame that begins a life.
+pub(super) fn life_frame(salt: u128, number: u64, life: Incarnation) -> Vec<u8> {
+    let mut to = Writer::new();
+    write_list::<Record>(&mut to, &[]);
+    life.write(&mut to);
+    frame(salt, number, &to.into_bytes())
+}
+
 fn frame(salt: u128, number: u64, content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).expect("a frame is shorter than 4 GiB");
     let mut bytes = Vec::with_capacity(FRAME + content.len());
@@ -119,35 +129,44 @@ fn unframe(salt: u128, bytes: &[u8]) -> Option<(u64, &[u8])> {
 pub(super) struct Found {
     pub(super) head: Head,
     pub(super) records: Vec<Record>,
+    /// Where the last frame begins, and where it ends: behind it is what a crash has spoilt.
+    pub(super) last: std::ops::Range<usize>,
     /// How many bytes at the end a crash has spoilt.
     pub(super) torn: usize,
+    /// The number of the next frame.
+    pub(super) next: u64,
 }
 
 /// Reads a file, or says why that would be a guess.
 pub(super) fn judge(bytes: &[u8]) -> Result<Found, &'static str> {
     let (number, content) = unframe(0, bytes).ok_or("it does not begin like a log")?;
     let mut from = Reader::new(content);
-    let head = Head::read(&mut from).map_err(|_| "a later version of this program wrote it")?;
+    let mut head = Head::read(&mut from).map_err(|_| "a later version of this program wrote it")?;
     if number != 0 {
         return Err("it does not begin like a log");
     }
     let mut at = FRAME + content.len();
-    let (mut records, mut expected) = (Vec::new(), 1);
+    let mut last = at..at;
+    let (mut records, mut next) = (Vec::new(), 1);
     while let Some((number, content)) = unframe(head.salt, &bytes[at..]) {
-        if number != expected {
+        if number != next {
             return Err("its frames are out of order");
         }
         let mut from = Reader::new(content);
         let frame: Vec<Record> =
             read_list(&mut from, usize::MAX).map_err(|_| "a record in it is not understood")?;
         records.extend(frame);
-        at += FRAME + content.len();
-        expected += 1;
+        if !from.is_empty() {
+            head.life = Some(Incarnation::read(&mut from).map_err(|_| "a life in it is not understood")?);
+        }
+        last = at..at + FRAME + content.len();
+        at = last.end;
+        next += 1;
     }
     if has_frame(head.salt, &bytes[at..]) {
         return Err("a frame in it is spoilt that had been confirmed");
     }
-    Ok(Found { head, records, torn: bytes.len() - at })
+    Ok(Found { head, records, last, torn: bytes.len() - at, next })
 }
 
 /// Whether a whole frame is anywhere in these bytes.
@@ -233,6 +252,18 @@ pub(super) mod tests {
         let (mut bytes, _) = file();
         bytes.extend(records_frame(77, 5, &[record(5)]));
         assert!(slots(&bytes).is_err(), "frame 4 is missing");
+    }
+
+    #[test]
+    fn the_last_life_that_went_on_with_a_file_is_found() {
+        let (mut bytes, ends) = file();
+        bytes.extend(life_frame(77, 4, Incarnation(4)));
+        bytes.extend(records_frame(77, 5, &[record(5)]));
+        bytes.extend(life_frame(77, 6, Incarnation(5)));
+        let found = judge(&bytes).unwrap();
+        assert_eq!((found.head.life, found.records.len(), found.next), (Some(Incarnation(5)), 7, 7));
+        assert_eq!(found.last.end, bytes.len());
+        assert_eq!(judge(&bytes[..ends[3]]).unwrap().last, ends[2]..ends[3]);
     }
 
     proptest! {

@@ -6,12 +6,19 @@
 //! the disk is busy further records gather: under load many slots share a sync, and when there is none each has its own.
 //!
 //! A snapshot is not appended: a new file is written beside the old one, with the snapshot and whatever it does not make worthless, and
-//! takes its name. So the file is never much longer than the state and the writes since the last snapshot.
+//! takes its name. So the file is never much longer than the state and the writes since the last snapshot. For a while there are two. Where
+//! there is no room for that, snapshot and base are put off, both of them: the file still has all that they would replace, as if the
+//! snapshot had not been made yet. Records are appended meanwhile, and the new file is tried again. What this process says of slots below the base
+//! that is put off rests on their being chosen, so on records of f+1 members, and those are deleted nowhere before a snapshot is durable.
 //!
 //! # What an open is
 //!
 //! The folder is locked, the file is read, a torn tail is dropped, and everything is written to a new file, with the number of this life.
 //! What was found may have been in the cache of the system only, where a sync has failed: now it is on the disk.
+//!
+//! Where there is no room for a new file, the old one is used further. A torn tail is cut off. A sync can have failed after the last frame
+//! only, for nothing was written afterwards: that frame is written once more, to the same place, and synced; then a frame with the number of this
+//! life. For that frame a little room is kept in another file, which is then deleted.
 //!
 //! # Errors
 //!
@@ -21,7 +28,7 @@
 
 mod file;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -39,7 +46,7 @@ use super::error::OpenError;
 use crate::chance;
 use crate::lock::Lock;
 use crate::store::{make_folder, sync_folder};
-use file::{Head, head_frame, judge, records_frame};
+use file::{Head, head_frame, judge, life_frame, records_frame};
 pub(super) use writer::{Durable, Writer};
 
 /// The file of a log.
@@ -48,21 +55,59 @@ const FILE: &str = "log";
 /// A new one before it has its name. One that is found was interrupted, and means nothing.
 const NEW: &str = "log.new";
 
+/// What keeps a little room, for the life after one that has filled the disk.
+const ROOM: &str = "log.room";
+
+/// How much.
+const KEPT: usize = 16 << 10;
+
 /// About how long a frame of a new file is: what is read and written in one piece.
 const PIECE: usize = 8 << 20;
 
 /// The file of a log in use. Nobody else can open it before this is dropped.
 pub(super) struct Disk {
+    place: Box<dyn Place>,
     folder: PathBuf,
     head: Head,
-    /// All that counts, as a new file would have it.
+    /// All that counts of what is in the file, as a new one would have it.
     cells: BTreeMap<Cell, Record>,
-    file: Box<dyn Medium>,
-    /// How long the file is, as far as it is confirmed.
+    /// The snapshot for which there was no room yet, and the base that is not true without it.
+    put_off: BTreeMap<Cell, Record>,
+    /// Whether there should be a new file, and was no room for it.
+    crowded: bool,
+    file: Growing,
+    _lock: Lock,
+}
+
+/// A file, and where it goes on.
+struct Growing {
+    medium: Box<dyn Medium>,
+    /// How long it is, as far as it is confirmed.
     end: u64,
     /// The number of the next frame.
     next: u64,
-    _lock: Lock,
+}
+
+/// Where files come from. Tests put one in its place that has no room.
+trait Place: Send {
+    /// An empty one, whatever is there.
+    fn make(&self, path: &Path) -> io::Result<Box<dyn Medium>>;
+    /// The one that is there.
+    fn take(&self, path: &Path) -> io::Result<Box<dyn Medium>>;
+}
+
+/// The file system.
+struct Real;
+
+impl Place for Real {
+    fn make(&self, path: &Path) -> io::Result<Box<dyn Medium>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        Ok(Box::new(file))
+    }
+    fn take(&self, path: &Path) -> io::Result<Box<dyn Medium>> {
+        Ok(Box::new(OpenOptions::new().read(true).write(true).open(path)?))
+    }
 }
 
 /// The little that is asked of a file. Tests put a failing one in its place.
@@ -104,12 +149,16 @@ pub(super) fn make(config: &Checked, amnesiac: bool) -> Result<(), OpenError> {
         amnesiac,
         life: None,
     };
-    create(folder, &head, &BTreeMap::new()).map_err(OpenError::disk("make", &path))?;
+    create(&Real, folder, &head, &BTreeMap::new()).map_err(OpenError::disk("make", &path))?;
     Ok(())
 }
 
 /// Opens the file of a member for this life.
 pub(super) fn open(config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> {
+    open_at(config, Box::new(Real))
+}
+
+fn open_at(config: &Checked, place: Box<dyn Place>) -> Result<(Disk, Boot<Record>), OpenError> {
     let folder = &config.folder;
     let lock = lock(folder)?;
     let path = folder.join(FILE);
@@ -121,6 +170,8 @@ pub(super) fn open(config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> 
         Err(error) => return Err(OpenError::disk("read", &path)(error)),
     };
     let found = judge(&bytes).map_err(|what| OpenError::Damaged { file: path.clone(), what })?;
+    let tail =
+        Tail { at: found.last.start as u64, frame: bytes[found.last.clone()].to_vec(), next: found.next };
     drop(bytes);
     check(config, &found.head)?;
     if found.torn > 0 {
@@ -132,42 +183,135 @@ pub(super) fn open(config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> 
         Some(_) => BootKind::Rebooted,
     };
     let life = Incarnation(found.head.life.map_or(1, |life| life.0 + 1));
-    let head = Head { salt: chance::wide(), life: Some(life), ..found.head };
+    let head = Head { life: Some(life), ..found.head };
     let mut cells = BTreeMap::new();
     found.records.into_iter().for_each(|record| put(&mut cells, record));
     let durable = cells.values().cloned().collect();
-    let (file, end, next) = create(folder, &head, &cells).map_err(OpenError::disk("write", &path))?;
-    let disk = Disk { folder: folder.clone(), head, cells, file: Box::new(file), end, next, _lock: lock };
+    let (file, head, crowded) =
+        begin(&*place, folder, head, &cells, &tail).map_err(OpenError::disk("write", &path))?;
+    let (folder, put_off) = (folder.clone(), BTreeMap::new());
+    let disk = Disk { place, folder, head, cells, put_off, crowded, file, _lock: lock };
     Ok((disk, Boot { incarnation: life, durable, kind }))
 }
 
-impl Disk {
-    /// Makes these records durable, in order. If it fails for want of room, nothing has changed on the disk and it may be tried again.
-    fn commit(&mut self, records: &[Record]) -> io::Result<()> {
-        if records.iter().any(|record| matches!(record, Record::Snapshot { .. })) {
-            return self.renew(records);
+/// The end of a file that is there.
+struct Tail {
+    /// The last frame, and where it begins.
+    frame: Vec<u8>,
+    at: u64,
+    /// The number of the next one.
+    next: u64,
+}
+
+/// Begins a life, with a new file or, where there is no room for one, in the old one. True in that case.
+fn begin(
+    place: &dyn Place,
+    folder: &Path,
+    head: Head,
+    cells: &BTreeMap<Cell, Record>,
+    tail: &Tail,
+) -> io::Result<(Growing, Head, bool)> {
+    let fresh = Head { salt: chance::wide(), ..head.clone() };
+    match create(place, folder, &fresh, cells) {
+        Ok(file) => Ok((file, fresh, false)),
+        Err(error) if is_full(&error) => {
+            say_crowded(&head);
+            let file = match go_on(place, folder, &head, tail) {
+                Err(error) if is_full(&error) && fs::remove_file(folder.join(ROOM)).is_ok() => {
+                    go_on(place, folder, &head, tail)
+                }
+                file => file,
+            };
+            Ok((file?, head, true))
         }
-        let frame = records_frame(self.head.salt, self.next, records);
-        if let Err(error) = self.file.write(self.end, &frame) {
-            let _ = self.file.cut(self.end);
+        Err(error) => Err(error),
+    }
+}
+
+/// Begins a life in the file that is there.
+fn go_on(place: &dyn Place, folder: &Path, head: &Head, tail: &Tail) -> io::Result<Growing> {
+    let mut medium = place.take(&folder.join(FILE))?;
+    let end = tail.at + tail.frame.len() as u64;
+    medium.cut(end)?;
+    medium.write(tail.at, &tail.frame)?;
+    medium.sync().map_err(not_full)?;
+    let mut file = Growing { medium, end, next: tail.next };
+    file.append(&life_frame(head.salt, tail.next, head.life.unwrap_or_default()))?;
+    Ok(file)
+}
+
+fn say_crowded(head: &Head) {
+    tracing::warn!(name: "tenure.log_crowded", log = %head.log, node = %head.me, "the disk has no room for a new file of the log: it goes on with the old one, and tries again");
+}
+
+impl Growing {
+    /// Writes a frame at the end and makes it durable. If it fails for want of room, nothing has changed.
+    fn append(&mut self, frame: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.medium.write(self.end, frame) {
+            let _ = self.medium.cut(self.end);
             return Err(error);
         }
-        self.file.sync().map_err(not_full)?;
+        self.medium.sync().map_err(not_full)?;
         self.end += frame.len() as u64;
         self.next += 1;
+        Ok(())
+    }
+}
+
+impl Disk {
+    /// Makes these records durable, in order. If it fails for want of room, nothing has changed on the disk and it may be tried again, with
+    /// those that are left. A snapshot without room is put off, which does not count as a failure.
+    fn commit(&mut self, records: &mut Vec<Record>) -> io::Result<()> {
+        if records.iter().any(|record| record.key() == Cell::Snapshot) {
+            match self.renew(records) {
+                Err(error) if is_full(&error) => {
+                    if !std::mem::replace(&mut self.crowded, true) {
+                        say_crowded(&self.head);
+                    }
+                    self.put_off(records);
+                }
+                done => return done,
+            }
+        } else if !self.put_off.is_empty() {
+            self.put_off(records);
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.file.append(&records_frame(self.head.salt, self.file.next, records))?;
         records.iter().for_each(|record| put(&mut self.cells, record.clone()));
         Ok(())
     }
 
-    /// The same, by a new file that has only what still counts.
+    /// Takes snapshot and base from these records. What they would replace stays in the file.
+    fn put_off(&mut self, records: &mut Vec<Record>) {
+        let waits = |record: &mut Record| matches!(record.key(), Cell::Snapshot | Cell::Base);
+        self.put_off.extend(records.extract_if(.., waits).map(|record| (record.key(), record)));
+    }
+
+    /// Makes these records durable by a new file that has only what still counts.
     fn renew(&mut self, records: &[Record]) -> io::Result<()> {
         let mut cells = self.cells.clone();
-        records.iter().for_each(|record| put(&mut cells, record.clone()));
+        self.put_off.values().chain(records).for_each(|record| put(&mut cells, record.clone()));
         let head = Head { salt: chance::wide(), ..self.head.clone() };
-        let (file, end, next) = create(&self.folder, &head, &cells)?;
-        (self.file, self.end, self.next) = (Box::new(file), end, next);
+        self.file = create(&*self.place, &self.folder, &head, &cells)?;
         (self.head, self.cells) = (head, cells);
+        self.put_off.clear();
+        self.crowded = false;
         Ok(())
+    }
+
+    /// Whether there should be a new file.
+    fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// Tries once more to make a new file.
+    fn catch_up(&mut self) -> io::Result<()> {
+        match self.renew(&[]) {
+            Err(error) if is_full(&error) => Ok(()),
+            done => done,
+        }
     }
 }
 
@@ -188,27 +332,37 @@ fn put(cells: &mut BTreeMap<Cell, Record>, record: Record) {
     cells.insert(record.key(), record);
 }
 
-/// Writes a whole new file, durably, and gives it its name. Returns its length and the number of its next frame.
-fn create(folder: &Path, head: &Head, cells: &BTreeMap<Cell, Record>) -> io::Result<(File, u64, u64)> {
+/// Writes a whole new file, durably, and gives it its name.
+fn create(
+    place: &dyn Place,
+    folder: &Path,
+    head: &Head,
+    cells: &BTreeMap<Cell, Record>,
+) -> io::Result<Growing> {
     let path = folder.join(NEW);
-    let written = write_new(&path, head, cells).and_then(|written| {
+    let written = write_new(place, &path, head, cells).and_then(|written| {
         fs::rename(&path, folder.join(FILE)).map_err(not_full)?;
         sync_folder(folder).map_err(not_full)?;
         Ok(written)
     });
-    if written.is_err() {
-        let _ = fs::remove_file(&path); // It takes room, and means nothing.
+    match written {
+        Ok(_) => keep_room(place, &folder.join(ROOM)),
+        Err(_) => drop(fs::remove_file(&path)), // It takes room, and means nothing.
     }
     written
 }
 
 /// Nothing rests on the new file before it has its name: where there is no room for it, not even its sync has harmed anything.
-fn write_new(path: &Path, head: &Head, cells: &BTreeMap<Cell, Record>) -> io::Result<(File, u64, u64)> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
+fn write_new(
+    place: &dyn Place,
+    path: &Path,
+    head: &Head,
+    cells: &BTreeMap<Cell, Record>,
+) -> io::Result<Growing> {
+    let mut medium = place.make(path)?;
     let (mut end, mut next) = (0, 1);
     let mut add = |bytes: &[u8]| -> io::Result<()> {
-        file.write_all_at(bytes, end)?;
+        medium.write(end, bytes)?;
         end += bytes.len() as u64;
         Ok(())
     };
@@ -228,8 +382,20 @@ fn write_new(path: &Path, head: &Head, cells: &BTreeMap<Cell, Record>) -> io::Re
         add(&records_frame(head.salt, next, &piece))?;
         next += 1;
     }
-    file.sync_all()?;
-    Ok((file, end, next))
+    medium.sync()?;
+    Ok(Growing { medium, end, next })
+}
+
+/// Nothing rests on it but that a life can begin on a full disk: if it cannot be kept now, it is tried with the next new file.
+fn keep_room(place: &dyn Place, path: &Path) {
+    if fs::metadata(path).is_ok_and(|there| there.len() == KEPT as u64) {
+        return;
+    }
+    let noise: Vec<u8> = (0..KEPT / 16).flat_map(|_| chance::wide().to_be_bytes()).collect(); // Not to be compressed.
+    let kept = place.make(path).and_then(|mut file| file.write(0, &noise).and_then(|()| file.sync()));
+    if kept.is_err() {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// About how many bytes a record takes.

@@ -1,13 +1,14 @@
 //! The file on real folders, and with disks that fail.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::mpsc::channel;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use tenure_proto::Ticket;
 use tenure_proto::paxos::{Ballot, Sessions, Slot};
 
 use super::file::tests::record;
+use super::writer::Written;
 use super::*;
 use crate::log::Config;
 use crate::name::ClusterId;
@@ -44,8 +45,8 @@ fn what_was_committed_is_there_after_a_restart_and_each_life_has_its_number() {
     let config = config(dir.path());
     make(&config, false).unwrap();
     let (mut disk, _) = open(&config).unwrap();
-    disk.commit(&[Record::Promised(Ballot::NONE), record(1)]).unwrap();
-    disk.commit(&[record(2)]).unwrap();
+    disk.commit(&mut vec![Record::Promised(Ballot::NONE), record(1)]).unwrap();
+    disk.commit(&mut vec![record(2)]).unwrap();
     drop(disk);
     let (disk, boot) = open(&config).unwrap();
     assert_eq!(boot.durable, [Record::Promised(Ballot::NONE), record(1), record(2)]);
@@ -61,12 +62,12 @@ fn a_snapshot_makes_a_new_file_without_what_it_makes_worthless() {
     make(&config, false).unwrap();
     let (mut disk, _) = open(&config).unwrap();
     for slot in 1..=100 {
-        disk.commit(&[record(slot)]).unwrap();
+        disk.commit(&mut vec![record(slot)]).unwrap();
     }
-    let before = disk.end;
-    disk.commit(&[snapshot(99), Record::Base(Slot(98)), record(101)]).unwrap();
-    assert!(disk.end < before, "{} bytes, {before} before", disk.end);
-    disk.commit(&[record(102)]).unwrap();
+    let before = disk.file.end;
+    disk.commit(&mut vec![snapshot(99), Record::Base(Slot(98)), record(101)]).unwrap();
+    assert!(disk.file.end < before, "{} bytes, {before} before", disk.file.end);
+    disk.commit(&mut vec![record(102)]).unwrap();
     drop(disk);
     let boot = open(&config).unwrap().1;
     let expected = [record(99), record(100), record(101), record(102), snapshot(99), Record::Base(Slot(98))];
@@ -79,13 +80,13 @@ fn a_torn_tail_is_dropped_and_writing_goes_on() {
     let config = config(dir.path());
     make(&config, false).unwrap();
     let (mut disk, _) = open(&config).unwrap();
-    disk.commit(&[record(1)]).unwrap();
-    let torn = records_frame(disk.head.salt, disk.next, &[record(2)]);
-    disk.file.write(disk.end, &torn[..torn.len() - 3]).unwrap();
+    disk.commit(&mut vec![record(1)]).unwrap();
+    let torn = records_frame(disk.head.salt, disk.file.next, &[record(2)]);
+    disk.file.medium.write(disk.file.end, &torn[..torn.len() - 3]).unwrap();
     drop(disk);
     let (mut disk, boot) = open(&config).unwrap();
     assert_eq!(boot.durable, [record(1)]);
-    disk.commit(&[record(3)]).unwrap();
+    disk.commit(&mut vec![record(3)]).unwrap();
     drop(disk);
     assert_eq!(open(&config).unwrap().1.durable, [record(1), record(3)]);
 }
@@ -115,7 +116,7 @@ fn a_member_that_lost_its_disk_knows_that_for_good() {
 /// A disk with room for so many writes, then none until it is told otherwise; and syncs that may fail.
 struct Small {
     file: File,
-    room: std::sync::Arc<AtomicU32>,
+    room: Arc<AtomicU32>,
     sync_fails: bool,
 }
 
@@ -136,11 +137,11 @@ impl Medium for Small {
     }
 }
 
-fn on_small(config: &Checked, room: u32, sync_fails: bool) -> (Disk, std::sync::Arc<AtomicU32>) {
+fn on_small(config: &Checked, room: u32, sync_fails: bool) -> (Disk, Arc<AtomicU32>) {
     let (mut disk, _) = open(config).unwrap();
-    let room = std::sync::Arc::new(AtomicU32::new(room));
+    let room = Arc::new(AtomicU32::new(room));
     let file = OpenOptions::new().read(true).write(true).open(config.folder.join(FILE)).unwrap();
-    disk.file = Box::new(Small { file, room: room.clone(), sync_fails });
+    disk.file.medium = Box::new(Small { file, room: room.clone(), sync_fails });
     (disk, room)
 }
 
@@ -184,20 +185,232 @@ fn a_sync_that_fails_ends_the_writer_even_if_it_says_that_the_disk_is_full() {
     writer.finish();
 }
 
+/// A disk whose syncs say that they have begun, and end as they are told.
+struct Gated {
+    file: File,
+    begun: Sender<()>,
+    end: Receiver<io::Result<()>>,
+}
+
+impl Medium for Gated {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, at)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        let _ = self.begun.send(());
+        self.end.recv().unwrap_or(Ok(()))
+    }
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+}
+
+/// The two ends of a gated disk.
+pub(in crate::log) type Gate = (Receiver<()>, Sender<io::Result<()>>);
+
+/// Opens the log of a member on a disk whose syncs wait.
+pub(in crate::log) fn gated(config: &Checked) -> ((Disk, Boot<Record>), Gate) {
+    let (mut disk, boot) = open(config).unwrap();
+    let ((begun, begins), (ends, end)) = (channel(), channel());
+    let file = OpenOptions::new().read(true).write(true).open(config.folder.join(FILE)).unwrap();
+    disk.file.medium = Box::new(Gated { file, begun, end });
+    ((disk, boot), (begins, ends))
+}
+
 #[test]
 fn records_that_come_while_the_disk_is_busy_share_a_sync() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path());
     make(&config, false).unwrap();
-    let (disk, room) = on_small(&config, 0, false);
+    let ((disk, _), (begins, ends)) = gated(&config);
     let (sender, said) = channel();
     let writer = Writer::start(disk, move |durable| drop(sender.send(durable))).unwrap();
     writer.persist(Ticket(1), record(1));
-    assert!(matches!(said.recv().unwrap(), Durable::Full));
+    begins.recv().unwrap();
     (2..=50).for_each(|slot| writer.persist(Ticket(slot), record(slot)));
-    room.store(u32::MAX, SeqCst);
-    while !matches!(said.recv().unwrap(), Durable::Upto(Ticket(50))) {}
-    let written = writer.written();
-    assert!(written.records == 50 && written.syncs <= 50, "{written:?}");
+    ends.send(Ok(())).unwrap();
+    assert!(matches!(said.recv().unwrap(), Durable::Upto(Ticket(1))));
+    begins.recv().unwrap();
+    ends.send(Ok(())).unwrap();
+    assert!(matches!(said.recv().unwrap(), Durable::Upto(Ticket(50))));
+    assert_eq!(writer.written(), Written { records: 50, syncs: 2 });
     writer.finish();
+}
+
+/// A file system with room for so many bytes.
+#[derive(Clone)]
+struct Tight {
+    folder: PathBuf,
+    size: Arc<AtomicU64>,
+}
+
+struct TightFile {
+    file: File,
+    place: Tight,
+}
+
+impl Tight {
+    fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf(), size: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    fn used(&self) -> u64 {
+        fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
+    }
+
+    /// From now on there is room for so many more bytes.
+    fn leave(&self, bytes: u64) {
+        self.size.store(self.used() + bytes, SeqCst);
+    }
+
+    fn open(&self, config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> {
+        open_at(config, Box::new(self.clone()))
+    }
+}
+
+impl Place for Tight {
+    fn make(&self, path: &Path) -> io::Result<Box<dyn Medium>> {
+        Ok(Box::new(TightFile { file: File::create(path)?, place: self.clone() }))
+    }
+    fn take(&self, path: &Path) -> io::Result<Box<dyn Medium>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Box::new(TightFile { file, place: self.clone() }))
+    }
+}
+
+impl Medium for TightFile {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let growth = (at + bytes.len() as u64).saturating_sub(self.file.metadata()?.len());
+        if self.place.used().saturating_add(growth) > self.place.size.load(SeqCst) {
+            self.file.write_all_at(&bytes[..bytes.len() / 2], at)?;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.file.write_all_at(bytes, at)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+}
+
+/// A log of a thousand records, of which a file is longer than the room that is kept.
+fn with_records(config: &Checked, place: &Tight) -> (Disk, Vec<Record>) {
+    make(config, false).unwrap();
+    let (mut disk, _) = place.open(config).unwrap();
+    let records: Vec<Record> = (1..=1000).map(record).collect();
+    disk.commit(&mut records.clone()).unwrap();
+    (disk, records)
+}
+
+#[test]
+fn a_log_is_opened_on_a_full_disk_each_time_with_a_life_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, place) = (config(dir.path()), Tight::new(dir.path()));
+    let (disk, records) = with_records(&config, &place);
+    drop(disk);
+    place.leave(0);
+    for life in 2..=5 {
+        let (disk, boot) = place.open(&config).unwrap();
+        assert_eq!((boot.incarnation, boot.kind), (Incarnation(life), BootKind::Rebooted));
+        assert_eq!(boot.durable, records);
+        assert!(disk.is_crowded());
+    }
+    place.leave(1 << 20);
+    let (disk, boot) = place.open(&config).unwrap();
+    assert_eq!((boot.incarnation, boot.durable), (Incarnation(6), records));
+    assert!(!disk.is_crowded() && config.folder.join(ROOM).exists());
+}
+
+#[test]
+fn a_log_opened_on_a_full_disk_without_even_the_kept_room_is_refused_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, place) = (config(dir.path()), Tight::new(dir.path()));
+    let (disk, records) = with_records(&config, &place);
+    drop(disk);
+    fs::remove_file(config.folder.join(ROOM)).unwrap();
+    place.leave(0);
+    let refused = place.open(&config).err().unwrap();
+    assert!(matches!(&refused, OpenError::Disk { source, .. } if is_full(source)), "{refused}");
+    place.leave(200);
+    let (disk, boot) = place.open(&config).unwrap();
+    assert_eq!((boot.incarnation, boot.durable), (Incarnation(2), records));
+    assert!(disk.is_crowded());
+}
+
+#[test]
+fn what_is_appended_after_an_open_on_a_full_disk_is_read_though_a_tail_was_torn() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, place) = (config(dir.path()), Tight::new(dir.path()));
+    let (mut disk, mut records) = with_records(&config, &place);
+    let torn = records_frame(disk.head.salt, disk.file.next, &(1001..1200).map(record).collect::<Vec<_>>());
+    disk.file.medium.write(disk.file.end, &torn[..torn.len() - 3]).unwrap();
+    drop(disk);
+    place.leave(0);
+    let (mut disk, boot) = place.open(&config).unwrap();
+    assert_eq!(boot.durable, records);
+    disk.commit(&mut vec![record(1001)]).unwrap();
+    disk.commit(&mut vec![record(1002)]).unwrap();
+    drop(disk);
+    records.extend([record(1001), record(1002)]);
+    let (mut disk, boot) = place.open(&config).unwrap();
+    assert_eq!((boot.incarnation, boot.durable), (Incarnation(3), records.clone()));
+    place.leave(1 << 20);
+    disk.catch_up().unwrap();
+    assert!(!disk.is_crowded());
+    disk.commit(&mut vec![record(1003)]).unwrap();
+    drop(disk);
+    records.push(record(1003));
+    let (_disk, boot) = place.open(&config).unwrap();
+    assert_eq!((boot.incarnation, boot.durable), (Incarnation(4), records));
+}
+
+#[test]
+fn a_snapshot_without_room_is_put_off_with_its_base_and_what_follows_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, place) = (config(dir.path()), Tight::new(dir.path()));
+    let (mut disk, mut records) = with_records(&config, &place);
+    place.leave(500);
+    let mut batch = vec![snapshot(1000), Record::Base(Slot(10)), record(1001)];
+    disk.commit(&mut batch).unwrap();
+    assert_eq!(batch, [record(1001)], "what was written");
+    disk.commit(&mut vec![Record::Base(Slot(20)), record(1002)]).unwrap();
+    let found = judge(&fs::read(config.folder.join(FILE)).unwrap()).unwrap();
+    records.extend([record(1001), record(1002)]);
+    assert_eq!(found.records, records, "neither snapshot nor base is there yet");
+    place.leave(1 << 20);
+    disk.catch_up().unwrap();
+    drop(disk);
+    records.retain(|record| !Record::Base(Slot(20)).makes_worthless(&record.key()));
+    records.extend([snapshot(1000), Record::Base(Slot(20))]);
+    assert_eq!(place.open(&config).unwrap().1.durable, records);
+}
+
+#[test]
+fn a_writer_whose_snapshot_has_no_room_confirms_what_follows_and_makes_the_new_file_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, place) = (config(dir.path()), Tight::new(dir.path()));
+    let (disk, _) = with_records(&config, &place);
+    place.leave(500);
+    let (sender, said) = channel();
+    let writer = Writer::start(disk, move |durable| drop(sender.send(durable))).unwrap();
+    for (ticket, record) in [snapshot(1000), Record::Base(Slot(990)), record(1001)].into_iter().enumerate() {
+        writer.persist(Ticket(ticket as u64), record);
+    }
+    loop {
+        match said.recv().unwrap() {
+            Durable::Upto(Ticket(2)) => break,
+            Durable::Upto(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    place.leave(1 << 20);
+    writer.persist(Ticket(3), snapshot(1001));
+    assert!(matches!(said.recv().unwrap(), Durable::Upto(Ticket(3))));
+    writer.finish();
+    let boot = place.open(&config).unwrap().1;
+    let expected: Vec<Record> =
+        (991..=1001).map(record).chain([snapshot(1001), Record::Base(Slot(990))]).collect();
+    assert_eq!(boot.durable, expected);
 }

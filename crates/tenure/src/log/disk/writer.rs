@@ -9,10 +9,13 @@ use std::time::Duration;
 use tenure_proto::paxos::{Cell, Record};
 use tenure_proto::{Record as _, Ticket};
 
-use super::{Disk, is_full};
+use super::{Disk, is_full, size_of_record};
 
 /// How often a full disk is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
+
+/// After how long without anything to write a new file is tried again for which there was no room. That costs more.
+const NEW_FILE_AGAIN: Duration = Duration::from_secs(5);
 
 /// What became of the records that were handed over.
 #[derive(Debug)]
@@ -31,6 +34,9 @@ pub(in super::super) struct Written {
     pub(in super::super) records: u64,
     pub(in super::super) syncs: u64,
 }
+
+/// About how many bytes are written in one piece, at most. The longest frame that can be read is much longer.
+const MOST: usize = 64 << 20;
 
 type Job = (Ticket, Record);
 
@@ -70,39 +76,76 @@ impl Writer {
 }
 
 fn write_all(mut disk: Disk, queue: &Receiver<Job>, written: &Mutex<Written>, done: &impl Fn(Durable)) {
-    while let Ok((ticket, record)) = queue.recv() {
-        let mut batch = vec![record];
-        let mut upto = ticket;
-        // Of several snapshots the last one counts: while the disk is full they do not pile up.
-        let mut gather = |batch: &mut Vec<Record>, (ticket, record): Job| {
-            upto = ticket;
-            if record.key() == Cell::Snapshot {
-                batch.retain(|other| other.key() != Cell::Snapshot);
+    let failed = loop {
+        match next_job(queue, &disk) {
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(error) = disk.catch_up() {
+                    break error;
+                }
             }
-            batch.push(record);
-        };
-        queue.try_iter().for_each(|job| gather(&mut batch, job));
-        let mut told = false;
-        while let Err(error) = disk.commit(&batch) {
-            if !is_full(&error) {
-                done(Durable::Failed(error));
-                // The folder stays locked until the log has stopped: nobody takes its place before that.
-                while queue.recv().is_ok() {}
-                return;
-            }
-            if !std::mem::replace(&mut told, true) {
-                done(Durable::Full);
-            }
-            match queue.recv_timeout(TRY_AGAIN) {
-                Ok(job) => gather(&mut batch, job),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
+            Ok(job) => match write(job, &mut disk, queue, written, done) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => break error,
+            },
         }
-        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.records += batch.len() as u64;
-        written.syncs += 1;
-        drop(written);
-        done(Durable::Upto(upto));
+    };
+    done(Durable::Failed(failed));
+    // The folder stays locked until the log has stopped: nobody takes its place before that.
+    while queue.recv().is_ok() {}
+}
+
+fn next_job(queue: &Receiver<Job>, disk: &Disk) -> Result<Job, RecvTimeoutError> {
+    if disk.is_crowded() {
+        queue.recv_timeout(NEW_FILE_AGAIN)
+    } else {
+        queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
     }
+}
+
+/// Writes a record and all that wait behind it. False if there is no room, and nobody who waits for some.
+fn write(
+    (mut upto, record): Job,
+    disk: &mut Disk,
+    queue: &Receiver<Job>,
+    written: &Mutex<Written>,
+    done: &impl Fn(Durable),
+) -> io::Result<bool> {
+    let mut batch = vec![record];
+    // Of several snapshots the last one counts: while the disk is full they do not pile up.
+    let mut gather = |batch: &mut Vec<Record>, (ticket, record): Job| {
+        upto = ticket;
+        if record.key() == Cell::Snapshot {
+            batch.retain(|other| other.key() != Cell::Snapshot);
+        }
+        batch.push(record);
+    };
+    let mut size = size_of_record(&batch[0]);
+    while size < MOST
+        && let Ok(job) = queue.try_recv()
+    {
+        size += size_of_record(&job.1);
+        gather(&mut batch, job);
+    }
+    let mut told = false;
+    while let Err(error) = disk.commit(&mut batch) {
+        if !is_full(&error) {
+            return Err(error);
+        }
+        if !std::mem::replace(&mut told, true) {
+            done(Durable::Full);
+        }
+        match queue.recv_timeout(TRY_AGAIN) {
+            Ok(job) => gather(&mut batch, job),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+        }
+    }
+    let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+    written.records += batch.len() as u64;
+    written.syncs += u64::from(!batch.is_empty());
+    drop(written);
+    done(Durable::Upto(upto));
+    Ok(true)
 }
