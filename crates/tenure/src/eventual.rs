@@ -2,11 +2,14 @@
 //!
 //! Every member has an opinion at any time. Opinions may differ, and may be wrong for as long as the network is bad; once some
 //! member reaches enough others in time, each time perhaps others, all agree, and stay with a leader that does its
-//! part. Nothing is written to a disk, and no quorum is asked before one acts. So **a hint is no authority**: there is no edict, and
-//! whatever is done on a hint must be decided by something behind it, a consensus protocol say.
+//! part. Enough are a quorum: a leader asks one for its epoch and is written down by one in every period, so with two of three down
+//! nobody leads. Nothing is written to a disk, and what a leader *does* is shown to no quorum. So **a hint is no authority**: there is
+//! no edict, and whatever is done on a hint must be decided by something behind it, a consensus protocol say.
 //!
-//! Still it is more than a guess. Of all members at most one at a time [says of itself](Eventual::leads) that it leads, as long as clocks
-//! keep to the cluster's bound, unless so many members were restarted that too few are left to be asked; and each has a larger [epoch](Hint::epoch) than the one before.
+//! Still it is more than a guess. As long as clocks keep to the cluster's bound, of all members at most one at a time [says of
+//! itself](Eventual::leads) that it leads, and each has a larger [epoch](Hint::epoch) than the one before, also while members are added
+//! and removed. Nothing being kept, that ends where so many members were restarted at once that too few are left who know: those begin anew, with low
+//! epochs, after the longest lease. After a change of the cluster's members or bounds, too, nobody leads for a while, up to twice the longest lease.
 
 use tenure_proto::LocalTime;
 use tokio::sync::watch;
@@ -19,7 +22,10 @@ use crate::name::{GroupName, NodeName};
 pub struct Hint {
     /// The leader's name; `None` if this member has no opinion yet, or if its round trips are too slow.
     pub leader: Option<NodeName>,
-    /// The number of its leadership: larger than that of any before. It can be the first ballot of a consensus protocol.
+    /// The number of its leadership: larger than that of any that [led](Eventual::leads) before, also by other members; nought without a leader.
+    /// The number of the cluster's epoch comes first in it. It can be the first ballot of a consensus protocol, which must not rest on
+    /// more than that it is nobody else's: after a restart of so many members that too few know of it (of all of them, say), it
+    /// begins anew.
     pub epoch: u128,
 }
 

@@ -44,7 +44,7 @@
 //! | lead | [`Node::lead`], [`Node::campaign`], [`Tenure`] |
 //! | stop leading | [`Tenure::resign`], [`Tenure::transfer`], [`Node::shutdown`] |
 //! | learn who leads | [`Node::observe`], [`Node::verify`] |
-//! | a hint that needs no quorum's word | [`Node::eventual`] |
+//! | a hint of who leads, for something behind it that decides | [`Node::eventual`] |
 //! | a leader for every partition | [`Node::local`] |
 //! | refuse old leaders | [`fence`] |
 //! | change the members | [`Node::change_members`] |

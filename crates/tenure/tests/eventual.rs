@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{Cluster, within};
-use tenure::{Eventual, KindError, Node, NodeName, Role};
+use tenure::{Eventual, Hand, Hint, KindError, MemberChange, Node, NodeName, Role, WeakElection};
 
 /// δ is a fortieth of the longest lease, which is twice this: round trips of 200 ms are in time, also on a busy machine.
 const LEASE: Duration = Duration::from_secs(4);
@@ -34,6 +34,16 @@ async fn agreement(handles: &[Eventual], among: &[&NodeName]) -> (NodeName, u128
     within("one opinion", SOON, agreed).await
 }
 
+/// Waits until a member says of itself that it leads.
+async fn leadership(handle: &Eventual) {
+    let leads = async {
+        while !handle.leads() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within("the agreed leader says that it leads", SOON, leads).await;
+}
+
 #[tokio::test]
 async fn all_members_come_to_name_one_leader_and_after_its_end_another_of_a_larger_epoch() {
     let cluster = Cluster::found(3, LEASE);
@@ -42,6 +52,7 @@ async fn all_members_come_to_name_one_leader_and_after_its_end_another_of_a_larg
     let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
     let (first, epoch) = agreement(&handles, &names.iter().collect::<Vec<_>>()).await;
     let index = names.iter().position(|name| *name == first).expect("it is one of them");
+    leadership(&handles[index]).await;
     let leading: Vec<bool> = handles.iter().map(Eventual::leads).collect();
     assert!(leading.iter().enumerate().all(|(i, leads)| !leads || i == index), "{leading:?}");
 
@@ -88,6 +99,61 @@ async fn after_a_restart_of_all_with_one_gone_for_good_the_others_agree() {
     let handles = take_part(&nodes).await;
     let names: Vec<&NodeName> = nodes.iter().map(Node::name).collect();
     agreement(&handles, &names).await;
+}
+
+#[tokio::test]
+async fn after_a_small_step_back_of_its_clock_a_member_comes_to_have_an_opinion_again() {
+    let cluster = Cluster::found(3, LEASE);
+    let (nodes, hands) = cluster.start_by_hand(WeakElection::default()).await;
+    let mut handles = take_part(&nodes).await;
+    let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
+    let all: Vec<&NodeName> = names.iter().collect();
+    let (leader, epoch) = agreement(&handles, &all).await;
+    let place = |name: &NodeName| names.iter().position(|other| other == name).expect("it is one of them");
+    let other = (place(&leader) + 1) % 3;
+
+    lose_opinion(&mut handles[other], &hands[other]).await;
+    assert_eq!(agreement(&handles, &all).await, (leader.clone(), epoch), "its leader has done nothing wrong");
+
+    lose_opinion(&mut handles[place(&leader)], &hands[place(&leader)]).await;
+    let (after, later) = agreement(&handles, &all).await;
+    leadership(&handles[place(&after)]).await;
+    assert!(later > epoch, "{after} by {later} after {leader} by {epoch}");
+}
+
+/// Turns a member's clock back a little, so that it must not go by what it knew.
+async fn lose_opinion(handle: &mut Eventual, hand: &Hand) {
+    while within("an opinion", SOON, handle.changed()).await.expect("it runs").leader.is_none() {}
+    hand.back(Duration::from_millis(20));
+    let lost = within("the end of its opinion", SOON, handle.changed()).await;
+    assert_eq!(lost, Some(Hint::default()), "no reading vouches for what was shown");
+    assert!(!handle.leads());
+}
+
+async fn change(node: &Node, change: MemberChange) {
+    let changing = node.change_members(&change).expect("it can be asked for");
+    within("the change", SOON, changing.done()).await.expect("it is done");
+}
+
+#[tokio::test]
+async fn epochs_rise_over_changes_of_members_and_of_the_longest_lease() {
+    let cluster = Cluster::found(4, LEASE);
+    let nodes = cluster.start().await;
+    let mut handles = take_part(&nodes).await;
+    let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
+    let (_, first) = agreement(&handles, &names.iter().collect::<Vec<_>>()).await;
+
+    change(&nodes[0], MemberChange::Remove(names[3].to_string())).await;
+    let mut removed = handles.pop().expect("four");
+    let none = async { while removed.changed().await.expect("it runs") != Hint::default() {} };
+    within("who is no member any more has no opinion", SOON, none).await;
+    let left: Vec<&NodeName> = names[..3].iter().collect();
+    let (_, second) = agreement(&handles, &left).await;
+
+    change(&nodes[0], MemberChange::LongestLease(LEASE)).await;
+    let (leader, third) = agreement(&handles, &left).await;
+    assert_eq!([first, second, third].map(|epoch| epoch >> 96), [0, 1, 2], "the cluster's epoch comes first");
+    leadership(&handles[left.iter().position(|name| **name == leader).expect("it is one of them")]).await;
 }
 
 #[tokio::test]

@@ -8,12 +8,25 @@
 //! has read that from the others. Where too few are left that know it (after a power cut, say, with one member gone for good) that would
 //! be for ever: so after the longest lease, many times what any round of before can have taken, it begins anew. A hint is no
 //! authority, and one that never comes is worth less than one that may be early.
+//!
+//! # Other members
+//!
+//! A charter's machines know nothing of those before it, and hear only each other. Still no leader of one leads beside a leader of the
+//! next. Leaders are written down by quorums and get their epochs from quorums, where for a single charter less would do
+//! ([`access`](tenure_proto::eventual::access)). Say A leads by charter e, and B by e+1. One of those who gave B its epoch, q, is in every quorum of e
+//! with which A could have had its way since, because neighbours' quorums meet. But q goes by e+1. So A had its last good round before, which vouches for
+//! P'+T' at most ([`config`](tenure_proto::eventual::config)), and B leads 2P'+3T' after it got its epoch at the earliest. Where the bounds
+//! change too, A's P' and T' may be larger than B's: then machines of e+1 are quiet at first, for e's longest lease. Charters further apart
+//! share no time, as in strong groups. The charter's number comes first in the epoch that is shown, so those rise.
 
 use std::collections::BTreeMap;
 
-use tenure_proto::eventual::{Access, Config, Event, Hint, Message, Record, Settings, Sound, Stable};
-use tenure_proto::strong::epoch::{Body, Epoch};
-use tenure_proto::time::{Bound, Drift, Span};
+use tenure_proto::eventual::{
+    Access, Config, Epoch as Leadership, Event, Hint, Message, Record, Settings, Sound, Stable,
+};
+use tenure_proto::quorum::{Quorums, Rule};
+use tenure_proto::strong::epoch::{Body, Charter, Epoch};
+use tenure_proto::time::{Bound, Drift, LocalSpan, Span};
 use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{oneshot, watch};
 
@@ -44,7 +57,15 @@ struct Group {
     machine: Hosted<Stable>,
     /// When it begins anew, if it has not read by then what it has forgotten.
     patience: Option<LocalTime>,
+    /// Before that it neither hears nor says anything.
+    quiet_until: LocalTime,
     opinion: watch::Sender<Opinion>,
+}
+
+impl Group {
+    fn next_deadline(&self) -> Option<LocalTime> {
+        self.machine.next_deadline().map(|at| at.max(self.quiet_until))
+    }
 }
 
 /// All eventual groups here.
@@ -53,11 +74,11 @@ pub(super) struct Hints(BTreeMap<GroupId, Group>);
 
 impl Hints {
     pub(super) fn next_wake(&self) -> Option<LocalTime> {
-        let wakes = |group: &Group| [group.machine.next_deadline(), group.patience];
+        let wakes = |group: &Group| [group.next_deadline(), group.patience];
         self.0.values().flat_map(wakes).flatten().min()
     }
 
-    /// Nobody leads by this node any more, and it has no opinion: handles must not go by what was shown last.
+    /// The node stops: nobody leads by it any more, and it has no opinion.
     pub(super) fn disown(&self) {
         self.0.values().for_each(|group| _ = group.opinion.send_replace(Opinion::default()));
     }
@@ -65,6 +86,34 @@ impl Hints {
     fn which(&self, wanted: impl Fn(&Group) -> bool) -> Vec<GroupId> {
         self.0.iter().filter(|(_, group)| wanted(group)).map(|(id, _)| *id).collect()
     }
+}
+
+/// Quorums for writes and for reads, although for writes less would do: see above. Of a majority and of a grid an election makes the least
+/// that meets, unless it is told what the quorums are.
+fn access(quorums: &Quorums) -> Option<Access> {
+    let members = quorums.members().to_vec();
+    let quorums = match quorums.rule() {
+        Rule::Majority => Quorums::weighted(members.clone(), vec![1; members.len()]).ok()?,
+        Rule::Grid { rows, columns } => {
+            let places = (0..*rows).flat_map(|row| (0..*columns).map(move |column| (row, column)));
+            let crosses = |place: usize, (row, column)| place / columns == row || place % columns == column;
+            let cross = |at| {
+                (0..members.len()).filter(|place| crosses(*place, at)).map(|place| members[place]).collect()
+            };
+            Quorums::list(members.clone(), places.map(cross).collect()).ok()?
+        }
+        Rule::Weighted(_) | Rule::List(_) => quorums.clone(),
+    };
+    Some(Access::by(quorums))
+}
+
+/// The number that is shown: rising from leader to leader, over changes of members too.
+fn shown_epoch(charter: Epoch, epoch: Leadership) -> u128 {
+    // Charters change once in a longest lease, and skip a million when an operator's word makes one; serials rise by a few a second while
+    // nobody leads: neither has so many in any life.
+    let half = |number: u64| u128::from(u32::try_from(number).unwrap_or(u32::MAX));
+    let process = epoch.process.map_or(0, |process| process.0);
+    half(charter.0) << 96 | half(epoch.serial) << 64 | u128::from(process)
 }
 
 /// What the members' charter makes of an election. Where clocks are synchronised, their rates are taken to be off by a thousandth.
@@ -75,7 +124,7 @@ fn settings(body: &Body) -> Option<Config> {
     };
     let round = body.longest_lease.as_nanos() / ROUNDS;
     let settings = Settings {
-        access: Access::by(body.quorums.clone()),
+        access: access(&body.quorums)?,
         period: Span::from_nanos(round * 5 / 2),
         round: Span::from_nanos(round),
         drift,
@@ -89,11 +138,19 @@ fn settings(body: &Body) -> Option<Config> {
     settings.validate().ok()
 }
 
-/// What a machine is started with: by which charter, and until when it may be silent.
+/// What a machine is started with: by which charter, from when it speaks, and until when it may be silent.
 struct Terms {
     charter: Epoch,
     config: Config,
+    quiet_until: LocalTime,
     patience: LocalTime,
+}
+
+/// How long machines of a charter are quiet at first, because leaders of the one before it go by other bounds: no round vouches for half as long.
+fn quiet(charter: &Charter) -> LocalSpan {
+    let bounds = |body: &Body| (body.longest_lease, body.clocks);
+    let other = charter.before.as_ref().filter(|before| bounds(before) != bounds(&charter.body));
+    other.map_or(LocalSpan::ZERO, |before| before.longest_lease.nominal())
 }
 
 impl Driver {
@@ -108,8 +165,9 @@ impl Driver {
     fn hint_terms(&self) -> Option<Terms> {
         let charter = self.machine.as_ref()?.charter();
         let config = settings(&charter.body).filter(|_| charter.members().contains(&self.me))?;
-        let patience = self.now().after(charter.body.longest_lease.nominal());
-        Some(Terms { charter: charter.epoch, config, patience })
+        let quiet_until = self.now().after(quiet(charter));
+        let patience = quiet_until.after(charter.body.longest_lease.nominal());
+        Some(Terms { charter: charter.epoch, config, quiet_until, patience })
     }
 
     /// Starts a machine, in a life of its own: answers to one before it must not count.
@@ -122,11 +180,12 @@ impl Driver {
         if self.hints.0.contains_key(&name.id()) || self.hints.0.len() >= MOST {
             return;
         }
-        let Some(Terms { charter, config, patience }) = self.hint_terms() else { return };
+        let Some(Terms { charter, config, quiet_until, patience }) = self.hint_terms() else { return };
         self.learn_group(name.clone());
         let (machine, outcome) = self.start_hints(&config, BootKind::Amnesia);
         let (opinion, _) = watch::channel(Opinion::default());
-        let group = Group { name: name.clone(), charter, machine, patience: Some(patience), opinion };
+        let (named, patience) = (name.clone(), Some(patience));
+        let group = Group { name: named, charter, machine, patience, quiet_until, opinion };
         self.hints.0.insert(name.id(), group);
         self.show_hints(name.id(), outcome);
     }
@@ -136,7 +195,7 @@ impl Driver {
         self.join_hints(&group);
         let now = self.now();
         let Some(here) = self.hints.0.get_mut(&group.id()) else { return };
-        if here.charter == charter && here.name == group {
+        if here.charter == charter && here.name == group && here.quiet_until <= now {
             let outcome = here.machine.step(Input::Message { from, received, message }, now);
             self.show_hints(group.id(), outcome);
         }
@@ -146,7 +205,7 @@ impl Driver {
         for id in self.hints.which(|group| group.patience.is_some_and(|at| at <= now)) {
             self.restart_hints(id, BootKind::Founding);
         }
-        for id in self.hints.which(|group| group.machine.next_deadline().is_some_and(|at| at <= now)) {
+        for id in self.hints.which(|group| group.next_deadline().is_some_and(|at| at <= now)) {
             let now = self.now();
             let Some(group) = self.hints.0.get_mut(&id) else { continue };
             let outcome = group.machine.step(Input::Deadline, now);
@@ -162,9 +221,17 @@ impl Driver {
         }
     }
 
+    /// The clock went back: what machines have concluded from later readings counts for nothing, and nor does what was shown of it. To
+    /// clear only that would leave it cleared, because a machine tells what has changed, and for it nothing has.
+    pub(super) fn forget_hints(&mut self) {
+        for id in self.hints.which(|_| true) {
+            self.restart_hints(id, BootKind::Amnesia);
+        }
+    }
+
     /// Begins anew by the charter that is in force. Whoever is no member any more has no opinion.
     fn restart_hints(&mut self, id: GroupId, kind: BootKind<Record>) {
-        let Some(Terms { charter, config, patience }) = self.hint_terms() else {
+        let Some(Terms { charter, config, quiet_until, patience }) = self.hint_terms() else {
             if let Some(group) = self.hints.0.remove(&id) {
                 group.opinion.send_replace(Opinion::default());
             }
@@ -174,6 +241,7 @@ impl Driver {
         let (machine, outcome) = self.start_hints(&config, kind);
         if let Some(group) = self.hints.0.get_mut(&id) {
             (group.machine, group.charter, group.patience) = (machine, charter, patience);
+            group.quiet_until = if group.patience.is_some() { quiet_until } else { LocalTime::ZERO };
             group.opinion.send_replace(Opinion::default());
         }
         self.show_hints(id, outcome);
@@ -204,8 +272,7 @@ impl Driver {
     fn tell_hint(&self, id: GroupId, hint: Hint) {
         let Some(group) = self.hints.0.get(&id) else { return };
         let leader = hint.leader.and_then(|leader| self.net.name(leader));
-        let process = hint.epoch.process.map_or(0, |process| process.0);
-        let epoch = u128::from(hint.epoch.serial) << 64 | u128::from(process);
+        let epoch = hint.leader.map_or(0, |_| shown_epoch(group.charter, hint.epoch));
         tracing::info!(name: "tenure.hint", node = %self.name, group = %group.name, leader = leader.as_ref().map(tracing::field::display), epoch = hint.epoch.serial, "has another opinion of who leads");
         group.opinion.send_modify(|opinion| opinion.hint = eventual::Hint { leader, epoch });
     }
@@ -218,8 +285,9 @@ pub(super) fn expects_answer(message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tenure_proto::quorum::Quorums;
-    use tenure_proto::time::{Clockwork, LocalSpan};
+    use tenure_proto::quorum::NodeSet;
+    use tenure_proto::strong::Term;
+    use tenure_proto::time::Clockwork;
 
     use super::*;
 
@@ -236,5 +304,58 @@ mod tests {
             };
             assert!(settings(&body).is_some(), "{ppm} ppm, {millis} ms, {count} members");
         }
+    }
+
+    #[test]
+    fn leaders_write_to_quorums_and_ask_quorums_whatever_the_rule() {
+        let members = |count| (0..count).map(NodeId).collect::<Vec<_>>();
+        for (count, rule) in
+            [(1, "majority"), (4, "majority"), (5, "majority"), (6, "grid:2x3"), (9, "grid:3x3")]
+                .into_iter()
+                .chain([(3, "weights:3,1,1"), (3, "list:01,12,02")])
+        {
+            let quorums = Quorums::parse(rule, members(count)).unwrap();
+            let access = access(&quorums).unwrap();
+            for set in (0..1 << count).map(NodeSet::from_bits) {
+                let suffices = quorums.is_quorum(set);
+                assert_eq!(
+                    (access.is_write(set), access.is_read(set)),
+                    (suffices, suffices),
+                    "{rule}: {set:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_shown_rises_with_the_charter_then_with_the_serial_and_differs_by_process() {
+        let shown =
+            |charter, serial, process| shown_epoch(Epoch(charter), Leadership::of(serial, NodeId(process)));
+        let rising = [
+            shown(0, 1, u64::MAX),
+            shown(0, 2, 0),
+            shown(0, 2, 1),
+            shown(0, u64::MAX, 7),
+            shown(1, 1, 0),
+            shown(Epoch(1).next_era().0, 0, 0),
+        ];
+        assert!(rising.is_sorted_by(|one, next| one < next), "{rising:?}");
+    }
+
+    #[test]
+    fn machines_of_a_charter_with_other_bounds_are_quiet_for_as_long_as_a_leader_before_may_lead() {
+        let body = |millis| Body {
+            quorums: Quorums::majority((0..3).map(NodeId).collect()).unwrap(),
+            clocks: Clockwork {
+                bound: Bound::Drift(Drift::from_ppm(1_000).unwrap()),
+                tick: LocalSpan::from_nanos(1),
+            },
+            longest_lease: Span::from_millis(millis),
+        };
+        let quiet = |before: Option<Body>| {
+            quiet(&Charter { epoch: Epoch(1), body: body(100), before, floor: Term(0) })
+        };
+        assert_eq!([quiet(None), quiet(Some(body(100)))], [LocalSpan::ZERO; 2]);
+        assert_eq!(quiet(Some(body(5_000))), Span::from_millis(5_000).nominal());
     }
 }

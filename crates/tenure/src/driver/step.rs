@@ -82,6 +82,10 @@ impl Driver {
         if is_due || went_back {
             self.step(Input::Deadline);
         }
+        if went_back {
+            // Where no strong group is at work the machine has seen no reading beyond this one, and says nothing of it.
+            self.forget_hints();
+        }
         self.watch_clocks(now);
         self.on_question_time(now);
         self.on_hint_time(now);
@@ -241,7 +245,7 @@ impl Driver {
             Event::ClockWentBack { by } => {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");
                 // The machine ends the terms of strong groups; what was shown of the others was shown by readings beyond this one.
-                self.hints.disown();
+                self.forget_hints();
                 self.locals.disown();
             }
             _ => {}
