@@ -227,8 +227,8 @@ mod tests {
     }
 
     /// These take more seeds than a test has: a saved scenario must show them.
-    const RARE: [&str; 6] =
-        ["fig1-a6", "fig2-c4", "no-silence", "no-drift", "ack-before-kept", "learn-unkept"];
+    const RARE: [&str; 7] =
+        ["fig1-a6", "fig2-c4", "no-silence", "no-drift", "late-epoch", "ack-before-kept", "learn-unkept"];
 
     /// What the saved scenario of a mutant breaks, of the mutant or of the election as it should be.
     fn broken_in_scenario(election: &Election, mutant: &str, plays: Option<&str>) -> Option<Violation> {

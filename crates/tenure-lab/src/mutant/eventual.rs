@@ -45,6 +45,10 @@ pub enum Printed {
     Drift,
     /// Leadership lasts until a timer says otherwise.
     Fence,
+    /// A refresh that is sent too late counts like any other.
+    LateRefresh,
+    /// Answers to a question for an epoch count whenever they come.
+    LateEpoch,
     /// Who has forgotten everything answers at once.
     Silence,
     /// A repeated refresh is acknowledged while the first is on its way to the disk.
@@ -132,6 +136,14 @@ impl Rules for Printed {
         *self != Self::Fence
     }
 
+    fn gives_up_when_late(&self) -> bool {
+        *self != Self::LateRefresh
+    }
+
+    fn attempts_end(&self) -> bool {
+        *self != Self::LateEpoch
+    }
+
     fn keeps_silent(&self) -> bool {
         *self != Self::Silence
     }
@@ -200,6 +212,8 @@ pub const STABLE: &[Mutant] = &[
     mutant("fig2-c8", Printed::C8, "a process leads by the epoch that it has just given up"),
     mutant("no-drift", Printed::Drift, "waits are as long as if all clocks were exact"),
     mutant("no-fence", Printed::Fence, "a leadership lasts until a timer says otherwise"),
+    mutant("late-refresh", Printed::LateRefresh, "who wakes too late goes on by its old epoch"),
+    mutant("late-epoch", Printed::LateEpoch, "answers to a question for an epoch count whenever they come"),
     mutant(
         "no-silence",
         Printed::Silence,

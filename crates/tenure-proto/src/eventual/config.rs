@@ -37,7 +37,8 @@ pub struct Settings<R: Rules = Sound> {
     pub step: Span,
     /// As in the figure: whose state was once not new stays out until it takes a higher epoch. One pause is then never forgiven.
     pub sticky: bool,
-    /// Whether what is acknowledged is on the disk first: then a reboot forgets nothing.
+    /// Whether what is acknowledged is on the disk first: then a reboot forgets nothing. The same in all lives of a process: what it
+    /// acknowledges without is missing on the disk later.
     pub durable: bool,
     /// If δ is not known: by how much at least it is raised when a round was not answered in time. [`Stable`](super::Stable) needs one that is known.
     pub learns: Option<Span>,

@@ -137,7 +137,7 @@ impl<R: Rules> Lean<R> {
 
     /// Long enough for everybody that was seen: whoever is active has written something newer by the end of it.
     fn gap(&self) -> LocalSpan {
-        let bounds = self.views.iter().map(|view| view.bound);
+        let bounds = self.views.iter().map(|view| self.register.may_be_silent(view));
         let bound = bounds.max().unwrap_or(self.register.pace.bound).max(self.register.pace.bound);
         self.register.config.gap(bound)
     }

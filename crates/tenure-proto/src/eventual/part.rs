@@ -93,11 +93,11 @@ fn message<P: Part>(part: &mut P, from: NodeId, message: Message, cx: &mut Conte
             }
         }
         Message::Status { read, registry, recovers } => {
-            let outrun = part.register_mut().learn(&registry, cx);
-            part.told(from, (read, &registry, recovers), cx);
-            if outrun {
+            // First: a read must not be judged by an epoch that was given up in another life.
+            if part.register_mut().learn(&registry, cx) {
                 part.give_up(cx);
             }
+            part.told(from, (read, &registry, recovers), cx);
         }
         Message::GetEpoch { .. } | Message::RetEpoch { .. } if !silent => part.asked(from, message, cx),
         Message::GetEpoch { .. } | Message::RetEpoch { .. } => {}

@@ -138,7 +138,7 @@ impl Reader {
     fn judge<R: Rules>(&mut self, member: usize, register: &Register<R>, now: LocalTime) {
         let (view, old) = (self.views[member], self.old[member]);
         let newer = view.is_newer(&old);
-        let due = self.grown[member].after(register.config.gap(view.bound));
+        let due = self.grown[member].after(register.config.gap(register.may_be_silent(&view)));
         if newer {
             self.grown[member] = now;
         }

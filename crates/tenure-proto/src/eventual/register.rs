@@ -2,13 +2,16 @@
 
 use crate::boot::{Boot, BootKind};
 use crate::quorum::NodeSet;
-use crate::time::LocalTime;
+use crate::time::{LocalTime, Span};
 use crate::{Context, Incarnation, NodeId, Ticket};
 
 use super::Election;
 use super::config::{Config, Pace};
 use super::rules::Rules;
 use super::state::{Epoch, Event, Message, Record, State};
+
+/// The longest that anybody is taken to be silent and alive, where δ is learnt: an election that takes longer is of no use.
+const LONGEST_SILENCE: Span = Span::from_millis(3_600_000);
 
 /// One process's own state, what it knows of the others, and the round in which it writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -101,7 +104,9 @@ impl<R: Rules> Register<R> {
                 new.restore(&remembered);
                 new.keep_all(cx);
             }
-            BootKind::Rebooted if boot.durable.contains(&Record::Whole) => new.keep_all(cx),
+            BootKind::Rebooted if config.is_durable() && boot.durable.contains(&Record::Whole) => {
+                new.keep_all(cx);
+            }
             _ => new.forget(number, cx),
         }
         new.serial = new.serial.max(new.registry[here].epoch.serial) + 1;
@@ -279,6 +284,12 @@ impl<R: Rules> Register<R> {
             self.publish_own(cx);
         }
         true
+    }
+
+    /// For how long a process may say nothing new that says this of itself. Where δ is known that is the same for all, whatever one says;
+    /// where it is learnt there is an end to it, or one wrong number would keep a dead process alive.
+    pub(super) fn may_be_silent(&self, state: &State) -> Span {
+        if self.config.learns() { state.bound.min(LONGEST_SILENCE) } else { self.pace.bound }
     }
 
     /// Until when answers to the open round count.

@@ -68,6 +68,11 @@ pub trait Rules: Data {
         true
     }
 
+    /// C.1. An answer to a question for an epoch counts for T, as an Ack does: what was highest when it left may long not be any more.
+    fn attempts_end(&self) -> bool {
+        true
+    }
+
     /// C4. A leader is made by the outcome of the read that was just completed, not of the one before.
     fn judges_this_read(&self) -> bool {
         true
@@ -101,6 +106,11 @@ pub trait Rules: Data {
 
     /// D3. Leadership ends with the time for which the last successful round vouches, whether or not a timer has said so yet.
     fn ends_by_the_clock(&self) -> bool {
+        true
+    }
+
+    /// D3. Who sends a refresh too late gives its epoch up first: readers may have taken it for dead, and another leads.
+    fn gives_up_when_late(&self) -> bool {
         true
     }
 

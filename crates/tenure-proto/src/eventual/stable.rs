@@ -65,7 +65,8 @@ pub struct Stable<R: Rules = Sound> {
     attempt: Attempt,
     /// The lowest epoch that is alive, by the last read.
     lowest: Epoch,
-    is_leader: bool,
+    /// By which epoch this process leads, if it does and the clock has not ended it.
+    leads: Option<Epoch>,
     /// Since when this process stands for its epoch, if it does.
     since: Option<LocalTime>,
     /// What was last told.
@@ -74,8 +75,8 @@ pub struct Stable<R: Rules = Sound> {
 
 impl<R: Rules> Stable<R> {
     fn step_down(&mut self, cx: &mut Context<'_, Self>) {
-        if std::mem::take(&mut self.is_leader) {
-            cx.publish(Event::Yields { epoch: self.register.epoch() });
+        if let Some(epoch) = self.leads.take() {
+            cx.publish(Event::Yields { epoch });
         }
     }
 
@@ -98,9 +99,10 @@ impl<R: Rules> Stable<R> {
 
     fn answered(&mut self, from: NodeId, (attempt, serial): (u64, u64), cx: &mut Context<'_, Self>) {
         let Some(position) = self.register.config.access().position(from) else { return };
-        let closes = self.register.config.rules().closes_attempts();
-        let in_time = cx.now() <= self.attempt.began.after(self.register.pace.timeout);
-        if attempt != self.attempt.number || closes && !(self.attempt.open && in_time) {
+        let rules = self.register.config.rules();
+        let late = cx.now() > self.attempt.began.after(self.register.pace.timeout);
+        let closed = !self.attempt.open && rules.closes_attempts();
+        if attempt != self.attempt.number || closed || late && rules.attempts_end() {
             return;
         }
         self.attempt.highest = self.attempt.highest.max(serial);
@@ -136,8 +138,8 @@ impl<R: Rules> Stable<R> {
     }
 
     fn tell_leadership(&self, cx: &mut Context<'_, Self>) {
-        if let (true, Some(until)) = (self.is_leader, self.leads_until()) {
-            cx.publish(Event::Leads { epoch: self.register.epoch(), until });
+        if let Some((epoch, until)) = self.leads.zip(self.leads_until()) {
+            cx.publish(Event::Leads { epoch, until });
         }
     }
 
@@ -152,8 +154,8 @@ impl<R: Rules> Stable<R> {
         let late_enough =
             since.zip(self.reader.completed).is_some_and(|(since, began)| began >= since.after(wait));
         let next = cx.now().after(self.register.config.gap(self.register.pace.bound));
-        if lowest == self.register.epoch() && late_enough && !self.is_leader {
-            self.is_leader = true;
+        if lowest == self.register.epoch() && late_enough && self.leads.is_none() {
+            self.leads = Some(lowest);
             self.tell(cx);
             self.tell_leadership(cx);
         } else if lowest != self.register.epoch() && !rules.outlives_reads() {
@@ -169,13 +171,14 @@ impl<R: Rules> Stable<R> {
         let clock = self.register.config.rules().ends_by_the_clock();
         let until =
             if clock { until } else { until.map(|until| until.after(self.register.pace.period.times(1000))) };
-        until.filter(|_| self.is_leader)
+        until.filter(|_| self.leads.is_some())
     }
 
     fn hint_at(&self, now: LocalTime) -> Hint {
         let me = self.register.me;
-        if self.leads_until().is_some_and(|until| now < until) {
-            return Hint { leader: Some(me), epoch: self.register.epoch() };
+        let leads = self.leads_until().filter(|until| now < *until).and(self.leads);
+        if let Some(epoch) = leads {
+            return Hint { leader: Some(me), epoch };
         }
         let other = self.lowest.process.filter(|process| *process != me);
         other.map_or(Hint::default(), |_| Hint { leader: other, epoch: self.lowest })
@@ -248,7 +251,7 @@ impl<R: Rules> Part for Stable<R> {
         // A timer that comes later than a process may be late counts as a round that failed, before anything else (D3).
         let late =
             self.timers.at(Timer::Refresh).is_some_and(|due| now > due.after(self.register.config.step()));
-        let late = late && self.register.config.rules().ends_by_the_clock();
+        let late = late && self.register.config.rules().gives_up_when_late();
         if self.timers.take_expired(Timer::Round, now) || late {
             self.give_up(cx);
         }
@@ -293,7 +296,7 @@ impl<R: Rules> Protocol for Stable<R> {
             timers: Timers::default(),
             attempt,
             lowest: Epoch::NOBODY,
-            is_leader: false,
+            leads: None,
             since: None,
             told: Hint::default(),
         };

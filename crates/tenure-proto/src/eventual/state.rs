@@ -146,8 +146,11 @@ pub enum Message {
 }
 
 impl Message {
-    /// Whether one of these members can have sent it. One wrong number would be the highest for ever, in all registries.
+    /// Whether a member can have sent it. One wrong number would be the highest for ever, in all registries.
     pub(super) fn can_be_from(&self, from: NodeId, members: &[NodeId]) -> bool {
+        if !members.contains(&from) {
+            return false;
+        }
         match self {
             Self::Refresh { state, .. } => state.can_be_of(from),
             Self::Ack { ahead, .. } => ahead.is_none_or(|serial| serial <= HIGHEST),

@@ -112,6 +112,22 @@ impl<P: Hints> Company<P> {
         self.now = until;
     }
 
+    /// The number of a process's next read, when it asks for answers.
+    fn next_read(&mut self, me: usize) -> u64 {
+        let mut mail = Vec::new();
+        loop {
+            self.now = self.processes[me].next_deadline().unwrap();
+            self.step(me, Input::Deadline, &mut mail);
+            let asks = mail.drain(..).find_map(|(_, _, message)| match message {
+                Message::Collect { read } => Some(read),
+                _ => None,
+            });
+            if let Some(read) = asks {
+                return read;
+            }
+        }
+    }
+
     fn leaders(&self) -> Vec<Option<u64>> {
         self.processes.iter().map(|process| process.hint(self.now).leader.map(|leader| leader.0)).collect()
     }
@@ -204,6 +220,23 @@ fn a_stable_leader_that_is_cut_off_stops_before_another_begins() {
 }
 
 #[test]
+fn a_stable_leader_that_was_stopped_for_a_while_does_not_go_on_by_its_old_epoch() {
+    let config = settings(3).validate().unwrap();
+    let mut company = Company::<Stable>::new(&config, 3);
+    company.pass(400);
+    let [leader] = company.claims()[..] else { panic!("nobody leads") };
+    (company.cut, company.paused) = (vec![NodeId(leader as u64)], vec![leader]);
+    company.pass(400);
+    let [other] = company.claims()[..] else { panic!("nobody leads") };
+    assert_ne!(other, leader);
+    (company.cut, company.paused) = (Vec::new(), Vec::new());
+    for _ in 0..400 {
+        company.pass(1);
+        assert_eq!(company.claims(), [other]);
+    }
+}
+
+#[test]
 fn a_leadership_ends_by_the_clock_though_no_timer_has_run() {
     let config = settings(3).validate().unwrap();
     let mut company = Company::<Stable>::new(&config, 3);
@@ -224,18 +257,7 @@ fn the_last_one_who_knew_tells<P: Hints<Command = Command, Message = Message>>(c
         company.deliver(mail);
     }
     company.pass(1_000);
-    let mut mail = Vec::new();
-    let read = loop {
-        let asks = mail.drain(..).find_map(|(_, _, message)| match message {
-            Message::Collect { read } => Some(read),
-            _ => None,
-        });
-        if let Some(read) = asks {
-            break read;
-        }
-        company.now = company.processes[0].next_deadline().unwrap();
-        company.step(0, Input::Deadline, &mut mail);
-    };
+    let read = company.next_read(0);
     let former = State { epoch: Epoch::of(40, NodeId(0)), fresh: 9, ..State::NOTHING };
     let registry = vec![former, State::NOTHING, State::NOTHING];
     let message = Message::Status { read, registry, recovers: false };
@@ -251,6 +273,31 @@ fn who_hears_in_a_read_that_it_stood_for_more_stands_for_more_again() {
     the_last_one_who_knew_tells::<Omega>(&config);
     the_last_one_who_knew_tells::<Lean>(&config);
     the_last_one_who_knew_tells::<Stable>(&config);
+}
+
+#[test]
+fn a_leader_that_hears_of_a_higher_epoch_of_its_own_yields_the_one_it_led_by_and_shows_no_other() {
+    let config = settings(3).validate().unwrap();
+    let mut company = Company::<Stable>::new(&config, 3);
+    company.pass(400);
+    let [leader] = company.claims()[..] else { panic!("nobody leads") };
+    let (me, led) = (NodeId(leader as u64), company.processes[leader].hint(company.now).epoch);
+    let read = company.next_read(leader);
+    let mut registry = vec![State::NOTHING; 3];
+    registry[leader] = State { epoch: Epoch::of(40, me), fresh: 9, ..State::NOTHING };
+    let message = Message::Status { read, registry, recovers: false };
+    let (mut effects, mut ticket, mut first) = (Vec::new(), Ticket(0), First);
+    let mut cx = Context::new(company.now, &mut first, &mut ticket, &mut effects);
+    let from = NodeId((me.0 + 1) % 3);
+    company.processes[leader].handle(Input::Message { from, received: company.now, message }, &mut cx);
+    let shown: Vec<Event> = effects
+        .into_iter()
+        .filter_map(|effect| if let Effect::Publish(event) = effect { Some(event) } else { None })
+        .filter(|event| matches!(event, Event::Hint(_) | Event::Leads { .. } | Event::Yields { .. }))
+        .collect();
+    assert_eq!(shown[..2], [Event::Yields { epoch: led }, Event::Hint(Hint::default())]);
+    let others = |event: &Event| matches!(event, Event::Hint(hint) if hint.leader.is_some_and(|it| it != me));
+    assert!(shown[2..].iter().all(others), "{shown:?}");
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub struct EventualJudge {
     known: Vec<Known>,
     /// Who has lost what it knew, and has not said that it has read it anew.
     recovering: NodeSet,
+    /// Who has lost it at any time.
+    forgot: NodeSet,
     /// Whether more had lost it at one time than may fail: then an epoch may be forgotten by all, and nobody can rise above it.
     forgotten: bool,
     /// The highest epoch by which anybody has led.
@@ -88,6 +90,7 @@ impl EventualJudge {
             durable: constants.get("durable") > 0,
             known: vec![Known::default(); members],
             recovering: NodeSet::EMPTY,
+            forgot: NodeSet::EMPTY,
             forgotten: false,
             highest: None,
             changes: Vec::new(),
@@ -126,8 +129,9 @@ impl EventualJudge {
         let (now, reading) = (world.now, host.reading(world.now));
         let (hint, epoch) = (process.hint(reading), process.epoch());
         let before = self.known[node];
-        // What an earlier life forgot is no fault of the present rounds.
-        let outrun = world.published.iter().any(|(_, _, event)| matches!(event, Event::Outrun { .. }));
+        // What was forgotten is no fault of the present rounds; but nobody is outrun who never forgot anything.
+        let outrun = world.published.iter().any(|(_, _, event)| matches!(event, Event::Outrun { .. }))
+            && self.forgot.contains(node);
         let by_itself = outside == Outside::Step && !outrun;
         if before.hint.is_none_or(|before| before.leader != hint.leader) {
             self.changes.push(now);
@@ -172,6 +176,7 @@ impl EventualJudge {
         };
         if forgot {
             self.recovering.insert(node);
+            self.forgot.insert(node);
         }
     }
 

@@ -155,6 +155,37 @@ fn one_that_recovers_asks_those_again_that_recovered_too_when_it_asked() {
 }
 
 #[test]
+fn an_answer_to_a_question_for_an_epoch_counts_for_as_long_as_one_to_a_refresh() {
+    let late = LocalTime::from_nanos(10_000_002);
+    for (now, counts) in [(LocalTime::from_nanos(10_000_001), true), (late, false)] {
+        let mut hermit = Hermit::founded(settings(3));
+        hermit.now = now;
+        let effects = hermit.hears(1, Message::RetEpoch { attempt: (1 << 32) + 1, serial: 6 });
+        let stands = Effect::Publish(Event::Stands { epoch: Epoch::of(7, NodeId(0)) });
+        assert_eq!(effects.contains(&stands), counts, "{now:?}");
+    }
+}
+
+#[test]
+fn one_wrong_number_keeps_nobody_alive() {
+    let mut hermit = Hermit::founded(settings(3));
+    let silent = State { bound: Span::from_nanos(u64::MAX), ..state(4, 1, 1) };
+    hermit.hears(1, Message::Refresh { state: silent, round: 9 });
+    for read in 1..=3 {
+        let asked = loop {
+            let asked = hermit.asks();
+            if let Some((_, number)) = asked.first() {
+                break *number;
+            }
+        };
+        let registry = vec![State::NOTHING, silent, State::NOTHING];
+        hermit.hears(2, Message::Status { read: asked, registry, recovers: false });
+        let followed = hermit.process.hint(hermit.now).leader;
+        assert_eq!(followed, (read == 1).then_some(NodeId(1)), "in read {read}");
+    }
+}
+
+#[test]
 fn what_no_member_can_have_said_changes_nothing() {
     let told = |registry| Message::Status { read: 1, registry, recovers: false };
     let wrong = |state| told(vec![State::NOTHING, State::NOTHING, state]);
