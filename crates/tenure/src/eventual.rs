@@ -9,7 +9,8 @@
 //! Still it is more than a guess. As long as clocks keep to the cluster's bound, of all members at most one at a time [says of
 //! itself](Eventual::leads) that it leads, and each has a larger [epoch](Hint::epoch) than the one before, also while members are added
 //! and removed. Nothing being kept, that ends where so many members were restarted at once that too few are left who know: those begin anew, with low
-//! epochs, after the longest lease. After a change of the cluster's members or bounds, too, nobody leads for a while, up to twice the longest lease.
+//! epochs, after the longest lease. After a change of the cluster's members or bounds, too, nobody leads for a while: if some member
+//! does not answer, for the longest lease and half of it, and where the bounds change for the longest lease of before as well.
 
 use tenure_proto::LocalTime;
 use tokio::sync::watch;
@@ -65,7 +66,7 @@ impl Eventual {
     }
 
     /// Waits for another hint than the one that this handle gave last by this call, at first: than none. `None` when the node has
-    /// stopped. May be dropped and called again: nothing is lost.
+    /// stopped or is no member any more: one that becomes a member again gives another handle. May be dropped and called again: nothing is lost.
     pub async fn changed(&mut self) -> Option<Hint> {
         loop {
             let hint = self.opinion.borrow_and_update().hint.clone();
@@ -77,7 +78,7 @@ impl Eventual {
         }
     }
 
-    /// Waits until somebody seems to lead. `None` when the node has stopped.
+    /// Waits until somebody seems to lead. `None` as by [`changed`](Self::changed).
     pub async fn leader(&mut self) -> Option<NodeName> {
         let opinion = self.opinion.wait_for(|opinion| opinion.hint.leader.is_some()).await.ok()?;
         opinion.hint.leader.clone()

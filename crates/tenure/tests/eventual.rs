@@ -92,6 +92,13 @@ async fn a_member_that_is_restarted_agrees_with_the_others_again() {
 #[tokio::test]
 async fn after_a_restart_of_all_with_one_gone_for_good_the_others_agree() {
     let cluster = Cluster::found(3, LEASE);
+    let all = cluster.start().await;
+    let handles = take_part(&all).await;
+    agreement(&handles, &all.iter().map(Node::name).collect::<Vec<_>>()).await;
+    for node in all {
+        node.shutdown().await;
+    }
+
     let nodes = vec![
         Node::start(cluster.member(0)).await.expect("it starts"),
         Node::start(cluster.member(1)).await.expect("it starts"),
@@ -154,6 +161,24 @@ async fn epochs_rise_over_changes_of_members_and_of_the_longest_lease() {
     let (leader, third) = agreement(&handles, &left).await;
     assert_eq!([first, second, third].map(|epoch| epoch >> 96), [0, 1, 2], "the cluster's epoch comes first");
     leadership(&handles[left.iter().position(|name| **name == leader).expect("it is one of them")]).await;
+}
+
+#[tokio::test]
+async fn a_member_that_was_down_while_the_cluster_changed_learns_of_it_from_hints_alone() {
+    let cluster = Cluster::found(3, LEASE);
+    let mut nodes = cluster.start().await;
+    let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
+    nodes.pop().expect("three").shutdown().await;
+    change(&nodes[0], MemberChange::LongestLease(LEASE)).await;
+    nodes.push(Node::start(cluster.member(2)).await.expect("it starts again"));
+
+    let mut handles = take_part(&nodes).await;
+    agreement(&handles, &names.iter().collect::<Vec<_>>()).await;
+    // With the first gone, nobody leads without it.
+    nodes.remove(0).shutdown().await;
+    handles.remove(0);
+    let (_, epoch) = agreement(&handles, &[&names[1], &names[2]]).await;
+    assert_eq!(epoch >> 96, 1, "by the charter that it missed");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proxy::{Proxy, Rule, honest};
 use support::{Cluster, free_addresses, within};
-use tenure::{KindError, Local, Locality, Node, Partition, Role};
+use tenure::{KindError, Local, Locality, Node, Partition, Role, WeakElection};
 
 const LEASE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(60);
@@ -119,6 +119,37 @@ async fn slowness_parts_a_group_in_two_with_a_leader_each_and_speed_joins_them_a
 
     site.heal();
     site.partition(&[0, 1, 2, 3, 4]).await;
+}
+
+#[tokio::test]
+async fn a_leader_whose_clock_steps_back_is_over_and_begins_anew() {
+    let cluster = Cluster::found(3, LEASE);
+    let (nodes, hands) = cluster.start_by_hand(WeakElection::default()).await;
+    let mut groups = Vec::new();
+    for node in &nodes {
+        groups.push(node.local("lights", &easy()).await.expect("a member takes part"));
+    }
+    let leader = async {
+        loop {
+            match groups.iter().position(Local::leads) {
+                Some(leader) => return leader,
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    let leader = within("a leader", SOON, leader).await;
+
+    // It would lead longer by this than its supporters are bound to it.
+    hands[leader].back(Duration::from_millis(80));
+    let over = async { while groups[leader].changed().await.expect("it takes part").is_some() {} };
+    within("the end of what it knew", SOON, over).await;
+    // It is bound by what it promised, for longer than this, before it can lead again.
+    for _ in 0..20 {
+        assert!(!groups[leader].leads());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let again = async { while groups[leader].changed().await.expect("it takes part").is_none() {} };
+    within("a partition again", SOON, again).await;
 }
 
 #[tokio::test]

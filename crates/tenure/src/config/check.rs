@@ -296,3 +296,24 @@ fn group_ids(groups: &[String]) -> Result<BTreeSet<GroupId>, ConfigError> {
 fn span(length: Duration) -> Span {
     Span::from_nanos(nanos(length))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_goes_by_the_weak_election_that_was_chosen() {
+        let mut config = Config::new("a", Key::Cluster(ClusterKey::generate()));
+        let mut chosen = |election| {
+            config.weak = election;
+            weak(&config).expect("its bounds fit")
+        };
+        assert_eq!(chosen(WeakElection::Omega), Choice::Omega);
+        assert_eq!(chosen(WeakElection::Random), Choice::Random);
+        assert_eq!(chosen(WeakElection::Ring(Watching::Heartbeat)), Choice::Ring(Watch::Heartbeat));
+        assert!(matches!(
+            chosen(WeakElection::Ring(Watching::Phi { threshold: 8 })),
+            Choice::Ring(Watch::Phi(_))
+        ));
+    }
+}

@@ -251,20 +251,30 @@ impl Driver {
     pub(super) fn renew_locals(&mut self, at: Reading) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
         for id in self.locals.which(|group| group.charter != charter.epoch) {
-            let Some(group) = self.locals.groups.get(&id) else { continue };
-            let config = settings(&group.how, &charter).ok();
-            let config = config.filter(|_| charter.members().contains(&self.me));
-            let Some(config) = config else {
-                self.end_local(id, at);
-                continue;
-            };
-            let (machine, outcome) = self.start_local(id, &config, at);
-            if let Some(group) = self.locals.groups.get_mut(&id) {
-                (group.machine, group.charter) = (machine, charter.epoch);
-                group.shown.send_replace(Surroundings::default());
-            }
-            self.show_local(id, outcome, at);
+            self.restart_local(id, &charter, at);
         }
+    }
+
+    /// The clock went back: a lease would last longer by that than those believe who support it. What was promised to others is kept.
+    pub(super) fn forget_locals(&mut self) {
+        let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
+        for id in self.locals.which(|_| true) {
+            self.restart_local(id, &charter, self.clock.reading());
+        }
+    }
+
+    fn restart_local(&mut self, id: GroupId, charter: &Charter, at: Reading) {
+        let Some(group) = self.locals.groups.get(&id) else { return };
+        let config = settings(&group.how, charter).ok();
+        let Some(config) = config.filter(|_| charter.members().contains(&self.me)) else {
+            return self.end_local(id, at);
+        };
+        let (machine, outcome) = self.start_local(id, &config, at);
+        if let Some(group) = self.locals.groups.get_mut(&id) {
+            (group.machine, group.charter) = (machine, charter.epoch);
+            group.shown.send_replace(Surroundings::default());
+        }
+        self.show_local(id, outcome, at);
     }
 
     /// What came of a step: first on paper, then to others.

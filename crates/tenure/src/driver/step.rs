@@ -85,6 +85,7 @@ impl Driver {
         if went_back {
             // Where no strong group is at work the machine has seen no reading beyond this one, and says nothing of it.
             self.forget_hints();
+            self.forget_locals();
         }
         self.watch_clocks(now);
         self.on_question_time(now);
@@ -246,7 +247,7 @@ impl Driver {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");
                 // The machine ends the terms of strong groups; what was shown of the others was shown by readings beyond this one.
                 self.forget_hints();
-                self.locals.disown();
+                self.forget_locals();
             }
             _ => {}
         }
