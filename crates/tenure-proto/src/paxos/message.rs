@@ -296,6 +296,11 @@ pub enum Command {
         /// What the driver needs to go on from there: the state, and the last answer of each session.
         state: Bytes,
     },
+    /// There is no snapshot where one was wanted. It is asked for again as many slots later as lie between two of them.
+    NoSnapshot {
+        /// At which slot.
+        upto: Slot,
+    },
 }
 
 /// What users and properties get to see.
