@@ -139,6 +139,11 @@ impl Links {
         }
     }
 
+    /// To how many members a stream leads.
+    pub(super) fn reached(&self) -> usize {
+        self.lines.values().filter(|line| line.state.up.load(Relaxed)).count()
+    }
+
     /// Whom a stream leads to.
     pub(super) fn up(&self) -> Vec<NodeName> {
         let up = self.lines.values().filter(|line| line.state.up.load(Relaxed));

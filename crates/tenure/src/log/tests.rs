@@ -206,6 +206,41 @@ async fn a_member_that_was_away_for_long_is_given_a_snapshot() {
     drop((a, b));
 }
 
+/// Takes up no snapshot.
+#[derive(Default)]
+struct Newer(Lines);
+
+impl StateMachine for Newer {
+    fn apply(&mut self, index: u64, write: &[u8]) -> Vec<u8> {
+        self.0.apply(index, write)
+    }
+    fn snapshot(&self) -> Vec<u8> {
+        self.0.snapshot()
+    }
+    fn restore(&mut self, _snapshot: &[u8]) -> Result<(), StateError> {
+        Err("of an older version".into())
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_read_from_a_state_that_could_not_be_restored() {
+    let cluster = Cluster::found();
+    let short = |name| Config { snapshot_every: 20, keep: 0, ..cluster.config(name) };
+    cluster.lead("a");
+    let (a, b) = (cluster.open_with(&short("a")), cluster.open_with(&short("b")));
+    for number in 0..19 {
+        propose(&b, &format!("{number}{}", "x".repeat(500_000))).await; // Long: the read waits before the snapshot comes.
+    }
+    until("the log is forgotten", &a, |status| status.forgotten == 20).await;
+    until("the log is forgotten", &b, |status| status.forgotten == 20).await;
+    let told = Election::Told(cluster.hint.subscribe());
+    let c = Log::open(&short("c"), told, Newer::default()).unwrap();
+    let read = within("a read", c.read(|state| state.0.0.len())).await;
+    let why = Stopped::State { reason: "of an older version".into() };
+    assert_eq!(read, Err(why.clone().into()));
+    assert_eq!(within("the end", c.stopped()).await, why);
+}
+
 #[tokio::test]
 async fn a_member_that_lost_its_disk_learns_and_does_not_count() {
     let cluster = Cluster::found();
@@ -521,6 +556,42 @@ async fn a_state_too_long_for_a_snapshot_is_not_forgotten_and_writes_go_on() {
     }
 }
 
+/// As long as it was told last.
+#[derive(Default)]
+struct Sized(usize);
+
+impl StateMachine for Sized {
+    fn apply(&mut self, _index: u64, write: &[u8]) -> Vec<u8> {
+        self.0 = write.len();
+        Vec::new()
+    }
+    fn snapshot(&self) -> Vec<u8> {
+        vec![0; self.0]
+    }
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
+        self.0 = snapshot.len();
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_gets_shorter_again_is_kept_without_opening_the_log_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = Config::new("sized", "a", ClusterId::draw(), ClusterKey::generate());
+    config.members = peers([("a", "127.0.0.1:1")]);
+    (config.folder, config.snapshot_every, config.keep) = (dir.path().join("a"), 5, 0);
+    super::found(&config).unwrap();
+    let config = Checked { longest_snapshot: 500, ..Checked::new(&config).unwrap() };
+    let disk = disk::open(&config).unwrap();
+    let log = Log::run(config, Election::fixed(NodeName::new("a").unwrap()), Sized::default(), disk).unwrap();
+    for (length, forgets) in [(1000, false), (10, true)] {
+        for _ in 0..10 {
+            within("a write", log.propose(vec![0; length])).await.unwrap();
+        }
+        assert_eq!(log.status().await.unwrap().forgotten > 0, forgets);
+    }
+}
+
 #[tokio::test]
 async fn a_leader_whose_streams_lead_nowhere_lets_another_lead() {
     let cluster = Cluster::found();
@@ -539,6 +610,33 @@ async fn a_leader_whose_streams_lead_nowhere_lets_another_lead() {
     propose(&others[0], "one").await;
     assert_eq!(lines(&others[1]).await, ["one"]);
     assert!(!lonely.status().await.unwrap().leads);
+}
+
+#[tokio::test]
+async fn a_leader_that_has_nothing_to_do_and_reaches_nobody_gives_up_its_lease() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = nodes(&cluster, dir.path()).await;
+    let nodes: Vec<_> = nodes
+        .into_iter()
+        .map(|(node, config)| (node, Config { retry: Duration::from_millis(30), ..config }))
+        .collect();
+    let lonely = by_node(&nodes[0]);
+    until("it holds the lease", &lonely, |status| {
+        status.leader.as_ref().is_some_and(|leader| leader.as_str() == "a")
+    })
+    .await;
+    let others: Vec<Log<Lines>> = nodes[1..].iter().map(by_node).collect();
+    propose(&lonely, "one").await;
+    until("it leads", &lonely, |status| status.leads).await;
+    for log in others {
+        within("the end", log.shutdown()).await;
+    }
+    // The nodes go on granting, and nobody wishes for anything.
+    until("it gives up", &lonely, |status| !status.leads && status.leader.is_none()).await;
+    let others: Vec<Log<Lines>> = nodes[1..].iter().map(by_node).collect();
+    propose(&others[0], "two").await;
+    assert_eq!(lines(&others[1]).await, ["one", "two"]);
 }
 
 #[tokio::test]
