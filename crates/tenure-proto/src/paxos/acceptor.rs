@@ -61,8 +61,8 @@ impl<R: Rules> Paxos<R> {
         self.on_commit(from, ballot, upto, cx);
     }
 
-    /// Accepts, and says so to `to` when it is durable. What was forgotten here was chosen, and a snapshot of it is on its way to the
-    /// disk before this answer.
+    /// Accepts, and says so to `to` when it is durable. What was forgotten here was chosen: by (P) it is the same entry, and it stays chosen by the
+    /// votes of others, whether or not the snapshot that has it gets to this disk.
     pub(super) fn accept(
         &mut self,
         to: NodeId,

@@ -282,7 +282,7 @@ impl<R: Rules> Paxos<R> {
         self.learner.snapshot = Some((upto, sessions, state));
     }
 
-    /// Records become durable in order: the base never without the snapshot.
+    /// Records become durable in order, or snapshot and base are left out together: the base never without the snapshot.
     fn forget_upto(&mut self, base: Slot, cx: &mut Context<'_, R>) {
         if base > self.learner.base {
             self.learner.base = base;

@@ -430,7 +430,7 @@ pub enum Record {
         /// The state there.
         state: Bytes,
     },
-    /// Cells of slots up to this one are worthless: a snapshot at or above it is durable.
+    /// Cells of slots up to this one are worthless: a snapshot at or above it is durable before this is, or both are left out.
     Base(Slot),
     /// This disk is in the place of one that was lost, and promises with it: for good, and before anything else is written to it.
     Forgot,

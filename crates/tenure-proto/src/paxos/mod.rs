@@ -64,13 +64,16 @@
 //! 6. [`Event::SnapshotWanted`]: the driver makes a snapshot of the state at that slot (by copying, or before it handles anything
 //!    else) and says [`Command::Snapshot`]; or, if it can make none now, [`Command::NoSnapshot`].
 //! 7. Records are cells; a [`Record::Base`] makes cells worthless that a store may then delete ([`crate::Record::makes_worthless`]).
-//!    Messages to oneself are delivered like all others, without a network. A failed write must stop the process.
+//!    Messages to oneself are delivered like all others, without a network. A failed write must stop the process. Where a disk has no room for
+//!    a snapshot, the driver may take [`Record::Snapshot`] and the [`Record::Base`] after it for written without writing them: both of them, and as
+//!    long as nothing is deleted that they would replace. A restart then finds what was there before, and learns once more what others
+//!    know to be chosen.
 //!
 //! # From the paper to the code
 //!
 //! | | here | why it is safe |
 //! |---|---|---|
-//! | acceptor | `acceptor` | replies leave after everything given to the disk before them is durable |
+//! | acceptor | `acceptor` | replies leave after every promise and vote given to the disk before them is durable |
 //! | proposer | `proposer` | a ballot is one process's: its own promise is durable before anybody hears of it |
 //! | learner | `learner` | only what was accepted in the ballot of the one who says so is taken for chosen |
 //! | n-f, f+1 | [`Rules::prepare_quorum`], [`Rules::accept_quorum`] | any two share a process: n-f + f+1 > n |
