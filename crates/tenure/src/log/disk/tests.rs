@@ -587,7 +587,8 @@ impl Medium for CachedFile {
         }
         let mut durable = self.disk.durable.lock().unwrap();
         for (at, bytes) in dirty {
-            let (from, end) = (at as usize, at as usize + bytes.len());
+            let from = usize::try_from(at).unwrap();
+            let end = from + bytes.len();
             let length = durable.len().max(end);
             durable.resize(length, 0);
             durable[from..end].copy_from_slice(&bytes);
@@ -595,7 +596,7 @@ impl Medium for CachedFile {
         Ok(())
     }
     fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.disk.durable.lock().unwrap().truncate(length as usize);
+        self.disk.durable.lock().unwrap().truncate(usize::try_from(length).unwrap());
         self.file.set_len(length)
     }
 }
