@@ -71,12 +71,12 @@ impl Experiment for Paxos {
             "ignore-promises" | "promise-any" | "prepare-small-quorum" | "promise-in-part" => {
                 (log::AGREEMENT, 0)
             }
-            "accept-small-quorum" | "commit-any-ballot" => (log::AGREEMENT, 30),
-            "propose-forgotten" => (log::AGREEMENT, 100),
+            "accept-small-quorum" | "commit-any-ballot" | "propose-forgotten" => (log::AGREEMENT, 30),
             "apply-over-gap" => (log::ORDER, 0),
             "snapshot-loses-sessions" => (log::OUTCOME, 0),
             "session-forgotten" | "closed-session" => (log::LINEARIZABLE, 0),
-            "read-no-round" | "read-without-lease" => (log::LINEARIZABLE, 40),
+            "read-no-round" => (log::LINEARIZABLE, 40),
+            "read-without-lease" => (log::LINEARIZABLE, 240),
             "truncate-unapplied" => (log::DURABILITY, 10),
             _ => return None,
         };

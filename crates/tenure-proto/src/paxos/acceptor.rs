@@ -16,7 +16,7 @@ impl<R: Rules> Paxos<R> {
         }
         self.promise(ballot, cx);
         self.on_nack(ballot, cx);
-        let promise = self.told(ballot, slot, self.config.settings().page);
+        let promise = self.told(ballot, slot);
         cx.send(from, promise, self.rules().reply_after(self.written));
     }
 
@@ -28,11 +28,12 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// What is held from a slot on, as far as it fits into `page` bytes.
+    /// What is held from a slot on, as far as it fits into a page.
     ///
     /// Between two pages nothing is accepted below the ballot that is promised in both, so together they tell what one message would; what
     /// was forgotten in between is below the base of the later one.
-    pub(super) fn told(&self, ballot: Ballot, from: Slot, page: usize) -> Message {
+    fn told(&self, ballot: Ballot, from: Slot) -> Message {
+        let page = self.config.settings().page;
         let fit = fitting(self.log.range(from..).map(|(_, vote)| vote.entry.weight()), page);
         let mut held = self.log.range(from..);
         let votes = held.by_ref().take(fit).map(|(slot, vote)| (*slot, vote.clone())).collect();
@@ -60,8 +61,8 @@ impl<R: Rules> Paxos<R> {
         self.on_commit(from, ballot, upto, cx);
     }
 
-    /// Accepts, and says so to `to` when it is durable. What was forgotten here was chosen, and a snapshot of it is on its way to the
-    /// disk before this answer.
+    /// Accepts, and says so to `to` when it is durable. What was forgotten here was chosen: by (P) it is the same entry, and it stays chosen by the
+    /// votes of others, whether or not the snapshot that has it gets to this disk.
     pub(super) fn accept(
         &mut self,
         to: NodeId,

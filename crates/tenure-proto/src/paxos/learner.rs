@@ -25,8 +25,12 @@ pub(super) struct Learner {
     snapshot: Option<(Slot, Sessions, Bytes)>,
     /// The snapshot that the driver was asked for, with the sessions there.
     wanted: Option<(Slot, Sessions)>,
+    /// Where the driver could make no snapshot last.
+    declined: Slot,
     /// Who is known to have applied how much, where that is more than here.
     ahead: BTreeMap<NodeId, Slot>,
+    /// Who taught something last.
+    taught: Option<NodeId>,
     /// How often in a row nobody answered: the next one is asked.
     unanswered: usize,
     /// Until when an answer to a fetch is waited for.
@@ -41,7 +45,9 @@ impl Learner {
             sessions: Sessions::default(),
             snapshot: None,
             wanted: None,
+            declined: Slot(0),
             ahead: BTreeMap::new(),
+            taught: None,
             unanswered: 0,
             fetching: None,
         }
@@ -49,6 +55,13 @@ impl Learner {
 
     pub(super) fn is_behind(&self) -> bool {
         self.ahead.values().any(|slot| *slot > self.applied)
+    }
+
+    /// The driver has no snapshot for what was wanted.
+    pub(super) fn do_without(&mut self, upto: Slot) {
+        if self.wanted.take_if(|(wanted, _)| *wanted == upto).is_some() {
+            self.declined = upto;
+        }
     }
 
     fn snapshot_at(&self) -> Slot {
@@ -115,8 +128,11 @@ impl<R: Rules> Paxos<R> {
         }
         let asked = self.learned_ones();
         let Some(from) = asked.get(self.learner.unanswered % asked.len().max(1)) else { return };
+        // With each turn more time: a snapshot may take long, and each question for it brings another one.
+        let turn = self.learner.unanswered / asked.len(); // Below TURNS.
         self.learner.unanswered += 1;
-        self.learner.fetching = Some(cx.now().after(self.config.settings().retry));
+        let wait = self.config.settings().retry.times(1 << turn);
+        self.learner.fetching = Some(cx.now().after(wait));
         cx.send(*from, Message::Fetch { from: applied.next() }, None);
         if self.learner.unanswered >= TURNS * asked.len() {
             self.learner.unanswered = 0;
@@ -124,13 +140,15 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Whom to ask, one after the other as they do not answer: those who are known to know most first, and then all others. Whoever is known
-    /// to be ahead may be gone, and others have not said how far they are.
+    /// Whom to ask, one after the other as they do not answer: the one that answered last, if it can go on, then those who are known to know most,
+    /// and then all others. Whoever is known to be ahead may be gone, and others have not said how far they are.
     fn learned_ones(&self) -> Vec<NodeId> {
+        let goes_on =
+            |node: &NodeId| self.learner.taught == Some(*node) && self.learner.ahead.contains_key(node);
         let knows = |node: &NodeId| self.learner.ahead.get(node).copied().unwrap_or_default();
         let members = self.config.settings().members.iter().copied();
         let mut others: Vec<NodeId> = members.filter(|node| *node != self.me).collect();
-        others.sort_by_key(|node| (std::cmp::Reverse(knows(node)), std::cmp::Reverse(*node)));
+        others.sort_by_key(|node| std::cmp::Reverse((goes_on(node), knows(node), *node)));
         others
     }
 
@@ -173,9 +191,13 @@ impl<R: Rules> Paxos<R> {
         self.hear_of(upto, from);
         // What taught nothing is no reason to ask on: of each answer that comes twice two would follow, and of those four.
         if self.learner.applied > before {
-            (self.learner.fetching, self.learner.unanswered) = (None, 0);
+            self.is_taught_by(from);
             self.fetch_if_behind(cx);
         }
+    }
+
+    fn is_taught_by(&mut self, from: NodeId) {
+        (self.learner.taught, self.learner.fetching, self.learner.unanswered) = (Some(from), None, 0);
     }
 
     /// An entry is chosen.
@@ -234,7 +256,7 @@ impl<R: Rules> Paxos<R> {
 
     fn want_snapshot(&mut self, cx: &mut Context<'_, R>) {
         let upto = self.learner.applied;
-        let since = self.learner.snapshot_at().0;
+        let since = self.learner.snapshot_at().max(self.learner.declined).0;
         if self.learner.wanted.is_none() && upto.0 - since >= self.config.settings().snapshot_every {
             self.learner.wanted = Some((upto, self.learner.sessions.clone()));
             cx.publish(Event::SnapshotWanted { upto });
@@ -260,7 +282,7 @@ impl<R: Rules> Paxos<R> {
         self.learner.snapshot = Some((upto, sessions, state));
     }
 
-    /// Records become durable in order: the base never without the snapshot.
+    /// Records become durable in order, or snapshot and base are left out together: the base never without the snapshot.
     fn forget_upto(&mut self, base: Slot, cx: &mut Context<'_, R>) {
         if base > self.learner.base {
             self.learner.base = base;
@@ -272,15 +294,14 @@ impl<R: Rules> Paxos<R> {
     /// A snapshot from another process, because this one is too far behind.
     pub(super) fn on_install(
         &mut self,
-        upto: Slot,
-        sessions: Sessions,
-        state: Bytes,
+        from: NodeId,
+        (upto, sessions, state): (Slot, Sessions, Bytes),
         cx: &mut Context<'_, R>,
     ) {
         if upto <= self.learner.applied {
             return;
         }
-        (self.learner.fetching, self.learner.unanswered) = (None, 0);
+        self.is_taught_by(from);
         self.office_skips(upto, cx);
         self.learner.wanted = None;
         self.learner.applied = upto;

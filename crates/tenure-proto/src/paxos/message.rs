@@ -296,6 +296,11 @@ pub enum Command {
         /// What the driver needs to go on from there: the state, and the last answer of each session.
         state: Bytes,
     },
+    /// There is no snapshot where one was wanted. It is asked for again as many slots later as lie between two of them.
+    NoSnapshot {
+        /// At which slot.
+        upto: Slot,
+    },
 }
 
 /// What users and properties get to see.
@@ -425,7 +430,7 @@ pub enum Record {
         /// The state there.
         state: Bytes,
     },
-    /// Cells of slots up to this one are worthless: a snapshot at or above it is durable.
+    /// Cells of slots up to this one are worthless: a snapshot at or above it is durable before this is, or both are left out.
     Base(Slot),
     /// This disk is in the place of one that was lost, and promises with it: for good, and before anything else is written to it.
     Forgot,

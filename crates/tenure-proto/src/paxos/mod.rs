@@ -62,15 +62,18 @@
 //!    the state, then say [`Command::ReadDone`] with a *fresh* reading of the clock; [`Event::ReadStands`] makes it the
 //!    answer, and otherwise `Readable` will come.
 //! 6. [`Event::SnapshotWanted`]: the driver makes a snapshot of the state at that slot (by copying, or before it handles anything
-//!    else) and says [`Command::Snapshot`].
+//!    else) and says [`Command::Snapshot`]; or, if it can make none now, [`Command::NoSnapshot`].
 //! 7. Records are cells; a [`Record::Base`] makes cells worthless that a store may then delete ([`crate::Record::makes_worthless`]).
-//!    Messages to oneself are delivered like all others, without a network. A failed write must stop the process.
+//!    Messages to oneself are delivered like all others, without a network. A failed write must stop the process. Where a disk has no room for
+//!    a snapshot, the driver may take [`Record::Snapshot`] and the [`Record::Base`] after it for written without writing them: both of them, and as
+//!    long as nothing is deleted that they would replace. A restart then finds what was there before, and learns once more what others
+//!    know to be chosen.
 //!
 //! # From the paper to the code
 //!
 //! | | here | why it is safe |
 //! |---|---|---|
-//! | acceptor | `acceptor` | replies leave after everything given to the disk before them is durable |
+//! | acceptor | `acceptor` | replies leave after every promise and vote given to the disk before them is durable |
 //! | proposer | `proposer` | a ballot is one process's: its own promise is durable before anybody hears of it |
 //! | learner | `learner` | only what was accepted in the ballot of the one who says so is taken for chosen |
 //! | n-f, f+1 | [`Rules::prepare_quorum`], [`Rules::accept_quorum`] | any two share a process: n-f + f+1 > n |
@@ -220,6 +223,14 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
+    /// How many votes promises have told of so far, if this process asks for them.
+    pub fn gathered(&self) -> usize {
+        match &self.office.role {
+            Role::Preparing(preparing) => preparing.gathered,
+            _ => 0,
+        }
+    }
+
     /// Whether this process lost its disk, and so only learns.
     pub fn is_amnesiac(&self) -> bool {
         self.amnesiac
@@ -255,7 +266,9 @@ impl<R: Rules> Paxos<R> {
             Message::Commit { ballot, upto } => self.on_commit(from, ballot, upto, cx),
             Message::Fetch { from: slot } => self.on_fetch(from, slot, cx),
             Message::Learn { entries, upto } => self.on_learn(from, entries, upto, cx),
-            Message::Install { upto, sessions, state } => self.on_install(upto, sessions, state, cx),
+            Message::Install { upto, sessions, state } => {
+                self.on_install(from, (upto, sessions, state), cx);
+            }
             Message::Forward { entries } => self.on_forward(entries, cx),
             Message::Confirm { ballot, round } => self.on_confirm(from, ballot, round, cx),
             Message::Confirmed { ballot, round } => self.on_confirmed(position, ballot, round, cx),
@@ -277,6 +290,7 @@ impl<R: Rules> Paxos<R> {
             Command::AbandonRead { id } => self.forget_read(id),
             Command::ReadDone { id } => self.on_read_done(id, cx),
             Command::Snapshot { upto, state } => self.on_snapshot(upto, state, cx),
+            Command::NoSnapshot { upto } => self.learner.do_without(upto),
         }
     }
 
@@ -333,13 +347,25 @@ fn fitting(weights: impl Iterator<Item = usize>, page: usize) -> usize {
     weights.take_while(fits).count().max(1)
 }
 
-/// Splits what is to be told into pages.
-fn pages<T>(mut rest: Vec<T>, page: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
-    let mut pages = Vec::new();
-    while !rest.is_empty() {
-        let fit = fitting(rest.iter().map(&weight), page).min(rest.len());
-        let later = rest.split_off(fit);
-        pages.push(std::mem::replace(&mut rest, later));
+/// Splits what is to be told into pages: all of it, or the first so many of them.
+fn pages<T>(
+    all: impl Iterator<Item = T>,
+    (page, most): (usize, usize),
+    weight: impl Fn(&T) -> usize,
+) -> Vec<Vec<T>> {
+    let (mut pages, mut sum) = (Vec::<Vec<T>>::new(), 0_usize);
+    for one in all {
+        let weight = weight(&one);
+        sum = sum.saturating_add(weight);
+        let enough = pages.len() == most;
+        match pages.last_mut() {
+            Some(last) if sum <= page => last.push(one),
+            _ if enough => break,
+            _ => {
+                sum = weight;
+                pages.push(vec![one]);
+            }
+        }
     }
     pages
 }

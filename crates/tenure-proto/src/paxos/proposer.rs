@@ -8,6 +8,9 @@ use super::{Context, Paxos, Timer, pages};
 use crate::quorum::NodeSet;
 use crate::{LocalTime, NodeId};
 
+/// How many pages of what is not accepted yet are said again at once.
+const REPEATED: usize = 8;
+
 /// What a process has to do with leading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Office {
@@ -49,6 +52,8 @@ pub(super) struct Preparing {
     promised: NodeSet,
     /// From which slot on those must still tell what they hold who have told a part of it, by position.
     told: BTreeMap<usize, Slot>,
+    /// How many votes were told, by all together.
+    pub(super) gathered: usize,
     /// The best vote told of, by slot.
     best: BTreeMap<Slot, Vote>,
     /// The most that anybody has forgotten.
@@ -92,6 +97,14 @@ pub(super) struct Leading {
     queue: VecDeque<Entry>,
     /// The wishes in `queue`, and those proposed and not applied: none is proposed twice at once.
     keys: BTreeSet<Key>,
+}
+
+impl Leading {
+    /// What a member has not accepted yet, the lowest slots first.
+    fn missing(&self, position: usize) -> impl Iterator<Item = (Slot, Entry)> {
+        let missing = self.pending.iter().filter(move |(_, pending)| !pending.accepted.contains(position));
+        missing.map(|(slot, pending)| (*slot, pending.entry.clone()))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -196,6 +209,7 @@ impl<R: Rules> Paxos<R> {
             from,
             promised: NodeSet::EMPTY,
             told: BTreeMap::new(),
+            gathered: 0,
             best: BTreeMap::new(),
             base: Slot(0),
             applied: Slot(0),
@@ -207,9 +221,11 @@ impl<R: Rules> Paxos<R> {
         self.promise_oneself(ballot, from, cx);
     }
 
-    /// What this process holds, told to itself: in one page, for that goes over no network.
+    /// The promise of this process to itself, when it is durable. What it holds is looked up when that comes.
     fn promise_oneself(&self, ballot: Ballot, from: Slot, cx: &mut Context<'_, R>) {
-        cx.send(self.me, self.told(ballot, from, usize::MAX), self.rules().reply_after(self.written));
+        let (base, applied) = (self.learner.base, self.learner.applied);
+        let promise = Message::Promise { ballot, from, votes: Vec::new(), next: None, base, applied };
+        cx.send(self.me, promise, self.rules().reply_after(self.written));
     }
 
     pub(super) fn on_promise(
@@ -224,9 +240,16 @@ impl<R: Rules> Paxos<R> {
         if preparing.ballot != ballot || page.asked > preparing.asks(position) {
             return;
         }
+        let votes = match from == self.me {
+            true => self.log.range(page.asked..).map(|(slot, vote)| (*slot, vote.clone())).collect(),
+            false => page.votes,
+        };
+        if page.asked == preparing.asks(position) && !preparing.promised.contains(position) {
+            preparing.gathered += votes.len();
+        }
         preparing.base = preparing.base.max(page.base);
         preparing.applied = preparing.applied.max(page.applied);
-        for (slot, vote) in page.votes {
+        for (slot, vote) in votes {
             match preparing.best.get_mut(&slot) {
                 Some(held) if !rules.better(held, &vote) => {}
                 Some(held) => *held = vote,
@@ -300,19 +323,20 @@ impl<R: Rules> Paxos<R> {
             cx.publish(Event::Proposed { slot: *slot, ballot });
         }
         let upto = self.learner.applied;
-        for entries in self.pages_of(entries.clone()) {
-            self.send_others(&Message::Accept { ballot, entries, upto }, None, cx);
+        // Here, too, page by page: the first slots are accepted when their own records are durable, not when those of all are.
+        for entries in self.pages_of(entries.into_iter(), usize::MAX) {
+            self.send_others(&Message::Accept { ballot, entries: entries.clone(), upto }, None, cx);
+            self.accept(self.me, ballot, entries, cx);
         }
-        self.accept(self.me, ballot, entries, cx);
     }
 
-    fn pages_of(&self, entries: Vec<(Slot, Entry)>) -> Vec<Vec<(Slot, Entry)>> {
-        pages(entries, self.config.settings().page, |(_, entry)| entry.weight())
+    fn pages_of(&self, entries: impl Iterator<Item = (Slot, Entry)>, most: usize) -> Vec<Vec<(Slot, Entry)>> {
+        pages(entries, (self.config.settings().page, most), |(_, entry)| entry.weight())
     }
 
     /// Gives the next slots to what waits, as far as the window reaches.
     fn flush(&mut self, cx: &mut Context<'_, R>) {
-        let beyond = self.learner.applied.0 + self.config.settings().window;
+        let beyond = self.learner.applied.0.saturating_add(self.config.settings().window);
         let Role::Leading(leading) = &mut self.office.role else { return };
         let mut entries = Vec::new();
         while leading.active && leading.next.0 <= beyond {
@@ -496,10 +520,14 @@ impl<R: Rules> Paxos<R> {
                 cx.send(*to, Message::Prepare { ballot, from: preparing.asks(position) }, after);
             }
         }
-        self.promise_oneself(ballot, preparing.from, cx);
+        let own = self.config.position(self.me);
+        if own.is_some_and(|own| !preparing.promised.contains(own)) {
+            self.promise_oneself(ballot, preparing.from, cx);
+        }
     }
 
-    /// To each acceptor what it has not accepted yet; to all others how far the log has come.
+    /// To each acceptor what it has not accepted yet, or the first of it: when that is chosen it is the turn of the next, and all of it at once
+    /// would keep from coming what is on its way already. To all others how far the log has come.
     pub(super) fn repeat_accepts(&mut self, cx: &mut Context<'_, R>) {
         let upto = self.learner.applied;
         let Role::Leading(leading) = &self.office.role else { return };
@@ -508,21 +536,20 @@ impl<R: Rules> Paxos<R> {
         }
         let (ballot, mut own) = (leading.ballot, Vec::new());
         for (position, to) in self.config.settings().members.iter().enumerate() {
-            let missing = leading.pending.iter().filter(|(_, pending)| !pending.accepted.contains(position));
-            let entries: Vec<_> = missing.map(|(slot, pending)| (*slot, pending.entry.clone())).collect();
+            let pages = self.pages_of(leading.missing(position), REPEATED);
             if *to == self.me {
-                own = entries;
+                own = pages;
                 continue;
             }
-            if entries.is_empty() {
+            if pages.is_empty() {
                 cx.send(*to, Message::Commit { ballot, upto }, None);
             }
-            for entries in self.pages_of(entries) {
+            for entries in pages {
                 cx.send(*to, Message::Accept { ballot, entries, upto }, None);
             }
         }
-        if !own.is_empty() && self.rules().may_accept(self.promised, ballot) {
-            self.accept(self.me, ballot, own, cx);
+        if self.rules().may_accept(self.promised, ballot) {
+            own.into_iter().for_each(|entries| self.accept(self.me, ballot, entries, cx));
         }
     }
 
@@ -530,11 +557,11 @@ impl<R: Rules> Paxos<R> {
         if self.office.wishes.is_empty() {
             return;
         }
-        let entries: Vec<Entry> = self.office.wishes.values().cloned().collect();
+        let entries = self.office.wishes.values().cloned();
         if self.leads().is_some() {
-            self.take_up(entries, cx);
+            self.take_up(entries.collect(), cx);
         } else if let Some(leader) = self.office.ask(self.me) {
-            for entries in pages(entries, self.config.settings().page, Entry::weight) {
+            for entries in pages(entries, (self.config.settings().page, usize::MAX), Entry::weight) {
                 cx.send(leader, Message::Forward { entries }, None);
             }
         }

@@ -160,7 +160,7 @@ impl<S: StateMachine> Driver<S> {
             match inbox.recv_timeout(self.nap()) {
                 Ok(item) => {
                     self.take(item);
-                    inbox.try_iter().take(BATCH).for_each(|item| self.take(item));
+                    self.take_more(inbox);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => self.stop(Stopped::ShutDown),
@@ -178,6 +178,18 @@ impl<S: StateMachine> Driver<S> {
                 self.writer.finish();
                 return self.farewell;
             }
+        }
+    }
+
+    /// Takes what waits behind an item. What comes after a reason to stop is not looked at any more: its sender is told the reason.
+    fn take_more(&mut self, inbox: &Receiver<Item<S>>) {
+        let mut left = BATCH;
+        while left > 0
+            && self.stopped.is_none()
+            && let Ok(item) = inbox.try_recv()
+        {
+            self.take(item);
+            left -= 1;
         }
     }
 
@@ -206,7 +218,7 @@ impl<S: StateMachine> Driver<S> {
         self.progress.note(now, self.work());
         if self.progress.ends(self.patience()).is_some_and(|end| now >= end) {
             let (log, node) = (&self.config.log, &self.config.me);
-            tracing::warn!(name: "tenure.log_gives_up", log = %log, node = %node, reached = self.links.up().len(), "leads the log by its lease and gets nothing done: gives up the lease, so that another may try");
+            tracing::warn!(name: "tenure.log_gives_up", log = %log, node = %node, reached = self.links.reached(), "leads the log by its lease and gets nothing done: gives up the lease, so that another may try");
             self.rests_until = Some(now.after(LocalSpan::from_nanos(nanos(REST))));
             self.say_whether_it_may_lead();
             self.resign();
@@ -215,11 +227,14 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// What is to be done under the lease, if it is held: to get promises, to have chosen what was proposed, to learn what others know.
+    /// What is to be done under the lease, if it is held: to get promises, to have chosen what was proposed, to learn what others know. And to
+    /// reach f others: what their users wish for may not get here.
     fn work(&self) -> Option<Work> {
         let (leads, applied) = (self.machine.leads().is_some(), self.machine.applied());
         let begun = self.machine.known().is_some_and(|known| known.max(self.proposed) > applied);
-        (self.tenure.is_some() && (!leads || begun)).then_some(Work { leads, applied })
+        let alone = self.links.reached() < self.config.faults();
+        let work = Work { leads, gathered: self.machine.gathered(), applied };
+        (self.tenure.is_some() && (!leads || begun || alone)).then_some(work)
     }
 
     fn stop(&mut self, why: Stopped) {
@@ -396,7 +411,9 @@ impl<S: StateMachine> Driver<S> {
 
     /// One step after the other, until nothing follows from the last one. The clock is read for each.
     fn run_inputs(&mut self) {
-        while let Some(input) = self.inputs.pop_front() {
+        while self.stopped.is_none()
+            && let Some(input) = self.inputs.pop_front()
+        {
             let mut effects = std::mem::take(&mut self.effects);
             let now = self.config.time.read();
             self.machine.handle(input, &mut Context::new(now, &mut Os, &mut self.tickets, &mut effects));
@@ -406,7 +423,11 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
+    /// Once there is a reason to stop nothing more is done, of the same step neither: what follows may rest on a state that is not there.
     fn carry_out(&mut self, effect: Effect<Paxos>) {
+        if self.stopped.is_some() {
+            return;
+        }
         match effect {
             Effect::Persist { ticket, record } => self.writer.persist(ticket, record),
             Effect::Remember(_) => {}
@@ -480,14 +501,14 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// A snapshot that could not be sent to anybody is not kept. The log goes on without it, and forgets nothing.
+    /// A snapshot that could not be sent to anybody is not kept. The log goes on without it, and forgets nothing until there is a shorter one.
     fn on_snapshot_wanted(&mut self, upto: Slot) {
         let state = self.snapshot();
         let (bytes, most) = (state.len(), self.config.longest_snapshot);
         if bytes > most {
             let (log, node) = (&self.config.log, &self.config.me);
-            tracing::error!(name: "tenure.log_snapshot_too_long", log = %log, node = %node, bytes, most, "the state is too long for a snapshot: the log keeps every write, in memory and in its file, until the log is opened with a shorter one");
-            return;
+            tracing::error!(name: "tenure.log_snapshot_too_long", log = %log, node = %node, bytes, most, "the state is too long for a snapshot: the log keeps every write, in memory and in its file, until the state is shorter");
+            return self.inputs.push_back(Input::Command(Command::NoSnapshot { upto }));
         }
         self.inputs.push_back(Input::Command(Command::Snapshot { upto, state }));
     }

@@ -5,7 +5,7 @@
 //! answered. For the same reason nothing ever waits for a slow member: what finds its queue full is dropped. The other
 //! way, a member that is slow to handle what it was sent stops reading, and the sender's queue is what fills.
 //!
-//! Before a caller has proved that it holds the key it costs a few hundred bytes and a place among 32; afterwards at most [`MAX_MESSAGE`]. When the
+//! Before a caller has proved that it holds the key it costs a place among 32 and room for two pieces, 256 KiB; afterwards at most [`MAX_MESSAGE`]. When the
 //! places are taken, the oldest caller goes of the network that has most of them: strangers cannot keep members away by calling and
 //! saying nothing.
 
@@ -36,7 +36,7 @@ pub(super) const MAX_MESSAGE: usize = 256 << 20;
 /// Longer messages go in pieces of this length.
 const PIECE: usize = 128 << 10;
 
-/// How many bytes may wait to be sent to one member. A single message may be longer if nothing else waits.
+/// How many bytes may wait to be sent to one member, those included that are being sent. A single message may be longer if nothing else waits.
 const QUEUE: usize = 16 << 20;
 
 /// How many bytes that came in may wait to be handled, in KiB: from all members together.
@@ -119,14 +119,19 @@ impl Links {
     pub(super) fn send(&self, to: NodeId, talk: &Talk) {
         let Some(line) = self.lines.get(&to).filter(|line| line.state.up.load(Relaxed)) else { return };
         let queued = line.state.queued.load(Relaxed);
-        if queued >= QUEUE {
+        let has_room = |length: usize| queued == 0 || queued.saturating_add(length) <= QUEUE;
+        let least = at_least(talk);
+        if !has_room(least.max(1)) {
             return;
+        }
+        if least > self.most {
+            return self.say_too_long(line, least);
         }
         let message = bytes_of(talk);
         let length = message.len();
         if length > self.most {
             self.say_too_long(line, length);
-        } else if queued == 0 || queued + length <= QUEUE {
+        } else if has_room(length) {
             line.state.queued.fetch_add(length, Relaxed);
             let _ = line.queue.send(message);
         }
@@ -139,11 +144,21 @@ impl Links {
         }
     }
 
+    /// To how many members a stream leads.
+    pub(super) fn reached(&self) -> usize {
+        self.lines.values().filter(|line| line.state.up.load(Relaxed)).count()
+    }
+
     /// Whom a stream leads to.
     pub(super) fn up(&self) -> Vec<NodeName> {
         let up = self.lines.values().filter(|line| line.state.up.load(Relaxed));
         up.map(|line| line.name.clone()).collect()
     }
+}
+
+/// How long a message is at least: a snapshot that is dropped need not become bytes first.
+fn at_least(talk: &Talk) -> usize {
+    if let Talk::Log(paxos::Message::Install { state, .. }) = talk { state.len() } else { 0 }
 }
 
 /// The tasks that keep all streams, to be run in a runtime, and the ways out.
@@ -238,6 +253,7 @@ async fn transmit(
     let (mut back, mut out) = socket.into_split();
     let mut nothing = [0; 1];
     let mut bytes = Vec::new();
+    let mut on_its_way = OnItsWay { state, bytes: 0 };
     pack(&mut stream, &[], &mut bytes);
     loop {
         tokio::select! {
@@ -245,24 +261,43 @@ async fn transmit(
             _ = back.read(&mut nothing) => return Ok(()), // Nothing comes this way but the end.
         }
         bytes.clear();
+        on_its_way.has_gone();
         let message = tokio::select! {
             message = queue.recv() => message,
             _ = back.read(&mut nothing) => return Ok(()),
         };
         let Some(mut message) = message else { return Ok(()) };
         loop {
-            state.queued.fetch_sub(message.len(), Relaxed);
+            on_its_way.bytes += message.len();
             pack(&mut stream, &message, &mut bytes);
             match queue.try_recv() {
                 Ok(next) if bytes.len() < 2 * PIECE => message = next,
                 Ok(next) => {
                     pack(&mut stream, &next, &mut bytes);
-                    state.queued.fetch_sub(next.len(), Relaxed);
+                    on_its_way.bytes += next.len();
                     break;
                 }
                 Err(_) => break,
             }
         }
+    }
+}
+
+/// What was taken from the queue and is not sent yet. It waits as well: while a snapshot is on its way no second one is queued.
+struct OnItsWay<'a> {
+    state: &'a LineState,
+    bytes: usize,
+}
+
+impl OnItsWay<'_> {
+    fn has_gone(&mut self) {
+        self.state.queued.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
+    }
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        self.has_gone();
     }
 }
 
@@ -504,5 +539,10 @@ mod tests {
         state.queued.store(QUEUE, Relaxed);
         links.send(to, &install(20));
         assert!(waiting.try_recv().is_err(), "there is no room in the queue");
+        let mut on_its_way = OnItsWay { state: &state, bytes: QUEUE };
+        on_its_way.has_gone();
+        drop(on_its_way);
+        links.send(to, &install(20));
+        assert!(waiting.try_recv().is_ok(), "what has gone counts once");
     }
 }

@@ -21,6 +21,8 @@ pub(super) fn patience(retry: LocalSpan, lease: LocalSpan) -> LocalSpan {
 pub(super) struct Work {
     /// Whether it has promises of enough members.
     pub(super) leads: bool,
+    /// How much promises have told it so far, if it has not.
+    pub(super) gathered: usize,
     pub(super) applied: Slot,
 }
 
@@ -30,7 +32,17 @@ struct Mark {
     at: LocalTime,
     /// Whether it has led since something was applied: to lead once more is no progress.
     led: bool,
+    /// The most that it was told since then: to be told so much once more is none either. Under a new lease it is counted anew, so whoever needs long
+    /// for the promises can always finish, as long as more and more of them come.
+    gathered: usize,
     applied: Slot,
+}
+
+impl Mark {
+    fn is_passed_by(&self, work: Work) -> bool {
+        let prepared = work.leads || work.gathered > self.gathered;
+        work.applied > self.applied || (prepared && !self.led)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,9 +51,9 @@ pub(super) struct Progress(Option<Mark>);
 impl Progress {
     /// Takes note of the work, if there is any.
     pub(super) fn note(&mut self, now: LocalTime, work: Option<Work>) {
-        self.0 = work.map(|Work { leads, applied }| match self.0 {
-            Some(mark) if applied <= mark.applied && (mark.led || !leads) => mark,
-            _ => Mark { at: now, led: leads, applied },
+        self.0 = work.map(|work| match self.0 {
+            Some(mark) if !mark.is_passed_by(work) => mark,
+            _ => Mark { at: now, led: work.leads, gathered: work.gathered, applied: work.applied },
         });
     }
 
@@ -62,7 +74,11 @@ mod tests {
     }
 
     fn work(leads: bool, applied: u64) -> Option<Work> {
-        Some(Work { leads, applied: Slot(applied) })
+        Some(Work { leads, gathered: 0, applied: Slot(applied) })
+    }
+
+    fn told(gathered: usize) -> Option<Work> {
+        Some(Work { leads: false, gathered, applied: Slot(7) })
     }
 
     #[test]
@@ -90,6 +106,27 @@ mod tests {
         assert_eq!(progress.ends(SPAN), Some(at(130)), "it led before, and nothing came of it");
         progress.note(at(60), work(true, 8));
         assert_eq!(progress.ends(SPAN), Some(at(160)));
+    }
+
+    #[test]
+    fn every_page_of_a_promise_is_progress_unless_it_was_told_before() {
+        let mut progress = Progress::default();
+        for (now, gathered) in [(10, 0), (90, 1), (170, 2), (250, 3)] {
+            progress.note(at(now), told(gathered));
+            assert_eq!(progress.ends(SPAN), Some(at(now + 100)));
+        }
+        for (now, gathered) in [(260, 0), (270, 2), (280, 3)] {
+            progress.note(at(now), told(gathered));
+            assert_eq!(progress.ends(SPAN), Some(at(350)), "a new ballot asks for the same once more");
+        }
+        progress.note(at(290), told(4));
+        assert_eq!(progress.ends(SPAN), Some(at(390)));
+        progress.note(at(300), work(true, 7));
+        progress.note(at(310), told(5));
+        assert_eq!(progress.ends(SPAN), Some(at(400)), "it led before, and nothing came of it");
+        progress.note(at(320), None);
+        progress.note(at(330), told(1));
+        assert_eq!(progress.ends(SPAN), Some(at(430)), "another lease");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The log, one behaviour at a time: a few machines, messages delivered as a test wants, disks that write when told.
 
 mod snapshots;
+mod tails;
 
 use std::collections::VecDeque;
 
@@ -354,15 +355,19 @@ fn told_in_pages() -> Cluster {
     cluster
 }
 
+/// How many entries a message carries.
+fn carries(message: &Message) -> usize {
+    match message {
+        Message::Promise { votes, .. } => votes.len(),
+        Message::Accept { entries, .. } | Message::Learn { entries, .. } => entries.len(),
+        _ => 0,
+    }
+}
+
 #[test]
 fn no_message_carries_more_than_a_page_and_the_log_is_taken_up_whole() {
     let mut cluster = told_in_pages();
     let heard = cluster.overhear();
-    let carries = |message: &Message| match message {
-        Message::Promise { votes, .. } => votes.len(),
-        Message::Accept { entries, .. } | Message::Learn { entries, .. } => entries.len(),
-        _ => 0,
-    };
     assert_eq!(heard.iter().map(carries).max(), Some(1));
     assert_eq!(cluster.machine(1).applied(), Slot(7));
 }

@@ -165,7 +165,7 @@ fn a_leader_whom_nobody_teaches_what_is_forgotten_asks_for_promises_again() {
         Slot(15),
         "it has accepted the last slot and does not know more"
     );
-    (0..12).for_each(|_| cluster.pass(2 * RETRY));
+    (0..20).for_each(|_| cluster.pass(2 * RETRY));
     assert!(cluster.machine(2).leads().is_some());
     assert_eq!(cluster.machine(2).applied(), Slot(16));
 }
@@ -270,4 +270,26 @@ fn a_restarted_process_teaches_its_snapshot_and_not_what_it_had_accepted() {
     assert_eq!(cluster.machine(2).applied(), Slot(8));
     let numbers: Vec<u64> = cluster.carried_out(2).into_iter().map(|(_, number)| number).collect();
     assert!(!numbers.contains(&99), "what was never chosen: {numbers:?}");
+}
+
+#[test]
+fn who_is_not_answered_asks_less_and_less_often() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.crown(0, 1);
+    let session = cluster.open(0, 1);
+    cluster.isolate(2);
+    cluster.write_to(0, session, 1);
+    cluster.cut = vec![(2, 0), (2, 1), (1, 2)]; // It hears that n0 is ahead, and nobody hears it.
+    let mut fetches = Vec::new();
+    for time in 0..30 {
+        cluster.now += RETRY;
+        (0..3).for_each(|node| cluster.input(node, Input::Deadline));
+        let asked = |(.., message): &(NodeId, NodeId, Message)| matches!(message, Message::Fetch { .. });
+        while let Some(next) = cluster.mail.front() {
+            fetches.extend(asked(next).then_some(time));
+            cluster.deliver();
+        }
+    }
+    let waits: Vec<i32> = fetches.windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(waits, [1, 1, 2, 2, 4, 4, 8]);
 }

@@ -8,7 +8,7 @@ use tenure_proto::Ticket;
 use tenure_proto::paxos::{Ballot, Sessions, Slot};
 
 use super::file::tests::record;
-use super::writer::Written;
+use super::writer::{Jobs, Written};
 use super::*;
 use crate::log::Config;
 use crate::name::ClusterId;
@@ -413,4 +413,210 @@ fn a_writer_whose_snapshot_has_no_room_confirms_what_follows_and_makes_the_new_f
     let expected: Vec<Record> =
         (991..=1001).map(record).chain([snapshot(1001), Record::Base(Slot(990))]).collect();
     assert_eq!(boot.durable, expected);
+}
+
+/// A disk that fails in the worst way.
+struct Panics;
+
+impl Medium for Panics {
+    fn write(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
+        panic!("a disk of this test")
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    fn cut(&mut self, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_writer_that_panics_says_that_the_disk_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    make(&config, false).unwrap();
+    let (mut disk, _) = open(&config).unwrap();
+    disk.file.medium = Box::new(Panics);
+    let (sender, said) = channel();
+    let writer = Writer::start(disk, move |durable| drop(sender.send(durable))).unwrap();
+    writer.persist(Ticket(1), record(1));
+    assert!(matches!(said.recv().unwrap(), Durable::Failed(_)));
+    writer.finish();
+}
+
+/// A disk without room that counts how often it was tried.
+struct Counted {
+    tried: Arc<AtomicU32>,
+    disk: Small,
+}
+
+impl Medium for Counted {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.tried.fetch_add(1, SeqCst);
+        self.disk.write(at, bytes)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.sync()
+    }
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.disk.cut(length)
+    }
+}
+
+#[test]
+fn a_full_disk_is_tried_now_and_then_however_much_comes_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    make(&config, false).unwrap();
+    let (mut disk, room) = on_small(&config, 0, false);
+    let file = OpenOptions::new().read(true).write(true).open(config.folder.join(FILE)).unwrap();
+    let tried = Arc::new(AtomicU32::new(0));
+    let small = Small { file, room: room.clone(), sync_fails: false };
+    disk.file.medium = Box::new(Counted { tried: tried.clone(), disk: small });
+    let (sender, said) = channel();
+    let writer = Writer::start(disk, move |durable| drop(sender.send(durable))).unwrap();
+    writer.persist(Ticket(1), record(1));
+    assert!(matches!(said.recv().unwrap(), Durable::Full));
+    for slot in 2..=100 {
+        writer.persist(Ticket(slot), record(slot));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let while_full = tried.load(SeqCst);
+    room.store(9, SeqCst);
+    while !matches!(said.recv().unwrap(), Durable::Upto(Ticket(100))) {}
+    writer.finish();
+    assert_eq!(open(&config).unwrap().1.durable.len(), 100);
+    assert!(while_full < 30, "99 records came, and it was tried {while_full} times");
+}
+
+#[test]
+fn snapshots_that_come_while_the_disk_is_full_do_not_pile_up_and_no_base_is_without_one() {
+    let (queue, jobs) = channel();
+    let mut jobs = Jobs::new(jobs);
+    for (ticket, record) in
+        [record(1), snapshot(10), Record::Base(Slot(8)), record(11), snapshot(20), Record::Base(Slot(18))]
+            .into_iter()
+            .enumerate()
+    {
+        queue.send((Ticket(ticket as u64), record)).unwrap();
+    }
+    assert!(jobs.take_in());
+    let expected = [Some(record(1)), Some(snapshot(20)), Some(Record::Base(Slot(8))), Some(record(11)), None];
+    for (ticket, expected) in expected.into_iter().enumerate() {
+        assert_eq!(jobs.next(None).unwrap(), (Ticket(ticket as u64), expected));
+    }
+    assert_eq!(jobs.next(None).unwrap(), (Ticket(5), Some(Record::Base(Slot(18)))));
+    drop(queue);
+    assert!(!jobs.take_in());
+}
+
+#[test]
+fn a_new_file_is_tried_again_also_while_records_keep_coming() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, place) = (config(dir.path()), Tight::new(dir.path()));
+    let (disk, _) = with_records(&config, &place);
+    place.leave(500);
+    let (sender, said) = channel();
+    let again = std::time::Duration::from_millis(50);
+    let writer = Writer::start_with(disk, again, move |durable| drop(sender.send(durable))).unwrap();
+    writer.persist(Ticket(1), snapshot(1000));
+    writer.persist(Ticket(2), Record::Base(Slot(990)));
+    while !matches!(said.recv().unwrap(), Durable::Upto(Ticket(2))) {}
+    place.leave(1 << 20);
+    let has_snapshot = || {
+        let found = judge(&fs::read(config.folder.join(FILE)).unwrap()).unwrap();
+        found.records.iter().any(|record| record.key() == Cell::Snapshot)
+    };
+    let mut ticket = 2;
+    while !has_snapshot() {
+        ticket += 1;
+        assert!(ticket < 10_000, "no new file under load");
+        writer.persist(Ticket(ticket), record(1000 + ticket));
+        while !matches!(said.recv().unwrap(), Durable::Upto(upto) if upto == Ticket(ticket)) {}
+    }
+    writer.finish();
+}
+
+/// A disk of which a loss of power leaves what was synced. Where a sync fails, what it was to write is taken for written, as file systems do: only
+/// what is written once more is synced by the next one.
+#[derive(Clone)]
+struct Cached {
+    folder: PathBuf,
+    /// What the file would be after a loss of power.
+    durable: Arc<Mutex<Vec<u8>>>,
+    sync_fails: Arc<AtomicU32>,
+}
+
+struct CachedFile {
+    file: File,
+    disk: Cached,
+    /// What was written since the last sync.
+    dirty: Vec<(u64, Vec<u8>)>,
+}
+
+impl Cached {
+    fn on(folder: &Path) -> Self {
+        let durable = Arc::new(Mutex::new(fs::read(folder.join(FILE)).unwrap()));
+        Self { folder: folder.to_path_buf(), durable, sync_fails: Arc::default() }
+    }
+
+    fn lose_power(&self) {
+        fs::write(self.folder.join(FILE), &*self.durable.lock().unwrap()).unwrap();
+    }
+}
+
+impl Place for Cached {
+    fn make(&self, _path: &Path) -> io::Result<Box<dyn Medium>> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+    fn take(&self, path: &Path) -> io::Result<Box<dyn Medium>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Box::new(CachedFile { file, disk: self.clone(), dirty: Vec::new() }))
+    }
+}
+
+impl Medium for CachedFile {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.dirty.push((at, bytes.to_vec()));
+        self.file.write_all_at(bytes, at)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        let dirty = std::mem::take(&mut self.dirty);
+        if self.disk.sync_fails.load(SeqCst) > 0 {
+            return Err(io::Error::other("the cable is loose"));
+        }
+        let mut durable = self.disk.durable.lock().unwrap();
+        for (at, bytes) in dirty {
+            let from = usize::try_from(at).unwrap();
+            let end = from + bytes.len();
+            let length = durable.len().max(end);
+            durable.resize(length, 0);
+            durable[from..end].copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.disk.durable.lock().unwrap().truncate(usize::try_from(length).unwrap());
+        self.file.set_len(length)
+    }
+}
+
+#[test]
+fn what_a_failed_sync_left_in_the_cache_is_durable_once_it_was_read_on_a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    make(&config, false).unwrap();
+    drop(open(&config).unwrap());
+    let place = Cached::on(dir.path());
+    let open = || open_at(&config, Box::new(place.clone())).unwrap();
+    let (mut disk, _) = open();
+    place.sync_fails.store(1, SeqCst);
+    disk.commit(&mut vec![record(1)]).unwrap_err();
+    place.sync_fails.store(0, SeqCst);
+    drop(disk);
+    let (disk, boot) = open();
+    assert_eq!(boot.durable, [record(1)], "it is in the cache, and from now on others may hear of it");
+    drop(disk);
+    place.lose_power();
+    assert_eq!(open().1.durable, [record(1)]);
 }

@@ -1,26 +1,29 @@
 //! The thread that waits for the disk, so that nobody else does.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tenure_proto::paxos::{Cell, Record};
+use tenure_proto::time::LocalSpan;
 use tenure_proto::{Record as _, Ticket};
 
 use super::{Disk, is_full, size_of_record};
+use crate::clock::{Clock, nanos};
 
 /// How often a full disk is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 
-/// After how long without anything to write a new file is tried again for which there was no room. That costs more.
+/// After how long a new file is tried again for which there was no room. That costs more.
 const NEW_FILE_AGAIN: Duration = Duration::from_secs(5);
 
 /// What became of the records that were handed over.
 #[derive(Debug)]
 pub(in super::super) enum Durable {
-    /// All up to this ticket are on the disk: what waited for them may be sent.
+    /// All up to this ticket are on the disk, but perhaps a snapshot and a base for which there was no room: what waited for them may be sent.
     Upto(Ticket),
     /// There is no room. Nothing is lost, and it is tried again.
     Full,
@@ -50,12 +53,22 @@ pub(in super::super) struct Writer {
 impl Writer {
     /// `done` is called on the writer's own thread, and after [`Durable::Failed`] no more.
     pub(in super::super) fn start(disk: Disk, done: impl Fn(Durable) + Send + 'static) -> io::Result<Self> {
+        Self::start_with(disk, NEW_FILE_AGAIN, done)
+    }
+
+    /// The same, with a new file tried again after so long.
+    pub(super) fn start_with(
+        disk: Disk,
+        new_file_again: Duration,
+        done: impl Fn(Durable) + Send + 'static,
+    ) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
         let written = Arc::<Mutex<Written>>::default();
         let noted = written.clone();
-        let thread = thread::Builder::new()
-            .name("tenure-log-disk".into())
-            .spawn(move || write_all(disk, &queue, &noted, &done))?;
+        let thread = thread::Builder::new().name("tenure-log-disk".into()).spawn(move || {
+            let _guard = Unwinds(&done);
+            write_all(disk, Jobs::new(queue), new_file_again, &noted, &done);
+        })?;
         Ok(Self { jobs, thread, written })
     }
 
@@ -75,59 +88,134 @@ impl Writer {
     }
 }
 
-fn write_all(mut disk: Disk, queue: &Receiver<Job>, written: &Mutex<Written>, done: &impl Fn(Durable)) {
-    let failed = loop {
-        match next_job(queue, &disk) {
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {
-                if let Err(error) = disk.catch_up() {
-                    break error;
-                }
+/// Tells that the disk failed if its thread unwinds: the log would otherwise wait for ever, and say nothing.
+struct Unwinds<'a, F: Fn(Durable)>(&'a F);
+
+impl<F: Fn(Durable)> Drop for Unwinds<'_, F> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            (self.0)(Durable::Failed(io::Error::other("the thread that writes has panicked")));
+        }
+    }
+}
+
+/// What waits for the disk, in order.
+pub(super) struct Jobs {
+    queue: Receiver<Job>,
+    /// What came while there was no room. Without a record: only to be confirmed.
+    later: VecDeque<(Ticket, Option<Record>)>,
+}
+
+impl Jobs {
+    pub(super) fn new(queue: Receiver<Job>) -> Self {
+        Self { queue, later: VecDeque::new() }
+    }
+
+    /// The next one. Waits for it, but not longer than so long, if that is said.
+    pub(super) fn next(
+        &mut self,
+        within: Option<Duration>,
+    ) -> Result<(Ticket, Option<Record>), RecvTimeoutError> {
+        if let Some(job) = self.later.pop_front() {
+            return Ok(job);
+        }
+        let (ticket, record) = match within {
+            Some(within) => self.queue.recv_timeout(within)?,
+            None => self.queue.recv().map_err(|_| RecvTimeoutError::Disconnected)?,
+        };
+        Ok((ticket, Some(record)))
+    }
+
+    /// Takes in what has come. False if nothing more will, and nobody waits.
+    pub(super) fn take_in(&mut self) -> bool {
+        loop {
+            match self.queue.try_recv() {
+                Ok((ticket, record)) => self.put(ticket, record),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
             }
-            Ok(job) => match write(job, &mut disk, queue, written, done) {
+        }
+    }
+
+    /// Of several snapshots the last one counts: while the disk is full they do not pile up. It takes the place of the one before, so that the base
+    /// that came after that is not written without a snapshot.
+    fn put(&mut self, ticket: Ticket, record: Record) {
+        let is_snapshot = |record: &Record| record.key() == Cell::Snapshot;
+        let mut held = self.later.iter_mut().filter_map(|(_, record)| record.as_mut());
+        let record = match held.find(|held| is_snapshot(held) && is_snapshot(&record)) {
+            Some(held) => {
+                *held = record;
+                None
+            }
+            None => Some(record),
+        };
+        self.later.push_back((ticket, record));
+    }
+
+    /// A job and all that wait behind it, as far as they are written in one piece; and the ticket of the last one.
+    fn gather(&mut self, (mut upto, first): (Ticket, Option<Record>)) -> (Ticket, Vec<Record>) {
+        let mut batch: Vec<Record> = first.into_iter().collect();
+        let mut size: usize = batch.iter().map(size_of_record).sum();
+        while size < MOST
+            && let Ok((ticket, record)) = self.next(Some(Duration::ZERO))
+        {
+            upto = ticket;
+            let Some(record) = record else { continue };
+            size += size_of_record(&record);
+            if record.key() == Cell::Snapshot {
+                batch.retain(|other| other.key() != Cell::Snapshot);
+            }
+            batch.push(record);
+        }
+        (upto, batch)
+    }
+}
+
+fn write_all(
+    mut disk: Disk,
+    mut jobs: Jobs,
+    new_file_again: Duration,
+    written: &Mutex<Written>,
+    done: &impl Fn(Durable),
+) {
+    let (clock, again) = (Clock::boot(), LocalSpan::from_nanos(nanos(new_file_again)));
+    let mut tried = clock.read();
+    let failed = loop {
+        let crowded = disk.is_crowded();
+        if !crowded {
+            tried = clock.read();
+        }
+        match jobs.next(crowded.then_some(new_file_again)) {
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(job) => match write(job, &mut disk, &mut jobs, written, done) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => break error,
             },
         }
+        // Also under load: a snapshot may be long in coming.
+        if crowded && disk.is_crowded() && clock.read() >= tried.after(again) {
+            if let Err(error) = disk.catch_up() {
+                break error;
+            }
+            tried = clock.read();
+        }
     };
     done(Durable::Failed(failed));
     // The folder stays locked until the log has stopped: nobody takes its place before that.
-    while queue.recv().is_ok() {}
-}
-
-fn next_job(queue: &Receiver<Job>, disk: &Disk) -> Result<Job, RecvTimeoutError> {
-    if disk.is_crowded() {
-        queue.recv_timeout(NEW_FILE_AGAIN)
-    } else {
-        queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
-    }
+    while jobs.queue.recv().is_ok() {}
 }
 
 /// Writes a record and all that wait behind it. False if there is no room, and nobody who waits for some.
 fn write(
-    (mut upto, record): Job,
+    job: (Ticket, Option<Record>),
     disk: &mut Disk,
-    queue: &Receiver<Job>,
+    jobs: &mut Jobs,
     written: &Mutex<Written>,
     done: &impl Fn(Durable),
 ) -> io::Result<bool> {
-    let mut batch = vec![record];
-    // Of several snapshots the last one counts: while the disk is full they do not pile up.
-    let mut gather = |batch: &mut Vec<Record>, (ticket, record): Job| {
-        upto = ticket;
-        if record.key() == Cell::Snapshot {
-            batch.retain(|other| other.key() != Cell::Snapshot);
-        }
-        batch.push(record);
-    };
-    let mut size = size_of_record(&batch[0]);
-    while size < MOST
-        && let Ok(job) = queue.try_recv()
-    {
-        size += size_of_record(&job.1);
-        gather(&mut batch, job);
-    }
+    let (upto, mut batch) = jobs.gather(job);
     let mut told = false;
     while let Err(error) = disk.commit(&mut batch) {
         if !is_full(&error) {
@@ -136,10 +224,9 @@ fn write(
         if !std::mem::replace(&mut told, true) {
             done(Durable::Full);
         }
-        match queue.recv_timeout(TRY_AGAIN) {
-            Ok(job) => gather(&mut batch, job),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+        thread::sleep(TRY_AGAIN);
+        if !jobs.take_in() {
+            return Ok(false);
         }
     }
     let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);

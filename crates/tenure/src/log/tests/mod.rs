@@ -1,5 +1,7 @@
 //! Whole logs in one process, over real streams and disks.
 
+mod snapshots;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -174,36 +176,6 @@ async fn all_members_come_back_from_their_disks() {
             within("the end", log.shutdown()).await;
         }
     }
-}
-
-#[tokio::test]
-async fn a_member_that_was_away_for_long_is_given_a_snapshot() {
-    let cluster = Cluster::found();
-    let short = |name| Config { snapshot_every: 20, keep: 5, ..cluster.config(name) };
-    cluster.lead("a");
-    let (a, b) = (cluster.open_with(&short("a")), cluster.open_with(&short("b")));
-    for number in 0..100 {
-        propose(&b, &number.to_string()).await;
-    }
-    until("the log is forgotten", &a, |status| status.forgotten > 50).await;
-    let c = cluster.open_with(&short("c"));
-    let mut heard = c.subscribe();
-    propose(&c, "of c").await;
-    let state = lines(&c).await;
-    assert_eq!((state.len(), state[100].as_str()), (101, "of c"));
-    let restored = within("news", async {
-        loop {
-            match heard.next().await {
-                Some(News::Restored { upto }) => return upto,
-                Some(_) => {}
-                None => panic!("it runs"),
-            }
-        }
-    });
-    assert!(restored.await > 50);
-    within("the end", c.shutdown()).await;
-    assert_eq!(lines(&cluster.open_with(&short("c"))).await.len(), 101, "it has kept what it was given");
-    drop((a, b));
 }
 
 #[tokio::test]
@@ -501,27 +473,6 @@ fn a_limit_of_writes_that_no_message_could_hold_is_refused() {
 }
 
 #[tokio::test]
-async fn a_state_too_long_for_a_snapshot_is_not_forgotten_and_writes_go_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut config = Config::new("lines", "a", ClusterId::draw(), ClusterKey::generate());
-    config.members = peers([("a", "127.0.0.1:1")]);
-    (config.folder, config.snapshot_every, config.keep) = (dir.path().join("a"), 5, 0);
-    super::found(&config).unwrap();
-    for (longest_snapshot, lives) in [(10, 1), (10, 2), (1000, 3)] {
-        let config = Checked { longest_snapshot, ..Checked::new(&config).unwrap() };
-        let disk = disk::open(&config).unwrap();
-        let election = Election::fixed(NodeName::new("a").unwrap());
-        let log = Log::run(config, election, Lines::default(), disk).unwrap();
-        for number in 0..20 {
-            propose(&log, &number.to_string()).await;
-        }
-        assert_eq!(lines(&log).await.len(), 20 * lives);
-        assert_eq!(log.status().await.unwrap().forgotten > 0, longest_snapshot > 10);
-        within("the end", log.shutdown()).await;
-    }
-}
-
-#[tokio::test]
 async fn a_leader_whose_streams_lead_nowhere_lets_another_lead() {
     let cluster = Cluster::found();
     let dir = tempfile::tempdir().unwrap();
@@ -539,6 +490,33 @@ async fn a_leader_whose_streams_lead_nowhere_lets_another_lead() {
     propose(&others[0], "one").await;
     assert_eq!(lines(&others[1]).await, ["one"]);
     assert!(!lonely.status().await.unwrap().leads);
+}
+
+#[tokio::test]
+async fn a_leader_that_has_nothing_to_do_and_reaches_nobody_gives_up_its_lease() {
+    let cluster = Cluster::found();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = nodes(&cluster, dir.path()).await;
+    let nodes: Vec<_> = nodes
+        .into_iter()
+        .map(|(node, config)| (node, Config { retry: Duration::from_millis(30), ..config }))
+        .collect();
+    let lonely = by_node(&nodes[0]);
+    until("it holds the lease", &lonely, |status| {
+        status.leader.as_ref().is_some_and(|leader| leader.as_str() == "a")
+    })
+    .await;
+    let others: Vec<Log<Lines>> = nodes[1..].iter().map(by_node).collect();
+    propose(&lonely, "one").await;
+    until("it leads", &lonely, |status| status.leads).await;
+    for log in others {
+        within("the end", log.shutdown()).await;
+    }
+    // The nodes go on granting, and nobody wishes for anything.
+    until("it gives up", &lonely, |status| !status.leads && status.leader.is_none()).await;
+    let others: Vec<Log<Lines>> = nodes[1..].iter().map(by_node).collect();
+    propose(&others[0], "two").await;
+    assert_eq!(lines(&others[1]).await, ["one", "two"]);
 }
 
 #[tokio::test]
