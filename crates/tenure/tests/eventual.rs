@@ -76,7 +76,7 @@ async fn a_member_that_was_never_asked_takes_part_all_the_same() {
 
 #[tokio::test]
 async fn a_member_that_is_restarted_agrees_with_the_others_again() {
-    let cluster = Cluster::found(3, LEASE);
+    let cluster = Cluster::found(3, LEASE * 2); // A leader that is not run for a while is to be kept.
     let mut nodes = cluster.start().await;
     let handles = take_part(&nodes).await;
     let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
@@ -103,7 +103,7 @@ async fn after_a_restart_of_all_with_one_gone_for_good_the_others_agree() {
 
 #[tokio::test]
 async fn after_a_small_step_back_of_its_clock_a_member_comes_to_have_an_opinion_again() {
-    let cluster = Cluster::found(3, LEASE);
+    let cluster = Cluster::found(3, LEASE * 2); // A leader that is not run for a while is to be kept.
     let (nodes, hands) = cluster.start_by_hand(WeakElection::default()).await;
     let mut handles = take_part(&nodes).await;
     let names: Vec<NodeName> = nodes.iter().map(|node| node.name().clone()).collect();
