@@ -182,10 +182,12 @@ fn groups_are_led_without_a_gap_while_members_come_and_go() {
     let before = candidates.book.terms();
 
     let (mut first, mut spare) = ("n1", "n6");
-    let mut operations = 0;
+    let (mut operations, mut epoch) = (0, 0);
     let mut change = |asked: &str, words: &[&str]| {
+        daemons.await_epoch(asked, epoch);
         let url = daemons.url(asked);
-        daemons.json(&[&["members"], words, &["--endpoint", &url]].concat());
+        let done = daemons.json(&[&["members"], words, &["--endpoint", &url]].concat());
+        epoch = done["epoch"].as_u64().expect("an epoch");
         operations += 1;
     };
     for round in 0..size.rounds {

@@ -44,7 +44,9 @@ fn members_are_listed_added_replaced_and_removed() {
     assert_eq!(daemons.members("n1"), ["n1", "n3", "n4"]);
     daemons.join("n5");
     daemons.await_http("n5");
-    daemons.json(&["members", "replace", "n3", "n5", &daemons.udp("n5")]);
+    let done = daemons.json(&["members", "replace", "n3", "n5", &daemons.udp("n5")]);
+    let epoch = done["epoch"].as_u64().expect("an epoch");
+    ["n4", "n5"].iter().for_each(|name| daemons.await_epoch(name, epoch));
     assert_eq!(daemons.members("n5"), ["n1", "n4", "n5"]);
 
     // One that is no member any more says so; the command asks the next.
@@ -109,6 +111,7 @@ fn those_who_are_left_of_a_lost_quorum_go_on_alone() {
     daemons.join("n4");
     daemons.await_http("n4");
     daemons.json(&["members", "add", "n4", &daemons.udp("n4")]);
+    daemons.await_ready("n4");
     assert_eq!(daemons.members("n4"), ["n1", "n4"]);
 }
 

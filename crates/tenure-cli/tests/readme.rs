@@ -75,10 +75,15 @@ fn without_digits(word: &str) -> String {
     text
 }
 
-/// The runner that leads, when it does: what it has said by then.
+/// The runner that leads, when it does: what it has said by then. Whether the command or its runner speaks first is promised to
+/// nobody.
 fn when_it_leads(runner: &Daemon) -> String {
     runner.lines("leads", 2);
-    runner.text()
+    runner.line("the command runs as process");
+    let text = runner.text();
+    let (own, commands): (Vec<&str>, Vec<&str>) =
+        text.split_inclusive('\n').partition(|line| line.starts_with("tenure: "));
+    [own, commands].concat().concat()
 }
 
 fn transcript(folder: &Path) -> String {

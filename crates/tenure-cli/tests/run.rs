@@ -97,12 +97,14 @@ fn a_grace_that_does_not_fit_the_lease_exits_with_78_and_names_a_lease_that_woul
 fn a_lost_lease_ends_the_command_before_its_end_and_exits_with_79() {
     let mut stage = Stage::set();
     let script = "trap 'echo told > term; exit 0' TERM; echo $$ > pid; while :; do sleep 0.01; done";
-    let mut runner = stage.jobs(&[&SHORT[..], &["--once"]].concat(), script);
+    // Time enough to be told, also where a shell is not run at once.
+    let (words, lease) = (["--lease=3s", "--grace=600ms", "--kill-margin=200ms"], Duration::from_secs(3));
+    let mut runner = stage.jobs(&[&words[..], &["--once"]].concat(), script);
     let pid = stage.pid("pid");
     stage.stop_cluster();
     let stopped = now();
     stage.wait("the end of the command", || (!is_alive(pid)).then_some(()));
-    assert!(now() < stopped + LEASE, "it ended within what was left of the lease");
+    assert!(now() < stopped + lease, "it ended within what was left of the lease");
     assert_eq!(runner.code(), 79);
     assert_eq!(stage.read("term").trim(), "told", "it was asked before it was ended");
 }

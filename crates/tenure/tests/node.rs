@@ -212,10 +212,17 @@ async fn a_leader_that_is_asked_is_certain_for_a_while() {
     let nodes = cluster.start().await;
     let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
     for node in &nodes {
-        let certain = within("an answer", SOON, node.verify("jobs", Duration::from_millis(80))).await;
-        let certain = certain.expect("somebody leads");
-        assert_eq!((certain.leader.as_str(), certain.term), ("a", tenure.term()));
-        assert!(certain.remaining().is_some());
+        // The answer may be older than that when it is read, on a machine that does much else: then it is asked for again.
+        let lasts = async {
+            loop {
+                let certain = node.verify("jobs", Duration::from_millis(80)).await.expect("somebody leads");
+                assert_eq!((certain.leader.as_str(), certain.term), ("a", tenure.term()));
+                if certain.remaining().is_some() {
+                    return;
+                }
+            }
+        };
+        within("an answer that is certain for a while", SOON, lasts).await;
     }
     assert!(nodes[1].verify("nobody", Duration::from_millis(80)).await.is_err());
 }
@@ -224,9 +231,10 @@ async fn a_leader_that_is_asked_is_certain_for_a_while() {
 async fn work_that_hangs_loses_its_tenure() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;
-    let gate = tenure::Campaign::default().health(LEASE / 2);
+    let gate = tenure::Campaign::default().health(LEASE * 2);
     let tenure = within("a leader", SOON, nodes[0].campaign_with("jobs", gate)).await.expect("it is elected");
-    for _ in 0..8 {
+    // For longer than it may be silent.
+    for _ in 0..12 {
         tokio::time::sleep(LEASE / 4).await;
         tenure.heartbeat();
     }

@@ -10,6 +10,7 @@ mod processes;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use processes::{Place, Process};
@@ -32,7 +33,7 @@ const OPENS: &[&str] = &["open", "openat", "creat"];
 const SENDS: &[&str] = &["sendto", "sendmsg", "sendmmsg"];
 
 /// Turns are drawn from a window of a millisecond: many elections in little time.
-const SETTINGS: &str = "[lease]\nlength = \"500ms\"\nwindow = \"1ms\"\n[election]\nweak = \"random\"\n";
+const SETTINGS: &str = "[lease]\nlength = \"1s\"\nwindow = \"1ms\"\n[election]\nweak = \"random\"\n";
 
 /// What one process asked for.
 #[derive(Debug, Default)]
@@ -98,6 +99,12 @@ impl Trace {
     }
 }
 
+/// One test at a time: each call of six traced members would wait for six tracers.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Three members that run, and where.
 fn members() -> (tempfile::TempDir, Place, Vec<Process>) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -116,11 +123,12 @@ fn traced(members: &mut [Process], place: &Place, act: impl FnOnce(&mut [Process
 
 #[test]
 fn a_steady_leader_and_its_grantors_touch_no_file() {
+    let _alone = alone();
     let (_folder, place, mut members) = members();
     members[0].campaign(0, 1, 5).expect("it is told");
     while members[0].report().expect("it runs").led < 5 {}
     let before = members[0].report().expect("it runs");
-    let seen = traced(&mut members, &place, |_| std::thread::sleep(Duration::from_secs(3)));
+    let seen = traced(&mut members, &place, |_| std::thread::sleep(Duration::from_secs(5)));
     let after = members[0].report().expect("it runs");
     assert_eq!((after.led, after.lost), (5, 0));
     assert!(after.datagrams >= before.datagrams + 2 * 5, "it has renewed: {before:?} {after:?}");
@@ -132,12 +140,15 @@ fn a_steady_leader_and_its_grantors_touch_no_file() {
 
 #[test]
 fn an_acquisition_waits_for_no_disk_within_the_reserved_block_and_for_one_write_at_most_beyond_it() {
+    let _alone = alone();
     let (_folder, place, mut members) = members();
     let seen = traced(&mut members, &place, |members| {
         members[0].ask("cycle 0 100").expect("a leads a hundred times");
     });
+    // Two of three are a quorum: each election needs an answer of one of the others, not of both.
+    let enough = seen[0].sends >= 100 && seen[1].sends + seen[2].sends >= 100;
+    assert!(enough, "strace saw too little: {seen:?}");
     for seen in seen {
-        assert!(seen.sends >= 100, "strace saw too little: {seen:?}");
         assert!(seen.syncs.is_empty() && seen.writes.is_empty(), "{seen:?}");
     }
     let seen = traced(&mut members, &place, |members| {

@@ -233,6 +233,15 @@ impl Daemons {
         said
     }
 
+    /// Waits until a member knows of an epoch: who orders a change by an older one is told of a conflict.
+    pub(crate) fn await_epoch(&self, name: &str, epoch: u64) {
+        self.await_ready(name);
+        let list = || self.json(&["members", "list", "--endpoint", &self.url(name)]);
+        until(&format!("{name} to know of epoch {epoch}"), || {
+            list()["epoch"].as_u64().is_some_and(|known| known >= epoch)
+        });
+    }
+
     /// The members' names, as one of them sees them.
     pub(crate) fn members(&self, asked: &str) -> Vec<String> {
         let list = self.json(&["members", "list", "--endpoint", &self.url(asked)]);

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use tenure::{ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
@@ -21,17 +22,19 @@ pub(crate) fn name(index: usize) -> String {
     format!("n{}", index + 1)
 }
 
-/// Ports that are free now, for datagrams and streams.
+/// Ports that are free now, for datagrams and streams. They are below those that Linux hands out by itself, so that nobody is given
+/// one before it is used, and never the same twice in one process.
 pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
     let free = || loop {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let address = socket.local_addr().expect("it has an address");
-        if let Ok(stream) = TcpListener::bind(address) {
-            return (socket, stream, address);
+        let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
+        let port = u16::try_from(10_000 + place % 20_000).expect("it is below 30,000");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
+            return address;
         }
     };
-    let held: Vec<_> = (0..count).map(|_| free()).collect();
-    held.iter().map(|(_, _, address)| *address).collect()
+    (0..count).map(|_| free()).collect()
 }
 
 impl Cluster {

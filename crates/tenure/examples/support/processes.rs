@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use tenure::{ClusterId, ClusterKey, Config, Node, Term};
@@ -114,16 +115,19 @@ pub(crate) fn member(config: &Path) -> Command {
     command
 }
 
-/// Ports that are free now, for datagrams and streams.
+/// Ports that are free now, for datagrams and streams. They are below those that Linux hands out by itself, so that nobody is given
+/// one before it is used.
 fn free_addresses(count: usize) -> Outcome<Vec<SocketAddr>> {
-    let mut held = Vec::new();
-    while held.len() < count {
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        if let Ok(stream) = TcpListener::bind(socket.local_addr()?) {
-            held.push((socket, stream));
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let mut free = Vec::new();
+    while free.len() < count {
+        let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
+        let address = SocketAddr::from(([127, 0, 0, 1], u16::try_from(10_000 + place % 20_000)?));
+        if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
+            free.push(address);
         }
     }
-    Ok(held.iter().map(|(socket, _)| socket.local_addr()).collect::<Result<_, _>>()?)
+    Ok(free)
 }
 
 impl Process {

@@ -11,10 +11,11 @@ use std::time::Duration;
 use tenure::{Config, Node, SessionCounters as Counters, Status, Tenure};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::proxy::{DATA, FIRST, Packet, Proxy, WELCOME};
+use crate::proxy::{DATA, FIRST, HELLO, Packet, Proxy, WELCOME};
 use crate::support::{Cluster, free_addresses, within};
 
-const LEASE: Duration = Duration::from_millis(500);
+/// Long enough that a machine which does much else deposes nobody: attacks are to be the only reason.
+const LEASE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(10);
 
 /// Since the boot.
@@ -96,11 +97,7 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) async fn new() -> Self {
-        Self::with_lease(LEASE).await
-    }
-
-    pub(crate) async fn with_lease(lease: Duration) -> Self {
-        let cluster = Cluster::found(3, lease);
+        let cluster = Cluster::found(3, LEASE);
         let real = free_addresses(3);
         let proxy = Proxy::start(&cluster.addresses, &real).await.expect("it listens");
         let mut arena = Self { cluster, real, proxy, nodes: Vec::new() };
@@ -205,6 +202,51 @@ impl Arena {
         while self.status(index).await.sessions.refusals() < all {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+}
+
+/// What had been said, and what of it members had counted, when somebody looked.
+pub(crate) struct Mark {
+    passed: usize,
+    pub(crate) sessions: Vec<Counters>,
+}
+
+impl Arena {
+    /// Looks when nobody has greeted for a while, so that no session is about to begin by what was said before.
+    pub(crate) async fn mark(&self) -> Mark {
+        let quiet = Duration::from_millis(200);
+        let greets = |packet: &Packet| packet.kind() == HELLO && self.real.contains(&packet.from);
+        let greeted = || self.proxy.recorded(greets).last().map_or(0, |last| last.at);
+        let settled = async {
+            while now() < Duration::from_nanos(greeted()) + quiet {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        within("the end of greetings", SOON, settled).await;
+        let passed = self.proxy.record().len();
+        for index in 0..self.nodes.len() {
+            self.has_counted(index).await;
+        }
+        Mark { passed, sessions: self.sessions().await }
+    }
+
+    /// What came by since then.
+    pub(crate) fn since(&self, mark: &Mark) -> Vec<Packet> {
+        self.proxy.record().split_off(mark.passed)
+    }
+
+    /// A peer that was silent for a while is rightly greeted anew. A session begins with who has greeted, or by the first words of
+    /// another member that was welcomed: whatever else began, an attacker did.
+    pub(crate) fn only_members_began(&self, mark: &Mark, index: usize, now: &Counters) {
+        let me = self.real[index];
+        let began = |packet: &&Packet| match packet.kind() {
+            HELLO => packet.from == me,
+            FIRST => packet.to == me && self.real.contains(&packet.from),
+            _ => false,
+        };
+        let beginnings = self.since(mark).iter().filter(began).count() as u64;
+        let begun = now.begun - mark.sessions[index].begun;
+        assert!(begun <= beginnings, "{begun} sessions began, {beginnings} by members");
     }
 }
 

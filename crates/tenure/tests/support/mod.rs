@@ -4,8 +4,9 @@
 
 pub(crate) mod chance;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use tenure::{Clock, ClusterId, ClusterKey, Config, Hand, Key, Node, Role, Term, WeakElection, peers};
@@ -20,17 +21,19 @@ pub(crate) struct Cluster {
     pub(crate) lease: Duration,
 }
 
-/// Ports that are free now, for datagrams and streams.
+/// Ports that are free now, for datagrams and streams. They are below those that Linux hands out by itself, so that nobody is given
+/// one before it is used, and never the same twice in one process.
 pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
     let free = || loop {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let address = socket.local_addr().expect("it has an address");
-        if let Ok(stream) = std::net::TcpListener::bind(address) {
-            return (socket, stream, address);
+        let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
+        let port = u16::try_from(10_000 + place % 20_000).expect("it is below 30,000");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
+            return address;
         }
     };
-    let held: Vec<_> = (0..count).map(|_| free()).collect();
-    held.iter().map(|(_, _, address)| *address).collect()
+    (0..count).map(|_| free()).collect()
 }
 
 impl Cluster {

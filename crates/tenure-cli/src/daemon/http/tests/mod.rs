@@ -169,7 +169,14 @@ async fn readiness_is_not_leadership() {
     let ready = daemon.get("/readyz").await;
     assert!(ready.starts_with("HTTP/1.1 200"), "nobody leads, and the node is ready: {ready}");
     let tenure = daemon.node.campaign("jobs").await.unwrap();
-    let leader: api::Leader = client.get("/leader/jobs").await.unwrap();
+    let told = async {
+        loop {
+            if let Ok(leader) = client.get::<api::Leader>("/leader/jobs").await {
+                return leader;
+            }
+        }
+    };
+    let leader = timeout(Duration::from_secs(10), told).await.expect("that it leads is heard");
     assert_eq!((leader.leader.as_deref(), leader.here), (Some("n1"), true));
     assert!(daemon.get("/readyz").await.starts_with("HTTP/1.1 200"));
     drop(tenure);
@@ -385,6 +392,8 @@ async fn the_sidecar_names_the_leader_on_a_port_of_its_own() {
     let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
     assert!(raw(address, &ask("/")).await.ends_with(r#"{"name":""}"#), "nobody yet");
     let _tenure = daemon.node.campaign("jobs").await.unwrap();
+    let told = async { while raw(address, &ask("/")).await.ends_with(r#"{"name":""}"#) {} };
+    timeout(Duration::from_secs(10), told).await.expect("that it leads is heard");
     for path in ["/", "/anything?x=1"] {
         let answer = raw(address, &ask(path)).await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(r#"{"name":"n1"}"#), "{answer}");
