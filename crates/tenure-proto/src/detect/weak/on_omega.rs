@@ -22,8 +22,8 @@ use super::{Beat, Timing, Turn, Watch, Weak};
 /// Where the serial begins in a count.
 const SERIAL: u32 = 32;
 
-/// Within how many intervals a sign must be known to enough others.
-const PATIENCE: u32 = 4;
+/// Within how many intervals a sign must be known to enough others: they say so with their next sign, and that must get here.
+const PATIENCE: u32 = 5;
 
 /// Who is thought to live, and which of them is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +84,7 @@ impl OnOmega {
         }
     }
 
-    /// A round begins with the first thing that happens after a sign was given: a little late, which only makes more patient.
+    /// A round begins with a sign, or with the first thing that happens after one: a little late, which only makes more patient.
     fn begin_round(&mut self, now: LocalTime) {
         if self.round.is_none() {
             let own = self.position(self.me).and_then(|here| self.ring.beat(here));
@@ -121,7 +121,11 @@ impl Weak for OnOmega {
     }
 
     fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>> {
-        self.ring.beats(now)
+        // Who hears nothing at all is not answered either.
+        self.judge_round(now);
+        let beats = self.ring.beats(now);
+        self.begin_round(now);
+        beats
     }
 
     fn lapsed(&mut self, node: NodeId, at: LocalTime) {
@@ -170,6 +174,21 @@ mod tests {
 
     fn at(millis: u64) -> LocalTime {
         LocalTime::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn who_hears_nothing_at_all_goes_to_the_end_of_the_row_too() {
+        let span = |millis: u64| LocalSpan::from_nanos(millis * 1_000_000);
+        let timing = Timing { renewal: span(1000), interval: span(10) };
+        let members: Vec<NodeId> = (0..3).map(NodeId).collect();
+        let mut deaf = OnOmega::new((NodeId(0), Incarnation(1)), timing, &members, at(0));
+        let mut other = OnOmega::new((NodeId(1), Incarnation(1)), timing, &members, at(0));
+        for i in 1..20 {
+            let signs = deaf.beats(at(i * 10));
+            other.heard(NodeId(0), at(i * 10));
+            other.passed_on(&signs, at(i * 10));
+        }
+        assert_eq!(other.weak_leader(GroupId(0), at(191)), Some(NodeId(1)));
     }
 
     #[test]
