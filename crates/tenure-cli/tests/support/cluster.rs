@@ -2,11 +2,15 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+#[path = "../../../tenure/tests/support/ports.rs"]
+mod ports;
+
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tenure::{ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
+
+pub(crate) use ports::free_addresses;
 
 /// A founded cluster; its nodes are started by the test.
 pub(crate) struct Cluster {
@@ -20,21 +24,6 @@ pub(crate) struct Cluster {
 /// The name of a member, by its place.
 pub(crate) fn name(index: usize) -> String {
     format!("n{}", index + 1)
-}
-
-/// Ports that are free now, for datagrams and streams. They are below those that Linux hands out by itself, so that nobody is given
-/// one before it is used, and never the same twice in one process.
-pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    let free = || loop {
-        let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
-        let port = u16::try_from(10_000 + place % 20_000).expect("it is below 30,000");
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    };
-    (0..count).map(|_| free()).collect()
 }
 
 impl Cluster {

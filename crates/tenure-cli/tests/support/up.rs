@@ -26,7 +26,7 @@ fn free_range(count: u16) -> u16 {
     };
     for _ in 0..1000 {
         let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(count.into(), Relaxed));
-        let first = u16::try_from(10_000 + place % 20_000).expect("it is below 30,000");
+        let first = u16::try_from(25_000 + place % 5_000).expect("it is below 30,000");
         if (first..first + count).all(free) {
             return first;
         }

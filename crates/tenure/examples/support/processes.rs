@@ -122,7 +122,7 @@ fn free_addresses(count: usize) -> Outcome<Vec<SocketAddr>> {
     let mut free = Vec::new();
     while free.len() < count {
         let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
-        let address = SocketAddr::from(([127, 0, 0, 1], u16::try_from(10_000 + place % 20_000)?));
+        let address = SocketAddr::from(([127, 0, 0, 1], u16::try_from(20_000 + place % 5_000)?));
         if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
             free.push(address);
         }

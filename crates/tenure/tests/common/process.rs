@@ -141,7 +141,7 @@ pub(crate) fn lasting_addresses() -> [SocketAddr; 3] {
     [(); 3].map(|()| {
         loop {
             let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
-            let port = u16::try_from(10_000 + place % 20_000).expect("it is below 30,000");
+            let port = u16::try_from(15_000 + place % 5_000).expect("it is below 20,000");
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
                 return address;

@@ -3,13 +3,15 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod chance;
+mod ports;
 
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use tenure::{Clock, ClusterId, ClusterKey, Config, Hand, Key, Node, Role, Term, WeakElection, peers};
+
+pub(crate) use ports::free_addresses;
 
 /// A founded cluster whose nodes need not run.
 pub(crate) struct Cluster {
@@ -19,21 +21,6 @@ pub(crate) struct Cluster {
     pub(crate) names: Vec<String>,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) lease: Duration,
-}
-
-/// Ports that are free now, for datagrams and streams. They are below those that Linux hands out by itself, so that nobody is given
-/// one before it is used, and never the same twice in one process.
-pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    let free = || loop {
-        let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
-        let port = u16::try_from(10_000 + place % 20_000).expect("it is below 30,000");
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    };
-    (0..count).map(|_| free()).collect()
 }
 
 impl Cluster {
