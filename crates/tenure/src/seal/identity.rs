@@ -65,9 +65,27 @@ pub(super) struct Me {
     keys: Keys,
 }
 
+/// A key of the cluster, with what greetings under it knock with.
+pub(super) struct Accepted {
+    pub(super) root: Root,
+    members: hmac::Key,
+    outsiders: hmac::Key,
+}
+
+impl Accepted {
+    fn new(root: Root) -> Self {
+        Self { members: root.members_knock().key(), outsiders: root.knock.key(), root }
+    }
+
+    /// The knock of those who greet as members, or of the others.
+    pub(super) fn knock(&self, of_member: bool) -> &hmac::Key {
+        if of_member { &self.members } else { &self.outsiders }
+    }
+}
+
 enum Keys {
     /// Never empty; the spoken one first.
-    Member(Vec<(Root, hmac::Key)>),
+    Member(Vec<Accepted>),
     Outsider(CandidateKey),
 }
 
@@ -84,15 +102,15 @@ impl Me {
         (self.keys, self.spoken, self.sender, self.knock) = prepare(credentials, self.cluster, &self.name);
     }
 
-    /// The accepted key of this id, with the key of its knocks. An outsider has none: it cannot be greeted.
-    pub(super) fn root(&self, id: KeyId) -> Option<(&Root, &hmac::Key)> {
-        let Keys::Member(roots) = &self.keys else { return None };
-        roots.iter().find(|(root, _)| root.id == id).map(|(root, knock)| (root, knock))
+    /// The accepted key of this id. An outsider has none: it cannot be greeted.
+    pub(super) fn accepted(&self, id: KeyId) -> Option<&Accepted> {
+        let Keys::Member(keys) = &self.keys else { return None };
+        keys.iter().find(|key| key.root.id == id)
     }
 
     /// Whether a session under this key may go on. An outsider leaves that to the members.
     pub(super) fn accepts(&self, id: KeyId) -> bool {
-        matches!(self.keys, Keys::Outsider(_)) || self.root(id).is_some()
+        matches!(self.keys, Keys::Outsider(_)) || self.accepted(id).is_some()
     }
 
     /// The key shared with one who says that it is `sender`: if it is, it has the same.
@@ -106,7 +124,7 @@ impl Me {
     /// The key shared with a member, of those that this process speaks.
     pub(super) fn pair_with(&self, member: &NodeName) -> Pair {
         match &self.keys {
-            Keys::Member(roots) => roots[0].0.pair(self.name.as_str(), member.as_str()),
+            Keys::Member(keys) => keys[0].root.pair(self.name.as_str(), member.as_str()),
             Keys::Outsider(key) => key.pair(member.as_str()),
         }
     }
@@ -119,10 +137,9 @@ fn prepare(
 ) -> (Keys, KeyId, Box<[u8]>, hmac::Key) {
     match credentials {
         Credentials::Member(keyring) => {
-            let roots = keyring.roots(cluster).into_iter().map(|root| (root.knock.key(), root));
-            let roots: Vec<_> = roots.map(|(knock, root)| (root, knock)).collect();
-            let (spoken, knock) = (roots[0].0.id, roots[0].1.clone());
-            (Keys::Member(roots), spoken, Sender::write(spoken, None, name.as_str(), ""), knock)
+            let keys: Vec<_> = keyring.roots(cluster).into_iter().map(Accepted::new).collect();
+            let (spoken, knock) = (keys[0].root.id, keys[0].knock(true).clone());
+            (Keys::Member(keys), spoken, Sender::write(spoken, None, name.as_str(), ""), knock)
         }
         Credentials::Outsider(key) => {
             let (spoken, knock) = (key.made_from(), key.knock().key());

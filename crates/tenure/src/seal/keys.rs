@@ -320,6 +320,7 @@ pub enum KeyError {
 /// What a cluster key is in one cluster: everything that members derive comes from here.
 pub(super) struct Root {
     pub(super) id: KeyId,
+    /// What greetings of outsiders carry a checksum of.
     pub(super) knock: Knock,
     secret: Secret,
 }
@@ -328,6 +329,12 @@ impl Root {
     fn new(key: &ClusterKey, cluster: ClusterId) -> Self {
         let secret = Secret::extract(&cluster.0.to_be_bytes(), &key.0);
         Self { id: key.id(), knock: Knock(secret.derive(&[b"tenure knock\0"])), secret }
+    }
+
+    /// What greetings of members carry a checksum of. No outsider can make one, so none can use up
+    /// what members are allowed.
+    pub(super) fn members_knock(&self) -> Knock {
+        Knock(self.secret.derive(&[b"tenure members knock\0"]))
     }
 
     /// The key that two members share.
@@ -365,8 +372,8 @@ fn length(text: &str) -> [u8; 2] {
     u16::try_from(text.len()).expect("names and scopes are short").to_be_bytes()
 }
 
-/// What everybody shares who holds any key of the cluster. It opens nothing: it lets a receiver drop, for the price of one
-/// hash, greetings from those who hold none.
+/// What all outsiders with a key of the cluster share, or all members. It opens nothing: it lets a
+/// receiver drop, for the price of one hash, greetings from those who hold none.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Knock([u8; 16]);
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{LocalTime, NodeId};
 
+use super::floors::Holder;
 use super::link::Link;
 use super::refusal::Refusal;
 use super::scope::Rights;
@@ -23,6 +24,8 @@ pub(crate) struct Peer {
     pub(crate) id: NodeId,
     pub(crate) name: NodeName,
     pub(crate) rights: Rights,
+    /// Whose key it has: limits and floors are counted by that.
+    pub(crate) holder: Holder,
     /// Its life: another number after a restart.
     pub(crate) boot: u128,
     /// The newest version that both sides speak.
@@ -75,8 +78,10 @@ impl Known {
         if fresh { Ok(()) } else { Err(Refusal::Superseded) }
     }
 
+    /// Whether this is the process that is known, under the key that is known. Two keys of one name
+    /// have two floors, so a session of one never silently replaces one of the other.
     pub(super) fn is_same_life(&self, peer: &Peer) -> bool {
-        self.peer.boot == peer.boot && self.peer.rights == peer.rights
+        self.peer.boot == peer.boot && self.peer.holder == peer.holder
     }
 
     /// Puts a session in its place, speaks on it from now on, and gives back the one that it replaces.

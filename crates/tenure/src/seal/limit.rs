@@ -48,7 +48,7 @@ impl Rate {
     }
 
     /// The state after one use; `None` if nothing is left.
-    fn used(self, whole_at: u64, now: u64) -> Option<u64> {
+    pub(super) fn used(self, whole_at: u64, now: u64) -> Option<u64> {
         let after = whole_at.max(now).saturating_add(self.cost);
         (after - now <= self.most).then_some(after)
     }

@@ -18,35 +18,52 @@
 //! trip A can speak; a peer that was restarted is spoken to again after two at most. Both sides can send on a session, so
 //! a candidate without an address of its own is reached by the session that it began.
 //!
-//! B keeps nothing until a First proves that A received a Welcome at its address and holds the key. So a flood of greetings
-//! costs B no memory, and what it answers is shorter than what it was sent. Only somebody with a key of the cluster, or one
-//! who repeats what such a one sent, gets an answer at all: greetings carry a *knock*, a checksum under a key that all of
-//! them share, which is checked before anything is derived or taken from the [limits](limit).
+//! B keeps nothing until a First proves that A received a Welcome at its address and holds the key.
+//! So a flood of greetings costs B no memory, and the answer is shorter than the greeting. Only a
+//! holder of some key of the cluster, or somebody who repeats a holder's packet, gets an answer at
+//! all: greetings carry a *knock*, a checksum under a key that all members share, or all outsiders.
+//! B checks it before it derives anything or takes anything from the [limits](limit). Members and
+//! outsiders have limits of their own, so no outsider can use up what members need.
 //!
 //! # Why nothing old is taken again
 //!
-//! Within a session, counters are accepted [once](window). So the question is whether a session can begin twice.
+//! Within a session, each counter is accepted [once](window). So a replay could only succeed if a
+//! session could begin twice.
 //!
-//! *Where A keeps it:* a session begins only by a Welcome to a challenge that A is waiting for. Challenges are random and
-//! are forgotten when they are answered. None comes twice.
+//! *Where A keeps it:* a session begins only by a Welcome to a challenge that A is waiting for.
+//! Challenges are random, and A forgets a challenge when it is answered. None comes twice.
 //!
-//! *Where B keeps it:* a session begins by a First with a stamp that B made. `issued` is B's clock, moved on by one where
-//! it would repeat: every Welcome of this life of B has another, and they rise. B takes a First only if
+//! *Where B keeps it:* a session begins by a First with a stamp that B made. `issued` is B's clock,
+//! moved on by one where it would repeat: every Welcome of this life of B has another `issued`, and
+//! they rise. Each session belongs to one *key*: that of a member, by its name, or that of an
+//! outsider, by all that the key was made for ([`floors::Holder`]). The stamp covers these fields,
+//! so a Welcome is good for one key. B takes a First only if
 //!
 //! 1. the stamp is of this life: the key of stamps is drawn at each start, so nothing from before a restart passes;
 //! 2. it is for this address, and at most [`Limits::welcome_valid`] old;
-//! 3. `issued` is larger than that of the session which this peer has begun here before, if there is one;
-//! 4. `issued` is larger than the **floor**. Whenever B drops a session and puts no newer one in its place, because it
-//!    needs room or because its key was taken away, it raises the floor to the `issued` of that session.
+//! 3. `issued` is larger than that of the session that a peer of this name has begun here before,
+//!    if there is one;
+//! 4. `issued` is larger than the **floor** of the key. Whenever B drops a session and puts no
+//!    newer one *of the same key* in its place, it raises the floor of that key to the `issued` of
+//!    the session. It does so when it needs room, when another life or another key takes the name,
+//!    and when a key expires, is revoked or is taken away.
 //!
-//! Take any session S that has begun at B in this life. While it is there, its First is a packet like any other, and its
-//! counter was accepted. If a newer session of the peer has replaced it, rule 3 refuses S; if that one is dropped, the
-//! floor is above both. If S was dropped itself, the floor is at S, and rule 4 refuses it. So S begins once, and B needs
-//! to remember one number for all sessions that ever ended: it can drop any of them at any time. The price is that a
-//! handshake which is under way when a younger session is dropped has to be begun anew.
+//! Take any session S, of key K, that has begun at B in this life.
 //!
-//! Rule 3 also keeps a First that was held back from replacing a newer session; and one of another boot than the
-//! sessions that are there must be newer than all of them ([`known`]).
+//! * While S is there, its First is a packet like any other, and its counter was accepted.
+//! * If a newer session of K has replaced S, rule 3 refuses S while the newer one is there. When
+//!   that one is dropped, or replaced in turn, the same holds for its successor, which is newer
+//!   still; and when the last of them is dropped, K's floor is at its `issued`, above S.
+//! * If S was dropped, K's floor is at S or above, and rule 4 refuses S.
+//!
+//! So S begins once, and B remembers one number for each key instead of one for each session: it
+//! can drop any session at any time. The price is that a handshake under way has to be begun anew
+//! if a younger session *of the same key* is dropped. No key can cause that for another. The number
+//! of keys that B remembers is bounded; [`floors`] says what happens to the floors of the others,
+//! and why that hurts nobody.
+//!
+//! Rule 3 also keeps a First that was held back from replacing a newer session; and one of another
+//! boot or key than the sessions that are there must be newer than all of them ([`known`]).
 //!
 //! # What an attacker can still do
 //!
@@ -58,6 +75,7 @@
 //! A process that was cloned or forked repeats counters. The cipher, AES-256-GCM-SIV, then tells a listener no more
 //! than whether two packets were the same, and receivers take only one of the two.
 
+mod floors;
 mod identity;
 mod keys;
 mod known;

@@ -10,6 +10,7 @@ use aws_lc_rs::hmac;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{LocalTime, NodeId};
 
+use super::floors::{Floors, Holder};
 use super::identity::{Credentials, Identity, Me};
 use super::keys::Pair;
 use super::known::{Known, Peer, Place};
@@ -34,6 +35,12 @@ pub(crate) struct Limits {
     pub(crate) welcomes: u32,
     /// The same, from one part of the network.
     pub(crate) welcomes_from_one_source: u32,
+    /// Sessions that one outsider's key begins each second; five seconds' worth may begin at once.
+    /// Members' are not counted.
+    pub(crate) beginnings_of_one_key: u32,
+    /// Peers with sessions under one outsider's key. When there are more, the one of that key that
+    /// was silent for longest begins anew.
+    pub(crate) peers_of_one_key: usize,
 }
 
 impl Default for Limits {
@@ -44,6 +51,8 @@ impl Default for Limits {
             welcome_valid: LocalSpan::from_nanos(10_000_000_000),
             welcomes: 20_000,
             welcomes_from_one_source: 5_000,
+            beginnings_of_one_key: 200,
+            peers_of_one_key: 1_024,
         }
     }
 }
@@ -95,17 +104,31 @@ pub(crate) struct Sessions {
     drawn: u64,
     /// Known to this life of this process alone: it makes the stamps of Welcomes.
     stamps: hmac::Key,
-    hellos: Limiter,
+    hellos: Limiters,
     /// Somebody who sees packets can put other data behind an introduction: that is tried often, but not without end.
-    firsts: Limiter,
+    firsts: Limiters,
     /// The last instant given out; see [`Self::instant`].
     last: u64,
-    /// No session may begin whose Welcome is not newer than this.
-    floor: u64,
+    /// No session may begin whose Welcome is not newer than the floor of its key.
+    floors: Floors,
     greeted: BTreeMap<NodeId, Greeted>,
     known: BTreeMap<NodeId, Known>,
+    /// How many of the known peers have each outsider's key.
+    peers_of: BTreeMap<Holder, usize>,
     by_session: BTreeMap<u64, NodeId>,
     counters: Counters,
+}
+
+/// What members are allowed, and what all others are: no outsider can use up what members need.
+struct Limiters {
+    members: Limiter,
+    outsiders: Limiter,
+}
+
+impl Limiters {
+    fn of(&mut self, is_member: bool) -> &mut Limiter {
+        if is_member { &mut self.members } else { &mut self.outsiders }
+    }
 }
 
 impl Sessions {
@@ -113,22 +136,28 @@ impl Sessions {
     /// accepted again.
     pub(crate) fn new(me: Identity, limits: Limits, seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
-        let limiter = |challenge: Rate, what: &[u8]| {
-            let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what]));
+        let limiter = |challenge: Rate, what: &[u8], who: &[u8]| {
+            let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what, who]));
             Limiter::new(limits.welcomes, limits.welcomes_from_one_source, challenge, places)
         };
+        let limiters = |challenge: Rate, what: &[u8]| Limiters {
+            members: limiter(challenge, what, b" of members"),
+            outsiders: limiter(challenge, what, b" of outsiders"),
+        };
+        let beginnings = limits.beginnings_of_one_key;
         Self {
             me: Me::new(me),
             stamps: seed.derive_mac(&[b"tenure stamps\0"]),
-            hellos: limiter(Rate::every(limits.retry.fraction(1, 2), 4), b"hello"),
-            firsts: limiter(Rate::per_second(1000, 100), b"first"),
+            hellos: limiters(Rate::every(limits.retry.fraction(1, 2), 4), b"hello"),
+            firsts: limiters(Rate::per_second(1000, 100), b"first"),
+            floors: Floors::new(Rate::per_second(beginnings, beginnings.saturating_mul(5))),
             limits,
             seed,
             drawn: 0,
             last: 0,
-            floor: 0,
             greeted: BTreeMap::new(),
             known: BTreeMap::new(),
+            peers_of: BTreeMap::new(),
             by_session: BTreeMap::new(),
             counters: Counters::default(),
         }
@@ -288,15 +317,16 @@ impl Sessions {
             return Err(Refusal::NotForMe);
         }
         let sender = hello.sender;
-        let (root, knock) = self.me.root(sender.key).ok_or(Refusal::UnknownKey)?;
-        if !hello.knocks(knock) {
+        let accepted = self.me.accepted(sender.key).ok_or(Refusal::UnknownKey)?;
+        let as_member = sender.kind.is_none();
+        if !hello.knocks(accepted.knock(as_member)) {
             return Err(Refusal::Forged);
         }
-        if !self.hellos.allows(from.ip(), &hello.challenge, now) {
+        if !self.hellos.of(as_member).allows(from.ip(), &hello.challenge, now) {
             return Err(Refusal::Limited);
         }
         let challenge = hello.challenge;
-        let pair = self.me.pair_of(root, &sender);
+        let pair = self.me.pair_of(&accepted.root, &sender);
         let (theirs, boot) = hello.open(&hello_key(&pair, sender.name)).ok_or(Refusal::Forged)?;
         let name = NodeName::new(sender.name).map_err(|_| Refusal::Malformed)?;
         if name.id() == self.me.id {
@@ -347,7 +377,8 @@ impl Sessions {
             born: asked.born,
         };
         let link = Link::new(End::Initiator, &terms, from);
-        let peer = Arc::new(Peer { id: name.id(), name, rights: Rights::Member, boot, version });
+        let holder = Holder::Member(name.id());
+        let peer = Arc::new(Peer { id: name.id(), name, rights: Rights::Member, holder, boot, version });
         self.admit(&peer, Place::Pending, link.born)?;
         self.begin(&peer, Place::Pending, link, now)?;
         let reply = self.seal(peer.id, &[], Expect::Answer, now).map(|(packet, _)| packet);
@@ -368,9 +399,13 @@ impl Sessions {
             return self.on_data(head, packet, Some(from), now);
         }
         self.check_stamp(&introduction, from, now)?;
-        let peer = introduced(&introduction)?;
+        let peer = self.introduced(&introduction)?;
         self.admit(&peer, Place::Theirs, introduction.issued)?;
-        if !self.firsts.allows(from.ip(), &introduction.challenge, now) {
+        // First what is counted for this key alone: one that begins too much is refused before it
+        // costs others anything.
+        if !self.floors.may_begin(peer.holder, now)
+            || !self.firsts.of(peer.holder.is_member()).allows(from.ip(), &introduction.challenge, now)
+        {
             return Err(Refusal::Limited);
         }
         let mut link = self.rebuild(&introduction, from)?;
@@ -380,6 +415,8 @@ impl Sessions {
         let (plaintext, _) = link.open(counter, head, packet, Some(from))?;
         let acknowledgement = if plaintext.is_empty() { link.seal(&[]) } else { None };
         self.begin(&peer, Place::Theirs, link, now)?;
+        // Counted when it is proved, so that nobody can use up the allowance of another's key.
+        self.floors.has_begun(peer.holder, now);
         self.counters.accepted += 1;
         Ok(match plaintext {
             [] => Received::Ready { peer, reply: acknowledgement },
@@ -428,9 +465,9 @@ impl Sessions {
     /// The session of an introduction that this process has stamped.
     fn rebuild(&self, introduction: &Introduction<'_>, from: SocketAddr) -> Result<Link, Refusal> {
         let sender = &introduction.sender;
-        let (root, _) = self.me.root(sender.key).ok_or(Refusal::UnknownKey)?;
+        let accepted = self.me.accepted(sender.key).ok_or(Refusal::UnknownKey)?;
         let terms = Terms {
-            pair: &self.me.pair_of(root, sender),
+            pair: &self.me.pair_of(&accepted.root, sender),
             key: sender.key,
             introduction: introduction.bytes,
             responder_boot: self.me.boot,
@@ -439,9 +476,21 @@ impl Sessions {
         Ok(Link::new(End::Responder, &terms, from))
     }
 
+    /// The peer of an introduction that this process has stamped, and so knows to be true.
+    fn introduced(&self, introduction: &Introduction<'_>) -> Result<Arc<Peer>, Refusal> {
+        let name = NodeName::new(introduction.sender.name).map_err(|_| Refusal::Malformed)?;
+        let rights = introduction.sender.rights().ok_or(Refusal::Malformed)?;
+        let holder = match rights.is_cluster() {
+            true => Holder::Member(name.id()),
+            false => Holder::Outsider(self.seed.derive(&[b"tenure holder\0", introduction.sender.bytes])),
+        };
+        let (boot, version) = (introduction.boot, introduction.version);
+        Ok(Arc::new(Peer { id: name.id(), name, rights, holder, boot, version }))
+    }
+
     /// Whether a session with this peer may begin now. This is where everything old is refused.
     fn admit(&self, peer: &Peer, place: Place, born: u64) -> Result<(), Refusal> {
-        if place == Place::Theirs && born <= self.floor {
+        if place == Place::Theirs && born <= self.floors.floor(peer.holder) {
             return Err(Refusal::Superseded);
         }
         let greeted = self.greeted.get(&peer.id);
@@ -465,8 +514,9 @@ impl Sessions {
         if self.known.get(&peer.id).is_some_and(|known| !known.is_same_life(peer)) {
             self.end(peer.id, |_, _| true);
         }
-        if !self.known.contains_key(&peer.id) && self.known.len() >= self.limits.peers.max(1) {
-            self.evict(peer.rights.is_cluster())?;
+        if !self.known.contains_key(&peer.id) {
+            self.make_room(peer)?;
+            *self.peers_of.entry(peer.holder).or_default() += 1;
         }
         self.by_session.insert(link.id, peer.id);
         let known = self.known.entry(peer.id).or_insert_with(|| Known::new(Arc::clone(peer), now));
@@ -482,9 +532,23 @@ impl Sessions {
         Ok(())
     }
 
-    /// Makes room for one more peer. Looks at all of them: this happens once a handshake, not once a packet.
-    fn evict(&mut self, for_member: bool) -> Result<(), Refusal> {
-        let candidates = self.known.iter().filter(|(_, known)| for_member || !known.peer.rights.is_cluster());
+    /// Makes room for one more peer: at the expense of its own key if that has many, else of the
+    /// outsider that was silent for longest. Members make room for members alone.
+    fn make_room(&mut self, peer: &Peer) -> Result<(), Refusal> {
+        let of_key = self.peers_of.get(&peer.holder).copied().unwrap_or_default();
+        if !peer.holder.is_member() && of_key >= self.limits.peers_of_one_key.max(1) {
+            return self.evict(|known| known.holder == peer.holder);
+        }
+        if self.known.len() < self.limits.peers.max(1) {
+            return Ok(());
+        }
+        self.evict(|known| peer.rights.is_cluster() || !known.rights.is_cluster())
+    }
+
+    /// Forgets one of these peers. Looks at all of them: this happens once a handshake, not once a
+    /// packet.
+    fn evict(&mut self, candidate: impl Fn(&Peer) -> bool) -> Result<(), Refusal> {
+        let candidates = self.known.iter().filter(|(_, known)| candidate(&known.peer));
         let oldest = candidates.min_by_key(|(_, known)| (known.peer.rights.is_cluster(), known.heard_at));
         let id = *oldest.ok_or(Refusal::Full)?.0;
         self.end(id, |_, _| true);
@@ -492,18 +556,23 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends sessions of a peer without a newer one in their place. Their Welcomes, and all older ones, are worth nothing
-    /// from now on: none of these sessions can begin again.
+    /// Ends sessions of a peer without a newer one in their place. Their Welcomes, and all older
+    /// ones of the same key, are worth nothing from now on: none of these sessions can begin again.
     fn end(&mut self, id: NodeId, unwanted: impl Fn(&Me, &Link) -> bool) {
         let Some(known) = self.known.get_mut(&id) else { return };
+        let holder = known.peer.holder;
         for (place, link) in known.end(|link| unwanted(&self.me, link)) {
             self.by_session.remove(&link.id);
             if place == Place::Theirs {
-                self.floor = self.floor.max(link.born);
+                self.floors.raise(holder, link.born);
             }
         }
         if known.links().next().is_none() {
             self.known.remove(&id);
+            match self.peers_of.get_mut(&holder) {
+                Some(peers) if *peers > 1 => *peers -= 1,
+                _ => drop(self.peers_of.remove(&holder)),
+            }
         }
     }
 
@@ -528,14 +597,6 @@ impl Sessions {
         self.last = now.as_nanos().max(self.last + 1);
         self.last
     }
-}
-
-/// The peer of an introduction that this process has stamped, and so knows to be true.
-fn introduced(introduction: &Introduction<'_>) -> Result<Arc<Peer>, Refusal> {
-    let name = NodeName::new(introduction.sender.name).map_err(|_| Refusal::Malformed)?;
-    let rights = introduction.sender.rights().ok_or(Refusal::Malformed)?;
-    let (boot, version) = (introduction.boot, introduction.version);
-    Ok(Arc::new(Peer { id: name.id(), name, rights, boot, version }))
 }
 
 /// Seals greetings from this sender to the other of the pair.

@@ -141,6 +141,20 @@ fn after_eviction_nothing_of_the_session_is_taken_again() {
 }
 
 #[test]
+fn a_session_does_not_begin_again_after_another_key_had_its_name() {
+    let mut b = Node::new(Node::member("b", 2).identity, 2, Limits { peers: 1, ..limits() });
+    let mut one = Node::candidate("app", "app/*", 1);
+    let mut two = Node::candidate("app", "*", 1); // The same name and boot, and another key.
+    let mut other = Node::candidate("other", "*", 3);
+    let [_, _, first, _] = shake(&mut one, &mut b, at(0));
+    let [_, _, second, _] = shake(&mut two, &mut b, at(1));
+    shake(&mut other, &mut b, at(2));
+    for packet in [first, second] {
+        assert_eq!(b.get(&packet, one.address, at(3)).refusal(), Refusal::Superseded);
+    }
+}
+
+#[test]
 fn a_first_packet_that_was_held_back_does_not_replace_a_newer_session() {
     let (mut a, mut b) = pair();
     let hello = a.hello(&b, at(0));

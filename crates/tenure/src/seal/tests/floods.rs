@@ -109,3 +109,71 @@ fn members_make_room_for_members_alone() {
     shake(&mut n, &mut b, at(3));
     assert!(b.sessions.has_session(n.name.id()) && !b.sessions.has_session(m.name.id()));
 }
+
+/// An observer whose every handshake is that of a new life. Each ends the session of the life
+/// before.
+fn new_lives(observer: &mut Node, b: &mut Node, millis: std::ops::Range<u64>) {
+    for now in millis {
+        observer.restart();
+        let hello = observer.hello(b, at(now));
+        let Got::Reply(welcome) = b.get(&hello, observer.address, at(now)) else { continue };
+        let first = observer.get(&welcome, b.address, at(now)).reply();
+        b.get(&first, observer.address, at(now));
+    }
+}
+
+#[test]
+fn new_lives_of_one_outsider_do_not_stop_handshakes_of_farther_peers() {
+    let mut b = Node::member("b", 2);
+    let scope = Scope::new("*").unwrap();
+    let mut observer = Node::outsider(key(1).observer(CLUSTER, name("watcher"), scope), 9);
+    let peers = [
+        Node::member("m", 10),
+        Node::candidate("app", "app/*", 11),
+        Node::outsider(key(1).operator(CLUSTER, name("op")), 12),
+    ];
+    for (mut peer, turn) in peers.into_iter().zip(0..) {
+        for attempt in 0..40 {
+            let start = (turn * 40 + attempt) * 200;
+            peer.restart();
+            let hello = peer.hello(&b, at(start));
+            new_lives(&mut observer, &mut b, start + 1..start + 10);
+            let welcome = b.get(&hello, peer.address, at(start + 10)).reply();
+            new_lives(&mut observer, &mut b, start + 10..start + 20);
+            let first = peer.get(&welcome, b.address, at(start + 20)).reply();
+            new_lives(&mut observer, &mut b, start + 20..start + 30);
+            let got = b.get(&first, peer.address, at(start + 30));
+            assert!(matches!(got, Got::Ready(..)), "{}, attempt {attempt}: {got:?}", peer.name);
+        }
+    }
+    assert!(b.sessions.counters().begun > 3 * 40 * 20, "the observer's lives did begin");
+}
+
+#[test]
+fn one_outsiders_key_begins_so_many_sessions_a_second_and_no_more() {
+    let limits = Limits { beginnings_of_one_key: 10, ..limits() };
+    let mut b = Node::new(Node::member("b", 2).identity, 2, limits);
+    let mut greedy = Node::candidate("greedy", "*", 9);
+    new_lives(&mut greedy, &mut b, 1..1001);
+    let begun = b.sessions.counters().begun;
+    assert!((50..=60).contains(&begun), "{begun}: five seconds' worth, and what grew meanwhile");
+    assert!(b.refused("limited") >= 900);
+    let mut app = Node::candidate("app", "*", 9);
+    shake(&mut app, &mut b, at(1001));
+    reaches(&mut app, &mut b, "another key from the same address is not limited", at(1002));
+}
+
+#[test]
+fn outsiders_cannot_use_up_what_members_are_allowed() {
+    let limits = Limits { welcomes: 100, welcomes_from_one_source: 100, ..limits() };
+    let mut b = Node::new(Node::member("b", 2).identity, 2, limits);
+    for number in 0..200 {
+        let mut app = Node::candidate(&format!("app{number}"), "*", 9);
+        let hello = app.hello(&b, at(0));
+        b.get(&hello, app.address, at(0));
+    }
+    assert!(b.refused("limited") >= 190);
+    let mut m = Node::member("m", 9);
+    shake(&mut m, &mut b, at(1));
+    reaches(&mut m, &mut b, "from the same part of the network", at(2));
+}
