@@ -56,6 +56,9 @@ const ASK: u64 = 10_000_000_000;
 /// How many answers of a peer are kept.
 const KEPT: usize = 10;
 
+/// How many pings of a peer may be unanswered; the answer to an older one comes too late to be of use.
+const UNANSWERED: usize = 8;
+
 /// The counter's own error, in millionths: crystals are good to some hundred.
 const CRYSTAL: u64 = 500;
 
@@ -113,6 +116,8 @@ struct Trip {
 struct PeerClock {
     /// Which life of the peer this is about.
     boot: u128,
+    /// When the pings left that it has not answered, the oldest first.
+    asked: VecDeque<u64>,
     /// The quickest of each second, the oldest first.
     trips: VecDeque<Trip>,
     suspected: bool,
@@ -161,12 +166,26 @@ impl Watchdog {
         self.peers.get(&peer)?.trips.back().map(|trip| trip.t - trip.s)
     }
 
-    /// A peer has stamped a ping that left at `s` and is back at `t`. `boot` is its life.
+    /// A ping leaves for a peer at `s`.
+    pub(crate) fn on_ping(&mut self, peer: NodeId, s: LocalTime) {
+        let asked = &mut self.peers.entry(peer).or_default().asked;
+        if asked.len() == UNANSWERED {
+            asked.pop_front();
+        }
+        asked.push_back(s.as_nanos());
+    }
+
+    /// A peer has stamped a ping that left at `s` and is back at `t`. `boot` is its life. An answer to
+    /// a ping that was not sent, or that was answered before, is dropped: otherwise any peer with a
+    /// session could invent round trips, and be reported for a clock that nobody asked it for.
     pub(crate) fn on_pong(&mut self, peer: NodeId, boot: u128, [s, r, t]: [LocalTime; 3]) {
         let trip = Trip { s: s.as_nanos(), r: r.as_nanos(), t: t.as_nanos() };
-        let clock = self.peers.entry(peer).or_default();
+        let Some(clock) = self.peers.get_mut(&peer) else { return };
+        let Some(ping) = clock.asked.iter().position(|asked| *asked == trip.s) else { return };
+        clock.asked.remove(ping);
         if clock.boot != boot {
-            *clock = PeerClock { boot, ..PeerClock::default() };
+            let asked = std::mem::take(&mut clock.asked);
+            *clock = PeerClock { boot, asked, ..PeerClock::default() };
         }
         match clock.trips.back_mut() {
             Some(last) if trip.s < last.s => {} // It was overtaken.
@@ -324,6 +343,12 @@ mod tests {
     const ME: NodeId = NodeId(0);
     const SECOND: u64 = 1_000_000_000;
 
+    /// A ping leaves, and is answered.
+    fn answers(dog: &mut Watchdog, node: u64, boot: u128, trip: [LocalTime; 3]) {
+        dog.on_ping(NodeId(node), trip[0]);
+        dog.on_pong(NodeId(node), boot, trip);
+    }
+
     fn drift(ppm: u32) -> Clockwork {
         Clockwork { bound: Bound::Drift(Drift::from_ppm(ppm).unwrap()), tick: LocalSpan::from_nanos(1) }
     }
@@ -387,7 +412,7 @@ mod tests {
                 let sent = second * SECOND;
                 let stamped = (sent + 1_000_000) / 1_000_000 * rate;
                 let trip = [sent, stamped, sent + 2_000_000].map(LocalTime::from_nanos);
-                dog.on_pong(NodeId(*node), 1, trip);
+                answers(&mut dog, *node, 1, trip);
             }
         }
         let found = dog.look(at(11 * SECOND, 11 * SECOND, 0), drift(1000), (&three(), ME), good);
@@ -416,13 +441,28 @@ mod tests {
     }
 
     #[test]
+    fn pongs_that_nobody_asked_for_accuse_nobody() {
+        let mut dog = Watchdog::default();
+        for second in 1..=10u64 {
+            let sent = second * SECOND;
+            // A clock twice as fast as legal: never asked for, and asked for once but told twice.
+            let invented = [sent, sent * 2, sent + 2_000_000].map(LocalTime::from_nanos);
+            dog.on_pong(NodeId(1), 1, invented);
+            answers(&mut dog, 2, 1, [sent, sent, sent + 2_000_000].map(LocalTime::from_nanos));
+            dog.on_pong(NodeId(2), 1, [sent, sent * 2, sent + 1_000_000].map(LocalTime::from_nanos));
+        }
+        assert_eq!(dog.look(at(11 * SECOND, 11 * SECOND, 0), drift(1000), (&three(), ME), good), []);
+        assert!(dog.trusts(NodeId(1)) && dog.round_trip(NodeId(1)).is_none());
+    }
+
+    #[test]
     fn slow_round_trips_accuse_nobody() {
         let mut dog = Watchdog::default();
         for second in 1..=10u64 {
             let sent = second * SECOND;
             // Each way may have taken all of 800 ms: what looks like two percent is nothing.
             let trip = [sent, sent * 102 / 100, sent + 800_000_000].map(LocalTime::from_nanos);
-            dog.on_pong(NodeId(1), 1, trip);
+            answers(&mut dog, 1, 1, trip);
         }
         assert_eq!(dog.look(at(11 * SECOND, 11 * SECOND, 0), drift(1000), (&three(), ME), good), []);
     }
@@ -502,7 +542,7 @@ mod tests {
     fn stamped(dog: &mut Watchdog, node: u64, boot: u128, stamps: &[u64]) {
         for (sent, stamp) in (1..).map(|tick| tick * ASK).zip(stamps) {
             let trip = [sent, stamp * 1_000_000, sent + 2_000_000].map(LocalTime::from_nanos);
-            dog.on_pong(NodeId(node), boot, trip);
+            answers(dog, node, boot, trip);
         }
     }
 
@@ -521,7 +561,7 @@ mod tests {
         for node in [1, 2] {
             stamped(&mut dog, node, 1, &[0]);
             let later = [11 * SECOND, 9_000 * SECOND, 11 * SECOND + 1].map(LocalTime::from_nanos);
-            dog.on_pong(NodeId(node), 2, later);
+            answers(&mut dog, node, 2, later);
         }
         assert_eq!(dog.look(at(12 * SECOND, 12 * SECOND, 0), drift(1000), (&three(), ME), good), []);
     }

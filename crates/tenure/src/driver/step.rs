@@ -120,6 +120,7 @@ impl Driver {
             let wanted = all || self.watchdog.round_trip(member).is_none();
             if wanted && self.net.sessions.has_session(member) {
                 let at = self.now();
+                self.watchdog.on_ping(member, at);
                 self.net.send(member, &Item::Ping { at });
             }
         }
