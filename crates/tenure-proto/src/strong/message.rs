@@ -142,6 +142,43 @@ pub enum Message {
     Recovery(RecoveryTalk),
 }
 
+impl Message {
+    /// The life in whose name this is said, where it is said in anybody's.
+    ///
+    /// A request, an extension and a release speak for the life that they name; a relay for the life
+    /// that gives back (its request is the successor's, see `transfer`). The machine believes a message
+    /// only from the process that it names. The transport knows more: whose session it came by. A
+    /// driver drops a message whose speaker is not the very life at the other end of the session, or
+    /// a second process under one name, with a key of its own, could give back what the first leads by.
+    pub fn speaker(&self) -> Option<Holder> {
+        match self {
+            Self::Request(request) | Self::Extend { request, .. } => Some(request.id.holder),
+            Self::Release { upto, .. } => Some(upto.holder),
+            Self::Talk { talk, .. } => talk.speaker(),
+            Self::Here { .. }
+            | Self::Ok { .. }
+            | Self::Nack { .. }
+            | Self::Epoch(_)
+            | Self::Wedge(_)
+            | Self::Recovery(_) => None,
+        }
+    }
+}
+
+impl Talk {
+    /// See [`Message::speaker`]. Whoever asks names its question by a life too: that life is its own.
+    pub fn speaker(&self) -> Option<Holder> {
+        match self {
+            Self::Ready(request) => Some(request.id.holder),
+            Self::Relay { release, .. } => Some(release.holder),
+            Self::Prefer { holder, .. } => Some(*holder),
+            Self::Verify { id, .. } | Self::Seek { id, .. } => Some(id.holder),
+            Self::Certain { leader, .. } | Self::Here { leader, .. } => Some(*leader),
+            Self::TakeOver { .. } | Self::There { .. } | Self::Nowhere { .. } | Self::Free => None,
+        }
+    }
+}
+
 /// What processes of a group say besides asking, granting and giving back. See `transfer`, `verify`, `find` and `free`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {

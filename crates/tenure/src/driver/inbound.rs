@@ -7,14 +7,15 @@
 //! | observer | watch groups in its scope, ask for and verify their leaders, and ask for the charter |
 //! | operator | the same for all groups, and have wishes of their leaders |
 
+use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::epoch::EpochTalk;
-use tenure_proto::strong::{Message, Talk};
-use tenure_proto::{GroupId, Input, LocalTime, NodeId};
+use tenure_proto::strong::{GrantRequest, Holder, Message, Talk};
+use tenure_proto::{GroupId, Incarnation, Input, LocalTime, NodeId};
 
 use super::Driver;
 use super::step::group_of;
 use crate::name::GroupName;
-use crate::seal::Peer;
+use crate::seal::{Peer, Rights};
 use crate::wire::{self, Item, Pass};
 
 /// The most groups that are known by name. Whoever names more is not heard.
@@ -100,7 +101,9 @@ impl Driver {
         if matches!(message, Message::Ok { .. } | Message::Nack { .. }) {
             self.net.answered(peer.id);
         }
-        if !self.may_say(peer, group, name.as_ref(), &message) || !self.is_wanted(peer.id, group, &message) {
+        let entitled = self.is_of_its_life(peer, name.as_ref(), &message)
+            && self.may_say(peer, group, name.as_ref(), &message);
+        if !entitled || !self.is_wanted(peer.id, group, &message) {
             self.tally.out_of_scope += 1;
             return;
         }
@@ -112,20 +115,56 @@ impl Driver {
         {
             self.elections.insert(request.group);
         }
-        let message = self.bounded(message);
-        self.step(Input::Message { from: peer.id, received, message });
+        self.hear(peer.id, &peer.rights, message, received);
     }
 
-    /// Two candidates that are no members have no session with each other: members pass on what they must say for a hand-over. Who
-    /// says it is vouched for by the member, who has it under the sender's seal.
+    /// The one way from the network to the machine: nothing comes by it unbounded.
+    fn hear(&mut self, from: NodeId, rights: &Rights, message: Message, received: LocalTime) {
+        let message = self.bounded(rights, message);
+        self.step(Input::Message { from, received, message });
+    }
+
+    /// Whether a message speaks for the life at the other end of its session, and for no other.
+    ///
+    /// The name alone proves little. Two processes may run under one name and key, by mistake or by
+    /// theft: then each would end leaderships of the other, and late words of a former life would
+    /// count for the present one. A relay gives back what its sender holds and passes on what its
+    /// successor asks for. The successor has a session here too, for its answer must reach it: it
+    /// must be that very life, and its own key must allow the group.
+    fn is_of_its_life(&self, peer: &Peer, name: Option<&GroupName>, message: &Message) -> bool {
+        let own = |speaker: Holder| speaker == Holder { node: peer.id, incarnation: Incarnation(peer.boot) };
+        let successor = match message {
+            Message::Talk { talk: Talk::Relay { request, .. }, .. } => self.is_live_candidate(name, request),
+            _ => true,
+        };
+        successor && message.speaker().is_none_or(own)
+    }
+
+    /// Whether the process that asks has a session here, in this life, and may campaign for the group.
+    fn is_live_candidate(&self, name: Option<&GroupName>, request: &GrantRequest) -> bool {
+        let Holder { node, incarnation } = request.id.holder;
+        if node == self.me {
+            return incarnation.0 == self.incarnation;
+        }
+        let name = name.filter(|name| name.id() == request.group).or_else(|| self.names.get(&request.group));
+        self.net.sessions.peer(node).is_some_and(|peer| {
+            let allowed = peer.rights.is_cluster() || name.is_some_and(|name| peer.rights.may_campaign(name));
+            peer.boot == incarnation.0 && allowed
+        })
+    }
+
+    /// Two candidates that are no members have no session with each other: members pass on what they
+    /// must say for a hand-over. The member that passes it on vouches for the sender: it has the words
+    /// under the sender's seal.
     fn on_pass(&mut self, peer: &Peer, pass: Pass, received: LocalTime) {
         let Pass { from, to, group, talk } = pass;
-        if to == self.me && peer.rights.is_cluster() {
-            let message = Message::Talk { group: group.id(), talk };
-            if self.is_wanted(from, Some(group.id()), &message) {
-                self.step(Input::Message { from, received, message });
-            }
-        } else if from == peer.id && peer.rights.may_campaign(&group) && self.config.role.grants() {
+        let message = Message::Talk { group: group.id(), talk };
+        let is_from_peer = from == peer.id && self.is_of_its_life(peer, Some(&group), &message);
+        if !self.is_wanted(from, Some(group.id()), &message) && to == self.me {
+            self.tally.out_of_scope += 1;
+        } else if to == self.me && peer.rights.is_cluster() {
+            self.hear(from, &peer.rights, message, received);
+        } else if is_from_peer && peer.rights.may_campaign(&group) && self.config.role.grants() {
             if self.net.sessions.has_session(to) {
                 self.net.send(to, &Item::Pass(Pass { from, to, group, talk }));
             }
@@ -172,12 +211,17 @@ impl Driver {
         open && !unasked
     }
 
-    /// A question binds a leader for no longer than its own configuration allows.
-    fn bounded(&self, message: Message) -> Message {
+    /// What others say, within this node's own limits: a question binds a leader for no longer than
+    /// its configuration allows, and a leader without the cluster's key is not believed when it says
+    /// which members live.
+    pub(super) fn bounded(&self, rights: &Rights, message: Message) -> Message {
         match message {
             Message::Talk { group, talk: Talk::Verify { id, wanted } } => {
                 let wanted = wanted.min(self.config.longest_pledge);
                 Message::Talk { group, talk: Talk::Verify { id, wanted } }
+            }
+            Message::Extend { request, priority, .. } if !rights.is_cluster() => {
+                Message::Extend { request, alive: NodeSet::EMPTY, priority }
             }
             other => other,
         }

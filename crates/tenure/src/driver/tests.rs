@@ -1,6 +1,8 @@
 //! Nodes that are told what no configuration can tell them: what the kernel says of the clock, other versions of the
 //! protocol, and a candidate that does not keep to its own scope. Everything else is tested from outside.
 
+mod lives;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
@@ -238,9 +240,20 @@ async fn a_candidate_that_oversteps_its_scope_is_refused_by_the_grantors() {
 async fn says<T>(founded: &Founded, name: &str, items: &[Item], until: impl Future<Output = T>) -> T {
     let mut config = founded.config(name, Key::Cluster(founded.key.clone()));
     (config.role, config.cluster) = (Role::Observer, Some(founded.id));
-    let (mut driver, ends, _launched) = prepare(Checked::new(&config).unwrap()).unwrap();
+    speaks(&config, founded, |_| items.to_vec(), until).await
+}
+
+/// The same, by any configuration, of what the process would say in its life.
+async fn speaks<T>(
+    config: &Config,
+    founded: &Founded,
+    items: impl FnOnce(Holder) -> Vec<Item>,
+    until: impl Future<Output = T>,
+) -> T {
+    let (mut driver, ends, _launched) = prepare(Checked::new(config).unwrap()).unwrap();
     let member = NodeName::new(founded.names[0]).unwrap().id();
-    items.iter().for_each(|item| driver.net.send(member, item));
+    let life = Holder { node: driver.me, incarnation: Incarnation(driver.incarnation) };
+    items(life).iter().for_each(|item| driver.net.send(member, item));
     let Ends { requests, notices, bulk } = ends;
     tokio::select! {
         _ = driver.run(requests, notices, bulk) => panic!("it goes on"),

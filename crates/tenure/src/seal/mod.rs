@@ -99,6 +99,7 @@ pub use scope::{MAX_SCOPE, Scope, ScopeError};
 pub(crate) use identity::{Credentials, Identity};
 pub(crate) use known::Peer;
 pub(crate) use refusal::{Refusal, Versions};
+pub(crate) use scope::Rights;
 pub(crate) use sessions::{Expect, Limits, Received, Sessions};
 pub(crate) use stream::{Answer, Hello, MAX_GREETING, STREAM_TAG, Stream, Turned, welcome, welcomed};
 

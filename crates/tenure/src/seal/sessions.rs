@@ -252,6 +252,11 @@ impl Sessions {
         self.known.contains_key(&peer)
     }
 
+    /// Who a peer with a session has proved to be.
+    pub(crate) fn peer(&self, peer: NodeId) -> Option<&Peer> {
+        self.known.get(&peer).map(|known| known.peer.as_ref())
+    }
+
     /// All peers with sessions.
     pub(crate) fn known(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.known.keys().copied()
