@@ -134,7 +134,7 @@ pub use eventual::{Eventual, Hint};
 pub use guard::{Loss, MAX_PROCLAIM, Tenure};
 pub use local::{Local, LocalOver, Locality, Partition};
 pub use members::{Changing, MemberChange, Progress};
-pub use memory::MemoryError;
+pub use memory::{MemoryError, memory_folder};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 pub use node::{Campaign, Certain, Node, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};

@@ -79,10 +79,9 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        let Ok(folder) = tenure::memory_folder(None) else { return };
         for index in 0..self.addresses.len() {
-            for folder in ["/run/tenure", "/dev/shm"] {
-                let _ = std::fs::remove_file(format!("{folder}/tenure-{}-{}", self.id, name(index)));
-            }
+            let _ = std::fs::remove_file(folder.join(format!("tenure-{}-{}", self.id, name(index))));
         }
     }
 }

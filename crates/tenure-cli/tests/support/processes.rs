@@ -159,11 +159,10 @@ pub(crate) fn forget(client: &Path) {
     let text = fs::read_to_string(client).unwrap_or_default();
     let Some(id) = text.lines().find_map(|line| line.strip_prefix("cluster_id = ")) else { return };
     let begin = format!("tenure-{}-", id.trim_matches('"'));
-    for folder in ["/run/tenure", "/dev/shm"] {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(&begin) {
-                let _ = fs::remove_file(entry.path());
-            }
+    let Ok(folder) = tenure::memory_folder(None) else { return };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&begin) {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     pub(crate) drift_ppm: u32,
     /// Whether the members write down what happens, for `tenure lab audit`: into `a.trace.1` and so on, a file a life.
     pub(crate) trace: bool,
-    /// Where the members remember what survives a restart but not a reboot, if not in `/dev/shm`.
+    /// Where the members remember what survives a restart but not a reboot, if not in the default folder.
     pub(crate) memory: Option<PathBuf>,
 }
 

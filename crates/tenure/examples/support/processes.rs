@@ -94,8 +94,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         for name in &self.names {
-            for folder in ["/run/tenure", "/dev/shm"] {
-                let _ = std::fs::remove_file(format!("{folder}/tenure-{}-{name}", self.cluster));
+            if let Ok(folder) = tenure::memory_folder(None) {
+                let _ = std::fs::remove_file(folder.join(format!("tenure-{}-{name}", self.cluster)));
             }
         }
         let _ = std::fs::remove_dir_all(&self.folder);

@@ -228,7 +228,8 @@ pub struct Config {
     pub cluster: Option<ClusterId>,
     /// The folder of the durable promise. On a disk, not on tmpfs; one process at a time.
     pub store: Option<PathBuf>,
-    /// The folder for what survives a restart but not a reboot: on tmpfs. `None` for `/dev/shm`.
+    /// The folder for what survives a restart but not a reboot: on tmpfs, and writable by this user alone. `None` for the
+    /// folder of the service (`$RUNTIME_DIRECTORY`, `/run/tenure`), of the session, or `/dev/shm/tenure-UID`.
     pub memory: Option<PathBuf>,
     /// Where to write the protocol's events, for `tenure lab audit`; for tests and for finding faults.
     pub trace: Option<PathBuf>,

@@ -72,11 +72,11 @@ impl Keep {
         writer.persist(ticket, cell, named);
     }
 
-    /// Written before any later effect, without a system call.
-    pub(crate) fn remember(&mut self, cell: &Cell) {
-        if let Some(memory) = &mut self.memory {
-            memory.remember(cell);
-        }
+    /// Written before any later effect, without a system call. Says why, if the memory has just become void.
+    pub(crate) fn remember(&mut self, cell: &Cell) -> Option<String> {
+        let memory = self.memory.as_mut().filter(|memory| memory.trouble().is_none())?;
+        memory.remember(cell);
+        memory.trouble().map(ToString::to_string)
     }
 
     /// Lets go of store and memory: when this returns another process can have them.

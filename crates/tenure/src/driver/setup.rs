@@ -185,10 +185,7 @@ fn recall(config: &Checked, notices: &mpsc::UnboundedSender<Notice>) -> Result<P
 
 /// Opens the memory, and judges by store and memory what this start may believe.
 fn remember(config: &Checked, opened: &Opened) -> Result<(Memory, Boot<Cell>), StartError> {
-    let path = config.memory.as_ref().map_or_else(
-        || Memory::default_path(opened.cluster, &config.name),
-        |folder| folder.join(format!("tenure-{}-{}", opened.cluster, config.name)),
-    );
+    let path = Memory::path(config.memory.as_deref(), opened.cluster, &config.name);
     let store = opened.boot_store.clone();
     match memory::here() {
         Ok(here) => {

@@ -41,7 +41,11 @@ impl Driver {
                     let book = &self.net.book;
                     self.keep.persist(ticket, record, |nodes| book.contacts(nodes.into_iter()));
                 }
-                Effect::Remember(record) => self.keep.remember(&record),
+                Effect::Remember(record) => {
+                    if let Some(trouble) = self.keep.remember(&record) {
+                        tracing::warn!(name: "tenure.memory", node = %self.name, "{trouble}");
+                    }
+                }
                 Effect::Publish(event) => self.publish(&event, at),
                 Effect::Send { to, message, after } => match after {
                     Some(ticket) if !self.keep.is_durable(ticket) => {

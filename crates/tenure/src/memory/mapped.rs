@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::table::{HEADER_WORDS, SLOT_WORDS, Words};
+use crate::sys::bus;
 use crate::sys::map::{ALIGNMENT, Map};
 
 const PIECE_SLOTS: usize = 1024;
@@ -19,6 +20,8 @@ pub(super) struct Mapped {
     file: File,
     header: Map,
     pieces: Vec<Map>,
+    /// How many mappings of this process had been lost when this one was made.
+    losses: usize,
 }
 
 impl Mapped {
@@ -28,8 +31,7 @@ impl Mapped {
         if length < HEADER_WORDS as u64 * 8 {
             return Ok(None);
         }
-        let mut mapped =
-            Self { file: file.try_clone()?, header: Map::new(file, 0, HEADER_WORDS)?, pieces: vec![] };
+        let mut mapped = Self::headed(file)?;
         while length >= mapped.end() + PIECE_BYTES {
             mapped.map_piece()?;
         }
@@ -40,10 +42,21 @@ impl Mapped {
     pub(super) fn wiped(file: &File) -> io::Result<Self> {
         file.set_len(0)?;
         file.write_all_at(&[0; HEADER_WORDS * 8], 0)?;
-        let header = Map::new(file, 0, HEADER_WORDS)?;
-        let mut mapped = Self { file: file.try_clone()?, header, pieces: Vec::new() };
+        let mut mapped = Self::headed(file)?;
         mapped.grow()?;
         Ok(mapped)
+    }
+
+    /// Whether the file was cut while it was mapped. What is read since then means nothing.
+    pub(super) fn is_lost(&self) -> bool {
+        // Of a million groups there are a thousand pieces: they are asked only if any mapping was lost at all.
+        bus::losses() != self.losses && (self.header.is_lost() || self.pieces.iter().any(Map::is_lost))
+    }
+
+    fn headed(file: &File) -> io::Result<Self> {
+        let losses = bus::losses();
+        let header = Map::new(file, 0, HEADER_WORDS)?;
+        Ok(Self { file: file.try_clone()?, header, pieces: Vec::new(), losses })
     }
 
     /// Where the next piece begins in the file.

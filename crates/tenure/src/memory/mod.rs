@@ -21,21 +21,22 @@
 //!
 //! # When there is none
 //!
-//! If the folder is missing, is not in memory, or is full, the node runs all the same, and its restarts are silent:
-//! [`Memory::trouble`] says why. A memory that could not be written once is erased: it would be believed, and be wrong.
+//! If the folder is missing, is not in memory, can be written by other users, or is full, the node runs all the same, and
+//! its restarts are silent: [`Memory::trouble`] says why. A memory that could not be written once is erased: it would be
+//! believed, and be wrong. The same goes for a file that somebody cuts while it is mapped (`sys::bus`): the node lives
+//! on, and the memory is void.
 //!
-//! The file should be in a folder that nobody else can write. With systemd, `RuntimeDirectoryPreserve=restart` keeps one in
-//! `/run` over restarts.
+//! `place` says where the file lies. With systemd, `RuntimeDirectoryPreserve=restart` keeps its folder over restarts.
 
 mod boot;
 mod mapped;
+mod place;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tenure_proto::Incarnation;
@@ -46,9 +47,9 @@ use thiserror::Error;
 use crate::lock::Lock;
 use crate::name::{ClusterId, NodeName};
 use crate::store::{StoreError, StoreId};
-use crate::sys::map;
 pub(crate) use boot::here;
 use mapped::Mapped;
+pub use place::memory_folder;
 use table::{Header, Table};
 
 /// Why nothing is remembered. The node runs; each of its restarts is silent for a longest lease.
@@ -73,6 +74,28 @@ pub enum MemoryError {
     )]
     NotInMemory {
         /// The file that was to be there.
+        path: PathBuf,
+    },
+    /// Another user could write it, or replace it.
+    #[error(
+        "{} cannot be trusted: {why}; set `memory` to a folder that only this user can write; until then every restart \
+         of this node is followed by a silence",
+        path.display()
+    )]
+    NotPrivate {
+        /// The file, or its folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Somebody cut the file while it was in use.
+    #[error(
+        "somebody cut {} while it was in use: nothing is remembered any more, and the next restart of this node is \
+         followed by a silence",
+        path.display()
+    )]
+    Cut {
+        /// The file.
         path: PathBuf,
     },
     /// Another process has it.
@@ -117,14 +140,22 @@ struct Kept {
     /// What it will say, or says, whose it is.
     header: Header,
     path: PathBuf,
-    _lock: Lock,
+    lock: Lock,
+}
+
+impl Kept {
+    /// Makes the file worthless. Of what is mapped a part may be gone, so the file itself is emptied as well; if that
+    /// fails, the part that is left has no header, or lacks slots below its mark: nobody believes it.
+    fn erase(&self) {
+        Header::erase(self.table.words());
+        let _ = self.lock.file().set_len(0);
+    }
 }
 
 impl Memory {
-    /// Where the memory of a node is if nothing is configured.
-    pub(crate) fn default_path(cluster: ClusterId, me: &NodeName) -> PathBuf {
-        let run = Path::new("/run/tenure");
-        let folder = if run.is_dir() { run } else { Path::new("/dev/shm") };
+    /// Where the memory of a node is, given the folder that is configured.
+    pub(crate) fn path(configured: Option<&Path>, cluster: ClusterId, me: &NodeName) -> PathBuf {
+        let folder = place::choose(configured, |name| std::env::var_os(name));
         folder.join(format!("tenure-{cluster}-{me}"))
     }
 
@@ -147,7 +178,7 @@ impl Memory {
                 Err(StoreError::WentBack { store: writer.0.saturating_sub(1), memory: found.writer.0 })
             }
             found => {
-                let kept = Kept { table, header, path: path.to_path_buf(), _lock: lock };
+                let kept = Kept { table, header, path: path.to_path_buf(), lock };
                 Ok((Self(State::Kept(Box::new(kept))), found))
             }
         }
@@ -161,20 +192,24 @@ impl Memory {
     /// Makes the memory this life's. To be called when all effects of the machine's start have been carried out, and
     /// before it handles anything.
     pub(crate) fn claim(&mut self) {
-        if let State::Kept(kept) = &self.0 {
-            kept.header.write(kept.table.words());
+        let State::Kept(kept) = &self.0 else { return };
+        kept.header.write(kept.table.words());
+        if kept.table.words().is_lost() {
+            kept.erase();
+            self.0 = State::Lost(MemoryError::Cut { path: kept.path.clone() });
         }
     }
 
     /// Keeps a cell for a restart within this boot. When this returns it is kept, or the whole memory is void.
     pub(crate) fn remember(&mut self, cell: &Cell) {
-        if let State::Kept(kept) = &mut self.0
-            && let Err(source) = kept.table.put(cell)
-        {
-            Header::erase(kept.table.words());
-            let path = kept.path.clone();
-            self.0 = State::Lost(MemoryError::Io { path, source });
-        }
+        let State::Kept(kept) = &mut self.0 else { return };
+        let why = match kept.table.put(cell) {
+            _ if kept.table.words().is_lost() => MemoryError::Cut { path: kept.path.clone() },
+            Err(source) => MemoryError::Io { path: kept.path.clone(), source },
+            Ok(()) => return,
+        };
+        kept.erase();
+        self.0 = State::Lost(why);
     }
 
     /// Why nothing is remembered, if so.
@@ -225,21 +260,12 @@ fn is_believed(found: &Found<Cell>, header: &Header) -> bool {
 }
 
 fn open_locked(path: &Path) -> Result<Lock, MemoryError> {
-    let folder = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
     let here = || path.to_path_buf();
-    let failed = |source| MemoryError::Io { path: here(), source };
-    let opened = File::open(folder).map_err(|_| MemoryError::NoFolder { path: here() })?;
-    if !map::is_in_memory(&opened).map_err(failed)? {
-        return Err(MemoryError::NotInMemory { path: here() });
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let file = options.custom_flags(libc::O_NOFOLLOW).open(path).map_err(failed)?;
-    Lock::take(file).map_err(|error| match error {
+    let lock = Lock::take(place::open(path)?).map_err(|error| match error {
         TryLockError::WouldBlock => MemoryError::InUse { path: here() },
-        TryLockError::Error(source) => failed(source),
-    })
+        TryLockError::Error(source) => MemoryError::Io { path: here(), source },
+    })?;
+    // Once more, now that no other life can remove or rename it meanwhile.
+    place::verify(lock.file(), path)?;
+    Ok(lock)
 }

@@ -3,6 +3,9 @@
 mod torn;
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use tempfile::TempDir;
 use tenure_proto::strong::epoch::Epoch;
@@ -152,10 +155,12 @@ fn a_memory_is_open_once_at_a_time() {
 #[test]
 fn without_a_folder_in_memory_the_node_runs_and_its_restarts_are_silent() {
     let dir = in_memory();
+    fs::create_dir(dir.path().join("folder")).unwrap();
     for (path, what) in [
         (dir.path().join("no/such/memory"), "there is no folder"),
         (PathBuf::from("/proc/memory"), "not in memory"),
-        (dir.path().to_path_buf().join("."), "cannot write"),
+        (dir.path().join("folder"), "cannot write"),
+        (PathBuf::from("/dev/shm/memory-of-a-test"), "cannot be trusted"),
     ] {
         let (mut memory, found) = Memory::open(&path, OWNER, HERE, Incarnation(4)).unwrap();
         let said = memory.trouble().map(ToString::to_string).unwrap_or_default();
@@ -173,7 +178,7 @@ fn a_link_is_not_followed() {
     fs::write(&target, b"precious").unwrap();
     std::os::unix::fs::symlink(&target, dir.path().join("memory")).unwrap();
     let (memory, _) = Memory::open(&dir.path().join("memory"), OWNER, HERE, Incarnation(1)).unwrap();
-    assert!(matches!(memory.trouble(), Some(MemoryError::Io { .. })));
+    assert!(matches!(memory.trouble(), Some(MemoryError::NotPrivate { .. })));
     assert_eq!(fs::read(&target).unwrap(), b"precious");
 }
 
@@ -181,7 +186,9 @@ fn a_link_is_not_followed() {
 fn garbage_and_other_peoples_files_are_wiped_not_believed() {
     for bytes in [vec![], vec![0xff; 100], vec![0xff; 4096], vec![0xab; 500_000]] {
         let dir = in_memory();
-        fs::write(dir.path().join("memory"), bytes).unwrap();
+        let path = dir.path().join("memory");
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let (mut memory, found) = open(&dir, OWNER, HERE, 4);
         assert_eq!(found, None);
         memory.claim();
@@ -202,6 +209,85 @@ fn a_memory_that_was_cut_is_not_believed() {
     let length = file.metadata().unwrap().len();
     file.set_len(length - 1).unwrap();
     assert_eq!(recalled(&dir, OWNER, HERE, 4), None);
+}
+
+#[test]
+fn a_memory_that_is_cut_while_it_is_in_use_is_void_and_the_process_lives() {
+    for length in [0, 100, 4096, 70_000] {
+        let dir = left_by_life_3();
+        let path = dir.path().join("memory");
+        let (mut memory, _) = open(&dir, OWNER, HERE, 4);
+        memory.claim();
+        (0..2000).for_each(|group| memory.remember(&grant(group, 5)));
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
+        (0..2000).for_each(|group| memory.remember(&grant(group, 6)));
+        let said = memory.trouble().map(ToString::to_string).unwrap_or_default();
+        assert!(said.contains("somebody cut"), "{length}: {said}");
+        drop(memory);
+        assert_eq!(recalled(&dir, OWNER, HERE, 5), None, "{length}");
+    }
+}
+
+/// What the user nobody can do with a shell; `None` where this user cannot become another.
+fn as_nobody(script: &str) -> Option<bool> {
+    const NOBODY: u32 = 65534;
+    if crate::sys::at::user() != 0 {
+        eprintln!("skipped: only root can become another user");
+        return None;
+    }
+    let done = Command::new("sh").args(["-c", script]).uid(NOBODY).gid(NOBODY).output().unwrap();
+    Some(done.status.success())
+}
+
+#[test]
+fn another_user_can_neither_read_cut_link_nor_remove_a_memory() {
+    let dir = in_memory();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let folder = memory_folder(Some(dir.path())).unwrap();
+    let path = folder.join("memory");
+    let (mut memory, _) = Memory::open(&path, OWNER, HERE, Incarnation(3)).unwrap();
+    memory.claim();
+    memory.remember(&grant(1, 100));
+    let (file, folder, dir) = (path.display(), folder.display(), dir.path().display());
+    for script in [
+        format!("cat {file}"),
+        format!("truncate -s 0 {file}"),
+        format!("rm -f {file}"),
+        format!("ln {file} {dir}/second"),
+        format!("touch {folder}/other"),
+        format!("mv {folder} {dir}/away"),
+    ] {
+        let Some(done) = as_nobody(&script) else { return };
+        assert!(!done, "{script}");
+    }
+    assert!(as_nobody(&format!("touch {dir}/mine")).unwrap(), "the folder around it is everybody's");
+    memory.remember(&grant(2, 100));
+    assert!(memory.trouble().is_none(), "{:?}", memory.trouble());
+}
+
+#[test]
+fn a_memory_that_another_user_has_prepared_is_not_believed() {
+    const NOBODY: Option<u32> = Some(65534);
+    if crate::sys::at::user() != 0 {
+        return eprintln!("skipped: only root can give a file to another user");
+    }
+    // The file is just what life 3 left, but it is another user's; then the folder is.
+    for of_folder in [false, true] {
+        let dir = left_by_life_3();
+        let path = dir.path().join("memory");
+        let given = if of_folder { dir.path() } else { &path };
+        chown(given, NOBODY, NOBODY).unwrap();
+        let (memory, found) = Memory::open(&path, OWNER, HERE, Incarnation(4)).unwrap();
+        assert!(matches!(memory.trouble(), Some(MemoryError::NotPrivate { .. })), "{:?}", memory.trouble());
+        assert_eq!(found, None);
+    }
+    // Another user was first to make the folder that would be ours.
+    let dir = in_memory();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let taken = dir.path().join("tenure-0");
+    assert_eq!(as_nobody(&format!("mkdir -m 777 {}", taken.display())), Some(true));
+    let error = memory_folder(Some(dir.path())).unwrap_err();
+    assert!(error.to_string().contains("belongs to another user"), "{error}");
 }
 
 #[test]
@@ -235,7 +321,7 @@ fn slots_of_groups_that_were_given_back_are_used_again() {
 #[test]
 fn a_full_memory_is_void_and_the_process_lives() {
     let dir = in_memory();
-    let script = format!("mount -t tmpfs -o size=1m none {}", dir.path().display());
+    let script = format!("mount -t tmpfs -o size=1m,mode=700 none {}", dir.path().display());
     let test = "memory::tests::child_fills_the_memory";
     passes_in_namespace(&["--mount", "--map-root-user"], &script, test, dir.path());
 }

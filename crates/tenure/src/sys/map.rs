@@ -16,12 +16,16 @@ use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::bus::Watched;
+
 /// Mappings begin at multiples of this in their file: the largest page that Linux has by default.
 pub(crate) const ALIGNMENT: u64 = 64 * 1024;
 
-/// A mapped part of a file. Nobody may cut the file while it is mapped: to touch a part that is gone ends the process.
+/// A mapped part of a file. If somebody cuts the file while it is mapped, the part that is gone becomes zeros that
+/// nobody else sees, and [`Map::is_lost`] says so.
 pub(crate) struct Map {
     words: NonNull<[AtomicU64]>,
+    watched: Watched,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread, and its words are atomic.
@@ -51,7 +55,21 @@ impl Map {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
-        Ok(Self { words: NonNull::slice_from_raw_parts(start, words) })
+        let watched = match Watched::new(start.cast(), bytes) {
+            Ok(watched) => watched,
+            Err(error) => {
+                // SAFETY: what was just mapped, and nobody has seen yet.
+                unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
+                return Err(error);
+            }
+        };
+        Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
+    }
+
+    /// Whether the file was cut under this mapping. To be asked after the loads and stores that are to count.
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.watched.is_lost()
     }
 
     fn words(&self) -> &[AtomicU64] {
@@ -73,6 +91,8 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
+        // First of all, so that no fault is answered by a mapping at an address that may be somebody else's by then.
+        self.watched.forget();
         // SAFETY: exactly what `new` mapped; nothing borrowed from it outlives `self`.
         unsafe {
             libc::munmap(self.words.as_ptr().cast(), self.words.len() * size_of::<AtomicU64>());
@@ -122,6 +142,25 @@ mod tests {
         assert!(Map::new(&file, 0, 513).is_err());
         assert!(Map::new(&file, 0, 0).is_err());
         assert!(Map::new(&file, 4096, 1).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_cut_costs_its_words_and_not_the_process() {
+        let file = file(8192);
+        let (first, second) = (Map::new(&file, 0, 1024).unwrap(), Map::new(&file, 0, 512).unwrap());
+        first.store(1023, 7);
+        assert!(!first.is_lost());
+        file.set_len(4096).unwrap();
+        assert_eq!(first.load(1023), 0);
+        assert!(first.is_lost());
+        first.store(1023, 8);
+        assert_eq!(first.load(1023), 8, "it is memory of this process now");
+        second.store(0, 9);
+        assert!(!second.is_lost() && first.load(0) != 9, "another mapping of the same file is as it was");
+        drop((first, second));
+        let again = Map::new(&file, 0, 512).unwrap();
+        assert!(!again.is_lost(), "a place in the list is used again");
+        assert_eq!(again.load(0), 9);
     }
 
     #[test]

@@ -102,10 +102,9 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        let Ok(folder) = tenure::memory_folder(None) else { return };
         for name in &self.names {
-            for folder in ["/run/tenure", "/dev/shm"] {
-                let _ = std::fs::remove_file(format!("{folder}/tenure-{}-{name}", self.id));
-            }
+            let _ = std::fs::remove_file(folder.join(format!("tenure-{}-{name}", self.id)));
         }
     }
 }

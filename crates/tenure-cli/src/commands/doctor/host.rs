@@ -3,27 +3,41 @@
 use rustix::process::{Resource, getrlimit};
 
 use super::clocks::Host;
-use super::disk;
 use super::finding::Finding;
 use std::path::Path;
+use tenure::MemoryError;
 
 /// Files and sockets that a daemon with many peers and clients has open.
 const FILES: u64 = 1024;
 
-/// Where grants are remembered over a restart.
-pub(super) fn memory(folder: &Path, silence: &str) -> Finding {
+/// Where grants are remembered over a restart, given the folder that is configured: as a node judges it.
+pub(super) fn memory(configured: Option<&Path>, silence: &str) -> Finding {
     const CHECK: &str = "memory folder";
-    let shown = folder.display();
-    match disk::is_in_memory(folder) {
-        Ok(true) => Finding::ok(CHECK, format!("{shown} is in memory: a restart needs no silence")),
-        Ok(false) => Finding::warn(
+    let error = match tenure::memory_folder(configured) {
+        Ok(folder) => {
+            let says = format!(
+                "{} is in memory, and this user's alone: a restart needs no silence",
+                folder.display()
+            );
+            return Finding::ok(CHECK, says);
+        }
+        Err(error) => error,
+    };
+    let silent = format!("after every restart a member is silent for {silence}");
+    match error {
+        MemoryError::NotInMemory { path } => Finding::warn(
             CHECK,
-            format!("{shown} is on a disk: after every restart a member is silent for {silence}"),
+            format!("{} is on a disk: {silent}", path.display()),
             "write `memory = \"/dev/shm\"`, or another folder on a tmpfs",
         ),
-        Err(error) => Finding::warn(
+        MemoryError::NotPrivate { path, why } => Finding::warn(
             CHECK,
-            format!("{shown}: {error}: after every restart a member is silent for {silence}"),
+            format!("{} cannot be trusted, {why}: {silent}", path.display()),
+            "set `memory` to a folder on a tmpfs that only the daemon's user can write; run doctor as that user",
+        ),
+        other => Finding::warn(
+            CHECK,
+            other.to_string(),
             "in a container, give it one: `docker run --shm-size 16m`, or mount a tmpfs at /dev/shm",
         ),
     }
@@ -95,9 +109,21 @@ mod tests {
 
     #[test]
     fn memory_must_be_in_memory() {
-        assert_eq!(memory(Path::new("/dev/shm"), "5.5 s").state, State::Ok);
-        let disk = memory(Path::new("/etc"), "5.5 s");
+        let says = |folder: &str| memory(Some(Path::new(folder)), "5.5 s");
+        assert_eq!(says("/dev/shm").state, State::Ok);
+        let disk = says("/etc");
         assert!(disk.state == State::Warn && disk.says.contains("5.5 s"), "{}", disk.says);
-        assert_eq!(memory(Path::new("/nowhere"), "5.5 s").state, State::Warn);
+        assert_eq!(says("/nowhere").state, State::Warn);
+    }
+
+    #[test]
+    fn a_memory_folder_that_other_users_can_write_is_told() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let state = |mode| {
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            memory(Some(folder.path()), "5.5 s").state
+        };
+        assert_eq!([0o700, 0o777].map(state), [State::Ok, State::Warn]);
     }
 }

@@ -10,7 +10,7 @@ mod host;
 mod key;
 mod members;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -91,7 +91,7 @@ impl Doctor {
             clocks::scheduling(second),
             host::machine(&host),
             host::limits(),
-            host::memory(&cluster.memory(), &cluster.silence()),
+            host::memory(cluster.memory.as_deref(), &cluster.silence()),
         ];
         findings.append(&mut about);
         findings.extend(daemons::ready(&asked));
@@ -167,14 +167,6 @@ impl Cluster {
         self.longest_lease = config.longest_lease;
         // Only a member's file must agree with the cluster.
         self.bound = config.role.grants().then_some(config.bound);
-    }
-
-    /// Where members remember grants over a restart.
-    fn memory(&self) -> PathBuf {
-        let run = Path::new("/run/tenure");
-        self.memory
-            .clone()
-            .unwrap_or_else(|| if run.is_dir() { run } else { Path::new("/dev/shm") }.to_owned())
     }
 
     fn silence(&self) -> String {
