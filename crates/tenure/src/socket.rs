@@ -2,19 +2,19 @@
 //!
 //! A datagram socket per address that is listened on; one on `[::]` serves both families. A stream carries sealed
 //! packets, each after its length, under the same sessions: it is only another way for bytes that are authentic or
-//! worthless. Leases never take it.
+//! worthless. Leases never take it. `bulk.rs` reads them, and evicts those who only hold a place.
+
+mod bulk;
 
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 /// Room for the datagrams of many groups; the kernel gives what it allows.
@@ -23,7 +23,7 @@ const BUFFER: usize = 4 << 20;
 /// The longest packet on a stream: a configuration of 64 members with listed quorums is well below it.
 pub(crate) const MAX_BULK: usize = 64 << 10;
 
-/// How many streams are read at once. More than that wait their turn.
+/// How many streams are read at once. For one more, the longest idler leaves.
 const STREAMS: usize = 32;
 
 /// How long a stream may take for a packet.
@@ -50,7 +50,7 @@ impl Sockets {
         for address in listen {
             let (socket, local, listener) = open_both(*address, streams)?;
             if let Some(listener) = listener {
-                tokio::spawn(accept(listener, sender.clone()));
+                tokio::spawn(bulk::accept(listener, sender.clone()));
             }
             datagrams.push((socket, local));
         }
@@ -96,7 +96,7 @@ impl Sockets {
     /// Sends one packet on a stream of its own, in the background.
     pub(crate) fn send_bulk(packet: Vec<u8>, to: SocketAddr) {
         tokio::spawn(async move {
-            let _ = timeout(PATIENCE, write_bulk(packet, to)).await;
+            let _ = timeout(PATIENCE, bulk::write(packet, to)).await;
         });
     }
 }
@@ -155,45 +155,6 @@ fn open_stream(address: SocketAddr) -> io::Result<TcpListener> {
     socket.bind(&SockAddr::from(address))?;
     socket.listen(64)?;
     TcpListener::from_std(socket.into())
-}
-
-/// Reads at most [`STREAMS`] streams at once, one packet from each.
-async fn accept(listener: TcpListener, packets: mpsc::Sender<Vec<u8>>) {
-    let free = Arc::new(Semaphore::new(STREAMS));
-    loop {
-        let Ok(permit) = free.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let packets = packets.clone();
-        tokio::spawn(async move {
-            if let Ok(Ok(packet)) = timeout(PATIENCE, read_bulk(stream)).await {
-                let _ = packets.send(packet).await;
-            }
-            drop(permit);
-        });
-    }
-}
-
-/// One packet. It takes memory as it comes in, not as its length claims.
-async fn read_bulk(stream: TcpStream) -> io::Result<Vec<u8>> {
-    let mut stream = stream.take(4 + MAX_BULK as u64);
-    let length = stream.read_u32().await? as usize;
-    let mut packet = Vec::new();
-    stream.read_to_end(&mut packet).await?;
-    if packet.len() != length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(packet)
-}
-
-async fn write_bulk(packet: Vec<u8>, to: SocketAddr) -> io::Result<()> {
-    let mut stream = TcpStream::connect(to).await?;
-    let length = u32::try_from(packet.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    stream.write_u32(length).await?;
-    stream.write_all(&packet).await?;
-    stream.shutdown().await
 }
 
 /// Any address of both families, for who only needs to be answered.
