@@ -342,6 +342,8 @@ pub(crate) enum Code {
     Timeout,
     /// Only members change the members.
     NotAMember,
+    /// There are too many connections, in all or from this address.
+    Busy,
     /// The node has stopped, or is about to.
     Stopped,
     /// Something unforeseen.
@@ -351,7 +353,7 @@ pub(crate) enum Code {
 impl Code {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::BadRequest,
         Self::BadToken,
         Self::Forbidden,
@@ -362,6 +364,7 @@ impl Code {
         Self::Declined,
         Self::Timeout,
         Self::NotAMember,
+        Self::Busy,
         Self::Stopped,
         Self::Internal,
     ];
@@ -379,6 +382,7 @@ impl Code {
             Self::Declined => ("declined", 409),
             Self::Timeout => ("timeout", 504),
             Self::NotAMember => ("not_a_member", 409),
+            Self::Busy => ("busy", 503),
             Self::Stopped => ("stopped", 503),
             Self::Internal => ("internal", 500),
         }

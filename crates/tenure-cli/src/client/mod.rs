@@ -252,12 +252,18 @@ impl Client {
                 Ok(Ok(Ok(answer))) => return Ok((endpoint.to_string(), answer)),
                 Ok(Ok(Err((status, problem)))) => {
                     let said = Trouble::Said { endpoint: endpoint.to_string(), status, problem };
-                    // What was asked of one that is no member was not begun.
                     let stopped = question.repeatable && said.is(Code::Stopped);
-                    if last || !stopped && !said.is(Code::NotAMember) {
+                    // What was asked of one that is no member, or busy, was not begun.
+                    let what = match () {
+                        () if stopped => "it has stopped",
+                        () if said.is(Code::NotAMember) => "it is no member",
+                        () if said.is(Code::Busy) => "it has too many connections",
+                        () => return Err(said),
+                    };
+                    if last {
                         return Err(said);
                     }
-                    complain(endpoint, if stopped { "it has stopped" } else { "it is no member" });
+                    complain(endpoint, what);
                 }
                 Ok(Err(what)) if question.repeatable => complain(endpoint, &what),
                 Err(_) if question.repeatable => complain(endpoint, "no answer in time"),

@@ -25,6 +25,11 @@ use super::answer::Refused;
 /// Paths that ask for nothing.
 pub(super) const OPEN: [&str; 4] = ["/livez", "/readyz", "/metrics", "/"];
 
+/// Whether a path is for probes: places are kept for those, so that nobody can lock them out.
+pub(super) fn is_probe(path: &str) -> bool {
+    matches!(path, "/livez" | "/readyz" | "/metrics") || path.starts_with("/leader/")
+}
+
 /// What is required of those who ask, as it is now: a daemon may read its settings again.
 #[derive(Clone, Debug)]
 pub(super) struct Entry(watch::Receiver<Rules>);
@@ -82,8 +87,7 @@ impl Rules {
             }
         }
         if self.token.is_none() && !self.certificate {
-            let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-            if host.is_some_and(|host| !is_here(host)) {
+            if !names_this_host(request) {
                 return Err(Refused::new(
                     Code::Forbidden,
                     "a daemon without a token answers only as localhost or by its IP address",
@@ -108,6 +112,13 @@ pub(super) async fn admit(State(entry): State<Entry>, request: Request, next: Ne
         Ok(()) => next.run(request).await,
         Err(refused) => refused.into_response(),
     }
+}
+
+/// Whether a request names this machine as its `Host`, or none. A page of another site whose name was made to lead
+/// here (DNS rebinding) names that site.
+pub(super) fn names_this_host(request: &Request) -> bool {
+    let host = request.headers().get(HOST);
+    host.is_none_or(|host| host.to_str().is_ok_and(is_here))
 }
 
 /// Whether a `Host` is this machine: a number, or `localhost`.

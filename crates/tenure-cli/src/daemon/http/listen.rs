@@ -1,17 +1,19 @@
 //! Sockets, TLS, limits, and the end.
 //!
-//! What a stranger can do without a token is bounded: so many connections, so long for a handshake and a header, so many bytes of
-//! it. A daemon that ends lets requests come to their end for a short while, and streams hear of it at once.
+//! What a stranger can do without a token is bounded: so many connections in all and from one source (`places.rs`), so
+//! long for a handshake and a header, so many bytes of it, so long with an answer unread (`stalls.rs`). A daemon that ends
+//! lets requests come to their end for a short while, and streams hear of it at once.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::{IntoResponse, Response};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
@@ -23,17 +25,15 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use crate::api::Code;
 use crate::client::pem;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
+use super::answer::Refused;
 use super::entry::Caller;
-
-/// The most connections at a time; more are closed at once.
-const MOST_CONNECTIONS: usize = 1_024;
-
-/// For a handshake of TLS, and for a request's header; also how long an idle connection is kept.
-const HEADER_WITHIN: Duration = Duration::from_secs(10);
+use super::places::{For, Limits, Place, Places};
+use super::stalls::Unstalled;
 
 /// The most bytes of a header, and of what is buffered.
 const LARGEST_HEADER: usize = 32 << 10;
@@ -86,25 +86,36 @@ pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failu
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
+/// What a socket serves, and within which limits.
+#[derive(Clone)]
+pub(super) struct Served {
+    /// Everything it answers.
+    pub(super) router: Router,
+    /// Which paths are probes, for which places are reserved.
+    pub(super) is_probe: fn(&str) -> bool,
+    /// How much of it anybody may have.
+    pub(super) limits: Limits,
+}
+
 /// Accepts connections and serves them, until `stopping` turns true. A connection has the TLS of when it began.
 pub(super) async fn run(
     listener: TcpListener,
     tls: watch::Receiver<Option<TlsAcceptor>>,
-    router: Router,
+    service: Served,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
     let until = stopping.clone();
+    let places = Places::new(service.limits);
     loop {
         tokio::select! {
             () = told(&mut stopping) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if connections.len() < MOST_CONNECTIONS => {
-                    let tls = tls.borrow().clone();
-                    connections.spawn(connection(stream, tls, router.clone(), until.clone()));
+                Ok((stream, from)) => {
+                    let (place, tls) = (places.take(from.ip()), tls.borrow().clone());
+                    connections.spawn(within(place, stream, tls, service.clone(), until.clone()));
                 }
-                Ok(_) => {} // Closed at once.
                 Err(_) => sleep(Duration::from_millis(100)).await, // No file descriptors left, say.
             }
         }
@@ -115,43 +126,73 @@ pub(super) async fn run(
     connections.abort_all();
 }
 
+/// Serves a connection for as long as it has its place.
+async fn within(
+    place: Place,
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    service: Served,
+    stopping: watch::Receiver<bool>,
+) {
+    let limits = service.limits;
+    let served = connection(place.kind, stream, tls, service, stopping);
+    tokio::select! {
+        () = served => {}
+        () = place.evicted() => {}
+        () = sleep(limits.probe), if place.kind == For::AProbe => {}
+    }
+}
+
 /// Waits until everything shall end.
 pub(super) async fn told(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 async fn connection(
+    place: For,
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    router: Router,
+    service: Served,
     stopping: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true); // Only a matter of speed.
+    let header = service.limits.header;
+    let stream = Unstalled::new(stream, service.limits.write);
     let Some(tls) = tls else {
-        return exchange(stream, Caller { certified: false }, router, stopping).await;
+        return exchange(place, stream, Caller { certified: false }, service, stopping).await;
     };
-    if let Ok(Ok(stream)) = timeout(HEADER_WITHIN, tls.accept(stream)).await {
+    if let Ok(Ok(stream)) = timeout(header, tls.accept(stream)).await {
         let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
-        exchange(stream, Caller { certified }, router, stopping).await;
+        exchange(place, stream, Caller { certified }, service, stopping).await;
     }
 }
 
-/// Requests and answers on one connection.
+/// Requests and answers on one connection; in a place for a probe, one of them.
 async fn exchange(
+    place: For,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     caller: Caller,
-    router: Router,
+    service: Served,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let Served { router, is_probe, limits } = service;
     let inner = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let admitted = place == For::Anything || is_probe(request.uri().path());
         request.extensions_mut().insert(caller);
-        inner.call(request)
+        let answer = admitted.then(|| inner.call(request));
+        async move {
+            match answer {
+                Some(answer) => answer.await,
+                None => Ok(busy()),
+            }
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_WITHIN)
+        .header_read_timeout(limits.header)
         .max_buf_size(LARGEST_HEADER)
+        .keep_alive(place == For::Anything)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
@@ -162,4 +203,9 @@ async fn exchange(
             let _ = connection.await;
         }
     }
+}
+
+fn busy() -> Response {
+    let why = "there are too many connections, in all or from this address: close some, or try again later";
+    Refused::new(Code::Busy, why).into_response()
 }

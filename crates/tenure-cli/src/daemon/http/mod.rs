@@ -6,7 +6,8 @@
 //! | `desk.rs` | what handlers share: the node, and what is known of groups |
 //! | `status.rs`, `groups.rs`, `streams.rs`, `health.rs`, `members.rs`, `metrics.rs`, `page.rs` | the handlers |
 //! | `entry.rs` | who may ask what: token, certificate, host |
-//! | `listen.rs` | sockets, TLS, limits, the end |
+//! | `listen.rs` | sockets, TLS, the end |
+//! | `places.rs`, `stalls.rs` | how many connections there may be, and how long a client may not read |
 //! | `sidecar.rs` | the answer of the old leader-elector sidecar, on a port of its own |
 //!
 //! **Nothing here decides anything.** A handler asks the node, which compares clocks itself, and writes down the answer.
@@ -20,8 +21,10 @@ mod listen;
 mod members;
 mod metrics;
 mod page;
+mod places;
 mod routes;
 mod sidecar;
+mod stalls;
 mod status;
 mod streams;
 #[cfg(test)]
@@ -37,6 +40,8 @@ use crate::settings::Settings;
 
 use desk::Desk;
 use entry::{Entry, Rules};
+use listen::Served;
+use places::Limits;
 use tokio_rustls::TlsAcceptor;
 
 /// What a daemon serves. Dropping it ends it at once.
@@ -103,18 +108,20 @@ pub(crate) async fn serve(node: &tenure::Node, settings: &Settings) -> Result<Se
         let (rules, required) = watch::channel(Rules::new(settings, address)?);
         let (tls, secured) = watch::channel(listen::acceptor(settings)?);
         let router = routes::router(desk.clone(), Entry::new(required));
+        let service = Served { router, is_probe: entry::is_probe, limits: Limits::http() };
         let listener = listen::bind("daemon.http", address).await?;
         server.addresses.extend(listener.local_addr());
-        server.tasks.push(tokio::spawn(listen::run(listener, secured, router, stopping.clone())));
+        server.tasks.push(tokio::spawn(listen::run(listener, secured, service, stopping.clone())));
         server.door = Some(Door { address, rules, tls });
     }
     if let Some(port) = settings.daemon.sidecar_port {
         let host = settings.daemon.http.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip());
         let router = sidecar::router(desk, settings.daemon.sidecar_group.as_deref())?;
+        let service = Served { router, is_probe: |_| true, limits: Limits::sidecar() };
         let listener = listen::bind("daemon.sidecar_port", SocketAddr::new(host, port)).await?;
         server.addresses.extend(listener.local_addr());
         let (_, plain) = watch::channel(None);
-        server.tasks.push(tokio::spawn(listen::run(listener, plain, router, stopping)));
+        server.tasks.push(tokio::spawn(listen::run(listener, plain, service, stopping)));
     }
     Ok(server)
 }

@@ -1,10 +1,11 @@
 //! The answer of the leader-elector that pods of old had at their side: any GET gives `{"name": "<leader>"}`, on a port of its own.
 //!
 //! The group is `daemon.sidecar_group`; if that is not set, the path names it: `GET /jobs`. It asks for no token, and says no more
-//! than a name; an empty one if nobody leads, as the old one did.
+//! than a name; an empty one if nobody leads, as the old one did. Who asks must ask for `localhost` or a number: a page
+//! of another site whose name was made to lead here (DNS rebinding) is refused.
 
-use axum::extract::State;
-use axum::http::{Method, Uri};
+use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use serde::Serialize;
@@ -15,6 +16,7 @@ use crate::failure::Failure;
 
 use super::answer::Refused;
 use super::desk::Desk;
+use super::entry;
 
 /// What it says.
 #[derive(Debug, Serialize)]
@@ -31,15 +33,21 @@ pub(super) fn router(desk: Desk, group: Option<&str>) -> Result<Router, Failure>
 
 async fn answer(
     State((desk, group)): State<(Desk, Option<GroupName>)>,
-    method: Method,
-    uri: Uri,
+    request: Request,
 ) -> Result<Response, Refused> {
+    if !entry::names_this_host(&request) {
+        return Err(Refused::new(
+            Code::Forbidden,
+            "this port answers only as localhost or by its IP address",
+        ));
+    }
+    let method = request.method();
     if method != Method::GET && method != Method::HEAD {
         return Err(Refused::new(Code::BadMethod, "this port answers GET only"));
     }
     let group = match group {
         Some(group) => group,
-        None => named(uri.path())?,
+        None => named(request.uri().path())?,
     };
     let known = desk.group(&group).await?;
     let name = known.leader.filter(|_| known.state == api::State::Leader).unwrap_or_default();

@@ -16,6 +16,7 @@ use crate::client::{Client, Trouble};
 use crate::settings::Settings;
 
 mod lint;
+mod pressure;
 mod schema;
 
 /// A cluster of one, which is its own quorum.
@@ -389,7 +390,7 @@ async fn a_verified_leader_is_certain_for_a_while_and_nobody_is_not() {
 async fn the_sidecar_names_the_leader_on_a_port_of_its_own() {
     let daemon = Daemon::start("sidecar_port = 0\nsidecar_group = \"jobs\"").await;
     let address = daemon.server.addresses()[1];
-    let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
+    let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(raw(address, &ask("/")).await.ends_with(r#"{"name":""}"#), "nobody yet");
     let _tenure = daemon.node.campaign("jobs").await.unwrap();
     let told = async { while raw(address, &ask("/")).await.ends_with(r#"{"name":""}"#) {} };
@@ -398,8 +399,22 @@ async fn the_sidecar_names_the_leader_on_a_port_of_its_own() {
         let answer = raw(address, &ask(path)).await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(r#"{"name":"n1"}"#), "{answer}");
     }
-    let other = raw(address, "POST / HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n").await;
+    let other = raw(address, "POST / HTTP/1.1\r\nHost: [::1]:4040\r\nConnection: close\r\n\r\n").await;
     assert!(other.starts_with("HTTP/1.1 405"), "{other}");
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn the_sidecar_does_not_answer_a_page_whose_name_was_made_to_lead_here() {
+    let daemon = Daemon::start("sidecar_port = 0\nsidecar_group = \"jobs\"").await;
+    let address = daemon.server.addresses()[1];
+    for (host, status) in
+        [("evil.example", "403"), ("localhost.evil.example:4040", "403"), ("127.0.0.1:4040", "200")]
+    {
+        let answer =
+            raw(address, &format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
+    }
     daemon.end().await;
 }
 
