@@ -12,10 +12,10 @@ pub mod named;
 mod wedge;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
 use tenure_proto::strong::{Across, Grant, GrantRequest, InstanceId, Kind, Rules, Sound, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
-use tenure_proto::{Incarnation, LocalTime, Ticket};
+use tenure_proto::{Incarnation, LocalTime, NodeId, Ticket};
 
 use crate::subject::Order;
 use crate::subject::strong::Strong;
@@ -170,6 +170,28 @@ pub enum Broken {
     TermInflation,
     /// Nobody finishes a change whose proposer is gone.
     ChangeAbandoned,
+    /// Anybody may release or renew in another's name.
+    SpeaksForOthers,
+    /// A relay may give back another's grants.
+    RelaysForOthers,
+    /// A request may start at any time after the grantor's reading.
+    FutureStart,
+    /// A member answers a ballot below one that it has promised.
+    AnswersOutbid,
+    /// A promise leaves before it is durable.
+    PromiseBeforeTicket,
+    /// An acceptance leaves before it is durable.
+    AcceptedBeforeTicket,
+    /// An answer to any ballot counts for the present one.
+    AnyBallot,
+    /// A promise that comes late counts as an acceptance.
+    PromiseAccepts,
+    /// The word of a process that is no member counts.
+    CountsUnknown,
+    /// A sealed member accepts any other charter of an operator.
+    SealReplaced,
+    /// A forced charter's floor may be below what a survivor has granted.
+    ForceLowFloor,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -322,12 +344,24 @@ impl Rules for Broken {
         }
     }
 
+    fn speaks_for(&self, from: NodeId, named: NodeId) -> bool {
+        *self == Self::SpeaksForOthers || from == named
+    }
+
+    fn relays_own_release(&self, from: NodeId, named: NodeId) -> bool {
+        *self == Self::RelaysForOthers || from == named
+    }
+
     fn newest(&self, granted: InstanceId, asked: InstanceId) -> InstanceId {
         if *self == Self::GNotMax { asked } else { granted.max(asked) }
     }
 
     fn accepts_length(&self, lease: Span, longest: Span) -> bool {
         *self == Self::NoDeltaCap || lease <= longest
+    }
+
+    fn may_have_started(&self, clocks: Clockwork, start: LocalTime, now: LocalTime) -> bool {
+        *self == Self::FutureStart || clocks.may_have_started(start, now)
     }
 
     fn silence_end(&self, clocks: Clockwork, start: LocalTime, longest: Span) -> LocalTime {
@@ -433,6 +467,31 @@ impl Rules for Broken {
         *self != Self::PaxosVolatile
     }
 
+    fn is_outbid(&self, ballot: Ballot, promised: Ballot) -> bool {
+        *self != Self::AnswersOutbid && ballot < promised
+    }
+
+    fn promise_waits_for(&self, saved: Option<Ticket>) -> Option<Ticket> {
+        saved.filter(|_| *self != Self::PromiseBeforeTicket)
+    }
+
+    fn acceptance_waits_for(&self, saved: Option<Ticket>) -> Option<Ticket> {
+        saved.filter(|_| *self != Self::AcceptedBeforeTicket)
+    }
+
+    fn answers_ballot(&self, current: (Epoch, Ballot), answered: (Epoch, Ballot)) -> bool {
+        *self == Self::AnyBallot || current == answered
+    }
+
+    fn promise_accepts(&self) -> bool {
+        *self == Self::PromiseAccepts
+    }
+
+    fn voice_of(&self, asked: &Quorums, from: NodeId, counted: NodeSet) -> Option<usize> {
+        let another = || asked.everyone().difference(counted).positions().next();
+        asked.position(from).or_else(|| another().filter(|_| *self == Self::CountsUnknown))
+    }
+
     fn adopts_accepted_value(&self) -> bool {
         *self != Self::NoValueAdopt
     }
@@ -459,6 +518,14 @@ impl Rules for Broken {
 
     fn seals(&self) -> bool {
         *self != Self::ForceNoSeal
+    }
+
+    fn may_replace_seal(&self, sealed: &Charter, forced: &Charter) -> bool {
+        *self == Self::SealReplaced || Sound.may_replace_seal(sealed, forced)
+    }
+
+    fn floor_covers(&self, floor: Term, top: Term) -> bool {
+        *self == Self::ForceLowFloor || top <= floor
     }
 
     fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {
@@ -592,6 +659,8 @@ const STRONG: &[Mutant] = &[
         "a leader whose renewal failed gives its grants back and leads on",
     ),
     rule("skew-exceeded", Broken::SkewExceeded, "clocks differ by three times what F allows for")
+        .only(On::Skew),
+    rule("future-start", Broken::FutureStart, "a request may start at any time in the grantor's future")
         .only(On::Skew),
     rule("xfer-keep-e", Broken::XferKeepE, "a leader that hands over leads on until its lease ends"),
     rule("verify-printed", Broken::VerifyPrinted, "a verified leader counts as leader for ever"),

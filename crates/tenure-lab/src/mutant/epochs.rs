@@ -68,4 +68,11 @@ pub(super) const EPOCHS: &[Mutant] = &[
         Broken::EpochLearntVolatile,
         "answers of a new epoch leave before its charter is durable",
     ),
+    rule("answers-outbid", Broken::AnswersOutbid, "a member answers a ballot below one that it promised"),
+    rule("promise-before-ticket", Broken::PromiseBeforeTicket, "a promise leaves before it is durable"),
+    rule("accepted-before-ticket", Broken::AcceptedBeforeTicket, "an acceptance leaves before it is durable"),
+    rule("any-ballot", Broken::AnyBallot, "an answer to any ballot counts for the present one"),
+    rule("promise-accepts", Broken::PromiseAccepts, "a promise that comes late counts as an acceptance"),
+    rule("seal-replaced", Broken::SealReplaced, "a sealed member accepts any other charter of an operator"),
+    rule("force-low-floor", Broken::ForceLowFloor, "a forced floor may be below what a survivor granted"),
 ];

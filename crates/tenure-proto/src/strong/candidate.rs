@@ -79,9 +79,9 @@ struct Run {
 
 impl Run {
     /// An answer, once for each grantor.
-    fn count(&mut self, from: NodeId, at: Stamp) {
+    fn count<R: Rules>(&mut self, from: NodeId, at: Stamp, rules: &R) {
         self.stamps.push((from, at));
-        if let Some(position) = self.charter.body.quorums.position(from) {
+        if let Some(position) = rules.voice_of(&self.charter.body.quorums, from, self.oks) {
             self.oks.insert(position);
         }
     }
@@ -441,7 +441,7 @@ impl Candidate {
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
             return;
         }
-        run.count(from, at);
+        run.count(from, at, rules);
         if run.suffices(rules.across()) {
             self.complete(around);
         }
@@ -513,7 +513,7 @@ impl Candidate {
     /// What no sound candidate does: an Ok that came too late to count becomes part of the stamps all the same.
     fn merge_late<R: Rules>(&mut self, from: NodeId, at: Stamp, around: &mut Around<'_, '_, R>) {
         let (Some(run), Some(lead)) = (&mut self.completed, self.lead) else { return };
-        run.count(from, at);
+        run.count(from, at, &around.process.config.settings().rules);
         let GrantRequest { group, id, term, lease, .. } = run.request;
         let (epoch, quorum, stamps) = (run.charter.epoch, run.oks, run.stamps.iter().copied().collect());
         let (kind, until) = (Kind::Renew, lead.until);

@@ -88,7 +88,7 @@ impl Grantor {
         if let Some(wedged) = process.wedging.refusal() {
             return Some(wedged);
         }
-        if !clocks.may_have_started(request.start, now) {
+        if !rules.may_have_started(*clocks, request.start, now) {
             return Some(Refusal::FromTheFuture);
         }
         if !rules.accepts_length(request.lease, *longest_lease) {

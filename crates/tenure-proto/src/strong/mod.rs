@@ -386,9 +386,11 @@ impl<R: Rules> Nerio<R> {
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         self.process.weak.heard(from, cx.now());
+        let rules = self.process.config.settings().rules.clone();
+        let own = |holder: Holder| rules.speaks_for(from, holder.node);
         match message {
-            Message::Request(request) if request.id.holder.node == from => self.on_request(request, cx),
-            Message::Release { group, upto } if upto.holder.node == from => {
+            Message::Request(request) if own(request.id.holder) => self.on_request(request, cx),
+            Message::Release { group, upto } if own(upto.holder) => {
                 self.on_release(group, upto, cx);
                 self.tell_refused(group, cx);
             }
@@ -396,7 +398,7 @@ impl<R: Rules> Nerio<R> {
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
             Message::Wedge(talk) => self.on_wedge_talk(from, talk, cx),
             Message::Recovery(talk) => self.on_recovery_talk(from, talk, cx),
-            Message::Extend { request, alive, priority } if request.id.holder.node == from => {
+            Message::Extend { request, alive, priority } if own(request.id.holder) => {
                 self.on_extend(request, (alive, priority), cx);
             }
             Message::Here { epoch, beats } => self.process.on_here(epoch, &beats, cx.now()),
@@ -471,7 +473,7 @@ impl<R: Rules> Nerio<R> {
     fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {
         match talk {
             // A relay is two messages in one step: the release is the sender's own, the request another's.
-            Talk::Relay { release, request } if release.holder.node == from => {
+            Talk::Relay { release, request } if self.relays_own(from, release.holder) => {
                 self.on_release(group, release, cx);
                 self.on_request(request, cx);
                 self.tell_refused(group, cx);
@@ -497,6 +499,10 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |candidate, around| on_search(candidate, from, talk, around));
             }
         }
+    }
+
+    fn relays_own(&self, from: NodeId, holder: Holder) -> bool {
+        self.process.config.settings().rules.relays_own_release(from, holder.node)
     }
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {

@@ -6,9 +6,9 @@
 
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
-use crate::{Data, LocalTime, Ticket};
+use crate::{Data, LocalTime, NodeId, Ticket};
 
-use super::epoch::{Charter, Epoch};
+use super::epoch::{Ballot, Charter, Epoch};
 use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
@@ -148,6 +148,18 @@ pub trait Rules: Data {
         grant.holder == upto.holder && grant.newest <= upto
     }
 
+    /// A request, a renewal or a release counts only if the process that it names has sent it. Otherwise anybody
+    /// could free a leader's grantors while it leads, and (14) would fail.
+    fn speaks_for(&self, from: NodeId, named: NodeId) -> bool {
+        from == named
+    }
+
+    /// The release in a relay must be the sender's own, for the same reason. The request in it is the successor's,
+    /// and is judged like any other.
+    fn relays_own_release(&self, from: NodeId, named: NodeId) -> bool {
+        from == named
+    }
+
     /// The newest run of a holder: a late duplicate of an older request must not make the grant look older, or a late
     /// release would match it.
     fn newest(&self, granted: InstanceId, asked: InstanceId) -> InstanceId {
@@ -157,6 +169,12 @@ pub trait Rules: Data {
     /// A grantor promises nothing longer than δ_max: the silence after a restart waits out just that (erratum E22).
     fn accepts_length(&self, lease: Span, longest: Span) -> bool {
         lease <= longest
+    }
+
+    /// With bounded skew no honest request starts after the grantor's reading and Δ. One that does shows a broken clock,
+    /// and its F would outlast the silence after a restart, which covers `δ_max + 2Δ` and no more.
+    fn may_have_started(&self, clocks: Clockwork, start: LocalTime, now: LocalTime) -> bool {
+        clocks.may_have_started(start, now)
     }
 
     /// The silence of a grantor that lost its memory: `(1+ρ)·δ_max` on any legal clock lasts at least δ_max, and with
@@ -295,6 +313,36 @@ pub trait Rules: Data {
         true
     }
 
+    /// T6: a member that has promised a ballot answers no lower one.
+    fn is_outbid(&self, ballot: Ballot, promised: Ballot) -> bool {
+        ballot < promised
+    }
+
+    /// T6: a promise leaves when it is durable. A member that forgot it would accept a lower ballot.
+    fn promise_waits_for(&self, saved: Option<Ticket>) -> Option<Ticket> {
+        saved
+    }
+
+    /// T6: an acceptance leaves when it is durable. A member that forgot it would not tell the next proposer.
+    fn acceptance_waits_for(&self, saved: Option<Ticket>) -> Option<Ticket> {
+        saved
+    }
+
+    /// T6: an answer counts for the ballot that it names, in the epoch that it names.
+    fn answers_ballot(&self, current: (Epoch, Ballot), answered: (Epoch, Ballot)) -> bool {
+        current == answered
+    }
+
+    /// T6: a promise that arrives in phase 2 is no acceptance.
+    fn promise_accepts(&self) -> bool {
+        false
+    }
+
+    /// Only the members that were asked count: the word of any other process adds nothing to a quorum (ONE, T6).
+    fn voice_of(&self, asked: &Quorums, from: NodeId, _counted: NodeSet) -> Option<usize> {
+        asked.position(from)
+    }
+
     /// T6: a charter that may have been decided already is proposed again, instead of one's own.
     fn adopts_accepted_value(&self) -> bool {
         true
@@ -326,6 +374,17 @@ pub trait Rules: Data {
     /// SEAL: who has accepted a charter by an operator's word grants nothing before it goes by it, in whatever epoch it is told of.
     fn seals(&self) -> bool {
         true
+    }
+
+    /// A sealed member accepts another charter by an operator's word only if that has no lower number and keeps nobody
+    /// whom its own does not keep: so of two remainders that share a member at most one is decided.
+    fn may_replace_seal(&self, sealed: &Charter, forced: &Charter) -> bool {
+        forced.epoch >= sealed.epoch && sealed.keeps_all_of(forced.members())
+    }
+
+    /// FLOOR, by an operator's word: no survivor has granted a term above the floor.
+    fn floor_covers(&self, floor: Term, top: Term) -> bool {
+        top <= floor
     }
 
     /// A charter that need not meet the one before takes effect when no lease of before can be in force: (1+ρ)δ_max, or δ_max + 2Δ,

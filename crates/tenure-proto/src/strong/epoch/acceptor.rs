@@ -85,6 +85,7 @@ impl<R: Rules> Process<R> {
         }
         self.membership.acceptor.promised = ballot;
         let after = self.save_ballot(epoch, cx);
+        let after = self.config.settings().rules.promise_waits_for(after);
         let accepted = self.membership.acceptor.accepted.clone();
         say(from, EpochTalk::Promise { epoch, ballot, accepted, top }, after, cx);
     }
@@ -106,6 +107,7 @@ impl<R: Rules> Process<R> {
         }
         self.membership.acceptor = Acceptor { promised: ballot, accepted: Some((ballot, charter.clone())) };
         let after = self.save_ballot(epoch, cx);
+        let after = self.config.settings().rules.acceptance_waits_for(after);
         cx.publish(Event::Accepted { ballot, charter: charter.clone() });
         say(from, EpochTalk::Accepted { epoch, ballot }, after, cx);
         self.watch_for_decision(cx);
@@ -120,7 +122,7 @@ impl<R: Rules> Process<R> {
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
         let promised = self.membership.acceptor.promised;
-        let outbid = ballot < promised;
+        let outbid = self.config.settings().rules.is_outbid(ballot, promised);
         if outbid {
             say(from, EpochTalk::Denied { epoch, ballot, denial: Denial::Outbid(promised) }, None, cx);
         }

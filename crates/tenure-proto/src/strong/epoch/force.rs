@@ -109,7 +109,8 @@ impl Charter {
         Arc::new(Self { epoch: newest.next_era(), body, before, floor })
     }
 
-    fn keeps_all_of(&self, members: &[NodeId]) -> bool {
+    /// Whether all of these are members.
+    pub(in crate::strong) fn keeps_all_of(&self, members: &[NodeId]) -> bool {
         members.iter().all(|member| self.has(*member))
     }
 }
@@ -188,10 +189,6 @@ impl<R: Rules> Process<R> {
             return Some((*held).clone());
         }
         let forced = || found.iter().filter(|charter| charter.epoch.begins_era());
-        if forced().any(|charter| !charter.keeps_all_of(members)) {
-            self.halt(Halt::Conflict, cx);
-            return None;
-        }
         let force = self.membership.proposer.force.clone();
         if let Some(force) = &force {
             let known = |node: &NodeId| here.has(*node) || force.gone.contains(node);
@@ -205,7 +202,13 @@ impl<R: Rules> Process<R> {
         let held = forced().map(|charter| charter.floor).max().unwrap_or_default();
         let (least, margin) = force.map_or((Term(0), 0), |force| (force.least, force.margin));
         let floor = Term(top.max(least).0.saturating_add(margin)).max(held);
-        Some(here.forced(body, &found, floor))
+        let next = here.forced(body, &found, floor);
+        let rules = &self.config.settings().rules;
+        if forced().any(|sealed| !rules.may_replace_seal(sealed, &next)) {
+            self.halt(Halt::Conflict, cx);
+            return None;
+        }
+        Some(next)
     }
 
     /// What a member has against a charter that begins an era, or against any other once it is sealed.
@@ -214,16 +217,17 @@ impl<R: Rules> Process<R> {
         if !charter.epoch.begins_era() {
             return sealed.map(|sealed| Denial::Sealed(sealed.epoch));
         }
-        let overtaken =
-            |sealed: &&Arc<Charter>| charter.epoch < sealed.epoch || !sealed.keeps_all_of(charter.members());
-        if let Some(sealed) = sealed.filter(overtaken) {
+        let rules = &self.config.settings().rules;
+        if let Some(sealed) = sealed.filter(|sealed| !rules.may_replace_seal(sealed, charter)) {
             return Some(Denial::Sealed(sealed.epoch));
         }
         let here = &self.membership.charter;
+        // Among members of one epoch this cannot be: a proposer keeps some of the members that both of them know. It
+        // is denied all the same, rather than asserted: nobody's message may stop a node.
         if !charter.has(self.holder.node) || !here.keeps_all_of(charter.members()) {
             return Some(Denial::NotAdjacent);
         }
-        (top > charter.floor).then_some(Denial::Granted(top))
+        (!rules.floor_covers(charter.floor, top)).then_some(Denial::Granted(top))
     }
 
     /// All who are left are sealed: now the wait begins.

@@ -189,9 +189,12 @@ impl<R: Rules> Process<R> {
     /// The ballot under way, if an answer to `ballot` of `epoch` from a member is for it, and the member's position. The
     /// caller must look at the phase before it counts the answer: a late promise is no acceptance.
     fn answered(&mut self, from: NodeId, epoch: Epoch, ballot: Ballot) -> Option<(&mut Proposal, usize)> {
+        let rules = &self.config.settings().rules;
         let proposal = self.membership.proposer.ballot.as_mut()?;
-        let position = proposal.electorate(&self.membership.charter).position(from)?;
-        ((proposal.epoch, proposal.ballot) == (epoch, ballot)).then_some((proposal, position))
+        let asked = proposal.electorate(&self.membership.charter);
+        let position = rules.voice_of(asked, from, proposal.answered)?;
+        let current = (proposal.epoch, proposal.ballot);
+        rules.answers_ballot(current, (epoch, ballot)).then_some((proposal, position))
     }
 
     pub(in crate::strong) fn on_promise(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Charter, EpochTalk};
+use super::{Ballot, Charter, Epoch, EpochTalk};
 use crate::detect::weak::Weak;
 use crate::strong::message::Term;
 use crate::strong::rules::Rules;
@@ -27,6 +27,9 @@ impl<R: Rules> Nerio<R> {
                 let own = self.top();
                 let told = (accepted, top);
                 self.with_process(|process| process.on_promise(from, (epoch, ballot), told, own, cx));
+                if self.process.config.settings().rules.promise_accepts() {
+                    self.on_accepted(from, (epoch, ballot), cx); // No sound proposer does.
+                }
             }
             EpochTalk::Accept { epoch, ballot, charter } => {
                 let top = self.top();
@@ -36,16 +39,17 @@ impl<R: Rules> Nerio<R> {
                     self.adopt(&charter, cx);
                 }
             }
-            EpochTalk::Accepted { epoch, ballot } => {
-                if let Some(charter) =
-                    self.with_process(|process| process.on_accepted(from, (epoch, ballot), cx))
-                {
-                    self.adopt(&charter, cx);
-                }
-            }
+            EpochTalk::Accepted { epoch, ballot } => self.on_accepted(from, (epoch, ballot), cx),
             EpochTalk::Denied { epoch, ballot, denial } => {
                 self.with_process(|process| process.on_denied(from, (epoch, ballot, denial), cx));
             }
+        }
+    }
+
+    fn on_accepted(&mut self, from: NodeId, answered: (Epoch, Ballot), cx: &mut Context<'_, Self>) {
+        let decided = self.with_process(|process| process.on_accepted(from, answered, cx));
+        if let Some(charter) = decided {
+            self.adopt(&charter, cx);
         }
     }
 
