@@ -6,6 +6,7 @@ use super::epoch::{Body, Charter, Epoch};
 use super::free::Refused;
 use super::message::{Cell, Event, GrantRequest, Holder, InstanceId, Kind, Message, Refusal, Term};
 use super::rules::Rules;
+use super::tombs::Tombs;
 use super::{Nerio, Process};
 
 /// What this node has promised: the paper's A and F.
@@ -30,22 +31,15 @@ pub(super) struct Grantor {
     /// No term up to this is granted again.
     pub(super) max_term: Term,
     /// What was given back lately, so that a late request does not grant it again.
-    tombs: Vec<Tomb>,
+    pub(super) tombs: Tombs,
     /// Who was refused lately, and may be told when that would be otherwise.
     pub(super) refused: Refused,
-}
-
-/// All runs up to this one were given back. Liveness only, so it may be forgotten when no request is on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Tomb {
-    upto: InstanceId,
-    forget: LocalTime,
 }
 
 impl Grantor {
     pub(super) fn new(max_term: Term, remembered: Option<Grant>) -> Self {
         let max_term = remembered.map_or(max_term, |grant| max_term.max(grant.term));
-        Self { grant: remembered, max_term, tombs: Vec::new(), refused: Refused::default() }
+        Self { grant: remembered, max_term, tombs: Tombs::default(), refused: Refused::default() }
     }
 
     /// The grant, if at `now` it binds this grantor to anybody but `holder`.
@@ -81,8 +75,8 @@ impl Grantor {
     ) -> Option<Refusal> {
         let rules = &process.config.settings().rules;
         let Body { clocks, longest_lease, .. } = &process.charter().body;
-        let is_for = |tomb: &Tomb| now < tomb.forget && rules.was_given_back(tomb.upto, request.id);
-        if self.tombs.iter().any(is_for) {
+        let is_for = |upto| rules.was_given_back(upto, request.id);
+        if self.tombs.of(request.id.holder.node, now).any(is_for) {
             return Some(Refusal::Released);
         }
         if let Some(wedged) = process.wedging.refusal() {
@@ -114,7 +108,7 @@ impl Grantor {
 
     /// When the last of what was given back lately is forgotten.
     pub(super) fn latest_tomb(&self) -> Option<LocalTime> {
-        self.tombs.iter().map(|tomb| tomb.forget).max()
+        self.tombs.latest()
     }
 
     /// No term up to this is granted: what this grantor granted, and the floor of its epoch.
@@ -193,7 +187,8 @@ impl Grantor {
         if process.position.is_none() || process.is_silent(cx.now()) {
             return false; // What may be forgotten cannot be given back.
         }
-        self.bury(upto, process, cx.now());
+        let forget = cx.now().after(process.charter().body.longest_lease.nominal().times(2));
+        self.tombs.bury(upto, forget, cx.now());
         let settings = process.config.settings();
         let freed = self.grant.take_if(|grant| settings.rules.release_matches(grant, upto));
         if let Some(grant) = freed {
@@ -201,15 +196,6 @@ impl Grantor {
             cx.publish(Event::Freed { group, newest: grant.newest });
         }
         freed.is_some()
-    }
-
-    fn bury<R: Rules>(&mut self, upto: InstanceId, process: &Process<R>, now: LocalTime) {
-        self.tombs
-            .retain(|tomb| now < tomb.forget && !(tomb.upto.holder == upto.holder && tomb.upto <= upto));
-        if self.tombs.iter().all(|tomb| tomb.upto.holder != upto.holder) {
-            let forget = now.after(process.charter().body.longest_lease.nominal().times(2));
-            self.tombs.push(Tomb { upto, forget });
-        }
     }
 
     /// `A := p; F := max(F, …)`, the maximum only towards the same holder.

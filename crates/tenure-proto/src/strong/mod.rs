@@ -151,6 +151,7 @@ mod standing;
 mod term;
 #[cfg(test)]
 mod tests;
+mod tombs;
 pub mod trace;
 mod transfer;
 mod turn;
