@@ -42,6 +42,26 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
+/// Why a key was not revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RevokeError {
+    /// Keys are refused by members, and this node is none.
+    #[error("this node is no member, or does not know the members yet: ask a member")]
+    NotAMember,
+    /// The key expired so long ago that nobody needs to remember it.
+    #[error("the key has expired more than 90 days ago: members refuse it anyhow")]
+    Expired,
+    /// The list has as many keys as it can have.
+    #[error(
+        "the list of revoked keys is full: change the cluster's key (`tenure key rotate`), which ends all keys made from it"
+    )]
+    Full,
+    /// The node has stopped.
+    #[error(transparent)]
+    Stopped(Stopped),
+}
+
 /// Why a node has stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -7,6 +7,7 @@ use tenure_proto::quorum::{NodeSet, Rule};
 use tenure_proto::strong::Message;
 use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
 
+use crate::seal::{Revocation, Serial};
 use crate::wire::{self, Contact, Item, Neighbourly, Pass, Said, Told};
 use crate::wish::{Reply, Wish};
 
@@ -54,6 +55,10 @@ fn heap(item: &Item) -> usize {
         Item::Proclaim(proclaim) => proclaim.body.as_ref().map_or(0, Vec::capacity),
         Item::Charter(charter) => heap_of_charter(charter),
         Item::Hinting(said) => said.group.as_str().len() + heap_of_hinting(&said.message),
+        Item::Revoked { keys, .. } => {
+            keys.capacity() * size_of::<Revocation>() + keys.iter().map(Revocation::heap).sum::<usize>()
+        }
+        Item::RevokedKept(keys) => keys.capacity() * size_of::<Serial>(),
         Item::Told(_)
         | Item::AskCharter
         | Item::Unwatch { .. }

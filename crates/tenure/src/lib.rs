@@ -109,6 +109,7 @@ mod sys;
 mod tally;
 mod timing;
 mod trace;
+mod wall_clock;
 mod watchdog;
 mod wire;
 mod wish;
@@ -127,8 +128,8 @@ pub use config::{
 pub use contact::{Contact, MAX_ADDRESS};
 pub use driver::Traffic;
 pub use error::{
-    AskError, CampaignError, KindError, MembersError, ProclaimError, StartError, Stopped, TransferError,
-    VerifyError,
+    AskError, CampaignError, KindError, MembersError, ProclaimError, RevokeError, StartError, Stopped,
+    TransferError, VerifyError,
 };
 pub use eventual::{Eventual, Hint};
 pub use guard::{Loss, MAX_PROCLAIM, Tenure};
@@ -136,10 +137,13 @@ pub use local::{Local, LocalOver, Locality, Partition};
 pub use members::{Changing, MemberChange, Progress};
 pub use memory::{MemoryError, memory_folder};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
-pub use node::{Campaign, Certain, Node, term_floor};
+pub use node::{Campaign, Certain, Node, Revoked, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
 pub use seal::Counters as SessionCounters;
-pub use seal::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Scope, ScopeError};
+pub use seal::{
+    CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Names, Scope, ScopeError,
+    Serial,
+};
 pub use status::{CharterStatus, GroupStatus, NotReady, PeerStatus, Status};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;

@@ -176,6 +176,12 @@ pub enum NameError {
         /// What was given.
         text: String,
     },
+    /// Not the id of a key.
+    #[error("'{text}' is no id of a key: it has 16 hexadecimal digits (`tenure key show FILE` prints it)")]
+    Serial {
+        /// What was given.
+        text: String,
+    },
     /// Not the id of a cluster.
     #[error("'{text}' is no cluster id: it has 32 hexadecimal digits")]
     Cluster {

@@ -16,14 +16,16 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::clock::{Clock, Forward, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request};
-use crate::error::{AskError, CampaignError, KindError, MembersError, StartError, Stopped, VerifyError};
+use crate::error::{
+    AskError, CampaignError, KindError, MembersError, RevokeError, StartError, Stopped, VerifyError,
+};
 use crate::eventual::{Eventual, Hint};
 use crate::guard::{Loss, MAX_PROCLAIM, Tenure};
 use crate::local::{Local, Locality};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
-use crate::seal::ClusterKey;
+use crate::seal::{ClusterKey, Serial};
 use crate::status::{GroupStatus, Status};
 use crate::store::{Founding, Store};
 use crate::sys::clock::{Which, read};
@@ -88,6 +90,20 @@ impl Campaign {
         self.priority = Some(priority);
         self
     }
+}
+
+/// What became of a [revocation](Node::revoke).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Revoked {
+    /// The key.
+    pub serial: Serial,
+    /// The members that have it on their disks, as they said in time.
+    pub held_by: Vec<NodeName>,
+    /// The members that have not said so. They get it when they are reached.
+    pub missing: Vec<NodeName>,
+    /// Whether those that have it are a quorum: only then does the revocation hold.
+    pub is_quorum: bool,
 }
 
 /// Who leads, and until when that is certain on this host's clock.
@@ -293,9 +309,34 @@ impl Node {
 
     /// Speaks with another key from now on, and accepts `old` ones beside it. To change the cluster's key without anybody
     /// noticing: give every process the new one as an old one, then speak it everywhere, then leave the old one out.
+    ///
+    /// A member also takes its wall clock for right from now on: keys expire by it, even if it
+    /// jumped.
     pub fn set_keys(&self, key: &Key, old: &[ClusterKey]) {
         let credentials = Box::new(driver::credentials(key, old));
         self.0.launched.mailbox.send(Request::Keys(credentials));
+    }
+
+    /// Revokes one key that is no cluster's key, without a restart of anything. Members refuse it
+    /// from now on, and its sessions end. A leader under the key leads until its lease ends, and
+    /// does not renew it.
+    ///
+    /// It holds once a quorum has it: [`Revoked`] says who has it on the disk after a few seconds.
+    /// Others get it when they are reached. To ask again is harmless. `not_after` is when the key
+    /// expires, if that is known: the revocation is forgotten some months later. Only a member can
+    /// be asked.
+    pub async fn revoke(&self, key: Serial, not_after: Option<u64>) -> Result<Revoked, RevokeError> {
+        let (reply, revoked) = oneshot::channel();
+        let order = driver::RevokeOrder { serial: key, not_after, reply };
+        self.0.launched.mailbox.send(Request::Revoke(order));
+        revoked.await.unwrap_or_else(|_| Err(RevokeError::Stopped(self.why_stopped())))
+    }
+
+    /// The keys that this member refuses because they were revoked.
+    pub async fn revoked_keys(&self) -> Result<Vec<Serial>, Stopped> {
+        let (reply, keys) = oneshot::channel();
+        self.0.launched.mailbox.send(Request::RevokedKeys(reply));
+        keys.await.map_err(|_| self.why_stopped())
     }
 
     /// How it is. Costs little, however many groups there are.

@@ -129,7 +129,9 @@ fn effective(settings: &Settings) -> Result<Table, Failure> {
     let config = settings.node()?;
     let key = match &config.key {
         Key::Cluster(key) => format!("(the cluster's, {})", key.id()),
-        Key::Scoped(key) => format!("(of '{}', made from {})", key.name(), key.made_from()),
+        Key::Scoped(key) => {
+            format!("(of '{}', id {}, made from {})", key.names(), key.serial(), key.made_from())
+        }
     };
     let mut cluster = vec![
         ("cluster.quorums", Value::from(config.quorums.as_str())),

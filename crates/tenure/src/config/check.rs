@@ -209,10 +209,10 @@ fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<
         return Err(ConfigError::Invalid { key: "key", why });
     }
     if let Key::Scoped(key) = &config.key {
-        if key.name() != name {
+        if !key.names().has(name) {
             let why = format!(
-                "the key is '{}''s and works under no other name; use that, or ask for a key",
-                key.name()
+                "the key is for '{}' and works under no other name; use that, or ask for a key",
+                key.names()
             );
             return Err(ConfigError::Invalid { key: "name", why });
         }

@@ -64,6 +64,10 @@ impl Driver {
             Item::Told(told) => self.on_told(peer.id, peer.rights.is_cluster(), told),
             Item::Pass(pass) => self.on_pass(peer, pass, received),
             Item::Neighbourly(said) if peer.rights.is_cluster() => self.on_neighbour(peer.id, said, received),
+            Item::Revoked { keys, answer } if peer.rights.is_cluster() => {
+                self.on_revoked(peer.id, &keys, answer);
+            }
+            Item::RevokedKept(keys) if peer.rights.is_cluster() => self.on_revoked_kept(peer.id, &keys),
             Item::Hinting(said) if peer.rights.is_cluster() => self.on_hinting(peer.id, said, received),
             Item::Contacts(_)
             | Item::Watch { .. }
@@ -71,6 +75,8 @@ impl Driver {
             | Item::Proclaim(_)
             | Item::Charter(_)
             | Item::Hinting(_)
+            | Item::Revoked { .. }
+            | Item::RevokedKept(_)
             | Item::Neighbourly(_) => {
                 self.tally.out_of_scope += 1;
             }

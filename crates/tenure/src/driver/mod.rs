@@ -39,6 +39,7 @@ mod net;
 mod office;
 mod outbox;
 mod questions;
+mod revoking;
 mod setup;
 mod step;
 #[cfg(test)]
@@ -60,7 +61,7 @@ use crate::error::{CampaignError, Stopped, TransferError};
 use crate::guard::Loss;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::Scene;
-use crate::seal::Credentials;
+use crate::seal::{Credentials, Serial};
 use crate::socket::Bulk;
 use crate::status::{GroupStatus, Status};
 use crate::store::Durable;
@@ -83,6 +84,8 @@ pub(crate) use office::Entry;
 use office::Office;
 use questions::Questions;
 pub(crate) use questions::VerifyOrder;
+pub(crate) use revoking::RevokeOrder;
+use revoking::Revoking;
 pub(crate) use setup::{credentials, launch};
 pub(crate) use step::Os;
 use wishes::Wishes;
@@ -134,6 +137,10 @@ pub(crate) enum Request {
     Groups(oneshot::Sender<Vec<GroupStatus>>),
     /// Speak and accept other keys.
     Keys(Box<Credentials>),
+    /// Revoke a key.
+    Revoke(RevokeOrder),
+    /// Which keys are revoked?
+    RevokedKeys(oneshot::Sender<Vec<Serial>>),
     /// Give everything back and end.
     Shutdown(oneshot::Sender<()>),
     /// The last handle of the node is gone: end.
@@ -157,6 +164,8 @@ pub(crate) enum Notice {
     Durable(Durable),
     /// A name was looked up.
     Resolved(NodeId, Vec<SocketAddr>),
+    /// The file of revoked keys is written, with this date in it, or could not be.
+    RevokedKept(Result<Option<u64>, String>),
 }
 
 /// The running node.
@@ -190,6 +199,7 @@ pub(crate) struct Driver {
     hints: Hints,
     locals: Locals,
     wishes: Wishes,
+    revoking: Revoking,
     /// How many messages went by a detour.
     detours: usize,
     trace: Option<Trace>,
@@ -290,6 +300,7 @@ impl Driver {
             self.hints.next_wake(),
             self.locals.next_wake(),
             self.wishes.next_wake(),
+            self.revoking.next_wake(),
             self.net.next_wake(now),
             self.setup.as_ref().map(|pending| pending.ask_at),
         ];
@@ -335,6 +346,7 @@ impl Driver {
                 self.stop(Stopped::Store { reason: error.to_string() });
             }
             Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
+            Notice::RevokedKept(done) => self.on_revoked_written(done),
         }
     }
 
@@ -379,7 +391,14 @@ impl Driver {
             Request::Groups(reply) => {
                 let _ = reply.send(self.groups());
             }
-            Request::Keys(credentials) => self.net.sessions.set_keyring(*credentials),
+            Request::Keys(credentials) => {
+                self.net.sessions.set_keyring(*credentials);
+                self.confirm_date();
+            }
+            Request::Revoke(order) => self.on_revoke_order(order),
+            Request::RevokedKeys(reply) => {
+                let _ = reply.send(self.revoking.serials());
+            }
             Request::Shutdown(reply) => self.farewell = Some(Farewell::Asked(reply)),
             Request::Dropped => self.farewell = Some(Farewell::Dropped),
         }

@@ -110,6 +110,11 @@ impl Net {
         }
     }
 
+    /// The way back to the driver, for work on other threads.
+    pub(crate) fn notices(&self) -> &mpsc::UnboundedSender<Notice> {
+        &self.notices
+    }
+
     /// Opens a packet that came by a stream.
     pub(crate) fn open_bulk<'p>(&mut self, packet: &'p mut [u8], now: LocalTime) -> Opened<'p> {
         match self.sessions.receive_by_stream(packet, now) {

@@ -19,6 +19,7 @@ use super::locals::Locals;
 use super::net::Net;
 use super::office::Office;
 use super::questions::Questions;
+use super::revoking::Revoking;
 use super::step::Os;
 use super::wishes::Wishes;
 use super::{Driver, Mailbox, Notice, Request};
@@ -31,7 +32,7 @@ use crate::name::ClusterId;
 use crate::node::Launched;
 use crate::seal::{ClusterKey, Credentials, Identity, Keyring, Limits, Sessions};
 use crate::socket::{ANY, ANY_V4, Bulk, Sockets};
-use crate::store::{Opened, Store};
+use crate::store::{Opened, RevokedFile, Store};
 use crate::tally::Tally;
 use crate::timing::Stopwatch;
 use crate::trace::Trace;
@@ -88,6 +89,7 @@ struct Past {
     boot: Boot<Cell>,
     charter: Option<Arc<Charter>>,
     contacts: Vec<Contact>,
+    revoking: Revoking,
 }
 
 pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
@@ -107,7 +109,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         Credentials::Member(keys) => {
             Identity::member(config.name.clone(), past.cluster, keys, boot, config.versions)
         }
-        Credentials::Outsider(key) => Identity::outsider(key, boot, config.versions),
+        Credentials::Outsider(key) => Identity::outsider(config.name.clone(), key, boot, config.versions),
     };
     let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
     let trace = open_trace(&config, past.boot.incarnation)?;
@@ -133,7 +135,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         net: Net::new(
             me,
             book,
-            Sessions::new(identity, limits, chance::bytes()),
+            past.revoking.applied(Sessions::new(identity, limits, chance::bytes())),
             sockets,
             notice,
             (limits.retry, config.adapts()),
@@ -145,6 +147,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         hints: Hints::default(),
         locals: Locals::default(),
         wishes: Wishes::default(),
+        revoking: past.revoking,
         detours: 0,
         trace,
         tally: Tally::default(),
@@ -174,13 +177,21 @@ fn recall(config: &Checked, notices: &mpsc::UnboundedSender<Notice>) -> Result<P
             durable: Vec::new(),
             kind: BootKind::Founding, // It grants nothing, ever: there is nothing to forget.
         };
-        return Ok(Past { cluster, keep: Keep::default(), boot, charter: None, contacts: Vec::new() });
+        return Ok(Past {
+            cluster,
+            keep: Keep::default(),
+            boot,
+            charter: None,
+            contacts: Vec::new(),
+            revoking: Revoking::default(),
+        });
     };
     let (store, opened) = Store::open(dir, &config.name, config.cluster)?;
+    let revoking = Revoking::new(dir.clone(), RevokedFile::read(dir)?);
     let (memory, boot) = remember(config, &opened)?;
     let keep = Keep::new(store, memory, notices.clone())?;
     let (cluster, charter, contacts) = (opened.cluster, opened.charter, opened.contacts);
-    Ok(Past { cluster, keep, boot, charter, contacts })
+    Ok(Past { cluster, keep, boot, charter, contacts, revoking })
 }
 
 /// Opens the memory, and judges by store and memory what this start may believe.

@@ -92,6 +92,7 @@ impl Driver {
             self.forget_locals();
         }
         self.watch_clocks(now);
+        self.on_key_time(now);
         self.on_question_time(now);
         self.on_hint_time(now);
         self.on_local_time(now);
@@ -120,12 +121,14 @@ impl Driver {
 
     /// Asks members for their clocks: all of them now and then, and soon those that have never told.
     fn ping(&mut self, all: bool) {
-        for member in self.members().into_iter().filter(|member| *member != self.me) {
+        let me = self.me;
+        for member in self.members().into_iter().filter(|member| *member != me) {
             let wanted = all || self.watchdog.round_trip(member).is_none();
             if wanted && self.net.sessions.has_session(member) {
                 let at = self.now();
                 self.watchdog.on_ping(member, at);
                 self.net.send(member, &Item::Ping { at });
+                self.tell_revoked(member);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! protocol, and a candidate that does not keep to its own scope. Everything else is tested from outside.
 
 mod lives;
+mod revoking;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

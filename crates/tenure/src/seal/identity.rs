@@ -41,9 +41,10 @@ impl Identity {
         Self { name, cluster, credentials: Credentials::Member(keyring), boot, versions }
     }
 
-    /// Name and cluster are those in the key: it works under no others.
-    pub(crate) fn outsider(key: CandidateKey, boot: u128, versions: Versions) -> Self {
-        let (name, cluster) = (key.name().clone(), key.cluster());
+    /// The name must be one that the key allows, and the cluster is that of the key: it works under
+    /// no others.
+    pub(crate) fn outsider(name: NodeName, key: CandidateKey, boot: u128, versions: Versions) -> Self {
+        let cluster = key.cluster();
         Self { name, cluster, credentials: Credentials::Outsider(key), boot, versions }
     }
 }
@@ -108,6 +109,14 @@ impl Me {
         keys.iter().find(|key| key.root.id == id)
     }
 
+    /// The ids of all accepted keys.
+    pub(super) fn accepted_ids(&self) -> Vec<KeyId> {
+        match &self.keys {
+            Keys::Member(keys) => keys.iter().map(|key| key.root.id).collect(),
+            Keys::Outsider(_) => Vec::new(),
+        }
+    }
+
     /// Whether a session under this key may go on. An outsider leaves that to the members.
     pub(super) fn accepts(&self, id: KeyId) -> bool {
         matches!(self.keys, Keys::Outsider(_)) || self.accepted(id).is_some()
@@ -115,9 +124,9 @@ impl Me {
 
     /// The key shared with one who says that it is `sender`: if it is, it has the same.
     pub(super) fn pair_of(&self, root: &Root, sender: &Sender<'_>) -> Pair {
-        match sender.kind {
+        match &sender.claims {
             None => root.pair(sender.name, self.name.as_str()),
-            Some(kind) => root.outsider_pair(kind, sender.name, sender.scope, self.name.as_str()),
+            Some(claims) => root.outsider_pair(claims.bytes, self.name.as_str()),
         }
     }
 
@@ -139,11 +148,11 @@ fn prepare(
         Credentials::Member(keyring) => {
             let keys: Vec<_> = keyring.roots(cluster).into_iter().map(Accepted::new).collect();
             let (spoken, knock) = (keys[0].root.id, keys[0].knock(true).clone());
-            (Keys::Member(keys), spoken, Sender::write(spoken, None, name.as_str(), ""), knock)
+            (Keys::Member(keys), spoken, Sender::write(spoken, None, name.as_str()), knock)
         }
         Credentials::Outsider(key) => {
             let (spoken, knock) = (key.made_from(), key.knock().key());
-            let sender = Sender::write(spoken, Some(key.kind()), key.name().as_str(), key.scope_text());
+            let sender = Sender::write(spoken, Some(key.claims()), name.as_str());
             (Keys::Outsider(key), spoken, sender, knock)
         }
     }

@@ -3,12 +3,13 @@
 //! ```text
 //!   cluster key ── cluster id ──▶ root ── two names ───────────▶ pair key of two members
 //!                                  │
-//!                                  └── kind, name, scope ──▶ candidate's secret ── member's name ──▶ pair key
+//!                                  └── claims ──▶ candidate's secret ── member's name ──▶ pair key
 //! ```
 //!
-//! A member holds the cluster key and can make every key. Whoever is no member is given a [`CandidateKey`], from which
-//! only its own pair keys can be made: it cannot speak as another, nor as itself with a wider scope, because name and
-//! scope went into its secret, and members derive that secret anew from the name and scope that a greeting states.
+//! A member holds the cluster key and can make every key. A process that is no member is given a
+//! [`CandidateKey`], from which only its own pair keys can be made. It cannot speak as another, nor
+//! as itself with a wider scope or a later expiry: all its [claims](super::claims) went into its
+//! secret, and members derive that secret anew from the claims that a greeting states.
 //!
 //! To change the cluster's key without a gap: give every member the new key to accept; then let every member speak it,
 //! and give candidates new keys; then take the old key away. A [`Keyring`] is what one member has meanwhile.
@@ -20,6 +21,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::{hmac, rand};
 use thiserror::Error;
 
+use super::claims::{Claims, Names, Serial};
 use super::scope::{Scope, ScopeError};
 use super::secret::{Secret, wipe};
 use crate::name::{ClusterId, NameError, NodeName};
@@ -65,31 +67,28 @@ impl ClusterKey {
         KeyId(self.0.derive(&[b"tenure key id\0"]))
     }
 
-    /// The key of a process that campaigns for the groups of `scope` and is no member.
+    /// The key of a process that campaigns for the groups of `scope` and is no member. Each call
+    /// makes another key, with an id of its own.
     pub fn candidate(&self, cluster: ClusterId, name: NodeName, scope: Scope) -> CandidateKey {
-        self.outsider(cluster, KeyKind::Candidate, name, Some(scope))
+        self.derive(cluster, Claims::candidate(name, scope))
     }
 
     /// The key of a process that only watches the groups of `scope`.
     pub fn observer(&self, cluster: ClusterId, name: NodeName, scope: Scope) -> CandidateKey {
-        self.outsider(cluster, KeyKind::Observer, name, Some(scope))
+        self.derive(cluster, Claims::observer(name, scope))
     }
 
     /// The key of a person or tool that changes the members. It never leads.
     pub fn operator(&self, cluster: ClusterId, name: NodeName) -> CandidateKey {
-        self.outsider(cluster, KeyKind::Operator, name, None)
+        self.derive(cluster, Claims::operator(name))
     }
 
-    fn outsider(
-        &self,
-        cluster: ClusterId,
-        kind: KeyKind,
-        name: NodeName,
-        scope: Option<Scope>,
-    ) -> CandidateKey {
+    /// A key for exactly these claims. Members need not be told: they derive the same from the
+    /// claims.
+    pub fn derive(&self, cluster: ClusterId, claims: Claims) -> CandidateKey {
         let root = Root::new(self, cluster);
-        let secret = root.outsider(kind, name.as_str(), scope.as_ref().map_or("", Scope::as_str));
-        CandidateKey { kind, cluster, key: root.id, name, scope, knock: root.knock, secret }
+        let secret = root.outsider(&claims.to_bytes());
+        CandidateKey { claims, cluster, key: root.id, knock: root.knock, secret }
     }
 }
 
@@ -171,6 +170,10 @@ impl KeyKind {
         }
     }
 
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
     /// How it is written in greetings; 0 is a member.
     pub(super) fn code(self) -> u8 {
         match self {
@@ -184,7 +187,7 @@ impl KeyKind {
 /// The key of a process that is no member: a candidate, an observer or an operator. With it nobody can speak under
 /// another name, or for groups outside its scope.
 ///
-/// As text it shows what it is for: `tenure-candidate-1:NAME:SCOPE:SECRET`.
+/// As text it shows what it is for, and its id: `tenure-candidate-1:NAMES:SCOPE:ID:SECRET`.
 ///
 /// ```
 /// use tenure::{CandidateKey, ClusterId, ClusterKey, NodeName, Scope};
@@ -197,12 +200,9 @@ impl KeyKind {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct CandidateKey {
-    kind: KeyKind,
+    claims: Claims,
     cluster: ClusterId,
     key: KeyId,
-    name: NodeName,
-    /// Operators have none.
-    scope: Option<Scope>,
     knock: Knock,
     secret: Secret,
 }
@@ -210,7 +210,7 @@ pub struct CandidateKey {
 impl CandidateKey {
     /// What its holder is there for.
     pub fn kind(&self) -> KeyKind {
-        self.kind
+        self.claims.kind
     }
 
     /// The cluster that it belongs to.
@@ -223,26 +223,51 @@ impl CandidateKey {
         self.key
     }
 
-    /// The only name under which its holder can speak.
-    pub fn name(&self) -> &NodeName {
-        &self.name
+    /// Its own id, by which it can be revoked.
+    pub fn serial(&self) -> Serial {
+        self.claims.serial
+    }
+
+    /// The last second, counted from 1970 (UTC), in which members accept it. `None`: it does not
+    /// expire.
+    pub fn expires(&self) -> Option<u64> {
+        self.claims.not_after
+    }
+
+    /// The founding of the cluster that it is for, if it says.
+    pub fn lineage(&self) -> Option<u128> {
+        self.claims.lineage
+    }
+
+    /// The only names under which its holder can speak.
+    pub fn names(&self) -> &Names {
+        &self.claims.names
     }
 
     /// The groups that it is for. An operator's key has none: it is for all.
     pub fn scope(&self) -> Option<&Scope> {
-        self.scope.as_ref()
+        self.claims.scope.as_ref()
     }
 
     /// The secret as text, for a file that nobody else may read.
     pub fn reveal(&self) -> String {
-        let (name, scope) = (&self.name, self.scope_text());
-        let (cluster, key) = (hex(&self.cluster.0.to_be_bytes()), hex(&self.key.0));
-        let (knock, secret) = (hex(&self.knock.0), hex(self.secret.bytes()));
-        sign(format!("{}{name}:{scope}:{cluster}{key}{knock}{secret}", self.kind.prefix()))
+        let Claims { kind, names, serial, not_after, lineage, .. } = &self.claims;
+        let flags = u8::from(not_after.is_some()) | u8::from(lineage.is_some()) << 1;
+        let parts = [
+            hex(&self.cluster.0.to_be_bytes()),
+            hex(&self.key.0),
+            hex(&self.knock.0),
+            hex(self.secret.bytes()),
+            hex(&[flags]),
+            hex(&not_after.unwrap_or(0).to_be_bytes()),
+            hex(&lineage.unwrap_or(0).to_be_bytes()),
+        ];
+        let scope = self.claims.scope_text();
+        sign(format!("{}{names}:{scope}:{serial}:{}", kind.prefix(), parts.concat()))
     }
 
-    pub(super) fn scope_text(&self) -> &str {
-        self.scope.as_ref().map_or("", Scope::as_str)
+    pub(super) fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     pub(super) fn knock(&self) -> &Knock {
@@ -257,7 +282,8 @@ impl CandidateKey {
 
 impl fmt::Debug for CandidateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CandidateKey({:?} {} {:?}, of {})", self.kind, self.name, self.scope_text(), self.key)
+        let Claims { kind, names, serial, .. } = &self.claims;
+        write!(f, "CandidateKey({serial} {kind:?} {names} {:?}, of {})", self.claims.scope_text(), self.key)
     }
 }
 
@@ -268,19 +294,28 @@ impl FromStr for CandidateKey {
         let named = |kind: &KeyKind| text.strip_prefix(kind.prefix()).map(|rest| (*kind, rest));
         let (kind, rest) = KeyKind::ALL.iter().find_map(named).ok_or(KeyError::NotACandidateKey)?;
         verify(text)?;
-        let (name, rest) = rest.split_once(':').ok_or(KeyError::Garbled)?;
-        let (scope, rest) = rest.rsplit_once(':').ok_or(KeyError::Garbled)?;
-        let mut bytes = unhex::<{ 16 + 4 + 16 + 32 + CHECKSUM }>(rest).ok_or(KeyError::Garbled)?;
+        let (names, rest) = rest.split_once(':').ok_or(KeyError::Garbled)?;
+        let (rest, secrets) = rest.rsplit_once(':').ok_or(KeyError::Garbled)?;
+        let (scope, serial) = rest.rsplit_once(':').ok_or(KeyError::Garbled)?;
+        let mut bytes =
+            unhex::<{ 16 + 4 + 16 + 32 + 1 + 8 + 16 + CHECKSUM }>(secrets).ok_or(KeyError::Garbled)?;
         let scope = match kind {
             KeyKind::Operator if scope.is_empty() => None,
             _ => Some(Scope::new(scope)?),
         };
-        let key = Self {
+        let flags = bytes[68];
+        let claims = Claims {
             kind,
+            names: Names::new(names)?,
+            scope,
+            serial: serial.parse()?,
+            not_after: (flags & 1 != 0).then(|| u64::from_be_bytes(part(&bytes, 69))),
+            lineage: (flags & 2 != 0).then(|| u128::from_be_bytes(part(&bytes, 77))),
+        };
+        let key = Self {
+            claims,
             cluster: ClusterId(u128::from_be_bytes(part(&bytes, 0))),
             key: KeyId(part(&bytes, 16)),
-            name: NodeName::new(name)?,
-            scope,
             knock: Knock(part(&bytes, 20)),
             secret: Secret::new(part(&bytes, 36)),
         };
@@ -344,22 +379,14 @@ impl Root {
         Pair(self.secret.derive_secret(&parts))
     }
 
-    /// The key that an outsider of this name and scope shares with a member.
-    pub(super) fn outsider_pair(&self, kind: KeyKind, name: &str, scope: &str, member: &str) -> Pair {
-        outsider_pair(&self.outsider(kind, name, scope), member)
+    /// The key that an outsider with these claims shares with a member.
+    pub(super) fn outsider_pair(&self, claims: &[u8], member: &str) -> Pair {
+        outsider_pair(&self.outsider(claims), member)
     }
 
-    fn outsider(&self, kind: KeyKind, name: &str, scope: &str) -> Secret {
-        let head = [kind.code()];
-        let parts = [
-            b"tenure outsider\0",
-            &head[..],
-            &length(name),
-            name.as_bytes(),
-            &length(scope),
-            scope.as_bytes(),
-        ];
-        self.secret.derive_secret(&parts)
+    /// Claims say themselves where they end, so they need no length before them.
+    fn outsider(&self, claims: &[u8]) -> Secret {
+        self.secret.derive_secret(&[b"tenure outsider\0", claims])
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{LocalTime, NodeId};
 
+use super::claims::Serial;
 use super::floors::Holder;
 use super::link::Link;
 use super::refusal::Refusal;
@@ -26,6 +27,10 @@ pub(crate) struct Peer {
     pub(crate) rights: Rights,
     /// Whose key it has: limits and floors are counted by that.
     pub(crate) holder: Holder,
+    /// The id of its key, unless that is the cluster's.
+    pub(crate) serial: Option<Serial>,
+    /// The last second in which its key is good.
+    pub(crate) not_after: Option<u64>,
     /// Its life: another number after a restart.
     pub(crate) boot: u128,
     /// The newest version that both sides speak.

@@ -75,6 +75,7 @@
 //! A process that was cloned or forked repeats counters. The cipher, AES-256-GCM-SIV, then tells a listener no more
 //! than whether two packets were the same, and receivers take only one of the two.
 
+mod claims;
 mod floors;
 mod identity;
 mod keys;
@@ -83,6 +84,7 @@ mod limit;
 mod link;
 mod packet;
 mod refusal;
+mod revocations;
 mod scope;
 mod secret;
 mod sessions;
@@ -92,6 +94,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub use claims::{Claims, Names, Serial};
 pub use keys::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring};
 pub use refusal::Counters;
 pub use scope::{MAX_SCOPE, Scope, ScopeError};
@@ -99,6 +102,7 @@ pub use scope::{MAX_SCOPE, Scope, ScopeError};
 pub(crate) use identity::{Credentials, Identity};
 pub(crate) use known::Peer;
 pub(crate) use refusal::{Refusal, Versions};
+pub(crate) use revocations::{Full, MAX_REVOKED, MAX_TOLD, Revocation, Revocations};
 pub(crate) use scope::Rights;
 pub(crate) use sessions::{Expect, Limits, Received, Sessions};
 pub(crate) use stream::{Answer, Hello, MAX_GREETING, STREAM_TAG, Stream, Turned, welcome, welcomed};

@@ -7,7 +7,7 @@
 //!   First          session 8 · counter 8 · introduction · sealed { anything }
 //!   Data           session 8 · counter 8 · sealed { anything }
 //!
-//!   sender         key id 4 · kind 1 · length 1, name · length 1, scope
+//!   sender         key id 4 · 0 or claims · length 1, name
 //!   introduction   sender · boot 16 · challenge 16 · version 1 · issued 8 · stamp 16
 //! ```
 //!
@@ -22,10 +22,11 @@ use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use aws_lc_rs::hmac;
 use tenure_proto::NodeId;
 
-use super::keys::{KeyId, KeyKind};
+use super::claims::{Claims, MAX_CLAIMS, Stated, short_text};
+use super::keys::KeyId;
 use super::refusal::Versions;
-use super::scope::{MAX_SCOPE, Rights, Scope};
-use crate::name::MAX_NODE_NAME;
+use super::scope::Rights;
+use crate::name::{MAX_NODE_NAME, NodeName};
 
 /// The first byte of every packet.
 const MAGIC: u8 = 0xe7;
@@ -49,8 +50,8 @@ const HELLO_LEAST: usize = 128;
 const _: () = assert!(WELCOME <= HELLO_LEAST);
 
 /// The longest packet that is not data.
-const HELLO_MOST: usize = HELLO_HEAD + 4 + 1 + 1 + MAX_NODE_NAME + 1 + MAX_SCOPE + HELLO_FIELDS + TAG;
-const _: () = assert!(HELLO_MOST <= 1200 && MAX_NODE_NAME < 256 && MAX_SCOPE < 256);
+const HELLO_MOST: usize = HELLO_HEAD + 4 + MAX_CLAIMS + 1 + MAX_NODE_NAME + HELLO_FIELDS + TAG;
+const _: () = assert!(HELLO_MOST <= 1200 && MAX_NODE_NAME < 256);
 
 /// The kinds of packets of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,55 +85,47 @@ impl Kind {
 pub(super) struct Sender<'p> {
     pub(super) bytes: &'p [u8],
     pub(super) key: KeyId,
-    /// `None` for one that holds the cluster's key.
-    pub(super) kind: Option<KeyKind>,
+    /// `None` for one that holds the cluster's key. Else what it says that its own was made for.
+    pub(super) claims: Option<Stated<'p>>,
     pub(super) name: &'p str,
-    pub(super) scope: &'p str,
 }
 
 impl<'p> Sender<'p> {
     /// Reads it from the beginning of `bytes`, which may go on.
     fn read(bytes: &'p [u8]) -> Option<Self> {
-        let key = KeyId(*bytes.first_chunk()?);
-        let kind = match bytes.get(4)? {
-            0 => None,
-            1 => Some(KeyKind::Candidate),
-            2 => Some(KeyKind::Observer),
-            3 => Some(KeyKind::Operator),
-            _ => return None,
+        let (key, rest) = bytes.split_first_chunk()?;
+        let (claims, rest) = match rest {
+            [0, rest @ ..] => (None, rest),
+            _ => Stated::read(rest).map(|claims| (Some(claims), &rest[claims.bytes.len()..]))?,
         };
-        let (name, rest) = short_text(&bytes[5..])?;
-        let (scope, rest) = short_text(rest)?;
+        let (name, rest) = short_text(rest)?;
         let bytes = &bytes[..bytes.len() - rest.len()];
-        Some(Self { bytes, key, kind, name, scope })
+        Some(Self { bytes, key: KeyId(*key), claims, name })
     }
 
-    /// What it may do, if it is who it says. `None` if there is no such key.
-    pub(super) fn rights(&self) -> Option<Rights> {
-        match self.kind {
-            None => self.scope.is_empty().then_some(Rights::Member),
-            Some(KeyKind::Candidate) => Scope::new(self.scope).ok().map(Rights::Candidate),
-            Some(KeyKind::Observer) => Scope::new(self.scope).ok().map(Rights::Observer),
-            Some(KeyKind::Operator) => self.scope.is_empty().then_some(Rights::Operator),
-        }
+    /// Who it is and what it may do, if it is who it says. `None` if there is no such key.
+    pub(super) fn rights(&self) -> Option<(NodeName, Rights)> {
+        let name = NodeName::new(self.name).ok()?;
+        let rights = match &self.claims {
+            None => Rights::Member,
+            Some(claims) => claims.rights(&name)?,
+        };
+        Some((name, rights))
+    }
+
+    /// All of it but the name: what stands for the key.
+    pub(super) fn key_bytes(&self) -> [&'p [u8]; 2] {
+        [&self.bytes[..4], self.claims.map_or(&[0], |claims| claims.bytes)]
     }
 
     /// The fields of somebody, for its own packets.
-    pub(super) fn write(key: KeyId, kind: Option<KeyKind>, name: &str, scope: &str) -> Box<[u8]> {
+    pub(super) fn write(key: KeyId, claims: Option<&Claims>, name: &str) -> Box<[u8]> {
         let mut bytes = key.0.to_vec();
-        bytes.push(kind.map_or(0, KeyKind::code));
-        for text in [name, scope] {
-            bytes.push(u8::try_from(text.len()).expect("names and scopes are short"));
-            bytes.extend_from_slice(text.as_bytes());
-        }
+        bytes.extend(claims.map_or_else(|| vec![0], Claims::to_bytes));
+        bytes.push(u8::try_from(name.len()).expect("names are short"));
+        bytes.extend_from_slice(name.as_bytes());
         bytes.into()
     }
-}
-
-fn short_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (length, rest) = bytes.split_first()?;
-    let (text, rest) = rest.split_at_checked(usize::from(*length))?;
-    Some((std::str::from_utf8(text).ok()?, rest))
 }
 
 /// A greeting as received.

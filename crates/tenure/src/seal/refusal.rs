@@ -47,6 +47,10 @@ pub(crate) enum Refusal {
     NotForMe,
     #[error("a greeting under a key that is not accepted here: is a rotation of keys half done?")]
     UnknownKey,
+    #[error("a greeting under a key that was revoked: `tenure key derive` makes a new one")]
+    Revoked,
+    #[error("a greeting under a key that has expired: `tenure key derive` makes a new one")]
+    Expired,
     #[error("not sealed by the one it claims to come from, or changed on the way")]
     Forged,
     #[error("a name that belongs to this node, to a member, or to another name of the same number")]
@@ -72,7 +76,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    const COUNT: usize = 15;
+    const COUNT: usize = 17;
 
     /// Names for metrics, in the order of [`Self::index`].
     const NAMES: [&'static str; Self::COUNT] = [
@@ -91,6 +95,8 @@ impl Refusal {
         "replayed",
         "full",
         "versions",
+        "revoked",
+        "expired",
     ];
 
     fn index(&self) -> usize {
@@ -110,6 +116,8 @@ impl Refusal {
             Self::Replayed => 12,
             Self::Full => 13,
             Self::Versions { .. } => 14,
+            Self::Revoked => 15,
+            Self::Expired => 16,
         }
     }
 }

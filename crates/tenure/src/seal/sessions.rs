@@ -1,6 +1,6 @@
 //! All sessions of one process. See [`super`] for how they begin, and why nothing old is ever taken again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use aws_lc_rs::hmac;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{LocalTime, NodeId};
 
+use super::claims::{Serial, Stated};
 use super::floors::{Floors, Holder};
 use super::identity::{Credentials, Identity, Me};
-use super::keys::Pair;
+use super::keys::{KeyId, Pair};
 use super::known::{Known, Peer, Place};
 use super::limit::{Limiter, Rate};
 use super::link::{End, Link, Terms};
@@ -111,6 +112,11 @@ pub(crate) struct Sessions {
     last: u64,
     /// No session may begin whose Welcome is not newer than the floor of its key.
     floors: Floors,
+    /// Keys that are refused although they are genuine.
+    revoked: BTreeSet<Serial>,
+    /// The date, in seconds since 1970, by which keys expire. `None`: nobody has said, and none
+    /// expires.
+    date: Option<u64>,
     greeted: BTreeMap<NodeId, Greeted>,
     known: BTreeMap<NodeId, Known>,
     /// How many of the known peers have each outsider's key.
@@ -155,6 +161,8 @@ impl Sessions {
             seed,
             drawn: 0,
             last: 0,
+            revoked: BTreeSet::new(),
+            date: None,
             greeted: BTreeMap::new(),
             known: BTreeMap::new(),
             peers_of: BTreeMap::new(),
@@ -308,6 +316,44 @@ impl Sessions {
         }
     }
 
+    /// The cluster's keys that are accepted. An outsider accepts none.
+    pub(crate) fn accepted(&self) -> Vec<KeyId> {
+        self.me.accepted_ids()
+    }
+
+    /// Refuses these keys from now on, and no others. Sessions under them end at once.
+    pub(crate) fn set_revoked(&mut self, revoked: impl IntoIterator<Item = Serial>) {
+        self.revoked = revoked.into_iter().collect();
+        self.end_refused();
+    }
+
+    /// Says what the date is: keys that expired before it are refused, and sessions under them end.
+    pub(crate) fn set_date(&mut self, date: u64) {
+        self.date = Some(date);
+        self.end_refused();
+    }
+
+    /// Ends the sessions of all keys that are refused now.
+    fn end_refused(&mut self) {
+        let refused = |known: &Known| self.check_key(known.peer.serial, known.peer.not_after).is_err();
+        let ids: Vec<NodeId> =
+            self.known.iter().filter(|(_, known)| refused(known)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.end(id, |_, _| true);
+        }
+    }
+
+    /// Whether a genuine key is still good.
+    fn check_key(&self, serial: Option<Serial>, not_after: Option<u64>) -> Result<(), Refusal> {
+        if serial.is_some_and(|serial| self.revoked.contains(&serial)) {
+            return Err(Refusal::Revoked);
+        }
+        match (not_after, self.date) {
+            (Some(last), Some(date)) if date > last => Err(Refusal::Expired),
+            _ => Ok(()),
+        }
+    }
+
     fn on_hello<'p>(
         &mut self,
         packet: &'p mut [u8],
@@ -323,17 +369,20 @@ impl Sessions {
         }
         let sender = hello.sender;
         let accepted = self.me.accepted(sender.key).ok_or(Refusal::UnknownKey)?;
-        let as_member = sender.kind.is_none();
+        let as_member = sender.claims.is_none();
         if !hello.knocks(accepted.knock(as_member)) {
             return Err(Refusal::Forged);
         }
+        self.check_key(serial_of(&sender.claims), sender.claims.and_then(|claims| claims.not_after))?;
         if !self.hellos.of(as_member).allows(from.ip(), &hello.challenge, now) {
             return Err(Refusal::Limited);
         }
         let challenge = hello.challenge;
         let pair = self.me.pair_of(&accepted.root, &sender);
         let (theirs, boot) = hello.open(&hello_key(&pair, sender.name)).ok_or(Refusal::Forged)?;
-        let name = NodeName::new(sender.name).map_err(|_| Refusal::Malformed)?;
+        // What the key was made for is true, as the greeting opened: the name must be one that it
+        // allows.
+        let (name, _) = sender.rights().ok_or(Refusal::Forged)?;
         if name.id() == self.me.id {
             return Err(Refusal::NameTaken);
         }
@@ -383,7 +432,16 @@ impl Sessions {
         };
         let link = Link::new(End::Initiator, &terms, from);
         let holder = Holder::Member(name.id());
-        let peer = Arc::new(Peer { id: name.id(), name, rights: Rights::Member, holder, boot, version });
+        let peer = Arc::new(Peer {
+            id: name.id(),
+            name,
+            rights: Rights::Member,
+            holder,
+            serial: None,
+            not_after: None,
+            boot,
+            version,
+        });
         self.admit(&peer, Place::Pending, link.born)?;
         self.begin(&peer, Place::Pending, link, now)?;
         let reply = self.seal(peer.id, &[], Expect::Answer, now).map(|(packet, _)| packet);
@@ -483,14 +541,19 @@ impl Sessions {
 
     /// The peer of an introduction that this process has stamped, and so knows to be true.
     fn introduced(&self, introduction: &Introduction<'_>) -> Result<Arc<Peer>, Refusal> {
-        let name = NodeName::new(introduction.sender.name).map_err(|_| Refusal::Malformed)?;
-        let rights = introduction.sender.rights().ok_or(Refusal::Malformed)?;
+        let sender = &introduction.sender;
+        let (name, rights) = sender.rights().ok_or(Refusal::Malformed)?;
         let holder = match rights.is_cluster() {
             true => Holder::Member(name.id()),
-            false => Holder::Outsider(self.seed.derive(&[b"tenure holder\0", introduction.sender.bytes])),
+            false => {
+                let [key, claims] = sender.key_bytes();
+                Holder::Outsider(self.seed.derive(&[b"tenure holder\0", key, claims]))
+            }
         };
         let (boot, version) = (introduction.boot, introduction.version);
-        Ok(Arc::new(Peer { id: name.id(), name, rights, holder, boot, version }))
+        let not_after = sender.claims.and_then(|claims| claims.not_after);
+        let serial = serial_of(&sender.claims);
+        Ok(Arc::new(Peer { id: name.id(), name, rights, holder, serial, not_after, boot, version }))
     }
 
     /// Whether a session with this peer may begin now. This is where everything old is refused.
@@ -498,6 +561,7 @@ impl Sessions {
         if place == Place::Theirs && born <= self.floors.floor(peer.holder) {
             return Err(Refusal::Superseded);
         }
+        self.check_key(peer.serial, peer.not_after)?;
         let greeted = self.greeted.get(&peer.id);
         let is_taken =
             |greeted: &Greeted| greeted.name != peer.name || (greeted.is_member && !peer.rights.is_cluster());
@@ -602,6 +666,10 @@ impl Sessions {
         self.last = now.as_nanos().max(self.last + 1);
         self.last
     }
+}
+
+fn serial_of(claims: &Option<Stated<'_>>) -> Option<Serial> {
+    claims.as_ref().map(|claims| claims.serial)
 }
 
 /// Seals greetings from this sender to the other of the pair.

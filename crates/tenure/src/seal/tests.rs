@@ -122,7 +122,13 @@ impl Node {
     }
 
     fn outsider(key: CandidateKey, last: u8) -> Self {
-        Self::new(Identity::outsider(key, u128::from(last), V1), last, limits())
+        let name = name(key.names().as_str());
+        Self::named(name, key, last)
+    }
+
+    /// An outsider under one of the names that its key allows.
+    fn named(name: NodeName, key: CandidateKey, last: u8) -> Self {
+        Self::new(Identity::outsider(name, key, u128::from(last), V1), last, limits())
     }
 
     fn candidate(text: &str, scope: &str, last: u8) -> Self {

@@ -35,6 +35,7 @@ mod disk;
 mod error;
 mod image;
 mod places;
+mod revoked;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
@@ -60,6 +61,7 @@ pub use error::StoreError;
 pub(crate) use error::advice;
 use image::Image;
 pub use image::StoreId;
+pub(crate) use revoked::RevokedFile;
 pub(crate) use writer::{Durable, Writer};
 
 /// What a founding writes: the same for every founding member but for `me`.

@@ -42,6 +42,7 @@ use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 pub(crate) use crate::contact::Contact;
 use crate::contact::{MAX_ADDRESS, is_address};
 use crate::name::GroupName;
+use crate::seal::{MAX_TOLD, Revocation, Serial};
 pub(crate) use hint::Hinting;
 pub(crate) use local::Neighbourly;
 pub(crate) use wish::{Ask, Order, Pass, Said, Told};
@@ -106,6 +107,15 @@ pub(crate) enum Item {
     Hinting(Hinting),
     /// A datagram of a local group, from one member to another.
     Neighbourly(Neighbourly),
+    /// These keys were revoked. From one member to another.
+    Revoked {
+        /// At most [`MAX_TOLD`] of them.
+        keys: Vec<Revocation>,
+        /// Whether the sender wants to hear when they are on the disk.
+        answer: bool,
+    },
+    /// The sender has these revoked keys on its disk. At most [`MAX_TOLD`].
+    RevokedKept(Vec<Serial>),
     /// A word for a hand-over between two who have no session with each other, passed on by a member.
     Pass(Pass),
 }
@@ -201,6 +211,8 @@ mod tag {
     pub(super) const PASS: u64 = 27;
     pub(super) const HINTING: u64 = 28;
     pub(super) const NEIGHBOURLY: u64 = 29;
+    pub(super) const REVOKED: u64 = 30;
+    pub(super) const REVOKED_KEPT: u64 = 31;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -311,7 +323,18 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             said.write(to);
             Ok(tag::NEIGHBOURLY)
         }
+        Item::Revoked { keys, answer } => {
+            to.byte(u8::from(*answer));
+            write_keys(to, keys, tag::REVOKED)
+        }
+        Item::RevokedKept(keys) => write_keys(to, keys, tag::REVOKED_KEPT),
     }
+}
+
+fn write_keys<T: Wire>(to: &mut Writer, keys: &[T], tag: u64) -> Result<u64, EncodeError> {
+    limit(keys.len(), MAX_TOLD)?;
+    write_list(to, keys);
+    Ok(tag)
 }
 
 /// Reads the fields that belong to a tag; `None` if nobody here knows it.
@@ -331,6 +354,15 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::PASS => Item::Pass(Pass::read(from)?),
         tag::HINTING => Item::Hinting(Hinting::read(from)?),
         tag::NEIGHBOURLY => Item::Neighbourly(Neighbourly::read(from)?),
+        tag::REVOKED => {
+            let answer = match from.byte()? {
+                0 => false,
+                1 => true,
+                other => return unknown(other),
+            };
+            Item::Revoked { answer, keys: read_list(from, MAX_TOLD)? }
+        }
+        tag::REVOKED_KEPT => Item::RevokedKept(read_list(from, MAX_TOLD)?),
         other => return machine::read(other, from),
     };
     Ok(Some(item))

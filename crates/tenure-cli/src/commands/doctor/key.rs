@@ -42,14 +42,14 @@ pub(super) fn key(settings: &Settings) -> Finding {
         Err(error) => Finding::bad(CHECK, error.to_string(), "copy it again from a member; it is one line"),
         Ok(Key::Scoped(key)) if grants => Finding::bad(
             CHECK,
-            format!("it is {}'s own, but the role is {role}", key.name()),
+            format!("it is {}'s own, but the role is {role}", key.names()),
             "a member needs the cluster's key: copy it from another member",
         ),
         Ok(Key::Scoped(key)) => {
             let scope = key.scope().map(|scope| format!(" for {scope}")).unwrap_or_default();
             Finding::ok(
                 CHECK,
-                format!("{}'s own{scope}, made from the cluster's key {}", key.name(), key.made_from()),
+                format!("{}'s own{scope}, made from the cluster's key {}", key.names(), key.made_from()),
             )
         }
         Ok(Key::Cluster(key)) => Finding::ok(CHECK, format!("the cluster's, {}", key.id())),

@@ -50,9 +50,9 @@ pub(super) fn may_greet(config: &Config, anyway: bool) -> Result<(), Finding> {
             CHECK,
             format!(
                 "not tried: the key is {}'s, and a second process under that name would disturb the first",
-                key.name()
+                key.names()
             ),
-            format!("stop {} and run `tenure doctor --greet`, or run it on a member", key.name()),
+            format!("stop {} and run `tenure doctor --greet`, or run it on a member", key.names()),
         )),
         Key::Cluster(_) if config.cluster.is_none() => Err(Finding::warn(
             CHECK,

@@ -195,7 +195,8 @@ fn facts(key: &AnyKey) -> Vec<(&'static str, String)> {
             };
             vec![
                 ("kind", kind.to_owned()),
-                ("name", key.name().to_string()),
+                ("id", key.serial().to_string()),
+                ("name", key.names().to_string()),
                 ("groups", key.scope().map_or_else(|| "*".to_owned(), ToString::to_string)),
                 ("cluster_id", key.cluster().to_string()),
                 ("key_id", key.made_from().to_string()),

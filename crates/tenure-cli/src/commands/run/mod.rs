@@ -163,10 +163,14 @@ impl Run {
     fn config(&self, common: &Common, timing: Timing) -> Result<Config, Failure> {
         let mut settings = common.settings()?;
         let named = self.name.clone().or_else(|| std::env::var("TENURE_NAME").ok());
-        settings.put("name", Value::String(named.clone().unwrap_or_else(draw_name)))?;
+        let wanted = named.clone().unwrap_or_else(draw_name);
+        settings.put("name", Value::String(wanted.clone()))?;
         let mut config = settings.node()?;
-        if let (Key::Scoped(key), None) = (&config.key, named) {
-            config.name = key.name().as_str().to_owned();
+        // A key for one name has no choice; one for many (`client-*`) has a name for each process.
+        if let Key::Scoped(key) = &config.key
+            && (named.is_none() || key.names().prefix().is_some())
+        {
+            config.name = key.names().fit(&wanted);
         }
         config.role = Role::Candidate;
         config.listen = Vec::new();

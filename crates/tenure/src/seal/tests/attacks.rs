@@ -143,8 +143,8 @@ fn after_eviction_nothing_of_the_session_is_taken_again() {
 #[test]
 fn a_session_does_not_begin_again_after_another_key_had_its_name() {
     let mut b = Node::new(Node::member("b", 2).identity, 2, Limits { peers: 1, ..limits() });
-    let mut one = Node::candidate("app", "app/*", 1);
-    let mut two = Node::candidate("app", "*", 1); // The same name and boot, and another key.
+    // The same name, scope and boot, and another key.
+    let (mut one, mut two) = (Node::candidate("app", "*", 1), Node::candidate("app", "*", 1));
     let mut other = Node::candidate("other", "*", 3);
     let [_, _, first, _] = shake(&mut one, &mut b, at(0));
     let [_, _, second, _] = shake(&mut two, &mut b, at(1));

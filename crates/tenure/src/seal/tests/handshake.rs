@@ -32,9 +32,17 @@ fn a_peer_is_told_with_its_name_life_and_version() {
     let [_, _, first, _] = shake(&mut a, &mut b, at(0));
     let packet = a.say(&b, "x", at(1));
     let peer = b.get(&packet, a.address, at(1)).peer();
-    let (id, rights) = (a.name.id(), Rights::Member);
-    let expected =
-        Peer { id, name: name("a"), rights, holder: floors::Holder::Member(id), boot: 1, version: 1 };
+    let id = a.name.id();
+    let expected = Peer {
+        id,
+        name: name("a"),
+        rights: Rights::Member,
+        holder: floors::Holder::Member(id),
+        serial: None,
+        not_after: None,
+        boot: 1,
+        version: 1,
+    };
     assert_eq!(*peer, expected);
     assert_eq!(b.get(&first, a.address, at(1)).refusal(), Refusal::Replayed);
 }

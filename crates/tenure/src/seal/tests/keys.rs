@@ -63,7 +63,8 @@ fn what_is_printed_for_debugging_has_no_secret_in_it() {
     let cluster = ClusterKey::generate();
     let app = cluster.candidate(CLUSTER, name("app1"), scope("app1/*"));
     assert_eq!(format!("{cluster:?}"), format!("ClusterKey({})", cluster.id()));
-    assert_eq!(format!("{app:?}"), format!("CandidateKey(Candidate app1 \"app1/*\", of {})", cluster.id()));
+    let shown = format!("CandidateKey({} Candidate app1 \"app1/*\", of {})", app.serial(), cluster.id());
+    assert_eq!(format!("{app:?}"), shown);
     let identity = Identity::member(name("a"), CLUSTER, Keyring::new(cluster.clone()), 1, V1);
     let secret = &cluster.reveal()["tenure-key-1:".len()..][..16];
     assert!(!format!("{identity:?}").contains(secret));
@@ -140,9 +141,9 @@ fn a_key_gives_the_rights_that_it_was_made_for() {
 }
 
 /// Greets `b` as somebody other than the key says, and seals the greeting with what the key gives.
-fn posing(key: &CandidateKey, kind: Option<KeyKind>, as_name: &str, scope: &str, b: &mut Node) -> Got {
+fn posing(key: &CandidateKey, claims: Option<&Claims>, as_name: &str, b: &mut Node) -> Got {
     let now = at(1000 * b.sessions.counters().refusals());
-    let sender = packet::Sender::write(key.made_from(), kind, as_name, scope);
+    let sender = packet::Sender::write(key.made_from(), claims, as_name);
     let tag = Node::member("x", 9).hello(b, at(0))[10..14].try_into().unwrap();
     let greeting = packet::Greeting {
         cluster: tag,
@@ -160,22 +161,103 @@ fn posing(key: &CandidateKey, kind: Option<KeyKind>, as_name: &str, scope: &str,
 #[test]
 fn with_a_candidates_key_nobody_can_be_anything_else() {
     let mut b = Node::member("b", 2);
-    let app = key(1).candidate(CLUSTER, name("app1"), scope("app1/*"));
-    let candidate = Some(KeyKind::Candidate);
-    assert!(matches!(posing(&app, candidate, "app1", "app1/*", &mut b), Got::Reply(_)), "the truth works");
-    for (kind, as_name, as_scope) in [
-        (candidate, "app1", "*"),
-        (candidate, "app1", "app1/*,app2/*"),
-        (candidate, "app2", "app1/*"),
-        (Some(KeyKind::Observer), "app1", "app1/*"),
-        (Some(KeyKind::Operator), "app1", ""),
-        (None, "app1", ""),
-        (None, "a", ""),
-        (None, "a", "app1/*"),
+    let names = |text| Names::new(text).unwrap();
+    let made = Claims::candidate(names("web-*"), scope("web/*")).not_after(100).lineage(7);
+    let web = key(1).derive(CLUSTER, made.clone());
+    assert!(matches!(posing(&web, Some(&made), "web-1", &mut b), Got::Reply(_)), "the truth works");
+    let other = |change: &dyn Fn(&mut Claims)| {
+        let mut claims = made.clone();
+        change(&mut claims);
+        claims
+    };
+    for (what, claims, name) in [
+        ("a wider scope", other(&|claims| claims.scope = Some(scope("*"))), "web-1"),
+        ("other names", other(&|claims| claims.names = names("app-*")), "app-1"),
+        ("a name outside", made.clone(), "app-1"),
+        ("an observer's", other(&|claims| claims.kind = KeyKind::Observer), "web-1"),
+        ("an operator's", Claims { serial: made.serial, ..Claims::operator(name("web-1")) }, "web-1"),
+        ("another id", other(&|claims| claims.serial = Serial(claims.serial.0 ^ 1)), "web-1"),
+        ("a later expiry", other(&|claims| claims.not_after = Some(101)), "web-1"),
+        ("no expiry", other(&|claims| claims.not_after = None), "web-1"),
+        ("another founding", other(&|claims| claims.lineage = Some(8)), "web-1"),
+        ("any founding", other(&|claims| claims.lineage = None), "web-1"),
     ] {
-        let got = posing(&app, kind, as_name, as_scope, &mut b);
-        assert_eq!(got.refusal(), Refusal::Forged, "{kind:?} {as_name} {as_scope}");
+        assert_eq!(posing(&web, Some(&claims), name, &mut b).refusal(), Refusal::Forged, "{what}");
     }
+    for name in ["web-1", "a"] {
+        assert_eq!(posing(&web, None, name, &mut b).refusal(), Refusal::Forged, "a member");
+    }
+}
+
+#[test]
+fn a_key_of_many_names_opens_sessions_under_each_of_them() {
+    let mut b = Node::member("b", 2);
+    let web = key(1).derive(CLUSTER, Claims::candidate(Names::new("web-*").unwrap(), scope("*")));
+    let (mut one, mut two) = (Node::named(name("web-1"), web.clone(), 3), Node::named(name("web-2"), web, 4));
+    shake(&mut one, &mut b, at(0));
+    shake(&mut two, &mut b, at(1));
+    reaches(&mut one, &mut b, "one", at(2));
+    reaches(&mut two, &mut b, "two", at(2));
+}
+
+#[test]
+fn one_key_has_so_many_peers_and_the_longest_silent_of_them_goes_first() {
+    let limits = Limits { peers_of_one_key: 2, ..limits() };
+    let mut b = Node::new(Node::member("b", 2).identity, 2, limits);
+    let web = key(1).derive(CLUSTER, Claims::candidate(Names::new("web-*").unwrap(), scope("*")));
+    let mut other = Node::candidate("other", "*", 9);
+    shake(&mut other, &mut b, at(0));
+    for (number, last) in (0..20).zip(10..) {
+        let mut peer = Node::named(name(&format!("web-{number}")), web.clone(), last);
+        shake(&mut peer, &mut b, at(1 + number));
+    }
+    assert_eq!((b.sessions.peers(), b.sessions.counters().evicted), (3, 18));
+    assert!(b.sessions.has_session(name("web-19").id()) && !b.sessions.has_session(name("web-17").id()));
+    reaches(&mut other, &mut b, "other keys are not touched", at(100));
+}
+
+#[test]
+fn an_expired_key_is_refused_and_its_sessions_end() {
+    let mut b = Node::member("b", 2);
+    let claims = |last| Claims::candidate(name("app"), scope("*")).not_after(last);
+    let mut app = Node::outsider(key(1).derive(CLUSTER, claims(100)), 1);
+    shake(&mut app, &mut b, at(0));
+    b.sessions.set_date(100);
+    reaches(&mut app, &mut b, "in its last second", at(1));
+    let held_back = {
+        let mut late = Node::outsider(key(1).derive(CLUSTER, claims(100)), 3);
+        let hello = late.hello(&b, at(1));
+        let welcome = b.get(&hello, late.address, at(1)).reply();
+        late.get(&welcome, b.address, at(1)).reply()
+    };
+    b.sessions.set_date(101);
+    let packet = app.say(&b, "x", at(2));
+    assert_eq!(b.get(&packet, app.address, at(2)).refusal(), Refusal::UnknownSession);
+    let hello = app.hello(&b, at(200));
+    assert_eq!(b.get(&hello, app.address, at(200)).refusal(), Refusal::Expired);
+    assert_eq!(b.get(&held_back, address(3), at(201)).refusal(), Refusal::Expired);
+    let mut forever = Node::candidate("forever", "*", 4);
+    shake(&mut forever, &mut b, at(202));
+}
+
+#[test]
+fn a_revoked_key_is_refused_and_others_of_its_name_and_scope_are_not() {
+    let mut b = Node::member("b", 2);
+    let mut app = Node::candidate("app", "*", 1);
+    let [_, _, first, _] = shake(&mut app, &mut b, at(0));
+    let Credentials::Outsider(of_app) = app.identity.credentials.clone() else { unreachable!() };
+    b.sessions.set_revoked([of_app.serial()]);
+    assert_eq!(b.sessions.peers(), 0, "its session has ended");
+    let packet = app.say(&b, "x", at(1));
+    assert_eq!(b.get(&packet, app.address, at(1)).refusal(), Refusal::UnknownSession);
+    let hello = app.hello(&b, at(200));
+    assert_eq!(b.get(&hello, app.address, at(200)).refusal(), Refusal::Revoked);
+    assert!(matches!(b.get(&first, app.address, at(201)), Got::Dropped(_)));
+    let mut new = Node::candidate("app", "*", 1);
+    shake(&mut new, &mut b, at(202));
+    reaches(&mut new, &mut b, "under a new key", at(203));
+    b.sessions.set_revoked([]);
+    assert_eq!(b.get(&first, app.address, at(204)).refusal(), Refusal::Superseded, "nor begins it again");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use tenure_proto::{GroupId, NodeId};
 
 use super::super::*;
 use crate::name::NodeName;
+use crate::seal::ClusterKey;
 use crate::wish::{MAX_REASON, Reply, Wish};
 
 pub(super) fn item() -> BoxedStrategy<Item> {
@@ -35,8 +36,20 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         1 => pass().prop_map(Item::Pass),
         2 => hinting().prop_map(Item::Hinting),
         2 => neighbourly().prop_map(Item::Neighbourly),
+        1 => (vec(revocation(), 0..=MAX_TOLD), any::<bool>())
+            .prop_map(|(keys, answer)| Item::Revoked { keys, answer }),
+        1 => vec(any::<u64>().prop_map(Serial), 0..=MAX_TOLD).prop_map(Item::RevokedKept),
     ]
     .boxed()
+}
+
+fn revocation() -> BoxedStrategy<Revocation> {
+    (any::<u64>(), option::of(any::<u64>()), vec(any::<[u8; 32]>(), 0..6))
+        .prop_map(|(serial, not_after, keys)| {
+            let roots: Vec<_> = keys.into_iter().map(|key| ClusterKey::from_bytes(key).id()).collect();
+            Revocation::new(Serial(serial), not_after, &roots)
+        })
+        .boxed()
 }
 
 fn machine() -> BoxedStrategy<Item> {
