@@ -52,6 +52,8 @@ pub(crate) struct Status {
 /// What the members have agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Charter {
+    /// Which founding it comes from, and which force-removes: 32 hexadecimal digits each, joined by commas.
+    pub(crate) lineage: String,
     /// Which sets of members suffice, as in the configuration: `majority`, `weights:3,1,1` …
     pub(crate) quorums: String,
     /// By how much clocks' rates may be off, in parts per million; null where clocks are synchronised.

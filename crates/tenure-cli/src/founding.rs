@@ -186,13 +186,17 @@ impl Plan {
         let secret = key.reveal() + "\n";
         write_file(&draft.join(KEY), &secret, 0o600)?;
         let client = draft.join(FILE);
-        write_file(&client, &self.client_file(cluster), 0o644)?;
+        // What is founded names the founding: a file without it says what that is.
+        write_file(&client, &self.client_file(cluster, None), 0o644)?;
+        let lineage = Node::founding_lineage(&Config::from_path(&client)?, cluster)?;
+        fs::remove_file(&client).map_err(|error| cannot_write(&client, &error))?;
+        write_file(&client, &self.client_file(cluster, Some(lineage)), 0o644)?;
         for founder in &self.founders {
             let home = draft.join(&founder.name);
             folder(&home)?;
             write_file(&home.join(KEY), &secret, 0o600)?;
             let file = home.join(FILE);
-            write_file(&file, &self.daemon_file(founder, cluster), 0o644)?;
+            write_file(&file, &self.daemon_file(founder, cluster, lineage), 0o644)?;
             // A path of the draft means nothing to anybody: what is wrong is said without it.
             let config = Config::from_path(&file)?;
             config.check()?;
@@ -218,7 +222,7 @@ impl Plan {
         synced.map_err(|error| cannot_write(&self.folder, &error))
     }
 
-    fn daemon_file(&self, founder: &Founder, cluster: ClusterId) -> String {
+    fn daemon_file(&self, founder: &Founder, cluster: ClusterId, lineage: u128) -> String {
         let Founder { name, address, http } = founder;
         let listen = founder.listen();
         let mut lines = vec![
@@ -237,6 +241,7 @@ impl Plan {
             said(format!("key_file = \"{KEY}\""), "who has it is believed to be a member"),
             said("old_key_files = []", "accepted too, while keys change: tenure key rotate"),
             format!("cluster_id = \"{cluster}\""),
+            lineage_line(lineage),
         ];
         if listen != *address {
             lines.push(said(format!("advertise = \"{address}\""), "where the others reach it"));
@@ -255,7 +260,7 @@ impl Plan {
         lines.join("\n") + "\n" + &self.cluster_table() + &self.lease_table()
     }
 
-    fn client_file(&self, cluster: ClusterId) -> String {
+    fn client_file(&self, cluster: ClusterId, lineage: Option<u128>) -> String {
         let mut endpoints: Vec<String> =
             self.founders.iter().map(|founder| format!("\"http://{}\"", founder.http)).collect();
         endpoints.dedup();
@@ -267,6 +272,7 @@ impl Plan {
             said("role = \"candidate\"", "may lead, and grants nothing"),
             said(format!("key_file = \"{KEY}\""), "the cluster's: it may do everything"),
             format!("cluster_id = \"{cluster}\""),
+            lineage.map_or_else(String::new, lineage_line),
             "\n[client]".to_owned(),
             said(format!("endpoints = [{}]", endpoints.join(", ")), "daemons, asked in this order"),
             "\n# The members, and what they were founded with".to_owned(),
@@ -298,6 +304,11 @@ impl Plan {
     fn lease_table(&self) -> String {
         self.lease.map_or_else(String::new, |lease| format!("\n[lease]\nlength = \"{}\"\n", length(lease)))
     }
+}
+
+/// Which founding this is.
+fn lineage_line(lineage: u128) -> String {
+    said(format!("lineage = \"{lineage:032x}\""), "this founding: members of another are refused")
 }
 
 /// A line with what it means.

@@ -152,6 +152,7 @@ const VARIABLES: &[(&str, &str, Kind)] = &[
     ("KEY", "key", Kind::Text),
     ("KEY_FILE", "key_file", Kind::File),
     ("CLUSTER_ID", "cluster_id", Kind::Text),
+    ("LINEAGE", "lineage", Kind::Text),
     ("GROUPS", "groups", Kind::List),
     ("QUORUMS", "cluster.quorums", Kind::Text),
     ("DRIFT_PPM", "cluster.drift_ppm", Kind::Number),

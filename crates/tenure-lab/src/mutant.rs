@@ -12,7 +12,7 @@ pub mod named;
 mod wedge;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
+use tenure_proto::strong::epoch::{Ballot, Charter, Epoch, Relation};
 use tenure_proto::strong::{Across, Grant, GrantRequest, InstanceId, Kind, Rules, Sound, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
 use tenure_proto::{Incarnation, LocalTime, NodeId, Ticket};
@@ -128,6 +128,8 @@ pub enum Broken {
     ForceNoWait,
     /// Who has accepted it grants on until it goes by it.
     ForceNoSeal,
+    /// A member that hears of a charter of another lineage goes on.
+    IgnoresForeign,
     /// A member is wedged although a grant stands.
     WedgeIgnoresGrant,
     /// A restart forgets that a member is wedged, and what it accepted.
@@ -526,6 +528,10 @@ impl Rules for Broken {
 
     fn floor_covers(&self, floor: Term, top: Term) -> bool {
         *self == Self::ForceLowFloor || top <= floor
+    }
+
+    fn stops_for_foreign(&self, relation: Relation) -> bool {
+        *self != Self::IgnoresForeign && relation == Relation::Foreign
     }
 
     fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {

@@ -5,7 +5,7 @@ use tenure_proto::detect::weak::Beat;
 use tenure_proto::eventual;
 use tenure_proto::quorum::{NodeSet, Rule};
 use tenure_proto::strong::Message;
-use tenure_proto::strong::epoch::{Body, Charter, EpochTalk};
+use tenure_proto::strong::epoch::{Body, Charter, EpochTalk, Lineage};
 
 use crate::seal::{Revocation, Serial};
 use crate::wire::{self, Contact, Item, Neighbourly, Pass, Said, Told};
@@ -59,7 +59,11 @@ fn heap(item: &Item) -> usize {
             keys.capacity() * size_of::<Revocation>() + keys.iter().map(Revocation::heap).sum::<usize>()
         }
         Item::RevokedKept(keys) => keys.capacity() * size_of::<Serial>(),
+        Item::Origin(origin) => {
+            origin.goes_by.as_ref().map_or(0, |charter| heap_of_lineage(&charter.lineage))
+        }
         Item::Told(_)
+        | Item::AskOrigin
         | Item::AskCharter
         | Item::Unwatch { .. }
         | Item::Report(_)
@@ -89,6 +93,7 @@ fn heap_of_message(message: &Message) -> usize {
         Message::Epoch(EpochTalk::Decided(charter) | EpochTalk::Accept { charter, .. }) => {
             heap_of_charter(charter)
         }
+        Message::Epoch(EpochTalk::GoesBy(charter)) => heap_of_lineage(&charter.lineage),
         Message::Epoch(EpochTalk::Promise { accepted: Some((_, charter)), .. }) => heap_of_charter(charter),
         _ => 0,
     }
@@ -96,7 +101,12 @@ fn heap_of_message(message: &Message) -> usize {
 
 fn heap_of_charter(charter: &Charter) -> usize {
     let bodies = std::iter::once(&charter.body).chain(&charter.before);
-    size_of::<Charter>() + bodies.map(heap_of_body).sum::<usize>()
+    let bodies = bodies.map(heap_of_body).sum::<usize>();
+    size_of::<Charter>() + heap_of_lineage(&charter.lineage) + bodies
+}
+
+fn heap_of_lineage(lineage: &Lineage) -> usize {
+    size_of_val::<[u128]>(lineage.draws())
 }
 
 fn heap_of_body(body: &Body) -> usize {

@@ -80,6 +80,8 @@ pub enum Loss {
     Unhealthy,
     /// The clock can no longer be trusted.
     Clock,
+    /// The node has heard of another cluster of this id and key, which may have a leader too.
+    SplitBrain,
     /// The node was shut down, or had to stop.
     Stopped,
 }
@@ -92,6 +94,7 @@ impl fmt::Display for Loss {
             Self::HandedOver => "it was handed over",
             Self::Unhealthy => "the guarded work gave no sign of life",
             Self::Clock => "the clock can no longer be trusted",
+            Self::SplitBrain => "another cluster of this id and key may have a leader",
             Self::Stopped => "the node was stopped",
         })
     }

@@ -13,6 +13,7 @@ use tenure_proto::strong::epoch::{Change, Epoch};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tokio::sync::mpsc;
 
+use crate::chance;
 use crate::clock::nanos;
 use crate::config::{ClockBound, Peer};
 use crate::contact::Contact;
@@ -180,7 +181,8 @@ impl MemberChange {
                 let gone = powered_off.iter().map(|name| Ok(node(name)?.id()));
                 let gone = gone.collect::<Result<Vec<_>, MembersError>>()?;
                 let (least, margin) = floor.map_or_else(|| (term_floor(), MARGIN), |floor| (floor, 0));
-                Ok((Change::ForceRemove { gone, least, margin }, Vec::new()))
+                let draw = chance::wide();
+                Ok((Change::ForceRemove { gone, least, margin, draw }, Vec::new()))
             }
         }
     }

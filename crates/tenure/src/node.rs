@@ -27,7 +27,7 @@ use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
 use crate::seal::{ClusterKey, Serial};
 use crate::status::{GroupStatus, Status};
-use crate::store::{Founding, Store};
+use crate::store::{Founding, Store, founding_draw};
 use crate::sys::clock::{Which, read};
 use crate::wish::{Asked, Granted, Wish};
 
@@ -145,8 +145,18 @@ impl Node {
         let missing = ConfigError::Missing { key: "store", why: "only a member's store is founded" };
         let dir = checked.store.as_deref().filter(|_| checked.role.grants()).ok_or(missing)?;
         let (me, members) = (checked.name.clone(), checked.contacts.clone());
-        Store::found(dir, &Founding { cluster, me, members, body: config.body()?, floor })?;
+        let (body, there) = (config.body()?, Self::founding_lineage(config, cluster)?);
+        if let Some(here) = config.lineage.filter(|here| *here != there) {
+            return Err(ConfigError::Lineage { here, there }.into());
+        }
+        Store::found(dir, &Founding { cluster, me, members, body, floor })?;
         Ok(())
+    }
+
+    /// The number by which the founding of a cluster is known: what [`Config::lineage`] should be for everybody who has to do with
+    /// the cluster that [`found`](Self::found) makes.
+    pub fn founding_lineage(config: &Config, cluster: ClusterId) -> Result<u128, ConfigError> {
+        Ok(founding_draw(cluster, &config.body()?))
     }
 
     /// Makes the store of a node that shall become a member of a cluster that exists: it starts, learns, and grants nothing until the
@@ -305,6 +315,15 @@ impl Node {
         let (progress, changing) = mpsc::unbounded_channel();
         self.0.launched.mailbox.send(Request::Change(driver::ChangeOrder { wanted, anyway, progress }));
         Ok(Changing(changing))
+    }
+
+    /// Goes on after a split brain ([`NotReady::SplitBrain`](crate::NotReady::SplitBrain)), after a silence. Says whether there was one. To
+    /// be called at each member of the cluster that is to go on, *when the other one has been ended*: if that runs, both may have
+    /// a leader until they hear of each other again.
+    pub async fn accept_lineage(&self) -> Result<bool, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.0.launched.mailbox.send(Request::AcceptLineage(reply));
+        answer.await.map_err(|_| self.why_stopped())
     }
 
     /// Speaks with another key from now on, and accepts `old` ones beside it. To change the cluster's key without anybody

@@ -68,6 +68,9 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CharterStatus {
+    /// Which founding it comes from, and which force-removes: a random number of 32 hexadecimal digits for each, joined by
+    /// commas. Two that begin differently are of two clusters.
+    pub lineage: String,
     /// Which sets of members suffice, written as in a configuration: `majority`, `weights:3,1,1`, `grid:2x3`, `list:01,12,02`.
     /// Positions are those of [`Status::members`].
     pub quorums: String,
@@ -117,6 +120,18 @@ pub enum NotReady {
         /// For how much longer.
         left: Duration,
     },
+    /// It has heard of another cluster of this name and key, and neither grants nor leads until an operator decides.
+    SplitBrain {
+        /// The lineage of the other.
+        lineage: String,
+        /// Its epoch.
+        epoch: Epoch,
+    },
+    /// The charters that it was told come from another founding than the configuration names.
+    OtherLineage {
+        /// Which founding.
+        lineage: u128,
+    },
     /// Its disk was lost: under this name it never grants again.
     Mute,
     /// The members that it reaches are no quorum.
@@ -139,6 +154,16 @@ impl fmt::Display for NotReady {
                 f,
                 "it waits out what it may have promised before its restart: {} ms more",
                 left.as_millis()
+            ),
+            Self::SplitBrain { lineage, epoch } => write!(
+                f,
+                "split brain: another cluster of this id and key exists (lineage {lineage}, epoch {epoch}); \
+                 end one of the two, then run `tenure members accept-lineage` at each member of the other"
+            ),
+            Self::OtherLineage { lineage } => write!(
+                f,
+                "the members that answer come from another founding ({lineage:032x}) than `lineage` names: \
+                 check the addresses under `members`, or put the lineage of `tenure members list` into the file"
             ),
             Self::Mute => f.write_str(
                 "its disk was lost: give it a new name and a new store, and use `tenure members replace`",

@@ -68,6 +68,15 @@ pub(crate) struct ForceRemoveOrder {
     pub(crate) term_floor: Option<u64>,
 }
 
+/// What `POST /v1/members/accept-lineage` answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LineageAccepted {
+    /// The node that was asked.
+    pub(crate) name: String,
+    /// Whether it had stopped for another cluster of its id and key, and goes on now.
+    pub(crate) accepted: bool,
+}
+
 /// One line of how a change goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Step {

@@ -343,6 +343,8 @@ pub(super) fn group_of(event: &Event) -> Option<GroupId> {
         | Event::Decided { .. }
         | Event::Changed { .. }
         | Event::ChangeHalted { .. }
+        | Event::SplitBrain { .. }
+        | Event::LineageAccepted
         | Event::ClockWentBack { .. } => None,
     }
 }

@@ -64,6 +64,11 @@ pub(super) const EPOCHS: &[Mutant] = &[
         "who has accepted a force-remove grants on until it takes effect",
     ),
     rule(
+        "ignores-foreign",
+        Broken::IgnoresForeign,
+        "a member that hears of another lineage grants and leads on",
+    ),
+    rule(
         "epoch-learnt-volatile",
         Broken::EpochLearntVolatile,
         "answers of a new epoch leave before its charter is durable",

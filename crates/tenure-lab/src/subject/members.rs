@@ -38,6 +38,11 @@ pub(super) fn members_text(node: NodeId, event: &Event) -> String {
         }
         Event::Accepted { charter, .. } => format!("{node} accepts {}", charter_text(charter)),
         Event::Decided { charter } => format!("{node} sees decided: {}", charter_text(charter)),
+        Event::SplitBrain { other } => format!(
+            "{node} hears of another epoch {} of another lineage: it grants and leads nothing",
+            other.epoch
+        ),
+        Event::LineageAccepted => format!("{node} goes on: the other lineage was ended"),
         Event::Changed { epoch } => format!("{node} has the members it wanted, since epoch {epoch}"),
         Event::ChangeHalted { halt: Halt::Conflict } => {
             format!("{node} gives up its change: another was decided")
@@ -59,6 +64,9 @@ fn charter_text(charter: &Charter) -> String {
 pub(super) fn epoch_text(talk: &EpochTalk) -> String {
     match talk {
         EpochTalk::Decided(charter) => format!("decided: {}", charter_text(charter)),
+        EpochTalk::GoesBy(charter) => {
+            format!("I go by epoch {}, of lineage {}", charter.epoch, charter.lineage)
+        }
         EpochTalk::Unknown { newest } => format!("I know epochs up to {newest} only"),
         EpochTalk::Prepare { epoch, ballot } => {
             format!("prepare ballot {} after epoch {epoch}", ballot.number)
@@ -84,6 +92,11 @@ pub(super) fn epoch_text(talk: &EpochTalk) -> String {
     }
 }
 
+/// What a force-remove draws: of two operators each gives up others, so that each has a number of its own.
+pub(super) fn draw_for(gone: &[NodeId]) -> u128 {
+    gone.iter().fold(1, |draw, node| draw << 8 ^ u128::from(node.0 + 1))
+}
+
 pub(super) fn change_text(change: &Change) -> String {
     match change {
         Change::Add(node) => format!("members add {node}"),
@@ -97,7 +110,7 @@ pub(super) fn change_text(change: &Change) -> String {
         Change::Clocks(clocks) => format!("clocks {clocks:?}"),
         Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
         Change::Set { .. } => format!("{change:?}"),
-        Change::ForceRemove { gone, least, margin } => {
+        Change::ForceRemove { gone, least, margin, .. } => {
             let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
             format!("members force-remove {} above {least} by {margin}", gone.join(" "))
         }

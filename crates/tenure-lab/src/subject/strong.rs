@@ -17,7 +17,7 @@ use self::text::{failure_text, loss_text, refusal_text, talk_text};
 use super::advice;
 use super::constants::parse_time;
 use super::members::{
-    any_members, change_text, disk_text, epoch_text, members_text, recovery_text, wedge_text,
+    any_members, change_text, disk_text, draw_for, epoch_text, members_text, recovery_text, wedge_text,
 };
 use super::role::candidates;
 use super::{Assumption, Constants, Key, Office, Order, Role, Shape, Subject, Unit};
@@ -347,6 +347,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             },
             Message::Epoch(talk) => match talk {
                 EpochTalk::Decided(_) => "decided",
+                EpochTalk::GoesBy(_) => "goes-by",
                 EpochTalk::Unknown { .. } => "unknown-epoch",
                 EpochTalk::Prepare { .. } => "prepare",
                 EpochTalk::Promise { .. } => "promise",
@@ -435,6 +436,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Command::Find { group, ask, how, hops } => find::command_text(*group, *ask, *how, *hops),
             Command::Rank { group, priority } => format!("rank {group} {priority}"),
             Command::Change(change) => change_text(change),
+            Command::AcceptLineage => "members accept-lineage".to_owned(),
         }
     }
 
@@ -476,8 +478,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             ["members", "force-remove", gone @ .., "above", least, "by", margin] => {
                 let gone = gone.iter().map(|name| node(name)).collect::<Option<Vec<NodeId>>>()?;
                 let (least, margin) = (Term(least.parse().ok()?), margin.parse().ok()?);
-                Some(Command::Change(Change::ForceRemove { gone, least, margin }))
+                let draw = draw_for(&gone);
+                Some(Command::Change(Change::ForceRemove { gone, least, margin, draw }))
             }
+            ["members", "accept-lineage"] => Some(Command::AcceptLineage),
             ["members", "weigh", weighed @ ..] => {
                 let weighed = weighed.iter().map(|word| {
                     let (name, weight) = word.split_once('=')?;
@@ -554,6 +558,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             | Event::Accepted { .. }
             | Event::Decided { .. }
             | Event::Changed { .. }
+            | Event::SplitBrain { .. }
+            | Event::LineageAccepted
             | Event::ChangeHalted { .. } => members_text(node, event),
             Event::ClockWentBack { by } => format!("{node} sees its clock go back by {by}"),
         }
@@ -630,6 +636,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Event::Decided { .. } => "epochs-decided",
             Event::Changed { .. } => "changes-done",
             Event::ChangeHalted { .. } => "changes-halted",
+            Event::SplitBrain { .. } => "split-brains",
+            Event::LineageAccepted => "lineages-accepted",
             Event::ClockWentBack { .. } => "clocks-went-back",
         });
     }

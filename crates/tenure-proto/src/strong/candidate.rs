@@ -291,6 +291,16 @@ impl Candidate {
         }
     }
 
+    /// Gives up everything at once: another cluster of this name may have a leader. Its grants are left to lapse.
+    pub(super) fn stop_for_foreign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        self.end_run();
+        if self.lead.is_some() {
+            self.lapse(Loss::SplitBrain, around);
+        } else if self.campaigns {
+            self.await_turn(around.cx.now(), around);
+        }
+    }
+
     pub(super) fn on_deadline<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let now = around.cx.now();
         if self.timers.take_expired(Timer::Expire, now) && self.leads_until(now).is_none() {
@@ -331,6 +341,11 @@ impl Candidate {
     pub(super) fn start<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         if !self.is_waiting() {
             return;
+        }
+        if around.process.split.is_some() {
+            // Nobody may lead before an operator has decided: look again later.
+            let later = around.process.silence_from(around.cx.now());
+            return self.await_turn(later, around);
         }
         if let Some(until) = around.process.awaits_change(around.cx.now()) {
             return self.await_turn(until, around);
@@ -436,6 +451,9 @@ impl Candidate {
             return self.merge_late(from, at, around);
         }
         self.measure_answer(from, id, around);
+        if around.process.split.is_some() {
+            return; // A run that completes would be a leader beside that of another cluster.
+        }
         let Some(run) = &mut self.run else { return };
         let rules = &around.process.config.settings().rules;
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {

@@ -61,6 +61,9 @@ impl Grantor {
         if process.is_sealed() {
             return; // What is left of the cluster is about to go on without the rest.
         }
+        if process.split.is_some() {
+            return; // There are two clusters of one name, and each may have a leader: an operator decides.
+        }
         match self.refusal(&request, process, cx.now()) {
             Some(refusal) => self.refuse(request, refusal, process, cx),
             None => self.grant(request, process, cx),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::edict::QuorumStamp;
-use super::epoch::{Ballot, Change, Charter, Epoch, EpochTalk, Halt};
+use super::epoch::{Ballot, Change, Charter, CharterId, Epoch, EpochTalk, Halt};
 use super::find::{Hint, How, Miss};
 use super::recovery::RecoveryTalk;
 use super::wedge::WedgeTalk;
@@ -346,6 +346,8 @@ pub enum Command {
     /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one that begins when this one has
     /// ended, as [`Succession`](super::Succession) says.
     Change(Change),
+    /// An operator has ended the other cluster for which this member has stopped ([`Event::SplitBrain`]): go on, after a silence.
+    AcceptLineage,
 }
 
 /// What a process keeps.
@@ -375,6 +377,8 @@ pub enum Cell {
         /// What was accepted to follow it, and under which ballot.
         accepted: Option<(Term, Arc<Charter>)>,
     },
+    /// Durable: the charter of another cluster of this name and key, for which this member has stopped.
+    SplitBrain(Option<CharterId>),
     /// Remembered: since when the newest charter is adopted, and until when this member counts as new.
     Adopted {
         /// Since when.
@@ -399,6 +403,8 @@ pub enum CellKey {
     Ballot,
     /// See [`Cell::Wedge`].
     Wedge,
+    /// See [`Cell::SplitBrain`].
+    SplitBrain,
     /// See [`Cell::Adopted`].
     Adopted,
 }
@@ -413,6 +419,7 @@ impl Record for Cell {
             Self::Charter(_) => CellKey::Charter,
             Self::Ballot { .. } => CellKey::Ballot,
             Self::Wedge { .. } => CellKey::Wedge,
+            Self::SplitBrain(_) => CellKey::SplitBrain,
             Self::Adopted { .. } => CellKey::Adopted,
         }
     }
@@ -628,6 +635,14 @@ pub enum Event {
         /// Why.
         halt: Halt,
     },
+    /// This member has heard of a charter that neither comes from its own nor leads to it: there are two clusters of one name
+    /// and key. It grants nothing and leads nothing until an operator decides.
+    SplitBrain {
+        /// What the other goes by.
+        other: CharterId,
+    },
+    /// An operator has ended the other side: this member goes on after a silence.
+    LineageAccepted,
     /// The clock went back: this process neither leads nor grants until the clock has caught up.
     ClockWentBack {
         /// By how much.
@@ -663,4 +678,6 @@ pub enum Loss {
     NextEpoch,
     /// The clock can no longer be trusted.
     ClockWentBack,
+    /// Another cluster of this name may have a leader.
+    SplitBrain,
 }

@@ -179,7 +179,7 @@ use crate::time::{LocalSpan, StampClock};
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
-use epoch::{Body, Charter, Epoch, Halt, Membership, Stage};
+use epoch::{Body, Charter, CharterId, Epoch, Halt, Membership, Stage};
 use grantor::{Grantor, remembered_grants};
 use pace::Trips;
 use recovery::Recovery;
@@ -219,6 +219,8 @@ pub(crate) struct Process<R: Rules> {
     membership: Membership,
     /// What is under way to end it, where it is wedged before the next begins.
     wedging: Wedging,
+    /// The charter of another cluster of this name and key: until an operator decides, nothing is granted or led.
+    split: Option<CharterId>,
     /// The disk was lost, and what was on it is being read from the others.
     recovery: Option<Recovery>,
     /// Who seems to live, and so whose turn it is to try. Advice, no more.
@@ -297,6 +299,14 @@ impl<R: Rules> Process<R> {
             cx.publish(Event::Silent { until: self.silent_until });
         }
     }
+}
+
+/// The other cluster that a former life has stopped for.
+fn known_split(durable: &[Cell]) -> Option<CharterId> {
+    durable.iter().find_map(|cell| match cell {
+        Cell::SplitBrain(other) => other.clone(),
+        _ => None,
+    })
 }
 
 /// A group, as nobody has seen it before if need be.
@@ -541,6 +551,7 @@ impl<R: Rules> Nerio<R> {
             Command::Rank { group, priority } => {
                 self.with_group(group, cx, |candidate, _| candidate.preference.own = priority);
             }
+            Command::AcceptLineage => self.accept_lineage(cx),
             Command::Change(change) => match self.process.config.settings().succession {
                 Succession::Adjacent => self.with_process(|process| process.change(&change, cx)),
                 Succession::Wedge => self.change_by_wedge(&change, cx),
@@ -625,6 +636,7 @@ impl<R: Rules> Protocol for Nerio<R> {
             trips: Trips::default(),
             membership,
             wedging,
+            split: known_split(&boot.durable),
             recovery: None,
         };
         let remembered = match &boot.kind {

@@ -8,7 +8,7 @@ use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
 use crate::{Data, LocalTime, NodeId, Ticket};
 
-use super::epoch::{Ballot, Charter, Epoch};
+use super::epoch::{Ballot, Charter, Epoch, Relation};
 use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
@@ -367,6 +367,12 @@ pub trait Rules: Data {
     /// Availability only: who asks in an old epoch is refused with the charter of the new one, and can renew there in time.
     fn refusal_tells_charter(&self) -> bool {
         true
+    }
+
+    /// LINEAGE: a charter that neither comes from one's own nor leads to it has quorums that need not meet one's own, and
+    /// no wait lies between. Whoever is a member of either must stop: to refuse the other is not enough.
+    fn stops_for_foreign(&self, relation: Relation) -> bool {
+        relation == Relation::Foreign
     }
 
     // A lost quorum: see `epoch::force`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_proto::strong::epoch::{Ballot, Charter, Epoch};
+use tenure_proto::strong::epoch::{Ballot, Charter, CharterId, Epoch};
 use tenure_proto::strong::{Cell, Grant, Term};
 use tenure_proto::{GroupId, LocalTime};
 
@@ -15,6 +15,7 @@ const CHARTER: u8 = 3;
 const BALLOT: u8 = 4;
 const WEDGE: u8 = 5;
 const ADOPTED: u8 = 6;
+const SPLIT_BRAIN: u8 = 7;
 
 impl Wire for Cell {
     fn write(&self, to: &mut Writer) {
@@ -53,6 +54,10 @@ impl Wire for Cell {
                     charter.write(to);
                 });
             }
+            Self::SplitBrain(other) => {
+                to.byte(SPLIT_BRAIN);
+                to.option(other.as_ref(), |to, other| other.write(to));
+            }
             Self::Adopted { at, young_until } => {
                 to.byte(ADOPTED);
                 at.write(to);
@@ -76,6 +81,7 @@ impl Wire for Cell {
                 epoch: Epoch::read(from)?,
                 accepted: from.option(|from| Ok((Term::read(from)?, Arc::<Charter>::read(from)?)))?,
             },
+            SPLIT_BRAIN => Self::SplitBrain(from.option(CharterId::read)?),
             ADOPTED => Self::Adopted { at: LocalTime::read(from)?, young_until: LocalTime::read(from)? },
             other => return Err(DecodeError::Kind(u64::from(other))),
         })
@@ -126,6 +132,8 @@ mod tests {
             Cell::Ballot { epoch: Epoch(1), promised: ballot, accepted: Some((ballot, charter())) },
             Cell::Ballot { epoch: Epoch(1), promised: ballot, accepted: None },
             Cell::Wedge { epoch: Epoch(0), accepted: Some((Term(9), charter())) },
+            Cell::SplitBrain(Some(charter().id())),
+            Cell::SplitBrain(None),
             Cell::Adopted { at: LocalTime::from_nanos(1), young_until: LocalTime::from_nanos(2) },
         ];
         for cell in cells {

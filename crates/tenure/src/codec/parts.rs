@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_proto::quorum::{MAX_LISTED, MAX_MEMBERS, NodeSet, Quorums, Rule};
-use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Epoch, Lineage};
 use tenure_proto::strong::{Grant, Holder, InstanceId, Term};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId};
@@ -301,10 +301,37 @@ impl Wire for Body {
     }
 }
 
+impl Wire for Lineage {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.draws().len() as u64);
+        self.draws().iter().for_each(|draw| to.wide(*draw));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let count = from.small::<usize>()?;
+        if count > Self::MOST {
+            return Err(DecodeError::TooLong);
+        }
+        let draws = (0..count).map(|_| from.wide()).collect::<Result<_, _>>()?;
+        Self::new(draws).ok_or(DecodeError::Invalid)
+    }
+}
+
+impl Wire for CharterId {
+    fn write(&self, to: &mut Writer) {
+        self.lineage.write(to);
+        self.epoch.write(to);
+        to.wide(self.digest);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { lineage: Lineage::read(from)?, epoch: Epoch::read(from)?, digest: from.wide()? })
+    }
+}
+
 impl Wire for Arc<Charter> {
     fn write(&self, to: &mut Writer) {
         to.boxed(|to| {
             self.epoch.write(to);
+            self.lineage.write(to);
             self.body.write(to);
             to.option(self.before.as_ref(), |to, before| before.write(to));
             self.floor.write(to);
@@ -314,6 +341,7 @@ impl Wire for Arc<Charter> {
         from.boxed(|from| {
             Ok(Self::new(Charter {
                 epoch: Epoch::read(from)?,
+                lineage: Lineage::read(from)?,
                 body: Body::read(from)?,
                 before: from.option(Body::read)?,
                 floor: Term::read(from)?,

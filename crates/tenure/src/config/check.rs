@@ -8,8 +8,8 @@ use std::time::Duration;
 use tenure_proto::detect::phi::{self, Phi};
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Body, Charter, Epoch};
-use tenure_proto::strong::{Adapt, Settings, Sound, Succession, Term};
+use tenure_proto::strong::epoch::{Body, Charter};
+use tenure_proto::strong::{Adapt, Settings, Sound, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId};
 
@@ -42,6 +42,7 @@ pub(crate) struct Checked {
     pub(crate) key: Key,
     pub(crate) old_keys: Vec<ClusterKey>,
     pub(crate) cluster: Option<ClusterId>,
+    pub(crate) lineage: Option<u128>,
     pub(crate) store: Option<PathBuf>,
     pub(crate) memory: Option<PathBuf>,
     pub(crate) trace: Option<PathBuf>,
@@ -77,6 +78,7 @@ impl Checked {
             key: config.key.clone(),
             old_keys: config.old_keys.clone(),
             cluster: config.cluster,
+            lineage: config.lineage,
             store: config.store.clone(),
             memory: config.memory.clone(),
             trace: config.trace.clone(),
@@ -126,8 +128,7 @@ impl Checked {
             return Ok(());
         }
         let body = body(&self.machine)?;
-        let charter = Charter { epoch: Epoch(0), body, before: None, floor: Term(0) };
-        self.machine(&charter).map(drop)
+        self.machine(&Charter::founding(body)).map(drop)
     }
 
     /// Whether leases follow the round trips that are measured.
@@ -234,6 +235,15 @@ fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<
         return Err(ConfigError::Missing { key: "cluster", why });
     }
     Ok(())
+}
+
+/// Whether a charter comes from the founding that is expected, by a configuration or a key. Without an expectation any does.
+pub(crate) fn comes_from(charter: &Charter, expected: Option<u128>) -> Result<(), ConfigError> {
+    let there = charter.lineage.founder();
+    match expected.filter(|here| *here != there) {
+        Some(here) => Err(ConfigError::Lineage { here, there }),
+        None => Ok(()),
+    }
 }
 
 /// A file must say what the epoch says, or nothing.

@@ -45,6 +45,7 @@ struct File {
     #[serde(default)]
     old_key_files: Vec<PathBuf>,
     cluster_id: Option<String>,
+    lineage: Option<String>,
     groups: Option<Vec<String>>,
     trace: Option<PathBuf>,
     #[serde(default)]
@@ -181,6 +182,14 @@ pub fn parse_length(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
+fn parse_lineage(text: &str) -> Result<u128, ConfigError> {
+    let plain = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u128::from_str_radix(text, 16).ok().filter(|_| plain).ok_or_else(|| ConfigError::Invalid {
+        key: "lineage",
+        why: format!("'{text}' is none: it has 32 hexadecimal digits; `tenure init` writes it, `tenure members list` shows it"),
+    })
+}
+
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -235,6 +244,10 @@ impl Config {
         };
         config.cluster = match &file.cluster_id {
             Some(text) => Some(text.parse().map_err(|error| ConfigError::Name { key: "cluster_id", error })?),
+            None => None,
+        };
+        config.lineage = match &file.lineage {
+            Some(text) => Some(parse_lineage(text)?),
             None => None,
         };
         config.listen = file.listen;

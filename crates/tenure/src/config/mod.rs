@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::name::{ClusterId, NameError};
 use crate::seal::{CandidateKey, ClusterKey, KeyError};
 
-pub(crate) use check::{Checked, UNSUITED};
+pub(crate) use check::{Checked, UNSUITED, comes_from};
 #[cfg(feature = "config")]
 pub use file::parse_length;
 
@@ -226,6 +226,9 @@ pub struct Config {
     pub old_keys: Vec<ClusterKey>,
     /// Which cluster this is, for those without a store.
     pub cluster: Option<ClusterId>,
+    /// Which founding this cluster comes from, as `tenure init` wrote it: whoever has another is refused. `None` to believe the
+    /// first member that answers.
+    pub lineage: Option<u128>,
     /// The folder of the durable promise. On a disk, not on tmpfs; one process at a time.
     pub store: Option<PathBuf>,
     /// The folder for what survives a restart but not a reboot: on tmpfs, and writable by this user alone. `None` for the
@@ -261,6 +264,7 @@ impl Config {
             key,
             old_keys: Vec::new(),
             cluster: None,
+            lineage: None,
             store: None,
             memory: None,
             trace: None,
@@ -328,6 +332,17 @@ pub enum ConfigError {
         there: String,
         /// The epoch.
         epoch: u64,
+    },
+    /// The cluster, or the store, comes from another founding than the configuration names.
+    #[error(
+        "lineage is {here:032x} in the configuration but {there:032x} in the cluster: two clusters were founded under one id; \
+         find out which is meant, and correct the file or end the other cluster"
+    )]
+    Lineage {
+        /// What the file says.
+        here: u128,
+        /// What the charter says.
+        there: u128,
     },
     /// The file cannot be read.
     #[error("{path}: {why}")]

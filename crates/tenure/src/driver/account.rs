@@ -54,6 +54,7 @@ impl Driver {
     fn charter_status(&self, charter: &Charter) -> CharterStatus {
         let pending = self.machine.as_ref().is_some_and(|machine| machine.pending_change().is_some());
         CharterStatus {
+            lineage: charter.lineage.to_string(),
             quorums: charter.body.quorums.to_string(),
             bound: match charter.body.clocks.bound {
                 Bound::Drift(drift) => ClockBound::Drift { ppm: drift.as_ppm() },
@@ -142,10 +143,16 @@ impl Driver {
 
     /// What is in the way of that.
     fn not_ready(&self, now: LocalTime) -> Vec<NotReady> {
-        let Some(machine) = &self.machine else { return vec![NotReady::NoCharter] };
+        let Some(machine) = &self.machine else {
+            let refused = self.kin.refused.map(|lineage| NotReady::OtherLineage { lineage });
+            return vec![refused.unwrap_or(NotReady::NoCharter)];
+        };
         let (charter, mut why) = (machine.charter(), Vec::new());
         if self.config.role.grants() && !charter.has(self.me) {
             why.push(NotReady::NotAMember);
+        }
+        if let Some(other) = machine.split_brain() {
+            why.push(NotReady::SplitBrain { lineage: other.lineage.to_string(), epoch: other.epoch });
         }
         if machine.is_mute() {
             why.push(NotReady::Mute);

@@ -386,7 +386,8 @@ mod tests {
             longest_lease: Span::from_millis(millis),
         };
         let quiet = |before: Option<Body>| {
-            quiet(&Charter { epoch: Epoch(1), body: body(100), before, floor: Term(0) })
+            let (epoch, lineage) = (Epoch(1), tenure_proto::strong::epoch::Lineage::founding(0));
+            quiet(&Charter { epoch, lineage, body: body(100), before, floor: Term(0) })
         };
         assert_eq!([quiet(None), quiet(Some(body(100)))], [LocalSpan::ZERO; 2]);
         assert_eq!(quiet(Some(body(5_000))), Span::from_millis(5_000).nominal());

@@ -2,7 +2,7 @@
 //!
 //! | sender | may |
 //! |---|---|
-//! | holder of the cluster's key | everything; the machine itself judges whether it is a member |
+//! | holder of the cluster's key | everything, once it has shown that it is of this cluster (`kin`); the machine itself judges whether it is a member |
 //! | candidate | ask, release and talk about groups in its scope, watch them, and ask for the charter |
 //! | observer | watch groups in its scope, ask for and verify their leaders, and ask for the charter |
 //! | operator | the same for all groups, and have wishes of their leaders |
@@ -24,6 +24,8 @@ const MOST_GROUPS: usize = 1_000_000;
 impl Driver {
     /// The items of one authentic packet.
     pub(super) fn on_items(&mut self, peer: &Peer, bytes: &[u8], received: LocalTime) {
+        self.introduce_self(peer);
+        self.judge_origin(peer, bytes);
         for item in wire::decode(bytes) {
             match item {
                 Ok(item) => self.on_item(peer, item, received),
@@ -36,7 +38,10 @@ impl Driver {
     fn on_item(&mut self, peer: &Peer, item: Item, received: LocalTime) {
         let now = self.now();
         match item {
+            Item::Machine { message, .. } if !self.counts(peer, &message) => self.ask_origin(peer, now),
             Item::Machine { group, message } => self.on_message(peer, group, message, received),
+            Item::Origin(origin) if peer.rights.is_cluster() => self.on_origin(peer, &origin),
+            Item::AskOrigin => self.tell_origin(peer.id),
             Item::Contacts(contacts) if peer.rights.is_cluster() => {
                 contacts.iter().for_each(|contact| self.net.book.learn(contact));
             }
@@ -74,6 +79,7 @@ impl Driver {
             | Item::Report(_)
             | Item::Proclaim(_)
             | Item::Charter(_)
+            | Item::Origin(_)
             | Item::Hinting(_)
             | Item::Revoked { .. }
             | Item::RevokedKept(_)

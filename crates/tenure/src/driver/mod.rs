@@ -20,6 +20,7 @@
 //! | `gallery` | observers |
 //! | `questions` | verifications and hand-overs under way |
 //! | `wishes` | what others ask of leaders |
+//! | `kin` | whether a peer is of this very cluster |
 //! | `change` | changes of members under way |
 //! | `hosted`, `hints`, `locals` | machines beside the strong one: eventual and local groups |
 //! | `account` | how this node is, for those who ask |
@@ -34,6 +35,7 @@ mod hints;
 mod hosted;
 mod inbound;
 mod keep;
+mod kin;
 mod locals;
 mod net;
 mod office;
@@ -76,6 +78,7 @@ use gallery::Gallery;
 pub(crate) use hints::HintOrder;
 use hints::Hints;
 use keep::Keep;
+use kin::Kin;
 pub(crate) use locals::LocalOrder;
 use locals::Locals;
 pub use net::Traffic;
@@ -131,6 +134,8 @@ pub(crate) enum Request {
     Rest(oneshot::Sender<()>),
     /// Change the members.
     Change(ChangeOrder),
+    /// Go on after a split brain: says whether there was one.
+    AcceptLineage(oneshot::Sender<bool>),
     /// How is this node?
     Status(oneshot::Sender<Status>),
     /// What does it know of its groups?
@@ -196,6 +201,7 @@ pub(crate) struct Driver {
     office: Office,
     gallery: Gallery,
     questions: Questions,
+    kin: Kin,
     hints: Hints,
     locals: Locals,
     wishes: Wishes,
@@ -302,6 +308,7 @@ impl Driver {
             self.wishes.next_wake(),
             self.revoking.next_wake(),
             self.net.next_wake(now),
+            self.machine.as_ref().map(|_| self.kin.tell_at),
             self.setup.as_ref().map(|pending| pending.ask_at),
         ];
         let next = deadlines.into_iter().flatten().min();
@@ -321,8 +328,10 @@ impl Driver {
 
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
         let received = self.clock.read();
-        if let Opened::Items(peer, bytes) = self.net.open(packet, from, received) {
-            self.on_items(&peer, bytes, received);
+        match self.net.open(packet, from, received) {
+            Opened::Items(peer, bytes) => self.on_items(&peer, bytes, received),
+            Opened::Session(peer) => self.introduce_self(&peer),
+            Opened::Nothing => {}
         }
     }
 
@@ -385,6 +394,7 @@ impl Driver {
             Request::Answer { id, reply } => self.settle_wish(id, Said::Of(reply)),
             Request::Rest(reply) => self.on_rest(self.config.lease(), reply),
             Request::Change(order) => self.on_change_order(order),
+            Request::AcceptLineage(reply) => self.on_accept_lineage(reply),
             Request::Status(reply) => {
                 let _ = reply.send(self.status());
             }

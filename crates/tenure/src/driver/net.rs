@@ -81,6 +81,8 @@ pub(crate) struct Net {
 pub(crate) enum Opened<'p> {
     /// Nothing for us to do.
     Nothing,
+    /// There is a session with this peer, and nothing was said on it yet.
+    Session(Arc<Peer>),
     /// Authentic bytes of a peer.
     Items(Arc<Peer>, &'p [u8]),
 }
@@ -142,7 +144,7 @@ impl Net {
                 }
                 self.waits.remove(&peer.id);
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
-                Opened::Nothing
+                Opened::Session(peer)
             }
             Received::Data { peer, plaintext } => {
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
@@ -288,7 +290,7 @@ fn expects_answer(item: &Item) -> bool {
         Item::Machine { message, .. } => {
             matches!(message, Message::Request(_) | Message::Extend { .. })
         }
-        Item::Watch { .. } | Item::AskCharter | Item::Ping { .. } => true,
+        Item::Watch { .. } | Item::AskCharter | Item::AskOrigin | Item::Ping { .. } => true,
         Item::Ask(ask) => ask.order.is_none(),
         Item::Hinting(said) => hints::expects_answer(&said.message),
         _ => false,

@@ -212,6 +212,7 @@ impl Office {
             MachineLoss::Resigned => Loss::Resigned,
             MachineLoss::HandedOver => Loss::HandedOver,
             MachineLoss::ClockWentBack => Loss::Clock,
+            MachineLoss::SplitBrain => Loss::SplitBrain,
             MachineLoss::Lapsed | MachineLoss::EndedEpoch | MachineLoss::NextEpoch => Loss::Lapsed,
         });
         // Who stood down gives back later; everybody else has nothing left to give, and stops asking.

@@ -15,6 +15,7 @@ use super::book::Book;
 use super::gallery::Gallery;
 use super::hints::Hints;
 use super::keep::Keep;
+use super::kin::Kin;
 use super::locals::Locals;
 use super::net::Net;
 use super::office::Office;
@@ -24,7 +25,7 @@ use super::step::Os;
 use super::wishes::Wishes;
 use super::{Driver, Mailbox, Notice, Request};
 use crate::clock::nanos;
-use crate::config::{Checked, Key};
+use crate::config::{Checked, Key, comes_from};
 use crate::contact::Contact;
 use crate::error::{StartError, Stopped};
 use crate::memory::{self, Memory};
@@ -98,6 +99,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let mailbox = Mailbox(request);
     let past = recall(&config, &notice)?;
     // The file is checked against the cluster before anything is said to anybody.
+    past.charter.as_ref().map_or(Ok(()), |charter| comes_from(charter, config.lineage))?;
     let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
     let (sockets, bulk) = open_sockets(&config)?;
     let me = config.name.id();
@@ -144,6 +146,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         office: Office::new(config.time.clone(), trace.clone(), mailbox),
         gallery: Gallery::default(),
         questions: Questions::default(),
+        kin: Kin::default(),
         hints: Hints::default(),
         locals: Locals::default(),
         wishes: Wishes::default(),
@@ -260,6 +263,10 @@ impl Driver {
         self.machine = Some(Machine::start(config, self.me, boot, &mut context));
         self.perform(&mut effects, at);
         self.keep.claim();
+        self.kin.begin(at.own);
+        if let Some(other) = self.machine.as_ref().and_then(|machine| machine.split_brain()) {
+            self.log_split_brain(other);
+        }
         if let Some(trouble) = self.keep.trouble() {
             tracing::warn!(name: "tenure.memory", node = %self.name, "{trouble}");
         }
@@ -290,6 +297,9 @@ impl Driver {
             let message = Message::Epoch(EpochTalk::Decided(charter.clone()));
             let received = self.now();
             return self.step(Input::Message { from, received, message });
+        }
+        if let Err(error) = comes_from(charter, self.config.lineage) {
+            return self.refuse_lineage(from, &error);
         }
         let config = match self.config.machine(charter) {
             Ok(config) => config,

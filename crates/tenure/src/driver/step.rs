@@ -93,6 +93,7 @@ impl Driver {
         }
         self.watch_clocks(now);
         self.on_key_time(now);
+        self.on_kin_time(now);
         self.on_question_time(now);
         self.on_hint_time(now);
         self.on_local_time(now);
@@ -248,6 +249,7 @@ impl Driver {
                 self.stop(Stopped::Config { reason });
             }
             Event::Adopted { .. } => {
+                self.tell_origins();
                 self.renew_hints();
                 self.renew_locals(at);
             }
@@ -296,6 +298,10 @@ impl Driver {
             }
             Event::Adopted { charter, joined } => {
                 tracing::info!(name: "tenure.epoch", node = %self.name, epoch = charter.epoch.0, joined, "goes by a new epoch");
+            }
+            Event::SplitBrain { other } => self.log_split_brain(other),
+            Event::LineageAccepted => {
+                tracing::warn!(name: "tenure.lineage_accepted", node = %self.name, "an operator has ended the other cluster: goes on after a silence");
             }
             Event::Strained { group, needed, longest } => {
                 tracing::warn!(name: "tenure.strained", node = %self.name, group = name(group), needed = %needed, longest = %longest, "the network is too slow for the longest lease");

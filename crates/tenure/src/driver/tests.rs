@@ -9,16 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
 
 use tenure_proto::Incarnation;
-use tenure_proto::strong::Holder;
+use tenure_proto::strong::epoch::{Charter, EpochTalk, Lineage};
+use tenure_proto::strong::{GrantRequest, Holder, InstanceId, Kind};
+use tenure_proto::time::Span;
 
 use super::setup::{Ends, prepare};
 use super::*;
 use crate::config::{ClockBound, Config, Role};
 use crate::error::{AskError, Stopped};
 use crate::node::Launched;
-use crate::seal::{ClusterKey, Scope, Versions};
+use crate::seal::{ClusterKey, Peer, Rights, Scope, Versions};
 use crate::sys::clock::{Synchronised, synchronised};
-use crate::wire::{Ask, Item, Order};
+use crate::wire::{Ask, Item, Order, Origin};
 use crate::wish::Wish;
 use crate::{Node, peers};
 
@@ -317,4 +319,74 @@ async fn a_candidate_that_asks_of_leaders_what_it_may_not_is_refused_by_the_memb
     };
     assert_eq!(refused, Err(AskError::NotAllowed));
     assert!(status(&member).await.tally.out_of_scope > 0);
+}
+
+fn candidate() -> Rights {
+    Rights::Candidate(Scope::new("*").unwrap())
+}
+
+impl Driver {
+    fn hears(&mut self, from: &Peer, items: &[Item]) {
+        let bytes: Vec<u8> = items.iter().flat_map(|item| crate::wire::encode(item).unwrap()).collect();
+        let now = self.clock.read();
+        self.on_items(from, &bytes, now);
+    }
+
+    fn goes_by(&self) -> std::sync::Arc<Charter> {
+        self.machine.as_ref().unwrap().charter().clone()
+    }
+
+    fn is_split(&self) -> bool {
+        self.machine.as_ref().unwrap().split_brain().is_some()
+    }
+}
+
+#[tokio::test]
+async fn a_scoped_key_cannot_make_a_member_stop_for_a_foreign_charter() {
+    let founded = Founded::new(&["a", "b", "c"], drift());
+    let (mut driver, _ends, _) = prepare(Checked::new(&founded.member(0)).unwrap()).unwrap();
+    let foreign = Charter::founded(Lineage::founding(7), driver.goes_by().body.clone());
+    let decided = Message::Epoch(EpochTalk::Decided(foreign.clone()));
+    let goes_by = Message::Epoch(EpochTalk::GoesBy(foreign.id()));
+    let items = [
+        Item::Origin(Origin { goes_by: Some(foreign.id()) }),
+        Item::Charter(foreign),
+        Item::Machine { group: None, message: decided },
+        Item::Machine { group: None, message: goes_by },
+    ];
+    for item in items {
+        driver.hears(&Peer::proved("app", candidate(), 9), std::slice::from_ref(&item));
+        assert!(!driver.is_split(), "{item:?}");
+        let founded = Founded::new(&["a", "b", "c"], drift());
+        let (mut other, _ends, _) = prepare(Checked::new(&founded.member(0)).unwrap()).unwrap();
+        other.hears(&Peer::proved("c", Rights::Member, 9), std::slice::from_ref(&item));
+        assert!(other.is_split(), "under the cluster's key it counts: {item:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_a_member_says_counts_before_its_origin_is_known() {
+    let founded = Founded::new(&["a", "b", "c"], drift());
+    let (mut driver, _ends, _) = prepare(Checked::new(&founded.member(0)).unwrap()).unwrap();
+    let (group, b) = (GroupName::new("jobs").unwrap(), Peer::proved("b", Rights::Member, 3));
+    let holder = Holder { node: b.id, incarnation: Incarnation(3) };
+    let request = GrantRequest {
+        group: group.id(),
+        epoch: driver.goes_by().epoch,
+        id: InstanceId { holder, seq: 1 },
+        start: LocalTime::ZERO,
+        lease: Span::from_millis(1000),
+        kind: Kind::Acquire,
+        term: Term(1000),
+    };
+    let ask = Item::Machine { group: Some(group.clone()), message: Message::Request(request) };
+    let granted = |driver: &Driver| driver.machine.as_ref().unwrap().grant(group.id()).is_some();
+    driver.hears(&b, std::slice::from_ref(&ask));
+    assert!(!granted(&driver));
+    let origin = Item::Origin(Origin { goes_by: Some(driver.goes_by().id()) });
+    driver.hears(&Peer::proved("b", Rights::Member, 2), std::slice::from_ref(&origin));
+    driver.hears(&b, std::slice::from_ref(&ask));
+    assert!(!granted(&driver), "that was another life");
+    driver.hears(&b, &[ask, origin]);
+    assert!(granted(&driver), "wherever in the packet it is");
 }

@@ -37,6 +37,20 @@ pub(crate) struct Peer {
     pub(crate) version: u8,
 }
 
+#[cfg(test)]
+impl Peer {
+    /// A peer as it would be after a handshake.
+    pub(crate) fn proved(name: &str, rights: Rights, boot: u128) -> Self {
+        let name = NodeName::new(name).expect("a name");
+        let holder = match rights.is_cluster() {
+            true => Holder::Member(name.id()),
+            false => Holder::Outsider([7; 16]),
+        };
+        let (serial, not_after) = (None, None);
+        Self { id: name.id(), name, rights, holder, serial, not_after, boot, version: 1 }
+    }
+}
+
 /// The place of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {

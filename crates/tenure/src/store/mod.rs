@@ -46,12 +46,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aws_lc_rs::rand;
+use aws_lc_rs::{digest, rand};
 use tenure_proto::boot::{self, Boot, BootId};
-use tenure_proto::strong::epoch::{Body, Charter, Epoch};
+use tenure_proto::strong::epoch::{Body, Charter, Epoch, Lineage};
 use tenure_proto::strong::{Cell, Term};
 use tenure_proto::{Incarnation, NodeId};
 
+use crate::codec::Wire;
 use crate::contact::Contact;
 use crate::lock::Lock;
 use crate::name::{ClusterId, NodeName};
@@ -117,7 +118,13 @@ impl Store {
     pub(crate) fn found(dir: &Path, founding: &Founding) -> Result<(), StoreError> {
         let Founding { cluster, me, members, body, floor } = founding;
         check_members(me, members, body)?;
-        let charter = Charter { epoch: Epoch(0), body: body.clone(), before: None, floor: *floor };
+        let charter = Charter {
+            epoch: Epoch(0),
+            lineage: Lineage::founding(founding_draw(*cluster, body)),
+            body: body.clone(),
+            before: None,
+            floor: *floor,
+        };
         make(
             dir,
             &Image {
@@ -334,6 +341,25 @@ fn check_owner(
         return Err(StoreError::OtherNode { dir, found: image.me.clone(), wanted: me.clone() });
     }
     Ok(())
+}
+
+/// The number that names a founding: of the cluster's id, which is random, and of all that is founded. Members that are founded
+/// one by one, on their own hosts, come to the same number if they found the same; a member that founds something else under
+/// the same id comes to another, and is a stranger to them (`tenure_proto::strong::epoch::lineage`).
+pub(crate) fn founding_draw(cluster: ClusterId, body: &Body) -> u128 {
+    let mut to = crate::codec::Writer::new();
+    to.wide(cluster.0);
+    body.write(&mut to);
+    named_by(b"tenure lineage\0", &to.into_bytes())
+}
+
+/// 128 bits of a hash.
+fn named_by(what: &[u8], bytes: &[u8]) -> u128 {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(what);
+    context.update(bytes);
+    let hash = context.finish();
+    hash.as_ref().iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 /// A new store has a new name.

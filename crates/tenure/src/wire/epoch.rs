@@ -21,6 +21,7 @@ mod kind {
     pub(super) const ACCEPT: u8 = 5;
     pub(super) const ACCEPTED: u8 = 6;
     pub(super) const DENIED: u8 = 7;
+    pub(super) const GOES_BY: u8 = 8;
 }
 
 impl Wire for EpochTalk {
@@ -28,6 +29,10 @@ impl Wire for EpochTalk {
         match self {
             Self::Decided(charter) => {
                 to.byte(kind::DECIDED);
+                charter.write(to);
+            }
+            Self::GoesBy(charter) => {
+                to.byte(kind::GOES_BY);
                 charter.write(to);
             }
             Self::Unknown { newest } => {
@@ -59,6 +64,7 @@ impl Wire for EpochTalk {
         match from.byte()? {
             kind::DECIDED => Ok(Self::Decided(Wire::read(from)?)),
             kind::UNKNOWN => Ok(Self::Unknown { newest: Epoch::read(from)? }),
+            kind::GOES_BY => Ok(Self::GoesBy(Wire::read(from)?)),
             ballot @ kind::PREPARE..=kind::DENIED => read_ballot(ballot, from),
             other => unknown(other),
         }

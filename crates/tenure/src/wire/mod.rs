@@ -33,7 +33,7 @@ mod wish;
 use std::sync::Arc;
 
 use tenure_proto::quorum::MAX_MEMBERS;
-use tenure_proto::strong::epoch::{Charter, Epoch};
+use tenure_proto::strong::epoch::{Charter, CharterId, Epoch};
 use tenure_proto::strong::{Message, Term, Token};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 use thiserror::Error;
@@ -87,6 +87,10 @@ pub(crate) enum Item {
     AskCharter,
     /// This one: it is decided, or it founded the cluster.
     Charter(Arc<Charter>),
+    /// Whose charter and store the sender has: the first words of a session with a process that has the cluster's key.
+    Origin(Origin),
+    /// Tell that again: nothing of yours counts before.
+    AskOrigin,
     /// For the measurement of clock rates.
     Ping {
         /// The sender's clock.
@@ -118,6 +122,13 @@ pub(crate) enum Item {
     RevokedKept(Vec<Serial>),
     /// A word for a hand-over between two who have no session with each other, passed on by a member.
     Pass(Pass),
+}
+
+/// Where a process comes from: compared before anything that it says counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// What it goes by, if it knows a charter.
+    pub goes_by: Option<CharterId>,
 }
 
 /// What a member knows of a group.
@@ -213,6 +224,8 @@ mod tag {
     pub(super) const NEIGHBOURLY: u64 = 29;
     pub(super) const REVOKED: u64 = 30;
     pub(super) const REVOKED_KEPT: u64 = 31;
+    pub(super) const ORIGIN: u64 = 32;
+    pub(super) const ASK_ORIGIN: u64 = 33;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -292,6 +305,11 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             charter.write(to);
             Ok(tag::CHARTER)
         }
+        Item::Origin(origin) => {
+            origin.write(to);
+            Ok(tag::ORIGIN)
+        }
+        Item::AskOrigin => Ok(tag::ASK_ORIGIN),
         Item::Ping { at } => {
             at.write(to);
             Ok(tag::PING)
@@ -347,6 +365,8 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::PROCLAIM => Item::Proclaim(Proclaim::read(from)?),
         tag::ASK_CHARTER => Item::AskCharter,
         tag::CHARTER => Item::Charter(Arc::read(from)?),
+        tag::ORIGIN => Item::Origin(Origin::read(from)?),
+        tag::ASK_ORIGIN => Item::AskOrigin,
         tag::PING => Item::Ping { at: LocalTime::read(from)? },
         tag::PONG => Item::Pong { echo: LocalTime::read(from)?, at: LocalTime::read(from)? },
         tag::ASK => Item::Ask(Ask::read(from)?),
@@ -380,6 +400,15 @@ fn check_contact(contact: &Contact) -> Result<(), EncodeError> {
 
 fn unknown<T>(kind: u8) -> Result<T, DecodeError> {
     Err(DecodeError::Kind(u64::from(kind)))
+}
+
+impl Wire for Origin {
+    fn write(&self, to: &mut Writer) {
+        to.option(self.goes_by.as_ref(), |to, charter| charter.write(to));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { goes_by: from.option(CharterId::read)? })
+    }
 }
 
 impl Wire for Report {

@@ -114,7 +114,7 @@ fn the_items_tried_are_of_every_kind_that_is_spoken() {
     let refusal = |message| if let Message::Nack { refusal, .. } = message { Some(refusal) } else { None };
     assert_eq!(kinds::<Refusal>(messages().filter_map(refusal)), 8, "refusals");
     let epoch = |message| if let Message::Epoch(talk) = message { Some(talk) } else { None };
-    assert_eq!(kinds::<EpochTalk>(messages().filter_map(epoch)), 7, "talk of epochs");
+    assert_eq!(kinds::<EpochTalk>(messages().filter_map(epoch)), 8, "talk of epochs");
 }
 
 #[test]
@@ -244,10 +244,21 @@ fn hostile_lengths_are_refused_before_anything_is_believed() {
         to.byte(1);
         to.boxed(|to| {
             to.number(0);
+            to.raw(&[1; 17]);
             to.boxed(|to| to.number(u64::MAX));
         });
     });
     assert_eq!(heard(&members), [Err(DecodeError::TooLong)]);
+    let draws = |count: u64| {
+        item_of(tag::ORIGIN, |to| {
+            to.byte(1);
+            to.number(count);
+            to.raw(&[0; 100]);
+        })
+    };
+    assert_eq!(heard(&draws(65)), [Err(DecodeError::TooLong)]);
+    assert_eq!(heard(&draws(64)), [Err(DecodeError::Truncated)]);
+    assert_eq!(heard(&draws(0)), [Err(DecodeError::Invalid)]);
 }
 
 #[test]
@@ -284,6 +295,7 @@ fn a_charter_whose_quorums_need_not_meet_is_refused() {
             to.byte(1);
             to.boxed(|to| {
                 to.number(0);
+                to.raw(&[1; 17]); // A lineage of one draw.
                 to.boxed(|to| {
                     write_list(to, &[NodeId(1), NodeId(2)]);
                     to.byte(3);

@@ -25,6 +25,11 @@ pub(super) fn ready(asked: &[Asked]) -> Vec<Finding> {
             format!("{} does not answer: {failure}", one.endpoint),
             "start it with `tenure node`, or take it out of [client] endpoints",
         ),
+        Ok(status) if status.not_ready.iter().any(|why| why.starts_with("split brain")) => Finding::bad(
+            "lineage",
+            format!("{} at {} has stopped: {}", status.name, one.endpoint, status.not_ready.join("; ")),
+            "docs/members.md, \"Two clusters of one id\": end one, then `tenure members accept-lineage` at the other",
+        ),
         Ok(status) if !status.ready => Finding::bad(
             CHECK,
             format!("{} at {} is not ready: {}", status.name, one.endpoint, status.not_ready.join("; ")),

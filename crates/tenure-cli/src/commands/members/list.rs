@@ -42,6 +42,7 @@ fn table(members: &api::Members) -> String {
             (None, Some(skew)) => format!("within {} of each other", readable(Duration::from_micros(skew))),
             (None, None) => unknown(),
         };
+        head.push(("lineage", charter.lineage.clone()));
         head.push(("quorums", charter.quorums.clone()));
         head.push(("clocks", clocks));
         head.push(("longest lease", readable(Duration::from_millis(charter.longest_lease_ms))));

@@ -2,6 +2,7 @@
 
 mod change;
 mod force;
+mod lineage;
 mod list;
 
 use clap::{Args, Subcommand};
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 use crate::output::Answer;
 use change::{Add, Remove, Replace, Set};
 use force::ForceRemove;
+use lineage::AcceptLineage;
 use list::List;
 
 /// List and change the members of the cluster.
@@ -50,6 +52,8 @@ enum Command {
     Set(Set),
     /// For a lost quorum: go on without members that are powered off for ever
     ForceRemove(ForceRemove),
+    /// After a split brain: let a member go on, when the other cluster was ended
+    AcceptLineage(AcceptLineage),
 }
 
 impl Members {
@@ -62,6 +66,7 @@ impl Members {
             Command::Replace(replace) => replace.run(common),
             Command::Set(set) => set.run(common),
             Command::ForceRemove(force) => force.run(common),
+            Command::AcceptLineage(accept) => accept.run(common),
         }
     }
 }

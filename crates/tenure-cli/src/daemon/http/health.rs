@@ -43,7 +43,7 @@ pub(super) async fn ready(State(desk): State<Desk>, RawQuery(query): RawQuery) -
 }
 
 /// Every check, and what is wrong if something is. A clock or a disk that fails stops the node, which says so at once.
-fn checks(status: &Status) -> [(&'static str, Option<String>); 5] {
+fn checks(status: &Status) -> [(&'static str, Option<String>); 6] {
     let why = |wanted: fn(&NotReady) -> bool| {
         status.not_ready.iter().find(|reason| wanted(reason)).map(ToString::to_string)
     };
@@ -52,6 +52,10 @@ fn checks(status: &Status) -> [(&'static str, Option<String>); 5] {
         ("store", why(|reason| matches!(reason, NotReady::Mute))),
         ("clock", (faults > 0).then(|| format!("it was found beyond its bound {faults} times; see the log"))),
         ("members", why(|reason| matches!(reason, NotReady::NoCharter | NotReady::NotAMember))),
+        (
+            "lineage",
+            why(|reason| matches!(reason, NotReady::SplitBrain { .. } | NotReady::OtherLineage { .. })),
+        ),
         ("silence", why(|reason| matches!(reason, NotReady::Silent { .. }))),
         ("quorum", why(|reason| matches!(reason, NotReady::NoQuorum { .. }))),
     ]

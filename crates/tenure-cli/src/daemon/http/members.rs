@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -12,7 +13,9 @@ use futures_util::stream::unfold;
 use tenure::{Changing, ClockBound, MemberChange, MembersError, Peer, Progress, Term};
 use tokio::time::timeout;
 
-use crate::api::members::{AddOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder, Step, StepKind};
+use crate::api::members::{
+    AddOrder, ForceRemoveOrder, LineageAccepted, RemoveOrder, ReplaceOrder, SetOrder, Step, StepKind,
+};
 use crate::api::{Code, segment};
 
 use super::answer::{Order, Refused};
@@ -30,6 +33,7 @@ pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> 
         ("post", "/v1/members/replace", post(replace)),
         ("post", "/v1/members/set", post(set)),
         ("post", "/v1/members/force-remove", post(force_remove)),
+        ("post", "/v1/members/accept-lineage", post(accept_lineage)),
     ]
 }
 
@@ -79,6 +83,11 @@ async fn force_remove(
     tracing::warn!(name: "tenure.force_remove", node = %desk.node.name(), powered_off = powered_off.join(","), "members are removed by an operator's word");
     let change = MemberChange::ForceRemove { powered_off, floor: term_floor.map(Term) };
     begin(&desk, &change, false).await
+}
+
+async fn accept_lineage(State(desk): State<Desk>) -> Result<Json<LineageAccepted>, Refused> {
+    let accepted = desk.node.accept_lineage().await?;
+    Ok(Json(LineageAccepted { name: desk.node.name().to_string(), accepted }))
 }
 
 /// Begins a change, and tells how it goes on.

@@ -66,6 +66,7 @@ fn charter(charter: &CharterStatus) -> api::Charter {
         ClockBound::Skew { bound } => (None, Some(micros(bound))),
     };
     api::Charter {
+        lineage: charter.lineage.clone(),
         quorums: charter.quorums.clone(),
         drift_ppm,
         skew_us,

@@ -471,6 +471,8 @@ impl StrongJudge {
             | Event::Strained { .. }
             | Event::Silent { .. }
             | Event::Mute
+            | Event::SplitBrain { .. }
+            | Event::LineageAccepted
             | Event::ClockWentBack { .. } => {}
         }
     }

@@ -28,6 +28,7 @@ pub(super) fn loss_text(loss: Loss) -> &'static str {
         Loss::EndedEpoch => "it ends its epoch",
         Loss::NextEpoch => "its epoch has ended",
         Loss::ClockWentBack => "its clock went back",
+        Loss::SplitBrain => "there is another cluster of its name",
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::Body;
 use super::force::remaining;
+use super::{Body, Lineage};
 use crate::NodeId;
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
@@ -46,6 +46,8 @@ pub enum Change {
         least: Term,
         /// And by so much above it, and above all that the others granted.
         margin: u64,
+        /// A random number, drawn for this word alone: it tells this remainder from any other (`lineage`).
+        draw: u128,
     },
 }
 
@@ -99,6 +101,8 @@ pub enum ChangeError {
     NoChain,
     /// The era has no epochs left: a million changes were made in it.
     LastOfEra,
+    /// The cluster has lost its quorum too often to tell one more remainder from others.
+    LineageFull,
 }
 
 impl From<QuorumError> for ChangeError {
@@ -112,6 +116,11 @@ impl fmt::Display for ChangeError {
         match self {
             Self::Quorums(error) => error.fmt(f),
             Self::LastOfEra => f.write_str("no epoch is left before the next era"),
+            Self::LineageFull => write!(
+                f,
+                "the quorum was given up {} times, and no more can be told apart: found a new cluster",
+                Lineage::MOST - 1
+            ),
             Self::NoChain => f.write_str(
                 "no chain of steps leads there in which every quorum of one meets every quorum of the next: \
                  go by way of a majority or of weights",

@@ -42,13 +42,14 @@
 //! * That the dead are dead. If one of D runs on and with others of D is a quorum, it elects leaders of its own. When one comes
 //!   back alone it is harmless: it is refused, told of V, and is no member.
 //! * Remainders that share nobody: two operators, each of whom says that the other's half is powered off. One of them is wrong.
+//!   Each draws a number, so their charters differ in lineage, and both halves stop as soon as they hear of each other (`lineage`).
 //! * Members whom no survivor has heard of: added by those who are dead now, two or more epochs on. Those that a survivor has
 //!   accepted are found in step 1, and must be named.
 
 use std::sync::Arc;
 
 use super::proposer::{Halt, Phase, Timer};
-use super::{Body, Change, Charter, Denial, Epoch};
+use super::{Body, Change, ChangeError, Charter, Denial, Epoch};
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
 use crate::strong::rules::Rules;
@@ -63,6 +64,8 @@ pub(in crate::strong) struct Force {
     /// The floor is at least this, and a margin above it.
     least: Term,
     margin: u64,
+    /// What the lineage goes on with.
+    draw: u128,
 }
 
 impl Epoch {
@@ -96,7 +99,20 @@ pub(super) fn remaining(quorums: &Quorums, gone: &[NodeId]) -> Result<Quorums, Q
 
 impl Charter {
     /// The charter that an operator's word puts in this one's place, above all those that were `found`.
-    fn forced(&self, body: Body, found: &[&Arc<Charter>], floor: Term) -> Arc<Self> {
+    fn forced(
+        &self,
+        body: Body,
+        found: &[&Arc<Charter>],
+        (floor, draw): (Term, Option<u128>),
+    ) -> Result<Arc<Self>, ChangeError> {
+        // One that was found and may be decided is an ancestor; and the newest comes from all that may be.
+        let newest = found.iter().filter(|charter| charter.epoch.begins_era()).max_by_key(|c| c.epoch);
+        let lineage = newest.map_or(&self.lineage, |charter| &charter.lineage);
+        let lineage = match draw {
+            Some(draw) => lineage.forced(draw)?,
+            // Who finishes what another began goes on under that one's draw.
+            None => lineage.clone(),
+        };
         let newest = found.iter().map(|charter| charter.epoch).fold(self.epoch, Epoch::max);
         // Whoever decides it must wait for leases of this epoch, of the one before, and of any that may be decided.
         let bodies = found.iter().map(|charter| &charter.body).chain(&self.before);
@@ -106,7 +122,7 @@ impl Charter {
         });
         let (clocks, longest_lease) = (longest.clocks, longest.longest_lease);
         let before = Some(Body { quorums: self.body.quorums.clone(), clocks, longest_lease });
-        Arc::new(Self { epoch: newest.next_era(), body, before, floor })
+        Ok(Arc::new(Self { epoch: newest.next_era(), lineage, body, before, floor }))
     }
 
     /// Whether all of these are members.
@@ -131,10 +147,10 @@ impl<R: Rules> Process<R> {
     /// The operator says that members are powered off.
     pub(super) fn force(
         &mut self,
-        (gone, least, margin): (&[NodeId], Term, u64),
+        (gone, least, margin, draw): (&[NodeId], Term, u64, u128),
         cx: &mut Context<'_, Nerio<R>>,
     ) {
-        let force = Force { gone: gone.to_vec(), least, margin };
+        let force = Force { gone: gone.to_vec(), least, margin, draw };
         self.membership.proposer.force = Some(force);
         self.begin_force(cx);
     }
@@ -200,9 +216,16 @@ impl<R: Rules> Process<R> {
             }
         }
         let held = forced().map(|charter| charter.floor).max().unwrap_or_default();
+        let draw = force.as_ref().map(|force| force.draw);
         let (least, margin) = force.map_or((Term(0), 0), |force| (force.least, force.margin));
         let floor = Term(top.max(least).0.saturating_add(margin)).max(held);
-        let next = here.forced(body, &found, floor);
+        let next = match here.forced(body, &found, (floor, draw)) {
+            Ok(next) => next,
+            Err(error) => {
+                self.halt(Halt::Impossible(error.to_string()), cx);
+                return None;
+            }
+        };
         let rules = &self.config.settings().rules;
         if forced().any(|sealed| !rules.may_replace_seal(sealed, &next)) {
             self.halt(Halt::Conflict, cx);

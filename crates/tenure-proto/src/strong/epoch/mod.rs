@@ -14,6 +14,7 @@
 //! | W | a charter is accepted only when its acceptor has been in the epoch before it for longer than any lease | [`Rules::may_accept_from`] |
 //! | FLOOR | a charter's floor is at least every term that the quorum which promised had granted | [`Rules::floor`] |
 //! | SEAL | who has accepted a charter by an operator's word grants nothing before it goes by it | `force`, [`Rules::seals`] |
+//! | LINEAGE | a member that hears of a charter which is neither ancestor nor descendant of its own stops | `lineage`, [`Rules::stops_for_foreign`] |
 //! | Y | a member that has just joined refuses acquisitions for a longest lease, not renewals (availability only) | [`Rules::young_until`] |
 //!
 //! # Why no two lead
@@ -38,6 +39,7 @@
 mod acceptor;
 mod change;
 mod force;
+pub(super) mod lineage;
 mod member;
 mod proposer;
 mod talk;
@@ -49,6 +51,7 @@ use std::sync::Arc;
 
 pub use acceptor::Ballot;
 pub use change::{Change, ChangeError};
+pub use lineage::{CharterId, Lineage, Relation};
 pub(super) use member::Membership;
 pub use proposer::{Halt, Stage};
 
@@ -101,6 +104,8 @@ impl Body {
 pub struct Charter {
     /// Its number.
     pub epoch: Epoch,
+    /// Which founding it comes from, and which force-removes.
+    pub lineage: Lineage,
     /// Who grants.
     pub body: Body,
     /// Who granted before: leases of theirs may still be in force. The founding charter has nobody before it.
@@ -110,14 +115,20 @@ pub struct Charter {
 }
 
 impl Charter {
-    /// The first charter.
+    /// The first charter, of a cluster that nobody else founds: with a lineage of its own where others may.
     pub fn founding(body: Body) -> Arc<Self> {
-        Arc::new(Self { epoch: Epoch(0), body, before: None, floor: Term(0) })
+        Self::founded(Lineage::founding(0), body)
+    }
+
+    /// The first charter of a lineage.
+    pub fn founded(lineage: Lineage, body: Body) -> Arc<Self> {
+        Arc::new(Self { epoch: Epoch(0), lineage, body, before: None, floor: Term(0) })
     }
 
     /// The charter that follows this one.
     pub(super) fn next(&self, body: Body, floor: Term) -> Arc<Self> {
-        Arc::new(Self { epoch: self.epoch.next(), body, before: Some(self.body.clone()), floor })
+        let (epoch, lineage) = (self.epoch.next(), self.lineage.clone());
+        Arc::new(Self { epoch, lineage, body, before: Some(self.body.clone()), floor })
     }
 
     /// Those who grant now.
@@ -150,6 +161,8 @@ impl Charter {
 pub enum EpochTalk {
     /// This is decided.
     Decided(Arc<Charter>),
+    /// This is what the sender goes by: so that two clusters of one name and key find out.
+    GoesBy(CharterId),
     /// You speak of an epoch that I do not know: tell me.
     Unknown {
         /// The newest that I know.

@@ -119,9 +119,9 @@ impl<R: Rules> Process<R> {
     /// The user wants the members changed.
     pub(in crate::strong) fn change(&mut self, change: &Change, cx: &mut Context<'_, Nerio<R>>) {
         self.membership.proposer.force = None;
-        if let Change::ForceRemove { gone, least, margin } = change {
+        if let Change::ForceRemove { gone, least, margin, draw } = change {
             self.membership.proposer.goal = None;
-            return self.force((gone, *least, *margin), cx);
+            return self.force((gone, *least, *margin, *draw), cx);
         }
         match change.applied(&self.membership.charter.body) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),

@@ -17,7 +17,8 @@ impl<R: Rules> Nerio<R> {
         cx: &mut Context<'_, Self>,
     ) {
         match talk {
-            EpochTalk::Decided(charter) => self.adopt(&charter, cx),
+            EpochTalk::Decided(charter) => self.on_decided(from, &charter, cx),
+            EpochTalk::GoesBy(other) => self.on_goes_by(from, other, cx),
             EpochTalk::Unknown { newest } => self.process.on_unknown(from, newest, cx),
             EpochTalk::Prepare { epoch, ballot } => {
                 let top = self.top();

@@ -1,6 +1,7 @@
 //! One member by itself: what it answers about epochs. Many of them together are the laboratory's business.
 
 mod force;
+mod lineage;
 
 use super::*;
 use crate::boot::{Memory, Store};

@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 pub use local::LocalStart;
 pub use read::{Problem, Reader, TraceError};
+pub(super) use write::write_charter;
 pub use write::write_event;
 
 use super::edict::{QuorumStamp, Token};

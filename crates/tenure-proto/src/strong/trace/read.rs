@@ -7,11 +7,11 @@ use super::local;
 use super::value::Value;
 use super::{Common, Decision, EdictMade, HEADER, Life, Line, Start, What};
 use crate::quorum::{QuorumError, Quorums, Rule};
-use crate::strong::epoch::{Body, Charter, Halt};
+use crate::strong::epoch::{Body, Charter, CharterId, Halt, Lineage};
 use crate::strong::find::Hint;
 use crate::strong::message::{Event, GrantRequest, Refusal};
 use crate::time::{Bound, Clockwork, LocalSpan};
-use crate::{LocalTime, NodeId};
+use crate::{Incarnation, LocalTime, NodeId};
 
 /// Reads a trace entry by entry, with the numbers of their lines. Nothing follows an error.
 #[derive(Clone, Debug)]
@@ -227,7 +227,8 @@ fn charter(fields: &Fields<'_>) -> Result<Arc<Charter>, Problem> {
         None => None,
     };
     let (epoch, floor) = (fields.get("epoch")?, fields.get("floor")?);
-    Ok(Arc::new(Charter { epoch, body: body(fields, "")?, before, floor }))
+    let lineage = fields.maybe("lineage")?.unwrap_or_else(|| Lineage::founding(0));
+    Ok(Arc::new(Charter { epoch, lineage, body: body(fields, "")?, before, floor }))
 }
 
 fn body(fields: &Fields<'_>, before: &str) -> Result<Body, Problem> {
@@ -311,6 +312,12 @@ fn event(fields: &Fields<'_>) -> Result<Option<Event>, Problem> {
         }
         "silent" => Event::Silent { until: fields.get("until")? },
         "mute" => Event::Mute,
+        "split-brain" => {
+            let digest: Incarnation = fields.get("digest")?;
+            let (lineage, epoch) = (fields.get("lineage")?, fields.get("epoch")?);
+            Event::SplitBrain { other: CharterId { lineage, epoch, digest: digest.0 } }
+        }
+        "lineage-accepted" => Event::LineageAccepted,
         "clock-went-back" => Event::ClockWentBack { by: fields.get("by")? },
         "recovering" => Event::Recovering,
         "recovered" => Event::Recovered { top: fields.get("top")? },

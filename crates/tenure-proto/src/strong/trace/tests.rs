@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::quorum::{NodeSet, Quorums, Rule as Quorate};
-use crate::strong::epoch::{Ballot, Body, Halt};
+use crate::strong::epoch::{Ballot, Body, CharterId, Halt, Lineage};
 use crate::strong::find::{Hint, Miss};
 use crate::strong::message::{Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Refusal};
 use crate::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
@@ -120,7 +120,12 @@ impl Draw {
 
     fn charter(&mut self) -> Arc<Charter> {
         let before = (self.below(2) == 0).then(|| self.body());
-        Arc::new(Charter { epoch: self.epoch(), body: self.body(), before, floor: self.term() })
+        let lineage = self.lineage();
+        Arc::new(Charter { epoch: self.epoch(), lineage, body: self.body(), before, floor: self.term() })
+    }
+
+    fn lineage(&mut self) -> Lineage {
+        Lineage::new((0..=self.below(3)).map(|_| self.incarnation().0).collect()).unwrap()
     }
 
     fn refusal(&mut self) -> Refusal {
@@ -172,7 +177,8 @@ impl Draw {
             }
             16 => {
                 let all = [Loss::Lapsed, Loss::Resigned, Loss::HandedOver, Loss::EndedEpoch];
-                let loss = self.pick(&[&all[..], &[Loss::NextEpoch, Loss::ClockWentBack]].concat());
+                let loss = self
+                    .pick(&[&all[..], &[Loss::NextEpoch, Loss::ClockWentBack, Loss::SplitBrain]].concat());
                 Event::Lost { group, term, loss }
             }
             17 => Event::Silent { until },
@@ -193,6 +199,11 @@ impl Draw {
                 let impossible = Halt::Impossible(self.text());
                 Event::ChangeHalted { halt: self.pick(&[Halt::Conflict, Halt::Fixed, impossible]) }
             }
+            27 => {
+                let (lineage, digest) = (self.lineage(), self.incarnation().0);
+                Event::SplitBrain { other: CharterId { lineage, epoch, digest } }
+            }
+            28 => Event::LineageAccepted,
             _ => Event::ClockWentBack { by: self.local() },
         }
     }
@@ -265,7 +276,7 @@ impl Draw {
 }
 
 /// How many kinds of event there are, and how many kinds of line besides.
-const EVENTS: usize = 28;
+const EVENTS: usize = 30;
 const OTHERS: usize = 19;
 
 /// The number of an event's variant. Whoever adds a variant must say here, and above, what it is.
@@ -298,6 +309,8 @@ fn number(event: &Event) -> usize {
         Event::Decided { .. } => 24,
         Event::Changed { .. } => 25,
         Event::ChangeHalted { .. } => 26,
+        Event::SplitBrain { .. } => 27,
+        Event::LineageAccepted => 28,
         Event::ClockWentBack { .. } => EVENTS - 1,
     }
 }

@@ -6,7 +6,7 @@ use super::Common;
 use crate::fence::Rule as Fenced;
 use crate::quorum::{MAX_MEMBERS, NodeSet, Rule};
 use crate::strong::edict::{QuorumStamp, Token};
-use crate::strong::epoch::{Ballot, Epoch};
+use crate::strong::epoch::{Ballot, Epoch, Lineage};
 use crate::strong::find::Miss;
 use crate::strong::message::{Failure, Holder, InstanceId, Kind, Loss, Term};
 use crate::time::{Drift, LocalSpan, Span, Stamp};
@@ -268,6 +268,20 @@ impl Value for Vec<NodeId> {
     }
 }
 
+impl Value for Lineage {
+    const WANTED: &'static str = "draws of 32 hexadecimal digits, the founding's first";
+    fn put(&self, out: &mut String) {
+        show(out, format_args!("{self}"));
+    }
+    fn get(word: &str) -> Option<Self> {
+        let draw = |word: &str| {
+            let plain = word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+            u128::from_str_radix(word, 16).ok().filter(|_| plain)
+        };
+        word.split(',').map(draw).collect::<Option<Vec<u128>>>().and_then(Self::new)
+    }
+}
+
 /// A position in a list of members.
 impl Value for usize {
     const WANTED: &'static str = "the position of a member";
@@ -438,7 +452,8 @@ impl Value for Failure {
 }
 
 impl Value for Loss {
-    const WANTED: &'static str = "lapsed, resigned, handed-over, ended-epoch, next-epoch or clock-went-back";
+    const WANTED: &'static str =
+        "lapsed, resigned, handed-over, ended-epoch, next-epoch, clock-went-back or split-brain";
     fn put(&self, out: &mut String) {
         out.push_str(match self {
             Self::Lapsed => "lapsed",
@@ -447,6 +462,7 @@ impl Value for Loss {
             Self::EndedEpoch => "ended-epoch",
             Self::NextEpoch => "next-epoch",
             Self::ClockWentBack => "clock-went-back",
+            Self::SplitBrain => "split-brain",
         });
     }
     fn get(word: &str) -> Option<Self> {
@@ -457,6 +473,7 @@ impl Value for Loss {
             "ended-epoch" => Self::EndedEpoch,
             "next-epoch" => Self::NextEpoch,
             "clock-went-back" => Self::ClockWentBack,
+            "split-brain" => Self::SplitBrain,
             _ => return None,
         })
     }

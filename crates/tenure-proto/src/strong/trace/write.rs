@@ -2,10 +2,10 @@
 
 use super::value::{Value, show};
 use super::{Common, Decision, EdictMade, Line, Start, What};
-use crate::LocalTime;
-use crate::strong::epoch::{Body, Charter, Halt};
+use crate::strong::epoch::{Body, Charter, CharterId, Halt};
 use crate::strong::message::{Event, GrantRequest, Refusal};
 use crate::time::Bound;
+use crate::{Incarnation, LocalTime};
 
 impl Line {
     /// Adds this entry to a buffer, with the end of its line.
@@ -36,6 +36,11 @@ impl Line {
 pub fn write_event(out: &mut String, own: LocalTime, common: Option<Common>, event: &Event) {
     Entry { out, own, common }.event(event);
     out.push('\n');
+}
+
+/// A charter, as the line has it in which its epoch is adopted.
+pub(in crate::strong) fn write_charter(out: &mut String, charter: &Charter) {
+    Entry { out, own: LocalTime::ZERO, common: None }.charter(charter);
 }
 
 /// A line that is being written.
@@ -101,8 +106,8 @@ impl Entry<'_> {
     }
 
     fn charter(&mut self, charter: &Charter) {
-        let Charter { epoch, body, before, floor } = charter;
-        self.put("epoch", epoch).put("floor", floor).body("", body);
+        let Charter { epoch, lineage, body, before, floor } = charter;
+        self.put("epoch", epoch).put("floor", floor).put("lineage", lineage).body("", body);
         if let Some(before) = before {
             self.body("before-", before);
         }
@@ -164,6 +169,12 @@ impl Entry<'_> {
             }
             Event::Silent { until } => _ = self.begin("silent").put("until", until),
             Event::Mute => _ = self.begin("mute"),
+            Event::SplitBrain { other } => {
+                let CharterId { lineage, epoch, digest } = other;
+                self.begin("split-brain").put("lineage", lineage).put("epoch", epoch);
+                self.put("digest", &Incarnation(*digest));
+            }
+            Event::LineageAccepted => _ = self.begin("lineage-accepted"),
             Event::ClockWentBack { by } => _ = self.begin("clock-went-back").put("by", by),
             Event::Recovering => _ = self.begin("recovering"),
             Event::Recovered { top } => _ = self.begin("recovered").put("top", top),

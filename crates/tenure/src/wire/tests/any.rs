@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{MAX_MEMBERS, NodeSet, Quorums, Rule};
-use tenure_proto::strong::epoch::{Ballot, Body, Charter, Denial, Epoch, EpochTalk};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage};
 use tenure_proto::strong::{
     GrantRequest, Hint, Holder, How, InstanceId, Kind, Message, Miss, Refusal, Talk, Term, Token,
 };
@@ -28,6 +28,8 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         1 => report().prop_map(Item::Report),
         1 => proclaim().prop_map(Item::Proclaim),
         1 => Just(Item::AskCharter),
+        1 => Just(Item::AskOrigin),
+        1 => option::of(charter_id()).prop_map(|goes_by| Item::Origin(Origin { goes_by })),
         1 => charter().prop_map(Item::Charter),
         1 => time().prop_map(|at| Item::Ping { at }),
         1 => (time(), time()).prop_map(|(echo, at)| Item::Pong { echo, at }),
@@ -113,6 +115,7 @@ fn epoch_talk() -> BoxedStrategy<EpochTalk> {
     let head = || (epoch(), ballot());
     prop_oneof![
         charter().prop_map(EpochTalk::Decided),
+        charter_id().prop_map(EpochTalk::GoesBy),
         epoch().prop_map(|newest| EpochTalk::Unknown { newest }),
         head().prop_map(|(epoch, ballot)| EpochTalk::Prepare { epoch, ballot }),
         (head(), option::of((ballot(), charter())), term()).prop_map(|((epoch, ballot), accepted, top)| {
@@ -203,8 +206,21 @@ fn denial() -> impl Strategy<Value = Denial> {
 }
 
 fn charter() -> impl Strategy<Value = Arc<Charter>> {
-    (epoch(), body(), option::of(body()), term())
-        .prop_map(|(epoch, body, before, floor)| Arc::new(Charter { epoch, body, before, floor }))
+    (epoch(), lineage(), body(), option::of(body()), term()).prop_map(
+        |(epoch, lineage, body, before, floor)| Arc::new(Charter { epoch, lineage, body, before, floor }),
+    )
+}
+
+fn lineage() -> impl Strategy<Value = Lineage> {
+    vec(any::<u128>(), 1..=Lineage::MOST).prop_map(|draws| Lineage::new(draws).expect("not too many"))
+}
+
+fn charter_id() -> impl Strategy<Value = CharterId> {
+    (lineage(), epoch(), any::<u128>()).prop_map(|(lineage, epoch, digest)| CharterId {
+        lineage,
+        epoch,
+        digest,
+    })
 }
 
 fn body() -> impl Strategy<Value = Body> {

@@ -11,6 +11,7 @@ fn forced(era: u64, kept: &[u64], floor: u64) -> Arc<Charter> {
     let body = Body { quorums, ..founding };
     Arc::new(Charter {
         epoch: Epoch(era * Epoch::ERA),
+        lineage: Lineage::founding(0).forced(u128::from(era)).unwrap(),
         body,
         before: Some(Bench::founded().node.process.charter().body.clone()),
         floor: Term(floor),
@@ -30,9 +31,9 @@ fn denial(effects: &[Effect<Nerio>]) -> Option<Denial> {
 }
 
 /// Tells n0 that others are gone, and lets it talk to itself until it waits.
-fn told_gone(bench: &mut Bench, gone: &[u64]) -> Vec<Effect<Nerio>> {
+pub(super) fn told_gone(bench: &mut Bench, gone: &[u64]) -> Vec<Effect<Nerio>> {
     let gone = gone.iter().copied().map(NodeId).collect();
-    let change = Change::ForceRemove { gone, least: Term(100), margin: 10 };
+    let change = Change::ForceRemove { gone, least: Term(100), margin: 10, draw: 7 };
     let mut effects = bench.handle(Input::Command(Command::Change(change)));
     let mut all = Vec::new();
     while !effects.is_empty() {

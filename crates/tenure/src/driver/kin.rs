@@ -1,0 +1,192 @@
+//! Whether a peer is of this very cluster: compared before anything that it says counts.
+//!
+//! Two clusters may have one id and one key: founded twice, or each half of one has given the other up by force. Nothing
+//! in a session shows that. So the first words of a session, after a handshake with fresh challenges, are an
+//! [`Origin`]: what the sender goes by. Until a holder of the cluster's key has said so, its votes are not counted and
+//! it is asked ([`Item::AskOrigin`]). The machine judges what follows (`tenure_proto::strong::epoch::lineage`): a member that
+//! hears of a foreign charter stops. A scoped key cannot cause that: its holder's word on charters is not heard.
+//!
+//! Two halves that gave each other up never ask each other for anything. So members tell it again now and then, to former
+//! members and to all whom the configuration names, and greet those with whom there is no session.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tenure_proto::strong::epoch::{CharterId, EpochTalk, Relation};
+use tenure_proto::strong::{Command, Message};
+use tenure_proto::{Input, LocalTime, NodeId};
+use tokio::sync::oneshot;
+
+use super::Driver;
+use super::questions::later;
+use crate::config::{ConfigError, Key};
+use crate::seal::Peer;
+use crate::wire::{self, Item, Origin};
+
+/// How often members tell again what they go by.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
+
+/// How often a peer is asked for its origin at most.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What is known of the origins of peers.
+pub(super) struct Kin {
+    /// Peers that have told, in the life that has told it.
+    known: BTreeMap<NodeId, Known>,
+    /// Who was told what this node goes by, in which life of theirs.
+    told: BTreeMap<NodeId, u128>,
+    asked: BTreeMap<NodeId, LocalTime>,
+    /// When to tell again.
+    pub(super) tell_at: LocalTime,
+    /// The founding of a charter that was refused, for it is not the one that the configuration names.
+    pub(super) refused: Option<u128>,
+}
+
+struct Known {
+    boot: u128,
+    foreign: bool,
+}
+
+impl Default for Kin {
+    fn default() -> Self {
+        Self {
+            known: BTreeMap::new(),
+            told: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            tell_at: LocalTime::ZERO,
+            refused: None,
+        }
+    }
+}
+
+impl Kin {
+    /// The machine has started: what was told before could not be compared.
+    pub(super) fn begin(&mut self, now: LocalTime) {
+        *self = Self { tell_at: later(now, TELL_AGAIN), ..Self::default() };
+    }
+}
+
+impl Driver {
+    /// There is a session with a peer: it is told where this node comes from, once in each life.
+    pub(super) fn introduce_self(&mut self, peer: &Peer) {
+        if self.kin.told.get(&peer.id) != Some(&peer.boot) {
+            self.forget_strangers();
+            self.kin.told.insert(peer.id, peer.boot);
+            self.tell_origin(peer.id);
+        }
+    }
+
+    /// What is kept of peers is no more than a few times what sessions keep, whatever names come and go.
+    fn forget_strangers(&mut self) {
+        let sessions = &self.net.sessions;
+        if self.kin.told.len() > 2 * sessions.peers() + 64 {
+            self.kin.told.retain(|peer, _| sessions.has_session(*peer));
+            self.kin.known.retain(|peer, _| sessions.has_session(*peer));
+            self.kin.asked.retain(|peer, _| sessions.has_session(*peer));
+        }
+    }
+
+    /// Tells a peer where this node comes from.
+    pub(super) fn tell_origin(&mut self, to: NodeId) {
+        if matches!(self.config.key, Key::Scoped(_)) {
+            return; // Nobody would hear it.
+        }
+        let goes_by = self.machine.as_ref().map(|machine| machine.charter().id());
+        self.net.send(to, &Item::Origin(Origin { goes_by }));
+    }
+
+    /// This node goes by another charter: whoever may have to do with it is told.
+    pub(super) fn tell_origins(&mut self) {
+        self.kin.told.clear();
+        self.kin.tell_at = self.now();
+    }
+
+    /// The origin of a peer of which nothing is known, wherever it is in the packet: what comes before it counts too.
+    pub(super) fn judge_origin(&mut self, peer: &Peer, bytes: &[u8]) {
+        if !peer.rights.is_cluster() || self.known_origin(peer).is_some() {
+            return;
+        }
+        for item in wire::decode(bytes) {
+            if let Ok(Item::Origin(origin)) = item {
+                self.on_origin(peer, &origin);
+            }
+        }
+    }
+
+    fn known_origin(&self, peer: &Peer) -> Option<&Known> {
+        self.kin.known.get(&peer.id).filter(|known| known.boot == peer.boot)
+    }
+
+    /// Whether what a peer says may count. What it says of decided charters is compared by the machine itself.
+    pub(super) fn counts(&self, peer: &Peer, message: &Message) -> bool {
+        let compared = matches!(
+            message,
+            Message::Epoch(EpochTalk::Decided(_) | EpochTalk::GoesBy(_) | EpochTalk::Unknown { .. })
+        );
+        compared || !peer.rights.is_cluster() || self.known_origin(peer).is_some_and(|known| !known.foreign)
+    }
+
+    /// A peer whose words do not count is asked where it comes from, unless that is known.
+    pub(super) fn ask_origin(&mut self, peer: &Peer, now: LocalTime) {
+        let asked = self.kin.asked.get(&peer.id).is_some_and(|at| now < later(*at, ASK_AGAIN));
+        if !asked && self.known_origin(peer).is_none() {
+            self.kin.asked.insert(peer.id, now);
+            self.net.send(peer.id, &Item::AskOrigin);
+        }
+    }
+
+    /// A holder of the cluster's key tells where it comes from.
+    pub(super) fn on_origin(&mut self, peer: &Peer, origin: &Origin) {
+        let here = self.machine.as_ref().map(|machine| machine.charter().id());
+        let compared = here.zip(origin.goes_by.as_ref()).map(|(here, there)| here.relation(there));
+        let foreign = compared == Some(Relation::Foreign);
+        self.kin.known.insert(peer.id, Known { boot: peer.boot, foreign });
+        if let Some(there) = origin.goes_by.clone().filter(|_| compared != Some(Relation::Same)) {
+            let message = Message::Epoch(EpochTalk::GoesBy(there));
+            let received = self.now();
+            self.step(Input::Message { from: peer.id, received, message });
+        }
+    }
+
+    /// Tells members, former ones, and those whom the configuration names. With whom there is no session is greeted: it is told
+    /// when there is one.
+    pub(super) fn on_kin_time(&mut self, now: LocalTime) {
+        let Some(machine) = self.machine.as_ref().filter(|_| self.kin.tell_at <= now) else { return };
+        self.kin.tell_at = later(now, TELL_AGAIN);
+        if !self.config.role.grants() {
+            return;
+        }
+        let named = self.config.contacts.iter().map(|contact| contact.name.id());
+        let mut all: BTreeSet<NodeId> = machine.charter().members_and_former().chain(named).collect();
+        all.remove(&self.me);
+        for peer in all {
+            match self.net.sessions.has_session(peer) {
+                true => self.tell_origin(peer),
+                false => self.net.greet(peer, now),
+            }
+        }
+    }
+
+    /// A member has told a charter of another founding than this node was configured for: it is not believed.
+    pub(super) fn refuse_lineage(&mut self, from: NodeId, error: &ConfigError) {
+        let ConfigError::Lineage { there, .. } = error else { return };
+        if self.kin.refused.replace(*there) != Some(*there) {
+            let peer = self.net.name(from).map_or_else(|| from.to_string(), |name| name.to_string());
+            tracing::error!(name: "tenure.lineage", node = %self.name, peer, error = %error, "a member is of another cluster of the same id");
+        }
+    }
+
+    pub(super) fn log_split_brain(&self, other: &CharterId) {
+        tracing::error!(name: "tenure.split_brain", node = %self.name, lineage = %other.lineage, epoch = other.epoch.0, "another cluster of this id and key exists: grants and leads nothing until an operator decides");
+    }
+
+    /// An operator has ended the other cluster.
+    pub(super) fn on_accept_lineage(&mut self, reply: oneshot::Sender<bool>) {
+        let split = self.machine.as_ref().is_some_and(|machine| machine.split_brain().is_some());
+        if split {
+            self.kin.known.clear();
+            self.order(Command::AcceptLineage);
+        }
+        let _ = reply.send(split);
+    }
+}
