@@ -120,11 +120,11 @@ mod atomics {
 }
 
 pub use clock::{Clock, Discipline, Hand};
-#[cfg(feature = "config")]
-pub use config::parse_length;
 pub use config::{
     AdaptiveLease, ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection, peers,
 };
+#[cfg(feature = "config")]
+pub use config::{explain_toml, parse_length};
 pub use contact::{Contact, MAX_ADDRESS};
 pub use driver::Traffic;
 pub use error::{

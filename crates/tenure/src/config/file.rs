@@ -27,6 +27,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
+use super::complaint::explain_toml;
 use super::{AdaptiveLease, ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection};
 
 #[derive(Deserialize)]
@@ -219,12 +220,14 @@ impl Config {
 
     /// Reads a text; `path` is what to call it, and what relative paths start from.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        Self::from_file(toml::from_str(text).map_err(|error| problem(path, &error))?, path)
+        let file = toml::from_str(text).map_err(|error| problem(path, &explain_toml(&error, text)))?;
+        Self::from_file(file, path)
     }
 
     /// What a file says, after something was put over it.
     pub fn from_table(table: toml::Table, path: &Path) -> Result<Self, ConfigError> {
-        Self::from_file(table.try_into().map_err(|error| problem(path, &error))?, path)
+        let file = table.try_into().map_err(|error| problem(path, &explain_toml(&error, "")))?;
+        Self::from_file(file, path)
     }
 
     fn from_file(file: File, path: &Path) -> Result<Self, ConfigError> {

@@ -13,6 +13,8 @@
 
 mod check;
 #[cfg(feature = "config")]
+mod complaint;
+#[cfg(feature = "config")]
 mod file;
 
 use std::net::SocketAddr;
@@ -27,6 +29,8 @@ use crate::name::{ClusterId, NameError};
 use crate::seal::{CandidateKey, ClusterKey, KeyError};
 
 pub(crate) use check::{Checked, UNSUITED, comes_from};
+#[cfg(feature = "config")]
+pub use complaint::explain_toml;
 #[cfg(feature = "config")]
 pub use file::parse_length;
 
