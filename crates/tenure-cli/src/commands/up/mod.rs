@@ -7,6 +7,7 @@
 mod cluster;
 mod follow;
 mod nodes;
+mod notices;
 mod ports;
 mod teller;
 

@@ -2,16 +2,14 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram as StdDatagram};
 use std::process::{ExitStatus, Stdio};
 
 use futures_util::future::select_all;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
 use super::cluster::{Cluster, Member};
+use super::notices::Notices;
 use crate::failure::Failure;
 
 /// What nodes take from the environment of `up`. Everything else of ours is for commands that ask.
@@ -28,7 +26,7 @@ pub(super) struct Node {
     child: Child,
     pid: Option<Pid>,
     /// Where it says how it is.
-    notices: UnixDatagram,
+    notices: Notices,
     ready: bool,
     /// What it said last.
     status: String,
@@ -124,9 +122,7 @@ impl Node {
     }
 
     fn try_start(member: &Member) -> io::Result<Self> {
-        let name = format!("tenure-up-{}-{}", std::process::id(), member.name);
-        let socket = StdDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
-        socket.set_nonblocking(true)?;
+        let notices = Notices::open()?;
         let log = OpenOptions::new().create(true).append(true).open(log_of(member))?;
         let mut command = Command::new(std::env::current_exe()?);
         let ours = std::env::vars_os().map(|(name, _)| name);
@@ -139,7 +135,7 @@ impl Node {
         let child = command
             .args(["node", "--parent-pid", &std::process::id().to_string(), "-c"])
             .arg(&member.file)
-            .env("NOTIFY_SOCKET", format!("@{name}"))
+            .env("NOTIFY_SOCKET", &notices.address)
             .env_remove("WATCHDOG_USEC")
             .env_remove("JOURNAL_STREAM")
             .stdin(Stdio::null())
@@ -149,7 +145,6 @@ impl Node {
             .kill_on_drop(true)
             .spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        let notices = UnixDatagram::from_std(socket)?;
         let member = member.clone();
         Ok(Self { member, child, pid, notices, ready: false, status: String::new(), ended: None })
     }
@@ -180,10 +175,15 @@ impl Node {
     }
 
     async fn next(&mut self) -> Note {
-        let mut buffer = [0; 4096];
+        let said = async {
+            match self.pid {
+                Some(pid) => self.notices.next(pid).await,
+                None => std::future::pending().await, // It has ended before it was looked at.
+            }
+        };
         tokio::select! {
             biased;
-            Ok(length) = self.notices.recv(&mut buffer) => self.hear(&String::from_utf8_lossy(&buffer[..length])),
+            Ok(said) = said => self.hear(&said),
             Ok(how) = self.child.wait() => {
                 self.ended = Some(how);
                 Note::Ended { node: self.member.name.clone(), how }
