@@ -14,6 +14,8 @@ use std::path::Path;
 
 use tenure_lab::catalogue;
 
+use crate::output::harmless;
+
 /// What went wrong and what to do, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -65,7 +67,7 @@ impl fmt::Display for Failure {
         // Whatever is quoted in it, a failure is one line.
         let words: Vec<&str> =
             self.what.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
-        f.write_str(&words.join(" "))
+        f.write_str(&harmless(&words.join(" ")))
     }
 }
 
@@ -94,6 +96,12 @@ impl From<catalogue::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_that_quotes_another_commands_no_terminal() {
+        let said = Failure::new("http://a says: \u{1b}[2Jyou won").to_string();
+        assert_eq!(said, "http://a says: \\u001b[2Jyou won");
+    }
 
     #[test]
     fn a_failure_is_one_line_whatever_it_quotes() {

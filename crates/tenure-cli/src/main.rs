@@ -16,7 +16,6 @@ mod founding;
 mod output;
 mod settings;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use failure::Failure;
@@ -28,8 +27,7 @@ fn main() -> ExitCode {
         Ok(Verdict::Broken) => ExitCode::from(1),
         Ok(Verdict::Code(code)) => ExitCode::from(code),
         Err(failure) => {
-            // Where stderr is closed, the exit code must do.
-            let _ = writeln!(std::io::stderr(), "tenure: {failure}");
+            output::note(&format!("tenure: {failure}"));
             ExitCode::from(failure.code())
         }
     }

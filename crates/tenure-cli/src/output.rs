@@ -1,5 +1,6 @@
 //! What users see: data on stdout, the rest on stderr; tables for people, JSON for programs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -72,17 +73,57 @@ impl Answer {
 
     /// Says it. A reader that goes away before the end (`| head`) is no error, and changes no verdict.
     pub(crate) fn print(self) -> Result<Verdict, Failure> {
-        for note in &self.notes {
-            let _ = writeln!(io::stderr(), "{note}");
-        }
-        let mut stdout = io::stdout().lock();
-        match stdout.write_all(self.text.as_bytes()).and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::new(format!("cannot write to stdout: {error}")))
-            }
-            _ => Ok(self.verdict),
+        self.notes.iter().for_each(|text| note(text));
+        say(&self.text)?;
+        Ok(self.verdict)
+    }
+}
+
+/// Writes to stdout at once; false if nobody reads any more. Everything that a command prints goes through here.
+pub(crate) fn say(text: &str) -> Result<bool, Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    }
+}
+
+/// Writes a line to stderr. Where that is closed, nothing can be said.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", harmless(text));
+}
+
+/// Text in which nothing commands a terminal: control characters (but line feeds and tabs) and those that turn the
+/// direction of writing are shown as `\u001b`. In JSON that is the same text, for there they occur in strings only.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| commands(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// The same for text that others wrote and that belongs on one line: it cannot begin another.
+pub(crate) fn in_line(text: &str) -> Cow<'_, str> {
+    escaped(text, commands)
+}
+
+fn escaped(text: &str, harmful: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&harmful) {
+        return text.into();
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if harmful(c) {
+            safe += &format!("\\u{:04x}", u32::from(c));
+        } else {
+            safe.push(c);
         }
     }
+    safe.into()
+}
+
+/// Whether a terminal would do something else with it than show it.
+fn commands(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// How wide text may get. The same on every terminal, so that the same run prints the same bytes.
@@ -287,6 +328,26 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.len() == 2 && lines[1].starts_with("         word"), "{text}");
         assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn what_would_command_a_terminal_is_shown_and_the_rest_is_left_alone() {
+        for c in (0..0x2_0000).filter_map(char::from_u32).filter(|c| commands(*c) && !"\n\t".contains(*c)) {
+            let shown = harmless(&format!("a{c}b")).into_owned();
+            assert_eq!(shown, format!("a\\u{:04x}b", u32::from(c)));
+            assert!(shown.is_ascii() && shown.len() == 8);
+        }
+        assert_eq!(harmless("\u{1b}]0;x\u{7}\u{9b}2J"), "\\u001b]0;x\\u0007\\u009b2J");
+        assert_eq!(harmless("ä, 漢\tand\na line"), "ä, 漢\tand\na line");
+        assert_eq!(in_line("one\nleader n2, term 9"), "one\\u000aleader n2, term 9");
+    }
+
+    #[test]
+    fn json_stays_the_same_text() {
+        let value = serde_json::json!({ "text": "\u{1b}[2J \u{9b}2J \u{7f} \u{202e} \n ä" });
+        let shown = harmless(&value.to_string()).into_owned();
+        assert!(!shown.chars().any(commands), "{shown:?}");
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
     }
 
     #[test]

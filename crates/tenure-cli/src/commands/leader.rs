@@ -1,6 +1,5 @@
 //! `tenure leader`: who leads a group, once or as it changes.
 
-use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use crate::api::{self, Seen, State, group_path};
 use crate::arguments::Common;
 use crate::client::{self, Asking, Client, Trouble, group_name};
 use crate::failure::Failure;
-use crate::output::{Answer, Format, Verdict};
+use crate::output::{self, Answer, Format, Verdict, in_line};
 
 /// How long a watcher waits before it asks the daemons again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -132,7 +131,7 @@ async fn watch(client: &Client, group: &str, format: Format) -> Result<(), Failu
                 return Ok(());
             }
         }
-        let _ = writeln!(io::stderr(), "tenure: {} has ended the stream; asking again", events.endpoint());
+        output::note(&format!("tenure: {} has ended the stream; asking again", events.endpoint()));
         events = loop {
             sleep(PAUSE).await;
             match client.events(&path).await {
@@ -150,12 +149,7 @@ fn say(sight: &api::Sight, format: Format) -> Result<bool, Failure> {
         Format::Json => json!(sight).to_string(),
         Format::Table => words(sight),
     };
-    let mut stdout = io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
-    }
+    output::say(&format!("{line}\n"))
 }
 
 fn words(sight: &api::Sight) -> String {
@@ -167,7 +161,7 @@ fn words(sight: &api::Sight) -> String {
         (Seen::Weak, _) => "nobody can be elected: too few members hear each other".to_owned(),
         (Seen::Edict, Some(edict)) => {
             let text = edict.text.as_deref().or(edict.hex.as_deref()).unwrap_or_default();
-            format!("edict {} of term {}: {text}", edict.number, edict.term)
+            format!("edict {} of term {}: {}", edict.number, edict.term, in_line(text))
         }
         (Seen::Edict, None) => String::new(),
     }
@@ -185,6 +179,15 @@ mod tests {
     fn edict(term: u64, number: u64) -> api::Sight {
         let edict = api::Edict { token: "1".to_owned(), term, number, text: None, hex: None };
         api::Sight { edict: Some(edict), ..sight(Seen::Edict, term) }
+    }
+
+    #[test]
+    fn what_a_leader_proclaims_can_neither_command_a_terminal_nor_look_like_a_line_of_ours() {
+        let mut sight = edict(5, 2);
+        if let Some(edict) = &mut sight.edict {
+            edict.text = Some("x\u{1b}[2J\nleader n2, term 9".to_owned());
+        }
+        assert_eq!(words(&sight), "edict 2 of term 5: x\\u001b[2J\\u000aleader n2, term 9");
     }
 
     #[test]

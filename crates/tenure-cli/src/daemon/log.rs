@@ -22,6 +22,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Registry, reload};
 
 use crate::failure::Failure;
+use crate::output::harmless;
 use crate::settings::{LogFormat, Settings};
 
 /// What is logged unless the settings say otherwise.
@@ -109,10 +110,11 @@ where
         if self.journal {
             write!(writer, "<{}>", priority(*about.level()))?;
         }
-        match self.format {
-            LogFormat::Json => writeln!(writer, "{}", json(&fields.0)),
-            LogFormat::Logfmt => writeln!(writer, "{}", logfmt(&fields.0)),
-        }
+        let line = match self.format {
+            LogFormat::Json => json(&fields.0),
+            LogFormat::Logfmt => logfmt(&fields.0),
+        };
+        writeln!(writer, "{}", harmless(&line))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::api::members::{AddOrder, RemoveOrder, ReplaceOrder, SetOrder, Step, S
 use crate::arguments::Common;
 use crate::client::{self, Asking, Client, Trouble};
 use crate::failure::Failure;
-use crate::output::{Answer, readable};
+use crate::output::{Answer, in_line, readable};
 use crate::settings;
 
 /// What every change takes.
@@ -246,7 +246,7 @@ impl Shown {
             }
             StepKind::Unheard => {
                 let names = step.unheard.clone().unwrap_or_default().join(", ");
-                self.0.set_message(format!("no answer yet from {names}"));
+                self.0.set_message(format!("no answer yet from {}", in_line(&names)));
             }
             StepKind::Done | StepKind::Failed => {}
         }

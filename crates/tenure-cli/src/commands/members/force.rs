@@ -10,7 +10,7 @@ use crate::api::members::ForceRemoveOrder;
 use crate::arguments::Common;
 use crate::client;
 use crate::failure::Failure;
-use crate::output::Answer;
+use crate::output::{self, Answer};
 
 /// For a lost quorum: go on without members that are powered off for ever.
 #[derive(Args, Debug)]
@@ -76,7 +76,7 @@ impl ForceRemove {
              If one of the first runs on or is started again with its store, two may lead at once, and no wait and no vote prevents it.\n\
              Write 'powered off' if they are: ",
             self.powered_off.join(", "),
-            left.join(", ")
+            output::in_line(&left.join(", "))
         );
         let mut word = String::new();
         io::stdin().lock().read_line(&mut word).map_err(|error| Failure::new(format!("stdin: {error}")))?;

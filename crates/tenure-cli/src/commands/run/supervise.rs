@@ -13,6 +13,7 @@ use super::timing::{Timing, nanos, now};
 use super::wire::{Job, Order, Report};
 use super::{Run, UNDEAD, family, signals};
 use crate::failure::Failure;
+use crate::output;
 
 /// How long to wait for the last words of others when all is done.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -75,7 +76,7 @@ impl Runner {
     /// Says something to whoever started us.
     pub(super) fn note(&self, what: &str) {
         if !self.run.quiet {
-            eprintln!("tenure: {}: {what}", self.run.group);
+            output::note(&format!("tenure: {}: {what}", self.run.group));
         }
     }
 
@@ -268,10 +269,10 @@ impl Runner {
 
     /// Somebody cannot be killed. Nothing is given back: the lease runs out, and nobody leads before.
     fn give_up(&mut self, tenure: Tenure) -> ! {
-        eprintln!(
+        output::note(&format!(
             "tenure: {}: the command cannot be confirmed dead (uninterruptible, or another user's): the lease is left to run out; look for its processes",
             self.run.group
-        );
+        ));
         tenure.clone().resign(); // No more renewals; what the grantors promised stands as long as a clone is left.
         std::mem::forget(tenure);
         let _ = std::fs::remove_dir_all(&self.brief.scratch);

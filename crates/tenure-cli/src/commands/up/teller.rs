@@ -1,6 +1,5 @@
 //! What `tenure up` says: lines for people, or an object a line for programs.
 
-use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -12,7 +11,7 @@ use super::cluster::{Cluster, Member};
 use super::follow::Change;
 use super::nodes::Nodes;
 use crate::clock::clock;
-use crate::output::{Format, many, quoted};
+use crate::output::{self, Format, many, quoted};
 
 /// Says what happens, with the time since everything was ready.
 #[derive(Debug)]
@@ -142,8 +141,7 @@ impl Teller {
             Format::Table => text(),
             Format::Json => format!("{}\n", json()),
         };
-        let mut stdout = io::stdout().lock();
-        let _ = stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush());
+        let _ = output::say(&said); // Nobody needs to read it.
     }
 }
 
