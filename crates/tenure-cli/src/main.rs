@@ -15,6 +15,7 @@ mod files;
 mod founding;
 mod output;
 mod settings;
+mod trust;
 
 use std::process::ExitCode;
 

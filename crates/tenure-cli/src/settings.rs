@@ -2,6 +2,7 @@
 //!
 //! Flags win over the environment, the environment over the file, the file over the defaults. Which file: `-c FILE`, else
 //! `TENURE_CONFIG`, else `.tenure/tenure.toml` in this folder (written by `tenure up`), else `/etc/tenure/tenure.toml`.
+//! A file that was found is believed only if it is the caller's or root's: see `trust.rs`.
 //!
 //! One file serves all. What makes a node is read by the library ([`tenure::Config`]); two tables are for the command alone:
 //! `[daemon]`, for `tenure node`, and `[client]`, for the commands that ask a daemon.
@@ -17,6 +18,8 @@ use tenure::Config;
 use toml::{Table, Value};
 
 use crate::failure::Failure;
+use crate::output;
+use crate::trust::{self, Author, Secrecy, Standing};
 
 /// Where `tenure up` puts it, and where everybody looks.
 pub(crate) const LOCAL: &str = ".tenure/tenure.toml";
@@ -28,6 +31,8 @@ pub(crate) const SYSTEM: &str = "/etc/tenure/tenure.toml";
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     path: PathBuf,
+    /// Whose word the file is.
+    author: Author,
     /// The file's text, as long as nothing was put over it: errors in it have lines.
     text: Option<String>,
     table: Table,
@@ -133,6 +138,8 @@ pub(crate) fn length(text: &str) -> Result<Duration, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
+    /// Text that nobody may be shown, and that no other process may find in its environment.
+    Secret,
     /// Relative to the folder where the command was started.
     File,
     Number,
@@ -149,7 +156,7 @@ const VARIABLES: &[(&str, &str, Kind)] = &[
     ("STORE", "store", Kind::File),
     ("MEMORY", "memory", Kind::File),
     ("TRACE", "trace", Kind::File),
-    ("KEY", "key", Kind::Text),
+    ("KEY", "key", Kind::Secret),
     ("KEY_FILE", "key_file", Kind::File),
     ("CLUSTER_ID", "cluster_id", Kind::Text),
     ("LINEAGE", "lineage", Kind::Text),
@@ -168,6 +175,12 @@ const VARIABLES: &[(&str, &str, Kind)] = &[
     ("ENDPOINTS", "client.endpoints", Kind::List),
     ("TOKEN_FILE", "client.token_file", Kind::File),
 ];
+
+/// Variables whose values are secrets: those that another process must not inherit.
+pub(crate) fn secret_variables() -> impl Iterator<Item = String> {
+    let secrets = VARIABLES.iter().filter(|(.., kind)| *kind == Kind::Secret);
+    secrets.map(|(name, ..)| format!("TENURE_{name}"))
+}
 
 /// What `tenure run` tells its child, and what names the file: no settings.
 const OTHERS: &[&str] = &["CONFIG", "GROUP", "TERM", "TOKEN", "NODE", "SOCKET"];
@@ -190,10 +203,7 @@ impl Settings {
         let Some(path) = named.or_else(|| usual.into_iter().find(|path| path.is_file())) else {
             return Ok(None);
         };
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            Failure::config(format!("{}: {error}; name another file with -c FILE", path.display()))
-        })?;
-        let mut settings = Self::read(&path, text)?;
+        let mut settings = if was_named { Self::named(&path)? } else { Self::found(&path)? };
         if settings.table.is_empty() && !was_named {
             return Ok(None);
         }
@@ -215,6 +225,20 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Reads a file that nobody named. One that others could have written is refused.
+    pub(crate) fn found(path: &Path) -> Result<Self, Failure> {
+        Self::read(path, trust::read_found(path)?)
+    }
+
+    /// Reads a file that somebody named. One that others could have written may not name what they have not got.
+    pub(crate) fn named(path: &Path) -> Result<Self, Failure> {
+        let (text, author) = trust::read_named(path)?;
+        if let Some(warning) = trust::warning(path, author) {
+            output::note(&format!("tenure: {warning}"));
+        }
+        Ok(Self { author, ..Self::read(path, text)? })
+    }
+
     /// Where the daemon of this file is asked from its own host.
     pub(crate) fn daemon_url(&self) -> Option<String> {
         let mut address = self.daemon.http?;
@@ -229,7 +253,10 @@ impl Settings {
 
     /// Reads a text; `path` is what to call it, and what relative paths start from.
     pub(crate) fn read(path: &Path, text: String) -> Result<Self, Failure> {
-        let table: Table = toml::from_str(&text).map_err(|error| problem(path, &error))?;
+        let problem = |error: toml::de::Error| {
+            Failure::config(format!("{}: {}", path.display(), tenure::explain_toml(&error, &text)))
+        };
+        let table: Table = toml::from_str(&text).map_err(problem)?;
         #[derive(Deserialize)]
         struct Own {
             #[serde(default)]
@@ -237,9 +264,9 @@ impl Settings {
             #[serde(default)]
             client: Client,
         }
-        let own: Own = toml::from_str(&text).map_err(|error| problem(path, &error))?;
+        let own: Own = toml::from_str(&text).map_err(problem)?;
         let (daemon, client) = (own.daemon, own.client);
-        Ok(Self { path: path.to_owned(), text: Some(text), table, daemon, client })
+        Ok(Self { path: path.to_owned(), author: Author::Trusted, text: Some(text), table, daemon, client })
     }
 
     /// The file.
@@ -277,14 +304,46 @@ impl Settings {
         table.insert(last.to_owned(), value);
         self.text = None;
         let own = |name: &str| self.table.get(name).cloned().unwrap_or_else(|| Value::Table(Table::new()));
-        let wrong = |error: toml::de::Error| Failure::config(format!("{key}: {}", error.message()));
+        let wrong =
+            |error: toml::de::Error| Failure::config(format!("{key}: {}", tenure::explain_toml(&error, "")));
         self.daemon = own("daemon").try_into().map_err(wrong)?;
         self.client = own("client").try_into().map_err(wrong)?;
         Ok(())
     }
 
+    /// Files that have secrets, with the settings that name them.
+    pub(crate) fn secrets(&self) -> Vec<(&'static str, PathBuf)> {
+        let text = |key: &str| self.get(key).and_then(Value::as_str).map(PathBuf::from);
+        let list = |key: &str| self.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+        let old = list("old_key_files").into_iter().filter_map(|path| path.as_str().map(PathBuf::from));
+        let one = ["key_file", "daemon.token_file", "daemon.tls_key", "client.token_file", "client.key"];
+        let named = one.into_iter().filter_map(|key| Some((key, text(key)?)));
+        let all = named.chain(old.map(|path| ("old_key_files", path)));
+        all.map(|(key, path)| (key, self.resolve(&path))).collect()
+    }
+
+    /// How well each secret is kept, with the setting that names it; of a key in the file itself, how well that is kept.
+    pub(crate) fn secrecy(&self) -> Vec<(&'static str, PathBuf, Secrecy)> {
+        let own = self.has("key").then(|| ("key", self.path.clone()));
+        let judge = |(key, path): (&'static str, PathBuf)| {
+            let standing = Standing::of(&std::fs::metadata(&path).ok()?);
+            Some((key, path, standing.as_secret(self.author, trust::caller())))
+        };
+        self.secrets().into_iter().chain(own).filter_map(judge).collect()
+    }
+
+    /// Reads a file with a secret, unless others can read or write it.
+    pub(crate) fn read_secret(&self, key: &str, path: &Path) -> Result<String, Failure> {
+        trust::read_secret(key, &self.resolve(path), self.author)
+    }
+
     /// What makes a node: read by the library, errors in its words.
     pub(crate) fn node(&self) -> Result<Config, Failure> {
+        for (key, path) in
+            self.secrets().iter().filter(|(key, _)| key.ends_with("key_file") || key.ends_with("key_files"))
+        {
+            trust::check_secret(key, path, self.author)?;
+        }
         Ok(match &self.text {
             Some(text) => Config::from_toml(text, &self.path)?,
             None => Config::from_table(self.table.clone(), &self.path)?,
@@ -294,9 +353,12 @@ impl Settings {
     /// Everything that is set, secrets left out.
     pub(crate) fn shown(&self) -> Table {
         let mut shown = self.table.clone();
-        if let Some(key) = shown.get_mut("key") {
-            *key = Value::String("(secret)".to_owned());
+        for (_, key, kind) in VARIABLES {
+            if let (Kind::Secret, Some(secret)) = (kind, shown.get_mut(*key)) {
+                *secret = Value::String(SECRET.to_owned());
+            }
         }
+        shown.iter_mut().for_each(|(_, value)| hide_keys(value));
         shown
     }
 
@@ -309,13 +371,14 @@ impl Settings {
         let Some(short) = name.strip_prefix("TENURE_") else { return Ok(()) };
         let Some((_, key, kind)) = VARIABLES.iter().find(|(variable, ..)| *variable == short) else {
             if !OTHERS.contains(&short) {
-                eprintln!("tenure: {name} in the environment is no setting and is passed over");
+                output::note(&format!("tenure: {name} in the environment is no setting and is passed over"));
             }
             return Ok(());
         };
-        let wrong = |what: &str| Failure::config(format!("{name}='{text}' in the environment: {what}"));
+        let shown = if *kind == Kind::Secret { SECRET } else { text };
+        let wrong = |what: &str| Failure::config(format!("{name}='{shown}' in the environment: {what}"));
         let value = match kind {
-            Kind::Text => Value::String(text.to_owned()),
+            Kind::Text | Kind::Secret => Value::String(text.to_owned()),
             Kind::File => {
                 let path = env::current_dir().unwrap_or_default().join(text);
                 Value::String(path.to_string_lossy().into_owned())
@@ -329,8 +392,19 @@ impl Settings {
     }
 }
 
-fn problem(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::config(format!("{}: {error}", path.display()))
+/// What is shown in the place of a secret.
+const SECRET: &str = "(secret)";
+
+/// Hides what looks like a key, wherever it was written: a key in the wrong place is secret too.
+fn hide_keys(value: &mut Value) {
+    match value {
+        Value::String(text) if text.starts_with("tenure-") && text.contains(':') => {
+            SECRET.clone_into(text);
+        }
+        Value::Array(values) => values.iter_mut().for_each(hide_keys),
+        Value::Table(table) => table.iter_mut().for_each(|(_, value)| hide_keys(value)),
+        _ => {}
+    }
 }
 
 #[cfg(test)]

@@ -134,13 +134,16 @@ async fn a_wrong_key_reaches_nobody_and_an_open_one_is_bad() {
     within("a node is ready", Duration::from_secs(20), nodes[0].ready()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     client_file(folder.path(), &cluster, &ClusterKey::generate());
-    fs::set_permissions(folder.path().join("key"), fs::Permissions::from_mode(0o644)).unwrap();
     let (output, report) = examine(folder.path()).await;
     assert_eq!(output.status.code(), Some(1));
     let (state, text) = found(&report, "udp");
     assert!(state == "bad" && text.contains("the same key"), "{text}");
-    let (state, text) = found(&report, "permissions");
-    assert!(state == "bad" && text.contains("chmod 600"), "{text}");
+    fs::set_permissions(folder.path().join("key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let (_, report) = examine(folder.path()).await;
+    for check in ["configuration", "permissions"] {
+        let (state, text) = found(&report, check);
+        assert!(state == "bad" && text.contains("chmod 600"), "{text}");
+    }
 }
 
 #[test]

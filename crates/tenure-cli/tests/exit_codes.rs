@@ -195,7 +195,7 @@ const ASKING: &[&str] = &[
 fn who_asks_a_daemon_is_told_69_77_and_78_apart() {
     let folder = tempfile::tempdir().unwrap();
     let mut daemons = Daemons::found(1, "token_file = \"token\"");
-    fs::write(daemons.path("token"), "let-me-in\n").unwrap();
+    daemons.write_secret("token", "let-me-in\n");
     daemons.run(0);
     daemons
         .wait("a daemon that is ready", || get(daemons.http[0], "/readyz").filter(|a| a.contains(" 200 ")));

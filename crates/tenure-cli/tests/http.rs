@@ -8,6 +8,7 @@ mod daemons;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
@@ -289,8 +290,8 @@ fn a_watcher_goes_on_with_another_daemon_when_one_ends() {
 #[test]
 fn a_refused_token_has_an_exit_code_of_its_own() {
     let daemons = Daemons::found(1, "token_file = \"token\"");
-    fs::write(daemons.path("token"), "let-me-in\n").unwrap();
-    fs::write(daemons.path("wrong"), "let-me-out\n").unwrap();
+    daemons.write_secret("token", "let-me-in\n");
+    daemons.write_secret("wrong", "let-me-out\n");
     let mut daemons = daemons;
     daemons.run(0);
     daemons
@@ -325,8 +326,8 @@ fn read_again(daemons: &Daemons, count: usize, event: &str) {
 #[test]
 fn a_daemon_that_is_told_so_reads_its_token_again() {
     let mut daemons = Daemons::found(1, "token_file = \"token\"");
-    fs::write(daemons.path("token"), "old\n").unwrap();
-    fs::write(daemons.path("next"), "new\n").unwrap();
+    daemons.write_secret("token", "old\n");
+    daemons.write_secret("next", "new\n");
     daemons.run(0);
     let status = |file: &str| {
         let output = daemons.asking(&["status"]).env("TENURE_TOKEN_FILE", daemons.path(file)).output();
@@ -334,18 +335,21 @@ fn a_daemon_that_is_told_so_reads_its_token_again() {
     };
     daemons.wait("a daemon that is ready", || (status("token") == Some(0)).then_some(()));
     assert_eq!(status("next"), Some(77));
-    fs::write(daemons.path("token"), "").unwrap();
+    daemons.write_secret("token", "");
     read_again(&daemons, 1, "reload_failed");
-    fs::write(daemons.path("past"), "old\n").unwrap();
+    daemons.write_secret("past", "old\n");
     assert_eq!(status("past"), Some(0), "a token that cannot be read changes nothing");
-    fs::write(daemons.path("token"), "new\n").unwrap();
+    daemons.write_secret("token", "new\n");
     read_again(&daemons, 1, "reloaded");
     assert_eq!((status("past"), status("next")), (Some(77), Some(0)));
 }
 
 /// An authority, a certificate for 127.0.0.1 and one for a client, in `folder`.
 fn make_certificates(folder: &Path) {
-    let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
+    let write = |name: &str, text: String| {
+        fs::write(folder.join(name), text).unwrap();
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    };
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -420,7 +424,7 @@ fn a_daemon_that_is_told_so_reads_its_certificate_again() {
     assert_eq!((code("past.pem"), code("ca.pem")), (Some(0), Some(69)));
     read_again(&daemons, 1, "reloaded");
     assert_eq!((code("past.pem"), code("ca.pem")), (Some(69), Some(0)));
-    fs::write(daemons.path("server.key"), "no key").unwrap();
+    daemons.write_secret("server.key", "no key");
     read_again(&daemons, 1, "reload_failed");
     assert_eq!(code("ca.pem"), Some(0), "a key that cannot be read changes nothing");
 }

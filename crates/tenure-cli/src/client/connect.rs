@@ -96,7 +96,7 @@ impl Connector {
         wants_tls: bool,
         ca: Option<PathBuf>,
         cert: Option<PathBuf>,
-        key: Option<PathBuf>,
+        key: Option<String>,
     ) -> Result<Self, Failure> {
         if !wants_tls {
             return Ok(Self { tls: None });
@@ -110,7 +110,10 @@ impl Connector {
         let config = match (cert, key) {
             (None, None) => builder.with_no_client_auth(),
             (Some(cert), Some(key)) => builder
-                .with_client_auth_cert(pem::chain("client.cert", cert)?, pem::private_key("client.key", key)?)
+                .with_client_auth_cert(
+                    pem::chain("client.cert", cert)?,
+                    pem::private_key("client.key", &key)?,
+                )
                 .map_err(|error| Failure::config(format!("client.cert and client.key: {error}")))?,
             _ => {
                 return Err(Failure::config(

@@ -136,11 +136,17 @@ impl Client {
                 "no daemon to ask: start a cluster here with `tenure up`, or name one with --endpoint URL, TENURE_ENDPOINTS or [client] endpoints",
             ));
         }
-        let token_file = client.token_file.as_ref().or(daemon.token_file.as_ref().filter(|_| own.is_some()));
-        let token = token_file.map(|path| read_token(&settings.resolve(path))).transpose()?;
+        let theirs = daemon.token_file.as_ref().filter(|_| own.is_some());
+        let token = match (&client.token_file, theirs) {
+            (Some(path), _) => Some(read_token(settings, "client.token_file", path)?),
+            (None, Some(path)) => Some(read_token(settings, "daemon.token_file", path)?),
+            (None, None) => None,
+        };
         let pem = |path: &Option<PathBuf>| path.as_ref().map(|path| settings.resolve(path));
         let wants_tls = endpoints.iter().any(Endpoint::is_tls);
-        let connector = Connector::new(wants_tls, pem(&client.ca), pem(&client.cert), pem(&client.key))?;
+        let secret = |path: &PathBuf| settings.read_secret("client.key", path);
+        let key = client.key.as_ref().filter(|_| wants_tls).map(secret).transpose()?;
+        let connector = Connector::new(wants_tls, pem(&client.ca), pem(&client.cert), key)?;
         Ok(Self { endpoints, connector, token, timeout })
     }
 
@@ -311,15 +317,15 @@ pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output, Failure> {
     Ok(runtime.block_on(future))
 }
 
-/// A token from its file.
-pub(crate) fn read_token(path: &Path) -> Result<String, Failure> {
-    let wrong = |what: &dyn std::fmt::Display| {
-        Failure::config(format!("token_file {}: {what}; put one line with the token into it", path.display()))
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+/// A token from its file; `key` is the setting that names it.
+pub(crate) fn read_token(settings: &Settings, key: &str, path: &Path) -> Result<String, Failure> {
+    let text = settings.read_secret(key, path)?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(wrong(&"there is no token of plain letters, digits and signs in it"));
+        return Err(Failure::config(format!(
+            "{key} {}: there is no token of plain letters, digits and signs in it; put one line with the token into it",
+            settings.resolve(path).display()
+        )));
     }
     Ok(token.to_owned())
 }

@@ -33,9 +33,8 @@ pub(crate) fn chain(key: &str, path: PathBuf) -> Result<Vec<CertificateDer<'stat
     if found.is_empty() { Err(wrong(&"there is no certificate in it")) } else { Ok(found) }
 }
 
-/// A private key from a file; `key` is the setting that names it.
-pub(crate) fn private_key(key: &str, path: PathBuf) -> Result<PrivateKeyDer<'static>, Failure> {
-    PrivateKeyDer::from_pem_file(&path).map_err(|error| {
-        Failure::config(format!("{key} {}: {error}; name a file with a private key in PEM", path.display()))
-    })
+/// A private key from the text of its file; `key` is the setting that names it.
+pub(crate) fn private_key(key: &str, text: &str) -> Result<PrivateKeyDer<'static>, Failure> {
+    PrivateKeyDer::from_pem_slice(text.as_bytes())
+        .map_err(|error| Failure::config(format!("{key}: {error}; name a file with a private key in PEM")))
 }

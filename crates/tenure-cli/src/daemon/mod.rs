@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use crate::failure::Failure;
 use crate::output::{Answer, Verdict};
 use crate::settings::Settings;
+use crate::trust::{Flaw, Secrecy};
 use http::Server;
 use log::Log;
 use notify::Manager;
@@ -103,6 +104,7 @@ impl Daemon {
             }
         };
         let mut manager = Manager::from_environment();
+        tell_secrecy(&self.settings);
         tell_started(&node, &server, &self.settings).await;
         let replacing = replacer.map(|replacer| tokio::spawn(replacer.run(node.clone())));
         let attended = self.attend((&node, &server), &mut signals, &mut manager, log).await;
@@ -207,6 +209,16 @@ fn key_id(config: &Config) -> String {
     match &config.key {
         tenure::Key::Cluster(key) => key.id().to_string(),
         tenure::Key::Scoped(key) => key.made_from().to_string(),
+    }
+}
+
+/// Warns of secrets that others than the owner can read.
+fn tell_secrecy(settings: &Settings) {
+    for (key, path, secrecy) in settings.secrecy() {
+        if let Secrecy::Shared(flaw) | Secrecy::Broken(flaw) = secrecy {
+            let (file, Flaw { what, advice }) = (path.display(), flaw);
+            tracing::warn!(name: "tenure.secret_exposed", key, %file, reason = what, advice, "others can read a secret");
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -88,6 +89,13 @@ impl Daemons {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.cluster.dir.path().join(name)
+    }
+
+    /// Writes a file that only its owner can read.
+    pub(crate) fn write_secret(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::write(&path, text).expect("it is written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
     }
 
     /// The addresses of all, as endpoints.

@@ -9,6 +9,8 @@ use std::time::Duration;
 use super::finding::Finding;
 use crate::clock::clock;
 use crate::output::readable;
+use crate::settings::Settings;
+use crate::trust::{Flaw, Secrecy};
 
 /// How often a write is timed.
 const WRITES: usize = 20;
@@ -102,28 +104,32 @@ fn writable(folder: &Path) -> PathBuf {
     if !folder.is_dir() || device(beside) == device(folder) { beside.to_owned() } else { folder.to_owned() }
 }
 
-/// Whether others can read what they must not.
-pub(super) fn permissions(key: Option<&Path>, store: Option<&Path>) -> Finding {
+/// Whether others can read or write what they must not: keys, tokens, keys of TLS, and the store.
+pub(super) fn permissions(settings: &Settings, store: Option<&Path>) -> Finding {
     const CHECK: &str = "permissions";
-    let mut said = Vec::new();
-    for (path, what, forbidden) in [(key, "key", 0o077), (store, "store", 0o022)] {
-        let Some(path) = path else { continue };
-        let Ok(about) = fs::metadata(path) else { continue }; // Another check tells of it.
-        let mode = about.permissions().mode() & 0o777;
-        if mode & forbidden != 0 {
-            let safe = if what == "key" { "600" } else { "700" };
-            return Finding::bad(
-                CHECK,
-                format!("{} is open to others (mode {mode:03o})", path.display()),
-                format!("`chmod {safe} {}`", path.display()),
-            );
+    let (mut kept, mut shared) = (Vec::new(), None);
+    for (key, path, secrecy) in settings.secrecy() {
+        let about = |flaw: &Flaw| format!("{key} {}: {}", path.display(), flaw.what);
+        match secrecy {
+            Secrecy::Broken(flaw) => return Finding::bad(CHECK, about(&flaw), flaw.advice),
+            Secrecy::Shared(flaw) => shared = Some(Finding::warn(CHECK, about(&flaw), flaw.advice)),
+            Secrecy::Kept => kept.push(key),
         }
-        said.push(format!("{what} {mode:03o}"));
     }
-    if said.is_empty() {
-        return Finding::ok(CHECK, "no key and no store in files");
+    // A store that is missing is told of by another check.
+    if let Some((path, about)) = store.and_then(|path| Some((path, fs::metadata(path).ok()?))) {
+        let mode = about.permissions().mode() & 0o777;
+        if mode & 0o022 != 0 {
+            let says = format!("{} is open to others (mode {mode:03o})", path.display());
+            return Finding::bad(CHECK, says, format!("`chmod 700 {}`", path.display()));
+        }
+        kept.push("store");
     }
-    Finding::ok(CHECK, said.join(", "))
+    match shared {
+        Some(finding) => finding,
+        None if kept.is_empty() => Finding::ok(CHECK, "no secrets and no store in files"),
+        None => Finding::ok(CHECK, format!("only their owner can change them: {}", kept.join(", "))),
+    }
 }
 
 #[cfg(test)]
@@ -161,15 +167,25 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_can_read_is_bad() {
+    fn a_secret_that_others_can_read_is_bad_and_one_that_a_group_can_read_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("key");
         fs::write(&key, "x").unwrap();
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
-        let finding = permissions(Some(&key), None);
-        assert_eq!(finding.state, State::Bad);
-        assert!(finding.advice.unwrap().contains("chmod 600"));
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(permissions(Some(&key), Some(folder.path())).state, State::Ok);
+        for setting in ["key_file = \"key\"", "[daemon]\ntls_key = \"key\"", "[client]\ntoken_file = \"key\""]
+        {
+            let path = folder.path().join("tenure.toml");
+            let settings = Settings::read(&path, format!("name = \"a\"\n{setting}\n")).unwrap();
+            let found = |mode| {
+                fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+                permissions(&settings, Some(folder.path()))
+            };
+            let finding = found(0o644);
+            assert_eq!(finding.state, State::Bad, "{setting}");
+            assert!(finding.advice.unwrap().contains("chmod 600"));
+            std::os::unix::fs::chown(&key, None, Some(50))
+                .unwrap_or_else(|_| println!("the group stays: not root"));
+            assert_ne!(found(0o640).state, State::Bad, "{setting}");
+            assert_eq!(found(0o600).state, State::Ok, "{setting}");
+        }
     }
 }

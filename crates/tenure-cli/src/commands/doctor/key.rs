@@ -8,7 +8,7 @@ use super::finding::Finding;
 use crate::settings::Settings;
 
 /// The file that the configuration names.
-pub(super) fn file(settings: &Settings) -> Option<PathBuf> {
+fn file(settings: &Settings) -> Option<PathBuf> {
     let path = settings.get("key_file")?.as_str()?;
     Some(settings.resolve(Path::new(path)))
 }

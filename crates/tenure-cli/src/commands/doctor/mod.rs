@@ -119,10 +119,11 @@ impl Doctor {
         }];
         findings.push(key::key(settings));
         let config = config.ok();
+        let granting = config.as_ref().filter(|config| config.role.grants());
+        let store = granting.and_then(|config| config.store.as_deref());
+        findings.push(disk::permissions(settings, store));
         if let Some(config) = &config {
             cluster.learn_from(config);
-            let store = config.store.as_deref().filter(|_| config.role.grants());
-            findings.push(disk::permissions(key::file(settings).as_deref(), store));
             findings.extend(store.map(disk::store));
             findings.extend(store.map(|store| disk::fsync(store, config.lease)));
         }

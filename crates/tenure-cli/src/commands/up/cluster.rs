@@ -136,13 +136,13 @@ impl Cluster {
 
 /// The settings of a file alone: what the environment says is for other processes.
 fn read(file: &Path) -> Result<Settings, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::config(format!(
-            "{}: {error}; this folder has no whole cluster: remove it, or choose another --dir",
+    if !file.exists() {
+        return Err(Failure::config(format!(
+            "{} is missing: this folder has no whole cluster; remove it, or choose another --dir",
             file.display()
-        ))
-    })?;
-    Settings::read(file, text)
+        )));
+    }
+    Settings::found(file)
 }
 
 /// Two processes must not look after one cluster.

@@ -53,7 +53,11 @@ impl Rules {
     pub(super) fn new(settings: &Settings, address: SocketAddr) -> Result<Self, Failure> {
         let daemon = &settings.daemon;
         let certificate = daemon.tls_client_ca.is_some();
-        let token = daemon.token_file.as_ref().map(|path| read_token(&settings.resolve(path))).transpose()?;
+        let token = daemon
+            .token_file
+            .as_ref()
+            .map(|path| read_token(settings, "daemon.token_file", path))
+            .transpose()?;
         if !address.ip().is_loopback() && token.is_none() && !certificate {
             return Err(Failure::config(format!(
                 "daemon.http: other hosts can reach {address} and anybody could depose leaders: set daemon.token_file, or daemon.tls_client_ca with tls_cert and tls_key, or use 127.0.0.1"

@@ -54,7 +54,7 @@ pub(super) async fn bind(key: &str, address: SocketAddr) -> Result<TcpListener, 
 pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failure> {
     let daemon = &settings.daemon;
     let (cert, key) = match (&daemon.tls_cert, &daemon.tls_key) {
-        (Some(cert), Some(key)) => (settings.resolve(cert), settings.resolve(key)),
+        (Some(cert), Some(key)) => (settings.resolve(cert), settings.read_secret("daemon.tls_key", key)?),
         (None, None) if daemon.tls_client_ca.is_none() => return Ok(None),
         _ => {
             return Err(Failure::config(
@@ -80,7 +80,7 @@ pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failu
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let (chain, key) = (pem::chain("daemon.tls_cert", cert)?, pem::private_key("daemon.tls_key", key)?);
+    let (chain, key) = (pem::chain("daemon.tls_cert", cert)?, pem::private_key("daemon.tls_key", &key)?);
     let mut config = builder.with_single_cert(chain, key).map_err(|error| wrong(&error))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some(TlsAcceptor::from(Arc::new(config))))

@@ -93,7 +93,9 @@ http = "127.0.0.1:0"
         key.reveal()
     );
     std::fs::create_dir_all(folder.join("memory")).unwrap();
-    std::fs::write(folder.join("token"), "let-me-in\n").unwrap();
+    let token = folder.join("token");
+    std::fs::write(&token, "let-me-in\n").unwrap();
+    std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     Settings::read(&folder.join("tenure.toml"), text).unwrap()
 }
 
