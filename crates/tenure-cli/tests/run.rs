@@ -41,6 +41,36 @@ fn the_exit_code_is_that_of_the_command_and_the_environment_names_the_leadership
 }
 
 #[test]
+fn a_key_in_the_environment_does_not_reach_the_command_the_hooks_and_the_sentinel() {
+    let stage = Stage::set();
+    let key = stage.cluster.key.reveal();
+    let script = "tr '\\0' '\\n' < /proc/$PPID/environ > sentinel; env > command";
+    let words = ["-g", "jobs", "--on-elected", "env > hook", "--", "sh", "-c", script];
+    assert_eq!(stage.run_in(&[("TENURE_KEY", &key), ("TENURE_LOG", "warn")], &words).code(), 0);
+    for file in ["hook", "command", "sentinel"] {
+        let text = stage.read(file);
+        assert!(text.contains("TENURE_LOG=warn"), "{file}: {text}");
+        assert!(!text.contains("TENURE_KEY") && !text.contains(&key), "{file}: {text}");
+    }
+}
+
+#[test]
+fn a_folder_that_another_user_made_under_a_name_that_could_be_guessed_stops_no_runner() {
+    let stage = Stage::set();
+    let temporary = stage.path("tmp");
+    fs::create_dir_all(temporary.join("tenure-run-me")).unwrap();
+    let environment = [("TMPDIR", temporary.to_str().unwrap()), ("XDG_RUNTIME_DIR", "/nowhere")];
+    let script = "echo $TENURE_SOCKET > socket; stat -c %a $(dirname $TENURE_SOCKET) > mode";
+    for _ in 0..2 {
+        let mut runner =
+            stage.run_in(&environment, &["-g", "jobs", "--name", "me", "--", "sh", "-c", script]);
+        assert_eq!(runner.code(), 0, "{}", stage.read("log"));
+        assert!(!stage.read("socket").contains("tenure-run-me"), "{}", stage.read("socket"));
+        assert_eq!(stage.read("mode").trim(), "700");
+    }
+}
+
+#[test]
 fn a_command_that_a_signal_ended_makes_the_code_128_and_its_number() {
     let stage = Stage::set();
     assert_eq!(stage.jobs(&[], "kill -9 $$").code(), 128 + 9);

@@ -71,11 +71,17 @@ impl Stage {
 
     /// Starts `tenure run` with these words, in the folder of the test.
     pub(crate) fn run(&self, words: &[&str]) -> Runner {
+        self.run_in(&[], words)
+    }
+
+    /// The same, with more in its environment.
+    pub(crate) fn run_in(&self, environment: &[(&str, &str)], words: &[&str]) -> Runner {
         // Whatever signals this process was started to ignore, as `nohup` does: a command inherits that.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP,USR1,TERM", env!("CARGO_BIN_EXE_tenure")]);
         command.arg("run").arg("-c").arg(self.path("client.toml")).args(words);
         command.current_dir(self.cluster.dir.path()).env_remove("TENURE_CONFIG").stdin(Stdio::null());
+        command.envs(environment.iter().copied());
         let log = fs::OpenOptions::new().create(true).append(true).open(self.path("log")).expect("a log");
         command.stdout(log.try_clone().expect("a file")).stderr(log);
         Runner { child: command.spawn().expect("it starts"), log: self.path("log") }

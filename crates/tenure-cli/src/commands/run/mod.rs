@@ -16,6 +16,7 @@ mod desk;
 pub(crate) mod family;
 mod hold;
 mod post;
+mod scratch;
 pub(crate) mod signals;
 mod supervise;
 pub(crate) mod timing;
@@ -32,7 +33,8 @@ use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::output::{Answer, Verdict};
 use crate::settings::{Settings, length};
-use post::{Brief, Posted, Scratch};
+use post::{Brief, Posted};
+use scratch::Scratch;
 use timing::Timing;
 
 /// What a command that could not be confirmed dead makes of the exit code.
@@ -50,6 +52,7 @@ What the command finds in its environment:
   TENURE_TOKEN                            the term's token, for receivers that fence
   TENURE_SOCKET                           fresh edicts and the time left: write `edict`, read a
                                           line of JSON
+  and whatever the runner found in its own, but for TENURE_KEY
 
 What is guaranteed:
   If the lease is not renewed, the command's process group gets TERM at E - kill margin - grace,
@@ -140,8 +143,7 @@ impl Run {
         timing.check(&config)?;
         let system = |what: &str, error: std::io::Error| Failure::new(format!("{what}: {error}"));
         family::adopt().map_err(|error| system("the system lets no process adopt orphans", error))?;
-        let scratch =
-            Scratch::make(&config.name).map_err(|error| system("no folder for the socket", error))?;
+        let scratch = Scratch::make().map_err(|error| system("no folder for the socket", error))?;
         let brief = Brief {
             command: self.command.clone(),
             timing,

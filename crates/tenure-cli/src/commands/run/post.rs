@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::board::Board;
 use super::family;
 use super::timing::{Timing, nanos};
 use super::wire::{Inbox, Order, Report, say, say_with};
+use crate::settings::secret_variables;
 
 /// How long a sentinel may take to start.
 const STARTING: Duration = Duration::from_secs(10);
@@ -49,6 +50,10 @@ impl Posted {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("tenure").args(["sentinel", "--"]).args(&brief.command);
         command.stdin(Stdio::from(std::os::fd::OwnedFd::from(there)));
+        // The command and the hooks inherit what the sentinel has: no secret may be there.
+        for name in secret_variables() {
+            command.env_remove(name);
+        }
         drop(command.spawn()?); // Reaped by `family::reap`, with all the others.
         let hello = Order::Hello {
             grace: nanos(brief.timing.grace),
@@ -130,36 +135,5 @@ impl Post {
     /// Whether it is gone, as far as is known.
     pub(crate) fn is_gone(&mut self) -> bool {
         family::reap(|_, _| {}) || self.inbox.closed
-    }
-}
-
-/// A folder for the socket, gone when all is over.
-#[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    /// A new one that nobody else can enter.
-    pub(crate) fn make(name: &str) -> io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
-        let folder = std::env::temp_dir().join(format!("tenure-run-{name}"));
-        // The address of a socket has room for 107 bytes.
-        let folder = if folder.as_os_str().len() > 90 {
-            Path::new("/tmp").join(folder.file_name().unwrap_or_default())
-        } else {
-            folder
-        };
-        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(Self(folder))
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
