@@ -187,6 +187,47 @@ fn a_key_that_everybody_can_read_is_refused() {
 }
 
 #[test]
+fn config_check_says_what_node_says_word_for_word() {
+    let daemons = Daemons::found(1, "");
+    let good = fs::read_to_string(daemons.file(0)).unwrap();
+    fs::write(daemons.path("text"), "no certificate").unwrap();
+    daemons.write_secret("text.key", "no key");
+    daemons.write_secret("empty", "\n");
+    let extra = |line: &str| good.replace("[daemon]\n", &format!("[daemon]\n{line}\n"));
+    let files = [
+        extra("token_file = \"missing\""),
+        extra("token_file = \"empty\""),
+        extra("token_file = \"text\""),
+        extra("tls_cert = \"text\""),
+        extra("tls_cert = \"text\"\ntls_key = \"text.key\""),
+        extra("tls_client_ca = \"text\""),
+        extra("sidecar_port = 1\nsidecar_group = \"no group\""),
+        extra("log = \"loud\""),
+        extra("replace_after = \"1s\""),
+        extra("replace_after = \"60s\""),
+        extra("htpp = \"127.0.0.1:1\""),
+        good.replace("http = \"127.0.0.1:", "http = \"0.0.0.0:"),
+        good.replace("key = \"tenure", "key = \"tunere"),
+        good.replace("name = \"n1\"\nkey", "name = \"no name\"\nkey"),
+        good.replace("length = \"1s\"", "length = \"1h\""),
+        good.replace("[[cluster", "[cluster"),
+    ];
+    for text in files {
+        assert_ne!(text, good);
+        fs::write(daemons.file(0), &text).unwrap();
+        let said = |words: [&str; 2]| {
+            let mut command = tenure();
+            command.args(words.into_iter().filter(|word| !word.is_empty())).arg("-c").arg(daemons.file(0));
+            let output = command.output().unwrap();
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (node, check) = (said(["node", ""]), said(["config", "check"]));
+        assert_eq!(node.0, Some(78), "{text}\n{}", node.1);
+        assert_eq!(node, check, "{text}");
+    }
+}
+
+#[test]
 fn a_mistake_in_a_file_shows_no_key_whichever_command_tells_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let key = tenure::ClusterKey::generate().reveal();

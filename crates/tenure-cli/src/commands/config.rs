@@ -1,6 +1,7 @@
 //! `tenure config`: checks a configuration, or shows what it amounts to.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -8,7 +9,8 @@ use tenure::{ClockBound, Key, Role};
 use toml::{Table, Value};
 
 use crate::arguments::Common;
-use crate::daemon::log;
+use crate::client::Client;
+use crate::daemon;
 use crate::failure::Failure;
 use crate::founding::length;
 use crate::output::Answer;
@@ -38,9 +40,11 @@ enum Command {
 /// Say whether a node would take it, without starting one.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Reads the file, TENURE_* in the environment, and the key files, and checks everything that can
-be checked without the store and the network. Whether it agrees with the cluster's epoch is
-found out at the start.
+    after_help = "Reads the file, TENURE_* in the environment, keys, tokens and certificates, and says what `tenure
+node` would say, word for word, of everything that can be checked without the store and the
+network; and what the commands that ask would say of [client]. A file for clients (role =
+\"candidate\" or \"observer\", without daemon.http) is checked too, although no node runs by it.
+Whether it agrees with the cluster's epoch is found out at the start.
 
 Examples:
   tenure config check /var/lib/tenure/tenure.toml
@@ -99,27 +103,11 @@ fn settings(file: Option<&Path>, common: &Common) -> Result<Settings, Failure> {
     Settings::find(file.or(common.config.as_deref()))
 }
 
-/// Everything that a start would refuse for the configuration's sake alone.
+/// Everything that a daemon would refuse for the configuration's sake alone, and the commands that ask one.
 fn whole_check(settings: &Settings) -> Result<Role, Failure> {
-    let config = settings.node()?;
-    config.check()?;
-    log::filter(settings)?;
-    let daemon = &settings.daemon;
-    let files = [
-        ("daemon.token_file", &daemon.token_file),
-        ("daemon.tls_cert", &daemon.tls_cert),
-        ("daemon.tls_key", &daemon.tls_key),
-        ("daemon.tls_client_ca", &daemon.tls_client_ca),
-        ("client.token_file", &settings.client.token_file),
-        ("client.ca", &settings.client.ca),
-        ("client.cert", &settings.client.cert),
-        ("client.key", &settings.client.key),
-    ];
-    for (key, path) in files {
-        let Some(path) = path.as_ref().map(|path| settings.resolve(path)) else { continue };
-        std::fs::read(&path).map_err(|error| {
-            Failure::config(format!("{key}: {}: {error}; name a file that can be read", path.display()))
-        })?;
+    let config = daemon::check(settings)?;
+    if settings.has("client") {
+        Client::new(settings, &[], Duration::from_secs(1))?; // Asks nobody yet.
     }
     Ok(config.role)
 }

@@ -76,9 +76,33 @@ pub(crate) fn die_with(parent: i32) -> Result<(), Failure> {
     }
 }
 
+/// Everything that a start refuses for the configuration's sake alone: without the store, the network and the ports. A
+/// daemon begins with it, and `tenure config check` is it, so that both say the same.
+pub(crate) fn check(settings: &Settings) -> Result<Config, Failure> {
+    let config = settings.node()?;
+    config.check()?;
+    log::filter(settings)?;
+    Replacer::new(settings)?;
+    http::check(settings)?;
+    Ok(config)
+}
+
+/// Refuses the file of a client: a daemon that neither grants nor serves is of no use.
+fn check_role(settings: &Settings, config: &Config) -> Result<(), Failure> {
+    if config.role.grants() || settings.daemon.http.is_some() {
+        return Ok(());
+    }
+    Err(Failure::config(format!(
+        "{} is for clients (role = \"{}\"): name the file of a member with -c FILE, as in -c .tenure/n1/tenure.toml",
+        settings.path().display(),
+        config.role.name()
+    )))
+}
+
 impl Daemon {
     /// Runs until it is told to end, or cannot go on.
     pub(crate) fn run(self) -> Result<Answer, Failure> {
+        check_role(&self.settings, &check(&self.settings)?)?;
         let log = Log::start(&self.settings)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -124,13 +148,6 @@ impl Daemon {
 
     async fn start(&self) -> Result<Node, Failure> {
         let config = self.settings.node()?;
-        if !config.role.grants() && self.settings.daemon.http.is_none() {
-            return Err(Failure::config(format!(
-                "{} is for clients (role = \"{}\"): name the file of a member with -c FILE, as in -c .tenure/n1/tenure.toml",
-                self.settings.path().display(),
-                config.role.name()
-            )));
-        }
         self.make_store(&config)?;
         Ok(Node::start(config).await?)
     }

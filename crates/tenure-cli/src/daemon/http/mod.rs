@@ -99,6 +99,16 @@ impl Drop for Server {
     }
 }
 
+/// Refuses what [`serve`] would refuse for the settings' sake: tokens, certificates, names, addresses that others reach.
+pub(crate) fn check(settings: &Settings) -> Result<(), Failure> {
+    if let Some(address) = settings.daemon.http {
+        Rules::new(settings, address)?;
+        listen::acceptor(settings)?;
+    }
+    sidecar::group(settings.daemon.sidecar_group.as_deref())?;
+    Ok(())
+}
+
 /// Serves what the settings ask for: `daemon.http` and `daemon.sidecar_port`. Returns when the sockets are open.
 pub(crate) async fn serve(node: &tenure::Node, settings: &Settings) -> Result<Server, Failure> {
     let (stop, stopping) = watch::channel(false);
@@ -116,7 +126,7 @@ pub(crate) async fn serve(node: &tenure::Node, settings: &Settings) -> Result<Se
     }
     if let Some(port) = settings.daemon.sidecar_port {
         let host = settings.daemon.http.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip());
-        let router = sidecar::router(desk, settings.daemon.sidecar_group.as_deref())?;
+        let router = sidecar::router(desk, sidecar::group(settings.daemon.sidecar_group.as_deref())?);
         let service = Served { router, is_probe: |_| true, limits: Limits::sidecar() };
         let listener = listen::bind("daemon.sidecar_port", SocketAddr::new(host, port)).await?;
         server.addresses.extend(listener.local_addr());

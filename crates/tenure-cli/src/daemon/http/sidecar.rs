@@ -24,11 +24,15 @@ struct Name {
     name: String,
 }
 
+/// The group that the settings name, if they do.
+pub(super) fn group(name: Option<&str>) -> Result<Option<GroupName>, Failure> {
+    let group = name.map(GroupName::new).transpose();
+    group.map_err(|error| Failure::config(format!("daemon.sidecar_group: {error}")))
+}
+
 /// The whole of it.
-pub(super) fn router(desk: Desk, group: Option<&str>) -> Result<Router, Failure> {
-    let group = group.map(GroupName::new).transpose();
-    let group = group.map_err(|error| Failure::config(format!("daemon.sidecar_group: {error}")))?;
-    Ok(Router::new().fallback(answer).with_state((desk, group)))
+pub(super) fn router(desk: Desk, group: Option<GroupName>) -> Router {
+    Router::new().fallback(answer).with_state((desk, group))
 }
 
 async fn answer(
