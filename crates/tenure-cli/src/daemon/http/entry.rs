@@ -90,13 +90,11 @@ impl Rules {
                 ));
             }
         }
-        if self.token.is_none() && !self.certificate {
-            if !names_this_host(request) {
-                return Err(Refused::new(
-                    Code::Forbidden,
-                    "a daemon without a token answers only as localhost or by its IP address",
-                ));
-            }
+        if self.token.is_none() && !self.certificate && !names_this_host(request) {
+            return Err(Refused::new(
+                Code::Forbidden,
+                "a daemon without a token answers only as localhost or by its IP address",
+            ));
         }
         Ok(())
     }
