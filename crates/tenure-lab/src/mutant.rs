@@ -194,6 +194,14 @@ pub enum Broken {
     SealReplaced,
     /// A forced charter's floor may be below what a survivor has granted.
     ForceLowFloor,
+    /// Nothing is charged for the height of a term.
+    HeightFree,
+    /// Whoever asks for a term vouches for it, outsiders too.
+    OutsidersVouch,
+    /// Whatever a member says of terms is believed.
+    AbsurdBelieved,
+    /// A process that has written the exact largest term grants on.
+    GrantsAfterClose,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -395,6 +403,22 @@ impl Rules for Broken {
 
     fn largest_term_known(&self, ceiling: Term) -> Term {
         if *self == Self::CeilingForgotten { Term(0) } else { ceiling }
+    }
+
+    fn charged(&self, term: Term, known: Term) -> u64 {
+        if *self == Self::HeightFree { 0 } else { Sound.charged(term, known) }
+    }
+
+    fn vouches(&self, is_member: bool) -> bool {
+        is_member || *self == Self::OutsidersVouch
+    }
+
+    fn is_plausible(&self, term: Term, known: Term) -> bool {
+        *self == Self::AbsurdBelieved || Sound.is_plausible(term, known)
+    }
+
+    fn ends_with_close(&self) -> bool {
+        *self != Self::GrantsAfterClose
     }
 
     fn adjacent(&self, before: &Quorums, after: &Quorums) -> bool {
@@ -654,6 +678,14 @@ const STRONG: &[Mutant] = &[
     rule("term-ge", Broken::TermGe, "a grantor grants a term again"),
     rule("ok-before-ticket", Broken::OkBeforeTicket, "an Ok leaves before its term is durable"),
     rule("ceiling-forgotten", Broken::CeilingForgotten, "after a restart every term counts as fresh"),
+    rule("height-free", Broken::HeightFree, "an outsider has any term that it asks for"),
+    rule("outsiders-vouch", Broken::OutsidersVouch, "the word of an outsider counts for how high terms are"),
+    rule("absurd-believed", Broken::AbsurdBelieved, "any term of a member is believed, however high"),
+    rule(
+        "grants-after-close",
+        Broken::GrantsAfterClose,
+        "a grantor grants on when it has written the exact largest term",
+    ),
     rule("no-step8-check", Broken::NoStep8Check, "a run completes after its lease is over"),
     rule("renew-after-lapse", Broken::RenewAfterLapse, "a renewal extends a term that has lapsed"),
     rule("second-suitor", Broken::SecondSuitor, "a grant to somebody else does not stand in the way"),

@@ -269,7 +269,7 @@ fn of_mutant<const SKEW: bool>(text: &str, clocks: Clocks) -> (String, Report) {
 }
 
 /// What traces cannot show, and why.
-const UNSEEN: [(&str, &str); 18] = [
+const UNSEEN: [(&str, &str); 21] = [
     (
         "change-abandoned",
         "something is owed that does not come, and traces do not say from when on it is owed",
@@ -290,6 +290,9 @@ const UNSEEN: [(&str, &str); 18] = [
     ("no-tick-pad", "wrong by less than a tick"),
     ("verify-printed", "wrong by less than clocks may drift"),
     ("restart-epoch", "what a grantor remembers over a restart is not in its trace"),
+    ("absurd-believed", "traces do not say how high terms were before them"),
+    ("height-free", "the same"),
+    ("outsiders-vouch", "the same"),
     ("amnesia-same-id-silent", "a term is given away twice, in two lives, and nobody leads by it"),
 ];
 

@@ -30,13 +30,20 @@ fn saved() -> Vec<(String, String)> {
 
 #[test]
 fn every_saved_scenario_comes_out_as_it_says() {
+    let mut wrong = Vec::new();
     for (name, text) in saved() {
         let (protocol, _) = subject_of(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         let experiment = find(&protocol).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let replay = experiment.replay(&text, None).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let came = replay.came;
-        assert!(replay.as_expected, "{name}: expected {:?}, but {came}", replay.expected);
+        match experiment.replay(&text, None) {
+            Ok(replay) if replay.as_expected => {}
+            Ok(replay) => {
+                let (expected, came) = (replay.expected, replay.came);
+                wrong.push(format!("{protocol}, {name}: expected {expected:?}, but {came}"));
+            }
+            Err(error) => wrong.push(format!("{protocol}, {name}: {error}")),
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// A play, performed with a rule broken on purpose.

@@ -332,6 +332,7 @@ pub(super) fn group_of(event: &Event) -> Option<GroupId> {
         | Event::Strained { group, .. }
         | Event::Yields { group, .. }
         | Event::Failed { group, .. }
+        | Event::HeldBack { group, .. }
         | Event::Lost { group, .. } => Some(*group),
         Event::Silent { .. }
         | Event::Mute
@@ -345,6 +346,8 @@ pub(super) fn group_of(event: &Event) -> Option<GroupId> {
         | Event::ChangeHalted { .. }
         | Event::SplitBrain { .. }
         | Event::LineageAccepted
+        | Event::Implausible { .. }
+        | Event::Confirmed { .. }
         | Event::ClockWentBack { .. } => None,
     }
 }

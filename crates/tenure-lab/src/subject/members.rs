@@ -86,6 +86,7 @@ pub(super) fn epoch_text(talk: &EpochTalk) -> String {
                 Denial::NotAdjacent => "its quorums need not meet the present ones".to_owned(),
                 Denial::Sealed(epoch) => format!("epoch {epoch} was accepted by an operator's word"),
                 Denial::Granted(top) => format!("term {top} was granted"),
+                Denial::Implausible(floor) => format!("an operator must confirm a floor of {floor}"),
             };
             format!("ballot {} is denied: {why}", ballot.number)
         }

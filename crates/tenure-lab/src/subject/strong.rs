@@ -1,6 +1,7 @@
 //! Nerio in the laboratory.
 
 mod find;
+mod height;
 mod text;
 
 use tenure_proto::quorum::Quorums;
@@ -364,6 +365,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             },
             Message::Recovery(RecoveryTalk::Read { .. }) => "read",
             Message::Recovery(RecoveryTalk::Known { .. }) => "known",
+            Message::Height(talk) => height::message_kind(*talk),
         }
     }
 
@@ -386,7 +388,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         let asking = ["request", "ok", "nack", "release", "free", "heartbeat"];
         let talking = ["take-over", "ready", "relay", "prefer", "verify", "certain"];
         let finding = ["seek", "here", "there", "nowhere"];
-        let changing = ["decided", "unknown-epoch", "accept", "accepted"];
+        let changing = ["decided", "unknown-epoch", "accept", "accepted", "ask-top", "top"];
         let own: &[&str] = match WEDGE {
             true => &["wedge", "wedged", "not-yet", "read", "known"],
             false => &["prepare", "promise", "denied"],
@@ -417,6 +419,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Message::Epoch(talk) => epoch_text(talk),
             Message::Wedge(talk) => wedge_text(talk),
             Message::Recovery(talk) => recovery_text(talk),
+            Message::Height(talk) => height::message_text(*talk),
         }
     }
 
@@ -435,6 +438,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             }
             Command::Find { group, ask, how, hops } => find::command_text(*group, *ask, *how, *hops),
             Command::Rank { group, priority } => format!("rank {group} {priority}"),
+            Command::Raise { .. } | Command::Confirm(_) | Command::Close => height::command_text(command),
             Command::Change(change) => change_text(change),
             Command::AcceptLineage => "members accept-lineage".to_owned(),
         }
@@ -494,7 +498,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             ["longest-lease", span] => {
                 Some(Command::Change(Change::LongestLease(Span::from_nanos(parse_time(span)?.0))))
             }
-            _ => None,
+            other => height::parse_command(other),
         }
     }
 
@@ -561,6 +565,9 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             | Event::SplitBrain { .. }
             | Event::LineageAccepted
             | Event::ChangeHalted { .. } => members_text(node, event),
+            Event::Implausible { .. } | Event::Confirmed { .. } | Event::HeldBack { .. } => {
+                height::event_text(node, event)
+            }
             Event::ClockWentBack { by } => format!("{node} sees its clock go back by {by}"),
         }
     }
@@ -604,6 +611,11 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Event::Refused { refusal: Refusal::Young, .. } => "refusals-young",
             Event::Refused { refusal: Refusal::Wedged, .. } => "refusals-wedged",
             Event::Refused { refusal: Refusal::Draining, .. } => "refusals-draining",
+            Event::Refused { refusal: Refusal::TooHigh { .. }, .. } => "refusals-too-high",
+            Event::Refused { refusal: Refusal::Implausible, .. } => "refusals-implausible",
+            Event::Implausible { .. } => "terms-doubted",
+            Event::Confirmed { .. } => "terms-confirmed",
+            Event::HeldBack { .. } => "candidates-held-back",
             Event::GaveBack { .. } => "releases",
             Event::Freed { .. } => "grants-given-back",
             Event::Lost { loss: Loss::Resigned, .. } => "resignations",
@@ -653,6 +665,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             "refusals-stale-term",
             "refusals-too-long",
             "refusals-released",
+            "refusals-too-high",
+            "refusals-implausible",
+            "terms-doubted",
+            "candidates-held-back",
             "releases",
             "grants-given-back",
             "resignations",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::detect::weak::Weak;
 use crate::quorum::NodeSet;
-use crate::time::{Span, Stamp};
+use crate::time::{LocalSpan, Span, Stamp};
 use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
@@ -73,6 +73,10 @@ struct Run {
     retries: u32,
     /// Whether every nack said that the term is too small.
     all_stale: bool,
+    /// The largest term that a nack told of.
+    told: Term,
+    /// The shortest wait of those who found the term too high.
+    held_back: Option<LocalSpan>,
     /// The first process that a refusal named as holder, who is bound to it, and for how long.
     rival: Option<Rival>,
 }
@@ -84,6 +88,18 @@ impl Run {
         if let Some(position) = rules.voice_of(&self.charter.body.quorums, from, self.oks) {
             self.oks.insert(position);
         }
+    }
+
+    /// Notes how long a refusal says to wait, if it is about the height of the term. No longer than a few leases: a member that
+    /// vouches for the term may come back meanwhile, and an operator may confirm it.
+    fn hold_back(&mut self, refusal: Refusal, lease: LocalSpan) {
+        let longest = lease.times(8);
+        let wait = match refusal {
+            Refusal::TooHigh { wait } => wait.min(longest),
+            Refusal::Implausible => longest,
+            _ => return,
+        };
+        self.held_back = Some(self.held_back.map_or(wait, |known| known.min(wait)));
     }
 
     /// Step 7: a quorum of the run's epoch has answered.
@@ -401,6 +417,8 @@ impl Candidate {
             mute: NodeSet::EMPTY,
             retries: 0,
             all_stale: true,
+            told: Term(0),
+            held_back: None,
             rival: None,
         });
         self.timers.set(Timer::Retry, now.after(self.retry_interval(around)));
@@ -473,11 +491,14 @@ impl Candidate {
         max_term: Term,
         around: &mut Around<'_, '_, R>,
     ) {
-        self.hint = self.hint.max(max_term);
+        if around.process.charter().has(from) {
+            self.hint = self.hint.max(max_term);
+        }
         let Some(run) = self.run.as_mut().filter(|run| run.request.id == id) else { return };
         let quorums = &run.charter.body.quorums;
         let Some(position) = quorums.position(from) else { return };
         run.nacks.insert(position);
+        run.told = run.told.max(max_term);
         if let Refusal::Busy { holder, remaining } = refusal {
             let until = around.cx.now().after(remaining);
             let rival = run.rival.get_or_insert(Rival { node: holder, held: NodeSet::EMPTY, until });
@@ -487,6 +508,8 @@ impl Candidate {
             }
         }
         run.all_stale &= refusal == Refusal::StaleTerm;
+        run.hold_back(refusal, around.process.charter().body.longest_lease.nominal());
+        let quorums = &run.charter.body.quorums;
         // Those who seem dead will not answer. A leader waits for them all the same: see `retry`.
         let dead = quorums.everyone().difference(around.process.weak.trusted(around.cx.now()));
         let dead = if run.request.kind == Kind::Acquire { dead.difference(run.oks) } else { NodeSet::EMPTY };
@@ -568,8 +591,8 @@ impl Candidate {
         if !lets_go {
             return self.start(around);
         }
-        if failure == Failure::Blocked && run.all_stale {
-            return self.start(around); // Only the term was too small, and now it is known: no need to wait.
+        if failure == Failure::Blocked && self.hastens(&run, around) {
+            return self.start(around);
         }
         // Whoever holds enough to block all others probably leads, or has led until now: wait for it. Those who are dead cannot
         // say whom they support. Others give back what they hold.
@@ -578,7 +601,34 @@ impl Candidate {
         let now = around.cx.now();
         self.patience.crowded |= leader.is_none() || self.patience.collisions > PATIENCE;
         self.patience.awaited = leader.map(|rival| rival.node);
-        self.await_turn(leader.map_or(now, |rival| rival.until), around);
+        let earliest = leader.map_or(now, |rival| rival.until).max(self.pause(&run, around));
+        self.await_turn(earliest, around);
+    }
+
+    /// Whether only the term was too small, and a larger one is known now: then there is no need to wait. Not for ever: each
+    /// round should reach the top of one grantor more.
+    fn hastens<R: Rules>(&mut self, run: &Run, around: &Around<'_, '_, R>) -> bool {
+        let members = around.process.charter().members().len();
+        let next = around.own.largest_term(around.process).max(self.hint).next();
+        let hastens = run.all_stale && next > run.request.term && self.patience.hasty < members;
+        self.patience.hasty = if hastens { self.patience.hasty + 1 } else { 0 };
+        hastens
+    }
+
+    /// When a run that failed for its term may be followed by another: a term that cannot be had is not asked for without a
+    /// pause, whatever chance says.
+    fn pause<R: Rules>(&mut self, run: &Run, around: &mut Around<'_, '_, R>) -> LocalTime {
+        let now = around.cx.now();
+        let retry = around.process.config.settings().retry.nominal();
+        if let Some(wait) = run.held_back {
+            let wait = wait.max(retry);
+            let (group, term) = (around.group, run.request.term);
+            around.cx.publish(Event::HeldBack { group, term, wait });
+            // Whatever made it ask for so much, the grantors have said what is enough.
+            self.hint = run.told;
+            return now.after(wait);
+        }
+        if run.all_stale && !run.nacks.is_empty() { now.after(retry.times(4)) } else { now }
     }
 
     /// The term is over (rule U): a renewal under way is worth nothing any more.

@@ -1,6 +1,6 @@
 //! The grantor's side: steps 4-6 of OQwBD, one group.
 
-use crate::{Context, GroupId, LocalTime};
+use crate::{Context, GroupId, LocalTime, NodeId};
 
 use super::epoch::{Body, Charter, Epoch};
 use super::free::Refused;
@@ -52,6 +52,7 @@ impl Grantor {
     pub(super) fn on_request<R: Rules>(
         &mut self,
         request: GrantRequest,
+        by: NodeId,
         process: &mut Process<R>,
         cx: &mut Context<'_, Nerio<R>>,
     ) {
@@ -64,7 +65,9 @@ impl Grantor {
         if process.split.is_some() {
             return; // There are two clusters of one name, and each may have a leader: an operator decides.
         }
-        match self.refusal(&request, process, cx.now()) {
+        let refusal = self.refusal(&request, process, cx.now());
+        // Last of all, for it is charged: a request that is refused for another reason raises nothing.
+        match refusal.or_else(|| process.too_high(&request, by, cx)) {
             Some(refusal) => self.refuse(request, refusal, process, cx),
             None => self.grant(request, process, cx),
         }
@@ -161,14 +164,17 @@ impl Grantor {
         cx: &mut Context<'_, Nerio<R>>,
     ) {
         let GrantRequest { group, epoch, id, kind, term, .. } = request;
+        // A renewal is mostly of a term that this grantor has granted, and needs no disk then. One that it has not is covered
+        // like an acquisition: it becomes part of this grantor's top.
         let after = match kind {
-            Kind::Acquire => {
+            Kind::Renew if term <= self.max_term => None,
+            Kind::Acquire | Kind::Renew => {
                 let ticket = process.ceiling.cover(term, cx);
                 process.config.settings().rules.ok_waits_for(ticket)
             }
-            Kind::Renew => None,
         };
         self.max_term = self.max_term.max(term);
+        process.note_granted(term);
         let at = process.config.settings().rules.stamp(process.clock.stamp());
         let grant = self.promise(&request, process, cx.now());
         if process.config.settings().rules.remembers_grants() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::edict::QuorumStamp;
 use super::epoch::{Ballot, Change, Charter, CharterId, Epoch, EpochTalk, Halt};
 use super::find::{Hint, How, Miss};
+use super::height::HeightTalk;
 use super::recovery::RecoveryTalk;
 use super::wedge::WedgeTalk;
 use crate::detect::weak::Beat;
@@ -140,6 +141,8 @@ pub enum Message {
     Wedge(WedgeTalk),
     /// About what a lost disk held. See `recovery`.
     Recovery(RecoveryTalk),
+    /// About how high terms are, between members. See [`height`](super::height).
+    Height(HeightTalk),
 }
 
 impl Message {
@@ -160,6 +163,7 @@ impl Message {
             | Self::Nack { .. }
             | Self::Epoch(_)
             | Self::Wedge(_)
+            | Self::Height(_)
             | Self::Recovery(_) => None,
         }
     }
@@ -287,6 +291,13 @@ pub enum Refusal {
     Wedged,
     /// This grantor lets its grants run out, so that it can be wedged.
     Draining,
+    /// The term lies too far above all that members have granted: see [`height`](super::height).
+    TooHigh {
+        /// How long to wait, on the grantor's clock, before it is worth asking again.
+        wait: LocalSpan,
+    },
+    /// A member asks for a term so high that an operator must confirm it: see [`Command::Confirm`].
+    Implausible,
 }
 
 /// What a process's user wants.
@@ -336,6 +347,17 @@ pub enum Command {
         /// For how long.
         lease: Span,
     },
+    /// Ask for terms above this from now on: a fence has seen as much. Grantors limit how far terms rise.
+    Raise {
+        /// The election.
+        group: GroupId,
+        /// The largest term that is spent.
+        above: Term,
+    },
+    /// An operator confirms that terms may be as high as this, though it lies far above all that this member knows.
+    Confirm(Term),
+    /// The last word of a clean stop: writes the exact largest term that was granted, and takes no part any more.
+    Close,
     /// From now on this is the process's priority: nought, as at the start of each life, is the first choice.
     Rank {
         /// The election.
@@ -643,6 +665,29 @@ pub enum Event {
     },
     /// An operator has ended the other side: this member goes on after a silence.
     LineageAccepted,
+    /// A member's term, top or floor is so far above all that is known that an operator must confirm it.
+    Implausible {
+        /// Who says it.
+        by: NodeId,
+        /// How high.
+        term: Term,
+        /// The highest that is known here.
+        known: Term,
+    },
+    /// An operator has confirmed that terms may be as high as this.
+    Confirmed {
+        /// How high.
+        term: Term,
+    },
+    /// A candidate was refused because its term is too high, and waits before it asks again.
+    HeldBack {
+        /// The election.
+        group: GroupId,
+        /// The term that was refused.
+        term: Term,
+        /// How long it waits.
+        wait: LocalSpan,
+    },
     /// The clock went back: this process neither leads nor grants until the clock has caught up.
     ClockWentBack {
         /// By how much.

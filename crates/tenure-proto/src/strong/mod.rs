@@ -56,6 +56,8 @@
 //! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
 //!   that is free sooner says so (`free`).
+//! * **Heights.** An outsider raises the terms of a member by no more than a bucket of its key holds, for one ceiling serves
+//!   all groups ([`height`]).
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
 //!
@@ -142,6 +144,7 @@ pub mod epoch;
 pub mod find;
 mod free;
 mod grantor;
+pub mod height;
 mod message;
 mod pace;
 mod prefer;
@@ -165,6 +168,7 @@ pub use config::{Adapt, Config, ConfigError, Settings, Succession};
 pub use edict::{Edict, Token};
 pub use find::{Hint, How, Miss};
 pub use grantor::Grant;
+pub use height::HeightTalk;
 pub use message::{
     Cell, CellKey, Command, Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal,
     Talk, Term,
@@ -181,6 +185,7 @@ use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, 
 use candidate::{Around, Candidate};
 use epoch::{Body, Charter, CharterId, Epoch, Halt, Membership, Stage};
 use grantor::{Grantor, remembered_grants};
+use height::Heights;
 use pace::Trips;
 use recovery::Recovery;
 use term::Ceiling;
@@ -215,6 +220,10 @@ pub(crate) struct Process<R: Rules> {
     /// The largest term of a group of which nothing is in memory.
     largest_term: Term,
     ceiling: Ceiling,
+    /// How high terms are, and who raised them.
+    heights: Heights,
+    /// The exact largest term was written, as the last word of this life.
+    closed: bool,
     /// The newest epoch, and what is under way to change it.
     membership: Membership,
     /// What is under way to end it, where it is wedged before the next begins.
@@ -244,6 +253,19 @@ impl Group {
 }
 
 impl<R: Rules> Process<R> {
+    /// The last word of a clean stop. A process that has lost its disk, or reads what was on it, has nothing to write.
+    fn close(&mut self, cx: &mut Context<'_, Nerio<R>>) {
+        if self.recovery.is_none() {
+            Ceiling::close(self.heights.granted.max(self.largest_term), cx);
+        }
+        self.closed = self.config.settings().rules.ends_with_close();
+    }
+
+    /// Whether this process takes no part: its disk was lost, or it has said its last word.
+    fn is_deaf(&self) -> bool {
+        self.mute || self.closed
+    }
+
     fn is_silent(&self, now: LocalTime) -> bool {
         now < self.silent_until || self.recovery.is_some()
     }
@@ -400,7 +422,7 @@ impl<R: Rules> Nerio<R> {
         let rules = self.process.config.settings().rules.clone();
         let own = |holder: Holder| rules.speaks_for(from, holder.node);
         match message {
-            Message::Request(request) if own(request.id.holder) => self.on_request(request, cx),
+            Message::Request(request) if own(request.id.holder) => self.on_request(from, request, cx),
             Message::Release { group, upto } if own(upto.holder) => {
                 self.on_release(group, upto, cx);
                 self.tell_refused(group, cx);
@@ -409,6 +431,7 @@ impl<R: Rules> Nerio<R> {
             Message::Epoch(talk) => self.on_epoch_talk(from, talk, cx),
             Message::Wedge(talk) => self.on_wedge_talk(from, talk, cx),
             Message::Recovery(talk) => self.on_recovery_talk(from, talk, cx),
+            Message::Height(talk) => self.process.on_height_talk(from, talk, cx),
             Message::Extend { request, alive, priority } if own(request.id.holder) => {
                 self.on_extend(request, (alive, priority), cx);
             }
@@ -421,6 +444,7 @@ impl<R: Rules> Nerio<R> {
                 });
             }
             Message::Nack { group, id, refusal, max_term } => {
+                self.process.vouch(from, max_term, cx);
                 self.with_group(group, cx, |candidate, around| {
                     candidate.on_nack(from, id, refusal, max_term, around);
                 });
@@ -431,7 +455,7 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    fn on_request(&mut self, request: GrantRequest, cx: &mut Context<'_, Self>) {
+    fn on_request(&mut self, by: NodeId, request: GrantRequest, cx: &mut Context<'_, Self>) {
         let newest = self.process.membership.epoch();
         let grants = self.process.config.settings().rules.grants_in(request.epoch, newest);
         if !grants && !self.process.admits(request.id.holder.node, request.epoch, cx) {
@@ -439,7 +463,7 @@ impl<R: Rules> Nerio<R> {
         }
         self.process.weak.passes(request.id.holder.node, false);
         let group = entry(&mut self.groups, &self.process, request.group);
-        group.grantor.on_request(request, &mut self.process, cx);
+        group.grantor.on_request(request, by, &mut self.process, cx);
         if group.candidate.finding.has_waiting() {
             self.with_group(request.group, cx, |_, _| ()); // Perhaps this process now knows whom to name.
         }
@@ -455,7 +479,7 @@ impl<R: Rules> Nerio<R> {
         if request.epoch == self.process.membership.epoch() {
             self.process.weak.report(alive, cx.now());
         }
-        self.on_request(request, cx);
+        self.on_request(request.id.holder.node, request, cx);
         let leader = request.id.holder;
         self.with_group(request.group, cx, |candidate, around| {
             if around.own.grant.is_some_and(|grant| grant.holder == leader) {
@@ -486,7 +510,7 @@ impl<R: Rules> Nerio<R> {
             // A relay is two messages in one step: the release is the sender's own, the request another's.
             Talk::Relay { release, request } if self.relays_own(from, release.holder) => {
                 self.on_release(group, release, cx);
-                self.on_request(request, cx);
+                self.on_request(from, request, cx);
                 self.tell_refused(group, cx);
             }
             Talk::Relay { .. } => {}
@@ -548,6 +572,11 @@ impl<R: Rules> Nerio<R> {
             Command::Attempt { group, lease } => {
                 self.with_group(group, cx, |candidate, around| candidate.attempt(lease, around));
             }
+            Command::Raise { group, above } => {
+                self.with_group(group, cx, |candidate, _| candidate.hint = candidate.hint.max(above));
+            }
+            Command::Confirm(term) => self.process.confirm(term, cx),
+            Command::Close => self.process.close(cx),
             Command::Rank { group, priority } => {
                 self.with_group(group, cx, |candidate, _| candidate.preference.own = priority);
             }
@@ -625,6 +654,8 @@ impl<R: Rules> Protocol for Nerio<R> {
             mute: false,
             largest_term: settings.rules.largest_term_known(durable),
             ceiling,
+            heights: Heights::default(),
+            closed: false,
             weak: Advisor::new(
                 settings.weak,
                 (me, boot.incarnation),
@@ -652,6 +683,8 @@ impl<R: Rules> Protocol for Nerio<R> {
             .map(|(group, grant)| (group, Group::new(process.largest_term, Some(grant))))
             .collect();
         let mut machine = Self { process, groups, agenda: Agenda::default() };
+        let granted = machine.groups.values().map(|group| group.grantor.max_term).max();
+        machine.process.heights = Heights::new(granted.unwrap_or_default());
         machine.with_process(|process| {
             process.recall(&boot.kind, cx);
             process.resume_change(cx);
@@ -661,7 +694,7 @@ impl<R: Rules> Protocol for Nerio<R> {
     }
 
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>) {
-        if self.process.mute {
+        if self.process.is_deaf() {
             return;
         }
         match self.process.clock.observe(cx.now()) {
@@ -676,7 +709,7 @@ impl<R: Rules> Protocol for Nerio<R> {
     }
 
     fn next_deadline(&self) -> Option<LocalTime> {
-        if self.process.mute {
+        if self.process.is_deaf() {
             return None;
         }
         let next = self.agenda.next()?;

@@ -101,6 +101,7 @@ impl<R: Rules> Process<R> {
     fn end_recovery(&mut self, top: Term, cx: &mut Context<'_, Nerio<R>>) {
         self.recovery = None;
         self.largest_term = self.largest_term.max(top);
+        self.note_granted(top);
         self.ceiling = Ceiling::start(top, self.config.settings().block, cx);
         cx.publish(Event::Recovered { top });
     }

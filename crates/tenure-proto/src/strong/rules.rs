@@ -210,6 +210,32 @@ pub trait Rules: Data {
         ceiling
     }
 
+    // The height of terms: see `height`.
+
+    /// HEIGHT: what a term of an outsider is charged: all by which it lies above what is known. Otherwise one request raises
+    /// the ceiling of every group, and the floor of the next charter, as high as it likes.
+    fn charged(&self, term: Term, known: Term) -> u64 {
+        term.0.saturating_sub(known.0)
+    }
+
+    /// HEIGHT: whose word on how high terms are is believed: that of members. An outsider that could vouch would lift the bound
+    /// on its own bucket.
+    fn vouches(&self, is_member: bool) -> bool {
+        is_member
+    }
+
+    /// HEIGHT: what a member may say of terms without an operator's confirmation. No cluster holds 2^24 elections of one group
+    /// while its members do not hear of each other.
+    fn is_plausible(&self, term: Term, known: Term) -> bool {
+        term.0.saturating_sub(known.0) <= super::height::PLAUSIBLE
+    }
+
+    /// EXACT: nothing happens after the exact largest term was written. A term that is granted later is on no disk: the
+    /// ceiling in memory counts on a block whose record was just replaced.
+    fn ends_with_close(&self) -> bool {
+        true
+    }
+
     // Epochs: see `epoch` for the names of the rules and the proofs that need them.
 
     /// ADJ: every quorum of an epoch meets every quorum of the next, so that some grantor sees both.

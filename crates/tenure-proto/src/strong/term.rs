@@ -1,8 +1,20 @@
 //! The durable ceiling: one number on disk that stands for the largest term of every group.
+//!
+//! ```text
+//!   start      the disk says c: no term up to c is granted in this life. A first, small block above c is asked for
+//!   grants     up to the block's end; the next block, twice as long up to the configured length, is asked for at half of it
+//!   crash      the next life begins at the end of the last block: what was not granted of it is lost
+//!   clean stop the exact largest term is written, below the block's end; this life grants nothing after that
+//! ```
+//!
+//! So a start costs no terms after a clean stop, and after a crash no more than about as many as were granted.
 
 use crate::{Context, Protocol, Ticket};
 
 use super::message::{Cell, Term};
+
+/// How long the first block of a life is.
+const FIRST_BLOCK: u64 = 16;
 
 /// A block of terms that may be granted once its record is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +28,10 @@ struct Block {
 /// acquisition normally waits for no disk, and never for more than one write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ceiling {
+    /// How long blocks become.
     size: u64,
+    /// How long the newer block is.
+    length: u64,
     older: Block,
     newer: Block,
 }
@@ -25,7 +40,7 @@ impl Ceiling {
     /// For who has lost its disk and grants nothing: not a word is written.
     pub(super) fn unwritten(size: u64) -> Self {
         let none = Block { upto: Term(0), ticket: None };
-        Self { size, older: none, newer: none }
+        Self { size, length: 0, older: none, newer: none }
     }
 
     /// Begins at what the disk says, and asks at once for the first block of this life.
@@ -35,21 +50,22 @@ impl Ceiling {
         cx: &mut Context<'_, P>,
     ) -> Self {
         let found = Block { upto: durable, ticket: None };
-        let mut ceiling = Self { size, older: found, newer: found };
+        let mut ceiling = Self { size, length: 0, older: found, newer: found };
         ceiling.raise(durable, cx);
         ceiling
     }
 
     /// The write that must be durable before `term` may be granted. Raises the ceiling if `term` is above it, and in
-    /// the background if `term` has used half of the last block.
+    /// the background if `term` has used half of the last block. Where no term is left above the block it stays as it is.
     pub(super) fn cover<P: Protocol<Record = Cell>>(
         &mut self,
         term: Term,
         cx: &mut Context<'_, P>,
     ) -> Option<Ticket> {
+        let last = self.newer.upto == Term(u64::MAX);
         if term > self.newer.upto {
             self.raise(term, cx);
-        } else if term.0 > self.newer.upto.0 - self.size / 2 {
+        } else if !last && term.0 > self.newer.upto.0.saturating_sub(self.length / 2) {
             self.raise(self.newer.upto, cx);
         }
         // The older block may be durable already. Where it was forgotten the wait is for the newer one: longer, safe.
@@ -57,8 +73,82 @@ impl Ceiling {
     }
 
     fn raise<P: Protocol<Record = Cell>>(&mut self, above: Term, cx: &mut Context<'_, P>) {
-        let upto = Term(above.0.saturating_add(self.size));
+        let least = FIRST_BLOCK.min(self.size);
+        self.length = self.length.saturating_mul(2).clamp(least, self.size);
+        let upto = Term(above.0.saturating_add(self.length));
         self.older = self.newer;
         self.newer = Block { upto, ticket: Some(cx.persist(Cell::Ceiling(upto))) };
+    }
+
+    /// The last write of a life: the exact largest term, which is below the block's end. Nothing is covered by this ceiling
+    /// any more, so nothing may be granted by it: see [`Rules::ends_with_close`](super::Rules::ends_with_close).
+    pub(super) fn close<P: Protocol<Record = Cell>>(exact: Term, cx: &mut Context<'_, P>) {
+        cx.persist(Cell::Ceiling(exact));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Nerio, tests::First};
+    use super::*;
+    use crate::{Effect, LocalTime};
+
+    /// A ceiling with what it has written.
+    struct Disk(Vec<Effect<Nerio>>, Ticket);
+
+    impl Disk {
+        fn with<T>(&mut self, step: impl FnOnce(&mut Context<'_, Nerio>) -> T) -> T {
+            step(&mut Context::new(LocalTime::ZERO, &mut First, &mut self.1, &mut self.0))
+        }
+
+        /// What is on the disk when the write of a ticket is.
+        fn at(&self, upto: Option<Ticket>) -> Term {
+            let written = self.0.iter().filter_map(|effect| match effect {
+                Effect::Persist { ticket, record: Cell::Ceiling(term) } if Some(*ticket) <= upto => {
+                    Some(*term)
+                }
+                _ => None,
+            });
+            written.last().unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn the_write_that_is_waited_for_covers_the_term_up_to_the_last_there_is() {
+        for size in [1, 2, 4, 256] {
+            for durable in [0, 1, 1000, u64::MAX - 300, u64::MAX - 1, u64::MAX] {
+                let mut disk = Disk(Vec::new(), Ticket(0));
+                let mut ceiling = disk.with(|cx| Ceiling::start(Term(durable), size, cx));
+                for step in [1, 1, 2, 3, 100, 100, 400, u64::MAX / 2, u64::MAX] {
+                    let term = Term(disk.at(Some(Ticket(u64::MAX))).0.saturating_add(step));
+                    for term in [Term(durable.saturating_add(1)), term] {
+                        let ticket = disk.with(|cx| ceiling.cover(term, cx));
+                        assert!(disk.at(ticket).max(Term(durable)) >= term, "{term} of {durable}, {size}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_life_in_which_little_is_granted_takes_a_small_block() {
+        let mut disk = Disk(Vec::new(), Ticket(0));
+        let mut ceiling = disk.with(|cx| Ceiling::start(Term(1000), 256, cx));
+        assert_eq!(disk.at(Some(Ticket(u64::MAX))), Term(1016));
+        for term in 1001..=2000 {
+            disk.with(|cx| ceiling.cover(Term(term), cx));
+        }
+        assert!(disk.0.len() < 16, "blocks grow: {} writes for 1000 terms", disk.0.len());
+    }
+
+    #[test]
+    fn where_no_term_is_left_nothing_more_is_written() {
+        let mut disk = Disk(Vec::new(), Ticket(0));
+        let mut ceiling = disk.with(|cx| Ceiling::start(Term(u64::MAX), 256, cx));
+        let written = disk.0.len();
+        for _ in 0..10 {
+            disk.with(|cx| ceiling.cover(Term(u64::MAX), cx));
+        }
+        assert_eq!(disk.0.len(), written);
     }
 }

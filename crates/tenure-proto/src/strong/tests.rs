@@ -13,12 +13,13 @@ use crate::{Chooser, Effect, Ticket};
 mod advice;
 mod find;
 mod free;
+mod height;
 
 pub(super) const GROUP: GroupId = GroupId(0);
 pub(super) const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
 
 /// Always the first choice.
-struct First;
+pub(super) struct First;
 impl Chooser for First {
     fn choose(&mut self, _bound: u32) -> u32 {
         0
@@ -153,6 +154,10 @@ pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u64, &'static str, Opti
                 Message::Nack { refusal: Refusal::Young, .. } => "young",
                 Message::Nack { refusal: Refusal::Wedged, .. } => "wedged",
                 Message::Nack { refusal: Refusal::Draining, .. } => "draining",
+                Message::Nack { refusal: Refusal::TooHigh { .. }, .. } => "too high",
+                Message::Nack { refusal: Refusal::Implausible, .. } => "implausible",
+                Message::Height(HeightTalk::Ask) => "ask top",
+                Message::Height(HeightTalk::Top(_)) => "top",
                 Message::Epoch(_) => "epoch",
                 Message::Wedge(_) => "wedge",
                 Message::Recovery(_) => "recovery",

@@ -54,7 +54,14 @@ impl Candidate {
         if self.lead.is_some() {
             return;
         }
-        self.hint = self.hint.max(term);
+        // A leader that is no member may say anything. If its term is higher, grantors will tell.
+        let (process, known) = (&around.process, around.process.known());
+        let settings = process.config.settings();
+        if process.charter().has(from) && settings.rules.is_plausible(term, known)
+            || settings.rules.charged(term, known) <= super::height::BURST
+        {
+            self.hint = self.hint.max(term);
+        }
         let retry = around.process.config.settings().retry.nominal();
         let lease = self.choose_lease(Kind::Acquire, around);
         let request = self.prepare(Kind::Acquire, lease, around);

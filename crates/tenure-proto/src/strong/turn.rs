@@ -41,6 +41,8 @@ const MOST_DOUBLINGS: u32 = 3;
 pub(super) struct Patience {
     /// How often others were in the way, or too few within reach, since this process last led.
     pub(super) collisions: u32,
+    /// How often in a row a run was followed by another at once, for only its term was too small.
+    pub(super) hasty: usize,
     /// A run failed and no leader was in the way, or one that this process never hears: turns are of no use until it does.
     pub(super) crowded: bool,
     /// Who was taken for the leader because it held so much.

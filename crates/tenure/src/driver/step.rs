@@ -324,6 +324,10 @@ pub(super) fn group_of(message: &Message) -> Option<GroupId> {
         | Message::Nack { group, .. }
         | Message::Release { group, .. }
         | Message::Talk { group, .. } => Some(*group),
-        Message::Here { .. } | Message::Epoch(_) | Message::Wedge(_) | Message::Recovery(_) => None,
+        Message::Here { .. }
+        | Message::Epoch(_)
+        | Message::Wedge(_)
+        | Message::Recovery(_)
+        | Message::Height(_) => None,
     }
 }

@@ -119,6 +119,10 @@ impl Wire for Denial {
                 to.byte(4);
                 term.write(to);
             }
+            Self::Implausible(term) => {
+                to.byte(5);
+                term.write(to);
+            }
         }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -128,6 +132,7 @@ impl Wire for Denial {
             2 => Ok(Self::NotAdjacent),
             3 => Ok(Self::Sealed(Epoch::read(from)?)),
             4 => Ok(Self::Granted(Term::read(from)?)),
+            5 => Ok(Self::Implausible(Term::read(from)?)),
             other => unknown(other),
         }
     }

@@ -7,7 +7,7 @@ use tenure_proto::GroupId;
 use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{MAX_MEMBERS, NodeSet};
 use tenure_proto::strong::epoch::{Epoch, EpochTalk};
-use tenure_proto::strong::{GrantRequest, InstanceId, Kind, Message, Refusal, Term};
+use tenure_proto::strong::{GrantRequest, HeightTalk, InstanceId, Kind, Message, Refusal, Term};
 use tenure_proto::time::{Incarnation, LocalSpan, LocalTime, Span, Stamp};
 
 use super::{EncodeError, Item, limit, tag, talk, unknown};
@@ -69,6 +69,15 @@ pub(super) fn write(
             talk.write(to);
             Ok(tag::EPOCH)
         }
+        Message::Height(talk) => {
+            no_group(name)?;
+            let top = match talk {
+                HeightTalk::Ask => None,
+                HeightTalk::Top(top) => Some(top),
+            };
+            to.option(top, |to, top| top.write(to));
+            Ok(tag::HEIGHT)
+        }
         Message::Wedge(_) => Err(EncodeError::Unspoken("wedged epochs")),
         Message::Recovery(_) => Err(EncodeError::Unspoken("recovery from a lost disk")),
     }
@@ -79,6 +88,10 @@ pub(super) fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, Deco
     let (group, message) = match tag {
         tag::HERE => (None, read_here(from)?),
         tag::EPOCH => (None, Message::Epoch(EpochTalk::read(from)?)),
+        tag::HEIGHT => {
+            let top = from.option(Term::read)?;
+            (None, Message::Height(top.map_or(HeightTalk::Ask, HeightTalk::Top)))
+        }
         tag::REQUEST | tag::EXTEND | tag::OK | tag::NACK | tag::RELEASE | tag::TALK => {
             let (name, group) = read_group(from)?;
             (name, read_of_group(tag, group, from)?)
@@ -210,6 +223,11 @@ impl Wire for Refusal {
             Self::Young => to.byte(5),
             Self::Wedged => to.byte(6),
             Self::Draining => to.byte(7),
+            Self::TooHigh { wait } => {
+                to.byte(8);
+                wait.write(to);
+            }
+            Self::Implausible => to.byte(9),
         }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -222,6 +240,8 @@ impl Wire for Refusal {
             5 => Ok(Self::Young),
             6 => Ok(Self::Wedged),
             7 => Ok(Self::Draining),
+            8 => Ok(Self::TooHigh { wait: LocalSpan::read(from)? }),
+            9 => Ok(Self::Implausible),
             other => unknown(other),
         }
     }

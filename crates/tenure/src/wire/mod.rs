@@ -208,6 +208,7 @@ mod tag {
     pub(super) const RELEASE: u64 = 6;
     pub(super) const TALK: u64 = 7;
     pub(super) const EPOCH: u64 = 8;
+    pub(super) const HEIGHT: u64 = 9;
     pub(super) const CONTACTS: u64 = 16;
     pub(super) const WATCH: u64 = 17;
     pub(super) const UNWATCH: u64 = 18;

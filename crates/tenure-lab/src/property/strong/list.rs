@@ -284,8 +284,23 @@ const WEDGE_INTERRUPTED: Property = property(
     "when the faults have healed a member is wedged and does not know the next epoch (beside change-ends)",
 );
 
+/// HEIGHT.
+pub const HEIGHTS: Property = property(
+    "heights-bounded",
+    Kind::Always,
+    "one grant raises the terms by no more than its holder may: a bucket for an outsider, 2^24 for a member",
+);
+/// Beside it.
+pub const CLIMBS: Property = property(
+    "outsider-raises-terms",
+    Kind::Sometimes,
+    "an outsider is granted a term above all before (beside heights-bounded)",
+);
+
 /// What holds however epochs follow one another.
-const COMMON: [Property; 40] = [
+const COMMON: [Property; 42] = [
+    HEIGHTS,
+    CLIMBS,
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -341,8 +356,8 @@ const fn with<const OWN: usize, const ALL: usize>(own: [Property; OWN]) -> [Prop
 }
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 44] = with([SPACED, FLOORS, INTERRUPTED, CHANGE_ENDS]);
+pub const ALL: [Property; 46] = with([SPACED, FLOORS, INTERRUPTED, CHANGE_ENDS]);
 
 /// All properties where epochs are ended before the next begins, and where lost disks recover.
-pub const WEDGE_ALL: [Property; 47] =
+pub const WEDGE_ALL: [Property; 49] =
     with([ENDED, WEDGED, ENDED_FLOORS, WEDGES, RECOVERED, WEDGE_INTERRUPTED, WEDGE_ENDS]);

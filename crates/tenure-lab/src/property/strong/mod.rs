@@ -8,6 +8,7 @@ mod bounds;
 mod edicts;
 mod epochs;
 mod finding;
+mod heights;
 mod list;
 mod run;
 mod sight;
@@ -90,6 +91,8 @@ pub struct StrongJudge {
     searches: Searches,
     bounds: Bounds,
     last_term: BTreeMap<GroupId, (Term, Holder, Option<Mark>)>,
+    /// The highest term that was granted, or that a charter or an operator has allowed.
+    highest: Term,
     last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// Grants on which a process counts though the judge cannot know of them.
@@ -126,6 +129,7 @@ impl StrongJudge {
             searches: Searches::default(),
             bounds: Bounds::default(),
             last_term: BTreeMap::new(),
+            highest: Term(0),
             last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             trusted: BTreeSet::new(),
@@ -248,6 +252,7 @@ impl StrongJudge {
     ) {
         let GrantRequest { group, epoch, id: InstanceId { holder, .. }, .. } = *request;
         self.judge_wedged(sight.now(), grantor, epoch);
+        self.judge_height(sight, grantor, request);
         self.judge_all_support(sight, group);
         self.judge_end(sight, grantor, request, (at, until));
         self.bounds.grants(grantor, request, at.incarnation);
@@ -450,8 +455,13 @@ impl StrongJudge {
             Event::Decided { charter } => self.on_decided(sight, node, charter),
             Event::Wedged { epoch, .. } => self.on_wedged(now, node, *epoch),
             Event::Recovering => self.on_forgotten(node),
-            Event::Recovered { .. } => self.see(RECOVERED),
+            Event::Recovered { top } => {
+                self.note_height(*top);
+                self.see(RECOVERED);
+            }
+            Event::Confirmed { term } => self.note_height(*term),
             Event::Adopted { charter, .. } => {
+                self.note_height(charter.floor);
                 self.bounds.settles(node);
                 if !sight.sees_all() {
                     self.epochs.decides(charter, |member| sight.knows(member, now)); // Nobody need have said so.
@@ -470,6 +480,8 @@ impl StrongJudge {
             | Event::Paced { .. }
             | Event::Strained { .. }
             | Event::Silent { .. }
+            | Event::Implausible { .. }
+            | Event::HeldBack { .. }
             | Event::Mute
             | Event::SplitBrain { .. }
             | Event::LineageAccepted

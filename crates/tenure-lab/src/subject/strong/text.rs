@@ -51,5 +51,7 @@ pub(super) fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Young => "it has just joined".to_owned(),
         Refusal::Wedged => "it is wedged".to_owned(),
         Refusal::Draining => "it is about to be wedged".to_owned(),
+        Refusal::TooHigh { wait } => format!("the term is too high: wait {wait}"),
+        Refusal::Implausible => "the term is so high that an operator must confirm it".to_owned(),
     }
 }

@@ -101,7 +101,8 @@ impl<R: Rules> Process<R> {
         if !self.decides(from, epoch, cx) || self.deny_outbid(from, epoch, ballot, cx) {
             return false;
         }
-        if let Some(denial) = self.objection(charter, top, cx) {
+        let doubted = self.doubts_floor(from, charter, cx).then_some(Denial::Implausible(charter.floor));
+        if let Some(denial) = doubted.or_else(|| self.objection(charter, top, cx)) {
             say(from, EpochTalk::Denied { epoch, ballot, denial }, None, cx);
             return false;
         }
@@ -112,6 +113,17 @@ impl<R: Rules> Process<R> {
         say(from, EpochTalk::Accepted { epoch, ballot }, after, cx);
         self.watch_for_decision(cx);
         self.config.settings().rules.acts_on_accepted()
+    }
+
+    /// HEIGHT: whether the floor of a charter is too high to be believed. What begins an era is an operator's word already.
+    pub(in crate::strong) fn doubts_floor(
+        &mut self,
+        from: NodeId,
+        charter: &Charter,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) -> bool {
+        let news = charter.epoch > self.membership.epoch() && !charter.epoch.begins_era();
+        news && self.doubts(from, charter.floor, cx)
     }
 
     fn deny_outbid(

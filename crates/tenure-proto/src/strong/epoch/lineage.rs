@@ -181,7 +181,9 @@ impl<R: Rules> Nerio<R> {
             }
             return;
         }
-        self.adopt(charter, cx);
+        if !self.process.doubts_floor(from, charter, cx) {
+            self.adopt(charter, cx);
+        }
     }
 
     /// Another process tells what it goes by.

@@ -229,4 +229,6 @@ pub enum Denial {
     Sealed(Epoch),
     /// It has granted a term above the charter's floor.
     Granted(Term),
+    /// The charter's floor lies so far above all that it knows that an operator must confirm it.
+    Implausible(Term),
 }

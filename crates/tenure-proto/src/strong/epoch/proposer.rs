@@ -209,6 +209,10 @@ impl<R: Rules> Process<R> {
             self.membership.proposer.highest = self.membership.proposer.highest.max(accepted.number);
         }
         let here = self.membership.charter.clone();
+        // Without its promise the floor need not cover what it reports: others must make up a quorum.
+        if here.has(from) && self.doubts(from, reported, cx) {
+            return;
+        }
         let Some((proposal, position)) = self.answered(from, epoch, ballot) else { return };
         let Phase::Promises { best, top, reports } = &mut proposal.phase else { return };
         if !proposal.answered.contains(position) {
@@ -362,6 +366,12 @@ impl<R: Rules> Process<R> {
                 self.drop_ballot();
                 let soon = self.config.settings().retry.nominal();
                 self.membership.timers.set(Timer::Propose, cx.now().after(soon));
+            }
+            Denial::Implausible(floor) => {
+                let why = format!(
+                    "{from} has never heard of terms as high as {floor}: confirm the term there, or find out who granted it"
+                );
+                self.halt(Halt::Impossible(why), cx);
             }
             Denial::NotAdjacent => {
                 let why = format!("{from} finds that quorums before and after the step need not meet");

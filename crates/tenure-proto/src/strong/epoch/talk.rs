@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{Ballot, Charter, Epoch, EpochTalk};
 use crate::detect::weak::Weak;
-use crate::strong::message::Term;
 use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Succession};
 use crate::{Context, GroupId, NodeId};
@@ -64,6 +63,7 @@ impl<R: Rules> Nerio<R> {
         let wedged = self.process.config.settings().succession == Succession::Wedge;
         if wedged {
             self.on_wedge_over(cx);
+            self.process.note_granted(charter.floor);
         }
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
@@ -79,12 +79,5 @@ impl<R: Rules> Nerio<R> {
             });
         }
         self.with_process(|process| process.on_adopted(cx));
-    }
-
-    /// The largest term that this member may have granted, in any group: what a floor must cover.
-    pub(in crate::strong) fn top(&self) -> Term {
-        let granted = self.groups.values().map(|group| group.grantor.max_term).max();
-        let granted = granted.unwrap_or_default().max(self.process.largest_term);
-        self.process.config.settings().rules.top(self.process.charter().floor, granted)
     }
 }

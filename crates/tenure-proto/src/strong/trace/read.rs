@@ -264,7 +264,11 @@ fn refusal(fields: &Fields<'_>) -> Result<Refusal, Problem> {
     if busy {
         return Ok(Refusal::Busy { holder: fields.get("holder")?, remaining: fields.get("remaining")? });
     }
-    let wanted = "busy, stale-term, lease-too-long, released, from-the-future, young, wedged or draining";
+    if fields.word("refusal") == Some("too-high") {
+        return Ok(Refusal::TooHigh { wait: fields.get("wait")? });
+    }
+    let wanted = "busy, stale-term, lease-too-long, released, from-the-future, young, wedged, draining, \
+                  too-high or implausible";
     fields.choose("refusal", wanted, |word| {
         Some(match word {
             "stale-term" => Refusal::StaleTerm,
@@ -274,6 +278,7 @@ fn refusal(fields: &Fields<'_>) -> Result<Refusal, Problem> {
             "young" => Refusal::Young,
             "wedged" => Refusal::Wedged,
             "draining" => Refusal::Draining,
+            "implausible" => Refusal::Implausible,
             _ => return None,
         })
     })
@@ -287,6 +292,17 @@ fn event(fields: &Fields<'_>) -> Result<Option<Event>, Problem> {
             request: request(fields)?,
             at: fields.get("stamp")?,
             until: fields.get("until")?,
+        },
+        "implausible" => Event::Implausible {
+            by: fields.get("by")?,
+            term: fields.get("term")?,
+            known: fields.get("known")?,
+        },
+        "confirmed" => Event::Confirmed { term: fields.get("term")? },
+        "held-back" => Event::HeldBack {
+            group: fields.get("group")?,
+            term: fields.get("term")?,
+            wait: fields.get("wait")?,
         },
         "refused" => Event::Refused { request: request(fields)?, refusal: refusal(fields)? },
         "leads" => Event::Leads {

@@ -131,7 +131,8 @@ impl Draw {
     fn refusal(&mut self) -> Refusal {
         let busy = Refusal::Busy { holder: self.node(), remaining: self.local() };
         let others = [Refusal::StaleTerm, Refusal::LeaseTooLong, Refusal::Released, Refusal::FromTheFuture];
-        let more = [Refusal::Young, Refusal::Wedged, Refusal::Draining];
+        let high = Refusal::TooHigh { wait: self.local() };
+        let more = [Refusal::Young, Refusal::Wedged, Refusal::Draining, high, Refusal::Implausible];
         self.pick(&[&[busy][..], &others, &more].concat())
     }
 
@@ -204,6 +205,9 @@ impl Draw {
                 Event::SplitBrain { other: CharterId { lineage, epoch, digest } }
             }
             28 => Event::LineageAccepted,
+            29 => Event::Implausible { by: self.node(), term, known: self.term() },
+            30 => Event::HeldBack { group, term, wait: self.local() },
+            31 => Event::Confirmed { term },
             _ => Event::ClockWentBack { by: self.local() },
         }
     }
@@ -276,7 +280,7 @@ impl Draw {
 }
 
 /// How many kinds of event there are, and how many kinds of line besides.
-const EVENTS: usize = 30;
+const EVENTS: usize = 33;
 const OTHERS: usize = 19;
 
 /// The number of an event's variant. Whoever adds a variant must say here, and above, what it is.
@@ -311,6 +315,9 @@ fn number(event: &Event) -> usize {
         Event::ChangeHalted { .. } => 26,
         Event::SplitBrain { .. } => 27,
         Event::LineageAccepted => 28,
+        Event::Implausible { .. } => 29,
+        Event::HeldBack { .. } => 30,
+        Event::Confirmed { .. } => 31,
         Event::ClockWentBack { .. } => EVENTS - 1,
     }
 }

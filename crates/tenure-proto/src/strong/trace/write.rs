@@ -177,6 +177,13 @@ impl Entry<'_> {
             Event::LineageAccepted => _ = self.begin("lineage-accepted"),
             Event::ClockWentBack { by } => _ = self.begin("clock-went-back").put("by", by),
             Event::Recovering => _ = self.begin("recovering"),
+            Event::Implausible { by, term, known } => {
+                self.begin("implausible").put("by", by).put("term", term).put("known", known);
+            }
+            Event::Confirmed { term } => _ = self.begin("confirmed").put("term", term),
+            Event::HeldBack { group, term, wait } => {
+                self.begin("held-back").put("group", group).put("term", term).put("wait", wait);
+            }
             Event::Recovered { top } => _ = self.begin("recovered").put("top", top),
             Event::Wedged { .. }
             | Event::Adopted { .. }
@@ -206,10 +213,14 @@ impl Entry<'_> {
             Refusal::Young => "young",
             Refusal::Wedged => "wedged",
             Refusal::Draining => "draining",
+            Refusal::TooHigh { .. } => "too-high",
+            Refusal::Implausible => "implausible",
         };
         self.word("refusal", word);
-        if let Refusal::Busy { holder, remaining } = refusal {
-            self.put("holder", holder).put("remaining", remaining);
+        match refusal {
+            Refusal::Busy { holder, remaining } => _ = self.put("holder", holder).put("remaining", remaining),
+            Refusal::TooHigh { wait } => _ = self.put("wait", wait),
+            _ => {}
         }
     }
 

@@ -121,6 +121,7 @@ impl<R: Rules> Process<R> {
     fn note_wedge(&mut self, bid: Bid, accepted: Option<&Arc<Charter>>, cx: &mut Context<'_, Nerio<R>>) {
         let Bid { epoch, ballot, .. } = bid;
         self.largest_term = self.largest_term.max(ballot);
+        self.note_granted(ballot);
         let ceiling = self.ceiling.cover(ballot, cx);
         if !std::mem::replace(&mut self.wedging.wedged, true) {
             cx.publish(Event::Wedged { epoch, ballot });

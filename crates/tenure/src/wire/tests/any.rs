@@ -9,7 +9,7 @@ use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{MAX_MEMBERS, NodeSet, Quorums, Rule};
 use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage};
 use tenure_proto::strong::{
-    GrantRequest, Hint, Holder, How, InstanceId, Kind, Message, Miss, Refusal, Talk, Term, Token,
+    GrantRequest, HeightTalk, Hint, Holder, How, InstanceId, Kind, Message, Miss, Refusal, Talk, Term, Token,
 };
 use tenure_proto::time::{Bound, Clockwork, Drift, Incarnation, LocalSpan, LocalTime, Pledge, Span, Stamp};
 use tenure_proto::{GroupId, NodeId};
@@ -60,8 +60,14 @@ fn machine() -> BoxedStrategy<Item> {
         of_group(name.id()).prop_map(move |message| Item::Machine { group: group.clone(), message })
     });
     let numbered = group().prop_flat_map(of_group);
-    let unnamed = prop_oneof![2 => numbered, 1 => here(), 1 => epoch_talk().prop_map(Message::Epoch)]
-        .prop_map(|message| Item::Machine { group: None, message });
+    let top = option::of(term()).prop_map(|top| top.map_or(HeightTalk::Ask, HeightTalk::Top));
+    let unnamed = prop_oneof![
+        4 => numbered,
+        2 => here(),
+        2 => epoch_talk().prop_map(Message::Epoch),
+        1 => top.prop_map(Message::Height),
+    ]
+    .prop_map(|message| Item::Machine { group: None, message });
     prop_oneof![unnamed, named].boxed()
 }
 
@@ -163,6 +169,8 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::Young),
         Just(Refusal::Wedged),
         Just(Refusal::Draining),
+        local_span().prop_map(|wait| Refusal::TooHigh { wait }),
+        Just(Refusal::Implausible),
     ]
 }
 
@@ -202,6 +210,7 @@ fn denial() -> impl Strategy<Value = Denial> {
         Just(Denial::NotAdjacent),
         epoch().prop_map(Denial::Sealed),
         term().prop_map(Denial::Granted),
+        term().prop_map(Denial::Implausible),
     ]
 }
 

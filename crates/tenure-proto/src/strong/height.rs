@@ -1,0 +1,242 @@
+//! How high terms may rise: bounds on the largest term that a member has granted, its *top*.
+//!
+//! One number stands for the largest term of every group after a restart (`term`), and the floor of the next charter is
+//! the largest top of a quorum. So a term that is granted in one group raises the terms of all of them, for good. Without a
+//! bound one request for the term 2^64 - 1, by a key that may lead `evil/x` alone, would leave no term for anybody.
+//!
+//! ```text
+//!                     known := max(top, what a member vouched for, what an operator confirmed)
+//!   term <= known     free: nothing rises
+//!   by an outsider    term - known is charged to a bucket of its key; what does not fit is refused, with the time to wait
+//!   by a member       at most 2^24 above known; beyond that an operator must confirm it
+//! ```
+//!
+//! **Why an outsider cannot exhaust the terms.** Members together refill [`REFILL`] to one term a pause: each member refills
+//! one term in as many pauses as there are members, so it makes no difference that an outsider may climb at one member and
+//! then at the next, which hears of it. 2^31 terms, the range of packed tokens, take 34 years that way. A key has one name,
+//! so its node stands for it. A bucket is forgotten when it is full again, or with the process.
+//!
+//! **Why catching up is free.** Tops of members may be far apart: one was down, another started again after a crash. An
+//! outsider that must ask for a term above the highest of them is no attacker. A member that refuses for the height asks the
+//! others for their tops; they *vouch* for them. Nothing is said about tops before somebody was refused. The word of an
+//! outsider never counts.
+//!
+//! **Why members are bounded too.** Members are trusted, their disks and operators may be wrong. A top that is 2^24 above all
+//! that is known is a mistake, or an attack that has succeeded elsewhere. It is not taken over in silence, neither as a term
+//! nor as a floor: the member says so ([`Event::Implausible`]) and waits for an operator ([`Command::Confirm`]).
+
+use std::collections::BTreeMap;
+
+use super::message::{Event, GrantRequest, Message, Refusal, Term};
+use super::rules::Rules;
+use super::{Nerio, Process};
+use crate::time::LocalSpan;
+use crate::{Context, LocalTime, NodeId};
+
+#[allow(unused_imports, reason = "named in the documentation above")]
+use super::message::Command;
+
+/// How many terms an outsider may add to the top of a member at once.
+pub const BURST: u64 = 1024;
+
+/// The pause after which all members together let an outsider add one term more.
+pub const REFILL: LocalSpan = LocalSpan::from_nanos(500_000_000);
+
+/// How far a member's word may lie above all that is known.
+pub const PLAUSIBLE: u64 = 1 << 24;
+
+/// How many buckets are kept. Only those that are not full need a place.
+const MOST_BUCKETS: usize = 1024;
+
+/// What members tell each other of their tops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HeightTalk {
+    /// What is the largest term that you may have granted?
+    Ask,
+    /// This, in any group.
+    Top(Term),
+}
+
+/// What one key has added to the top of this member, as far as it is not refilled yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Bucket {
+    spent: u64,
+    /// Up to here refills are counted.
+    since: LocalTime,
+}
+
+impl Bucket {
+    /// Counts whole refills only: rounded against the one who asks.
+    fn refill(&mut self, now: LocalTime, refill: LocalSpan) {
+        let pauses = now.remaining(self.since).as_nanos() / refill.as_nanos().max(1);
+        self.spent = self.spent.saturating_sub(pauses);
+        let counted = pauses.saturating_mul(refill.as_nanos());
+        self.since = self.since.after(LocalSpan::from_nanos(counted));
+    }
+}
+
+/// How high terms are, as this process knows, and who raised them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Heights {
+    /// The largest term that was granted here in this life, or remembered of the life before.
+    pub(super) granted: Term,
+    /// The highest top that a member has vouched for.
+    vouched: Term,
+    /// What an operator has confirmed.
+    confirmed: Term,
+    /// What was too high to be believed, and who said it.
+    doubted: Option<(NodeId, Term)>,
+    buckets: BTreeMap<NodeId, Bucket>,
+    /// When the other members were last asked for their tops.
+    asked: Option<LocalTime>,
+}
+
+impl Heights {
+    pub(super) fn new(granted: Term) -> Self {
+        Self { granted, ..Self::default() }
+    }
+
+    /// Charges a height to a key, or says how long to wait until it would fit. More than the burst never fits: then a member
+    /// must vouch for it, and the wait is what it would take to refill as much.
+    fn charge(
+        &mut self,
+        node: NodeId,
+        height: u64,
+        now: LocalTime,
+        refill: LocalSpan,
+    ) -> Result<(), LocalSpan> {
+        if self.buckets.len() >= MOST_BUCKETS && !self.buckets.contains_key(&node) {
+            self.buckets.retain(|_, bucket| {
+                bucket.refill(now, refill);
+                bucket.spent > 0
+            });
+            if self.buckets.len() >= MOST_BUCKETS {
+                return Err(refill);
+            }
+        }
+        let bucket = self.buckets.entry(node).or_insert(Bucket { spent: 0, since: now });
+        bucket.refill(now, refill);
+        if bucket.spent == 0 {
+            bucket.since = now; // A full bucket does not refill: no pause counts before the first term is spent.
+        }
+        let missing = bucket.spent.saturating_add(height).saturating_sub(BURST);
+        if missing > 0 {
+            return Err(LocalSpan::from_nanos(refill.as_nanos().saturating_mul(missing)));
+        }
+        bucket.spent += height;
+        Ok(())
+    }
+}
+
+impl<R: Rules> Process<R> {
+    /// The largest term that this member may have granted, in any group, and the floor of its epoch: what a floor must cover.
+    pub(super) fn top(&self) -> Term {
+        let granted = self.heights.granted.max(self.largest_term);
+        self.config.settings().rules.top(self.charter().floor, granted)
+    }
+
+    /// Up to here a term raises nothing that is not accounted for.
+    pub(super) fn known(&self) -> Term {
+        self.top().max(self.charter().floor).max(self.heights.vouched).max(self.heights.confirmed)
+    }
+
+    /// A term was granted.
+    pub(super) fn note_granted(&mut self, term: Term) {
+        self.heights.granted = self.heights.granted.max(term);
+    }
+
+    /// HEIGHT: why a request is refused for its term, which is otherwise granted. `by` has sent it, in its own name or as a
+    /// leader that hands over. An outsider pays for what it sends, whoever shall lead by it.
+    pub(super) fn too_high(
+        &mut self,
+        request: &GrantRequest,
+        by: NodeId,
+        cx: &mut Context<'_, Nerio<R>>,
+    ) -> Option<Refusal> {
+        let known = self.known();
+        if request.term <= known {
+            return None;
+        }
+        let payer = if self.charter().has(by) { request.id.holder.node } else { by };
+        // The request of a member is its word that terms are as high as that.
+        if self.config.settings().rules.vouches(self.charter().has(payer)) {
+            return self.doubts(payer, request.term, cx).then_some(Refusal::Implausible);
+        }
+        let height = self.config.settings().rules.charged(request.term, known);
+        let members = u32::try_from(self.charter().members().len()).unwrap_or(u32::MAX);
+        let wait = self.heights.charge(payer, height, cx.now(), REFILL.times(members)).err()?;
+        let soon = self.ask_tops(cx);
+        Some(Refusal::TooHigh { wait: soon.map_or(wait, |soon| soon.min(wait)) })
+    }
+
+    /// Asks the other members for their tops, not too often. Says how long the answers may take, if they were asked just now.
+    fn ask_tops(&mut self, cx: &mut Context<'_, Nerio<R>>) -> Option<LocalSpan> {
+        let (now, retry) = (cx.now(), self.config.settings().retry.nominal());
+        let me = self.holder.node;
+        let others: Vec<NodeId> =
+            self.charter().members().iter().copied().filter(|member| *member != me).collect();
+        if others.is_empty() {
+            return None;
+        }
+        if self.heights.asked.is_none_or(|asked| now >= asked.after(retry.times(16))) {
+            self.heights.asked = Some(now);
+            for member in others {
+                cx.send(member, Message::Height(HeightTalk::Ask), None);
+            }
+        }
+        let fresh = self.heights.asked.is_some_and(|asked| now < asked.after(retry.times(2)));
+        fresh.then(|| retry.times(2))
+    }
+
+    /// One member asks another, or tells it.
+    pub(super) fn on_height_talk(&mut self, from: NodeId, talk: HeightTalk, cx: &mut Context<'_, Nerio<R>>) {
+        let is_member = self.charter().has(from);
+        match talk {
+            HeightTalk::Ask if is_member && self.position.is_some() && self.recovery.is_none() => {
+                cx.send(from, Message::Height(HeightTalk::Top(self.top())), None);
+            }
+            HeightTalk::Ask => {}
+            HeightTalk::Top(top) => self.vouch(from, top, cx),
+        }
+    }
+
+    /// Somebody says how high terms are where it is. Only members count.
+    pub(super) fn vouch(&mut self, from: NodeId, top: Term, cx: &mut Context<'_, Nerio<R>>) {
+        let counts = self.config.settings().rules.vouches(self.charter().has(from));
+        if counts && !self.doubts(from, top, cx) {
+            self.heights.vouched = self.heights.vouched.max(top);
+        }
+    }
+
+    /// Whether a member's word is too high to be believed, and says so. A process that is no member yet knows nothing to
+    /// compare it with: a new member begins with what the charter says that makes it one.
+    pub(super) fn doubts(&mut self, by: NodeId, term: Term, cx: &mut Context<'_, Nerio<R>>) -> bool {
+        let known = self.known();
+        if self.position.is_none() || self.config.settings().rules.is_plausible(term, known) {
+            return false;
+        }
+        if self.heights.doubted.replace((by, term)) != Some((by, term)) {
+            cx.publish(Event::Implausible { by, term, known });
+        }
+        true
+    }
+
+    /// An operator says that terms may be as high as this.
+    pub(super) fn confirm(&mut self, term: Term, cx: &mut Context<'_, Nerio<R>>) {
+        cx.publish(Event::Confirmed { term });
+        self.heights.confirmed = self.heights.confirmed.max(term);
+        self.heights.doubted.take_if(|(_, doubted)| *doubted <= term);
+    }
+}
+
+impl<R: Rules> Nerio<R> {
+    /// The largest term that this member may have granted, in any group, and the floor of its epoch.
+    pub fn top(&self) -> Term {
+        self.process.top()
+    }
+
+    /// What was too high to be believed, and who said it, until an operator confirms it.
+    pub fn doubted(&self) -> Option<(NodeId, Term)> {
+        self.process.heights.doubted
+    }
+}
