@@ -45,8 +45,44 @@ pub(crate) struct Status {
     pub(crate) groups_total: u64,
     /// How many are led by this process.
     pub(crate) led: u64,
+    /// How high terms are, as far as this node knows.
+    pub(crate) terms: Terms,
     /// What was counted since it started.
     pub(crate) counts: Counts,
+}
+
+/// How high terms are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    /// The largest term that this member may have granted, in any group.
+    pub(crate) top: u64,
+    /// How much is used of the terms that packed tokens hold.
+    pub(crate) packed: Packed,
+    /// When they end if terms go on rising as they have since this node started; null if they have not risen.
+    pub(crate) packed_left_days: Option<u64>,
+    /// A term that is too high to be believed until an operator confirms it; null if there is none.
+    pub(crate) doubted: Option<DoubtedTerm>,
+}
+
+/// How much is used of the terms that packed tokens hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Packed {
+    /// Less than half.
+    Plenty,
+    /// Half or more.
+    Half,
+    /// New terms do not fit.
+    Exhausted,
+}
+
+/// A term that a member speaks of and the one that answers does not believe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DoubtedTerm {
+    /// Who speaks of it.
+    pub(crate) member: String,
+    /// The term.
+    pub(crate) term: u64,
 }
 
 /// What the members have agreed on.

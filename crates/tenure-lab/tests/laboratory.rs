@@ -45,7 +45,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (7948, 2_239_433_246_075_321_013),
+        (7904, 5_816_763_605_783_679_127),
         "events and checksum of the trace of seed 7"
     );
 }

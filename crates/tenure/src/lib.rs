@@ -144,7 +144,7 @@ pub use seal::{
     CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Names, Scope, ScopeError,
     Serial,
 };
-pub use status::{CharterStatus, GroupStatus, NotReady, PeerStatus, Status};
+pub use status::{CharterStatus, GroupStatus, NotReady, PackedTerms, PeerStatus, Status, TermStatus};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;
 pub use tenure_proto::LocalTime;

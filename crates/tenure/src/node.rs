@@ -74,6 +74,9 @@ pub struct Campaign {
     /// How much others are preferred: nought, as at the start of each life, is the first choice. Leaders hand over to a process of
     /// better priority if the configuration's `hold` says when. Kept for this group until it is given anew.
     pub priority: Option<u8>,
+    /// The term must be larger than this: a fence has seen as much, from a cluster that was founded anew, say. Members limit
+    /// how far an outsider raises terms, so a large step may take long. `None` for whatever comes next.
+    pub above: Option<Term>,
 }
 
 impl Campaign {
@@ -81,6 +84,13 @@ impl Campaign {
     #[must_use]
     pub fn health(mut self, within: Duration) -> Self {
         self.health = Some(within);
+        self
+    }
+
+    /// With a term above this one.
+    #[must_use]
+    pub fn above(mut self, term: Term) -> Self {
+        self.above = Some(term);
         self
     }
 
@@ -221,7 +231,7 @@ impl Node {
         self.campaign_with(group, Campaign::default()).await
     }
 
-    /// The same, with a health gate or a priority.
+    /// The same, with a health gate, a priority or a term to exceed.
     pub async fn campaign_with(&self, group: &str, how: Campaign) -> Result<Tenure, CampaignError> {
         let group = GroupName::new(group)?;
         let number = self.0.numbers.fetch_add(1, Relaxed);
@@ -229,6 +239,9 @@ impl Node {
         let mailbox = &self.0.launched.mailbox;
         let withdraw = Withdraw { mailbox, group: &group, number, armed: true };
         let entry = Entry { group: group.clone(), number, health: how.health, prize };
+        if let Some(above) = how.above {
+            mailbox.send(Request::Raise { group: group.clone(), above });
+        }
         mailbox.send(Request::Campaign(entry, how.priority));
         let result = won.await;
         withdraw.disarm();
@@ -324,6 +337,13 @@ impl Node {
         let (reply, answer) = oneshot::channel();
         self.0.launched.mailbox.send(Request::AcceptLineage(reply));
         answer.await.map_err(|_| self.why_stopped())
+    }
+
+    /// An operator's word that terms may be as high as this, though this member has never heard of any so high: see
+    /// [`TermStatus::doubted`](crate::TermStatus::doubted). Find out first who granted such a term. A mistake cannot be taken
+    /// back: terms never fall.
+    pub fn confirm_term(&self, term: Term) {
+        self.0.launched.mailbox.send(Request::Confirm(term));
     }
 
     /// Speaks with another key from now on, and accepts `old` ones beside it. To change the cluster's key without anybody

@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use tenure_proto::strong::Term;
+use tenure_proto::strong::edict::PackedToken;
 use tenure_proto::strong::epoch::Epoch;
 
 use crate::config::{ClockBound, Role};
@@ -62,6 +63,47 @@ pub struct Status {
     pub peers_known: Vec<PeerStatus>,
     /// How many records were handed to the disk.
     pub persisted: u64,
+    /// How high terms are, as far as this node knows.
+    pub terms: TermStatus,
+}
+
+/// How high terms are, and how many are left for packed tokens, whose terms end at 2^31 - 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TermStatus {
+    /// The largest term that this member may have granted, in any group.
+    pub top: Term,
+    /// How much of the range of packed tokens is used.
+    pub packed: PackedTerms,
+    /// When that range ends if terms go on rising as they have since this node started; `None` if they have not risen.
+    pub packed_left: Option<Duration>,
+    /// A term that is too high to be believed, and the member that said it, until an operator confirms it:
+    /// [`Node::confirm_term`](crate::Node::confirm_term).
+    pub doubted: Option<(String, Term)>,
+}
+
+/// How much of the range of [`PackedToken`](crate::PackedToken) is used. Wide tokens have no end that anybody reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PackedTerms {
+    /// Less than half: nothing is to be done.
+    Plenty,
+    /// Half of it or more, which took decades or a mistake: move fences to wide tokens.
+    HalfUsed,
+    /// New terms do not fit: [`Token::pack`](crate::Token::pack) refuses them.
+    Exhausted,
+}
+
+impl PackedTerms {
+    /// How much of the range is used when terms go up to `top`.
+    pub fn at(top: Term) -> Self {
+        let last = PackedToken::LAST_TERM.0;
+        match top.0 {
+            top if top >= last => Self::Exhausted,
+            top if top > last / 2 => Self::HalfUsed,
+            _ => Self::Plenty,
+        }
+    }
 }
 
 /// What an epoch lays down for all.

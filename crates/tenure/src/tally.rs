@@ -1,6 +1,6 @@
 //! What a node counts: plain numbers that only rise.
 
-use tenure_proto::strong::{Event, Kind};
+use tenure_proto::strong::{Event, Kind, Refusal};
 
 /// Counts since the node started. A daemon exports them; nothing is decided by them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Tally {
     pub granted: u64,
     /// Requests that it refused.
     pub refused: u64,
+    /// Of these, requests for terms that are too high.
+    pub refused_too_high: u64,
     /// Epochs that it has gone by.
     pub epochs: u64,
     /// How often its clock went back, or was found beyond the bound.
@@ -30,6 +32,9 @@ pub struct Tally {
 
 impl Tally {
     pub(crate) fn count(&mut self, event: &Event) {
+        if let Event::Refused { refusal: Refusal::TooHigh { .. } | Refusal::Implausible, .. } = event {
+            self.refused_too_high += 1;
+        }
         let counter = match event {
             Event::Leads { kind: Kind::Acquire, .. } => &mut self.terms_won,
             Event::Leads { kind: Kind::Renew, .. } => &mut self.renewals,

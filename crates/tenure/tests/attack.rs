@@ -21,9 +21,12 @@ use std::time::Duration;
 use arena::{Arena, alone, resident_kib, said};
 use proxy::{DATA, FIRST, HELLO, Packet, WELCOME, honest};
 use support::within;
-use tenure::{ClusterKey, Key, Loss, Node, Role, Scope};
+use tenure::{Campaign, ClusterKey, Key, Loss, Node, Role, Scope, Term};
 
 const SOON: Duration = Duration::from_secs(10);
+
+/// What a bucket of a key holds, at each member.
+const BURST: u64 = 1024;
 
 /// A cheap, repeatable chance: the seed is printed by whoever uses it.
 struct Dice(u64);
@@ -397,4 +400,43 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     assert!(grown < 4096, "{grown} KiB more");
     assert_eq!(after.2, before.2, "nothing was logged");
     vigil.kept(&arena, &tenure).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_for_one_group_leaves_terms_for_all_others() {
+    let _alone = alone().await;
+    let mut arena = Arena::new().await;
+    let (tenure, vigil) = arena.led().await;
+    let before = tenure.token().term();
+    let mut config = arena.cluster.outsider("evil", Role::Candidate);
+    let (name, scope) = ("evil".parse().expect("a name"), Scope::new("evil/*").expect("a scope"));
+    config.key = Key::Scoped(arena.cluster.key.candidate(arena.cluster.id, name, scope));
+    let evil = Node::start(config).await.expect("it starts");
+    let began = arena::now();
+    // The last term there is, and then as much as it can get.
+    let mut above = [u64::MAX - 1, u64::MAX / 2, 1 << 40, 1 << 31].map(Term).to_vec();
+    above.extend((1..12).map(|step| Term(before.0 + step * 1000)));
+    for above in above {
+        let lead = evil.campaign_with("evil/x", Campaign::default().above(above));
+        let lead = tokio::time::timeout(Duration::from_millis(300), lead).await;
+        if let Ok(Ok(lead)) = lead {
+            lead.resign();
+        }
+    }
+    let mut refused = 0;
+    for index in 0..3 {
+        refused += arena.status(index).await.tally.refused_too_high;
+    }
+    assert!(refused > 0, "it asked for too much");
+    vigil.kept(&arena, &tenure).await;
+    tenure.resign();
+    for index in 0..3 {
+        arena.restart(index).await;
+        within("the restart", SOON, arena.nodes[index].ready()).await.expect("it runs");
+    }
+    let again = within("a leader", SOON, arena.nodes[1].campaign("jobs")).await.expect("it is elected");
+    let bucket = 3 * BURST + (arena::now() - began).as_secs() * 2 + 2;
+    let after = again.token().term();
+    println!("terms rose from {before} to {after}, a bucket allows {bucket}");
+    assert!(after.0 - before.0 <= bucket + 64, "{before} to {after}: more than {bucket}");
 }

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{Cluster, within};
-use tenure::{CampaignError, Leadership, Loss, NodeName, Role, Sight, TransferError};
+use tenure::{CampaignError, Leadership, Loss, Node, NodeName, Role, Sight, TransferError};
 
 const LEASE: Duration = Duration::from_millis(500);
 const SOON: Duration = Duration::from_secs(10);
@@ -244,4 +244,21 @@ async fn work_that_hangs_loses_its_tenure() {
     assert!(
         within("the next", SOON, nodes[1].campaign("jobs")).await.expect("the lease ran out").is_leader()
     );
+}
+
+#[tokio::test]
+async fn restarts_that_end_cleanly_cost_no_terms() {
+    let cluster = Cluster::found(1, Duration::from_millis(500));
+    let mut terms = Vec::new();
+    for _ in 0..5 {
+        let node = Node::start(cluster.member(0)).await.expect("it starts");
+        let tenure = within("a leader", SOON, node.campaign("jobs")).await.expect("it is elected");
+        terms.push(tenure.token().term().0);
+        let top = node.status().await.expect("it runs").terms.top;
+        assert_eq!(top, tenure.token().term());
+        tenure.resign();
+        node.shutdown().await;
+    }
+    let first = terms[0];
+    assert_eq!(terms, (first..first + 5).collect::<Vec<u64>>(), "one term an election");
 }

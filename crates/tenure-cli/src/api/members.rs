@@ -77,6 +77,14 @@ pub(crate) struct LineageAccepted {
     pub(crate) accepted: bool,
 }
 
+/// What `POST /v1/members/confirm-term` is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConfirmTermOrder {
+    /// The term. The member that is asked believes terms up to it.
+    pub(crate) term: u64,
+}
+
 /// One line of how a change goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Step {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::api::{self, State};
+use crate::api::{self, DoubtedTerm, Packed, State};
 use crate::arguments::Common;
 use crate::client::{self, Asking};
 use crate::failure::Failure;
@@ -74,7 +74,23 @@ fn head(status: &api::Status) -> String {
         let lease = format!("leases of {} ms, at most {} ms", status.lease_ms, charter.longest_lease_ms);
         lines.push(("agreed", format!("{}, {clocks}, {lease}{changing}", charter.quorums)));
     }
+    lines.extend(terms(&status.terms).map(|text| ("terms", text)));
     pairs(lines)
+}
+
+/// What somebody should know of terms, if anything.
+pub(super) fn terms(terms: &api::Terms) -> Option<String> {
+    if let Some(DoubtedTerm { member, term }) = &terms.doubted {
+        return Some(format!("{member} speaks of term {term}, far above all that is known here"));
+    }
+    let left = terms.packed_left_days.map_or_else(String::new, |days| format!(", the rest in {days} days"));
+    match terms.packed {
+        Packed::Plenty => None,
+        Packed::Half => {
+            Some(format!("{} and more: half of what packed tokens hold is used{left}", terms.top))
+        }
+        Packed::Exhausted => Some(format!("{}: new terms do not fit into packed tokens", terms.top)),
+    }
 }
 
 /// Parts per million as a percentage, without noughts at the end.
@@ -128,6 +144,20 @@ fn groups(groups: &[api::Group]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn terms_are_spoken_of_only_where_there_is_something_to_do() {
+        let of = |packed, doubted: bool| {
+            let doubted = doubted.then(|| DoubtedTerm { member: "n2".to_owned(), term: 1 << 40 });
+            terms(&api::Terms { top: 5, packed, packed_left_days: Some(9), doubted })
+        };
+        assert_eq!(of(Packed::Plenty, false), None);
+        assert!(of(Packed::Half, false).is_some_and(|text| text.ends_with("the rest in 9 days")));
+        assert!(of(Packed::Exhausted, false).is_some());
+        assert!(
+            of(Packed::Plenty, true).is_some_and(|text| text.contains("n2 speaks of term 1099511627776"))
+        );
+    }
 
     #[test]
     fn parts_per_million_are_read_as_a_percentage() {

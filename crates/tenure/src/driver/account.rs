@@ -48,6 +48,7 @@ impl Driver {
             peers: self.net.sessions.peers(),
             peers_known: self.peers_known(now),
             persisted: self.keep.persisted,
+            terms: self.term_status(now),
         }
     }
 

@@ -24,6 +24,7 @@
 //! | `change` | changes of members under way |
 //! | `hosted`, `hints`, `locals` | machines beside the strong one: eventual and local groups |
 //! | `account` | how this node is, for those who ask |
+//! | `terms` | how high terms are, and what an operator should know of it in time |
 //! | `net`, `book`, `outbox` | sessions, addresses, pacing |
 //! | `keep` | store and memory |
 
@@ -44,6 +45,7 @@ mod questions;
 mod revoking;
 mod setup;
 mod step;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod wishes;
@@ -53,7 +55,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tenure_proto::strong::{Command, Message, Term, Token};
-use tenure_proto::{Effect, GroupId, LocalTime, NodeId, Protocol, Ticket};
+use tenure_proto::{Effect, GroupId, Input, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::Machine;
@@ -91,6 +93,7 @@ pub(crate) use revoking::RevokeOrder;
 use revoking::Revoking;
 pub(crate) use setup::{credentials, launch};
 pub(crate) use step::Os;
+use terms::Terms;
 use wishes::Wishes;
 pub(crate) use wishes::{AskOrder, LONGEST_ASK};
 
@@ -104,6 +107,10 @@ const FAREWELL: Duration = Duration::from_millis(500);
 pub(crate) enum Request {
     /// Lead this group.
     Campaign(Entry, Option<u8>),
+    /// Ask for terms above this.
+    Raise { group: GroupName, above: Term },
+    /// An operator confirms that terms may be as high as this.
+    Confirm(Term),
     /// A campaign's future was dropped.
     Withdraw { group: GroupId, number: u64 },
     /// A guard has resigned; other clones may be left.
@@ -210,6 +217,7 @@ pub(crate) struct Driver {
     detours: usize,
     trace: Option<Trace>,
     tally: Tally,
+    terms: Terms,
     stopwatch: Stopwatch,
     watchdog: Watchdog,
     /// What the next start of a machine needs, until it has started.
@@ -362,6 +370,8 @@ impl Driver {
     fn on_request(&mut self, request: Request) {
         match request {
             Request::Campaign(entry, priority) => self.on_campaign(entry, priority),
+            Request::Raise { group, above } => self.order(Command::Raise { group: group.id(), above }),
+            Request::Confirm(term) => self.order(Command::Confirm(term)),
             Request::Withdraw { group, number } => {
                 let order = self.office.withdraw(group, number);
                 self.orders.extend(order);
@@ -483,6 +493,8 @@ impl Driver {
             let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
             self.orders.extend(self.office.leave(asked));
             self.settle();
+            // The machine's last word: the exact largest term that it granted. It takes no step after that.
+            self.step(Input::Command(Command::Close));
             self.disown();
             self.stopped.send_replace(Some(Stopped::ShutDown));
             self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));

@@ -22,6 +22,7 @@ use super::office::Office;
 use super::questions::Questions;
 use super::revoking::Revoking;
 use super::step::Os;
+use super::terms::Terms;
 use super::wishes::Wishes;
 use super::{Driver, Mailbox, Notice, Request};
 use crate::clock::nanos;
@@ -154,6 +155,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         detours: 0,
         trace,
         tally: Tally::default(),
+        terms: Terms::default(),
         stopwatch: Stopwatch::default(),
         watchdog: Watchdog::default(),
         setup: Some(Pending { boot: past.boot, ask_at: config.time.read() }),

@@ -113,6 +113,7 @@ impl Driver {
             let calendar = self.config.calendar;
             let found = self.watchdog.look(readings, body.clocks, (&body.quorums, self.me), calendar);
             found.into_iter().for_each(|finding| self.on_finding(finding));
+            self.watch_terms(now);
         }
         let asks_all = self.watchdog.asks(now);
         if is_due || asks_all {
@@ -234,6 +235,7 @@ impl Driver {
         self.tally.count(event);
         self.stopwatch.on_event(event, now);
         self.log(event);
+        self.on_height_event(event, now);
         self.on_answer(event, now);
         match event {
             Event::Leads { group, kind: Kind::Acquire, term, .. } => {

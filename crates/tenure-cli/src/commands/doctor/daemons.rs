@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::finding::Finding;
+use crate::api::{DoubtedTerm, Packed, Status};
 use crate::commands::asked::Asked;
 
 /// Who answered.
@@ -38,6 +39,30 @@ pub(super) fn ready(asked: &[Asked]) -> Vec<Finding> {
         Ok(status) => Finding::ok(CHECK, format!("{} at {} is ready", status.name, one.endpoint)),
     };
     asked.iter().map(judge).collect()
+}
+
+/// What somebody should know of terms: nothing, unless they are absurdly high or packed tokens run out.
+pub(super) fn terms(asked: &[Asked]) -> Vec<Finding> {
+    const CHECK: &str = "terms";
+    let answers = asked.iter().filter_map(|one| one.status.as_ref().ok());
+    let judge = |status: &Status| {
+        let text = format!("{}: {}", status.name, crate::commands::status::terms(&status.terms)?);
+        let doubted = status.terms.doubted.as_ref();
+        Some(match (doubted, status.terms.packed) {
+            (Some(DoubtedTerm { term, .. }), _) => Finding::bad(
+                CHECK,
+                text,
+                format!(
+                    "find out who granted it; if it is right, `tenure members confirm-term {term}` there"
+                ),
+            ),
+            (None, Packed::Exhausted) => {
+                Finding::bad(CHECK, text, "fence with wide tokens, which do not end")
+            }
+            (None, _) => Finding::warn(CHECK, text, "move fences from packed tokens to wide ones in time"),
+        })
+    };
+    answers.filter_map(judge).collect()
 }
 
 /// Whether all are of one version, and of this command's.

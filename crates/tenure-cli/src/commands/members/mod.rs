@@ -1,6 +1,7 @@
 //! `tenure members`: who grants, and how that changes.
 
 mod change;
+mod confirm;
 mod force;
 mod lineage;
 mod list;
@@ -11,6 +12,7 @@ use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::output::Answer;
 use change::{Add, Remove, Replace, Set};
+use confirm::ConfirmTerm;
 use force::ForceRemove;
 use lineage::AcceptLineage;
 use list::List;
@@ -29,6 +31,7 @@ Examples:
   tenure members replace n2 n4 10.0.0.4:7400     after a lost disk
   tenure members set --drift-ppm 1000 --longest-lease 3s
   tenure members force-remove --powered-off n2 n3
+  tenure members confirm-term 1099511627776
 
 Exit codes: 0 done, 2 refused or error, 69 nobody answers, 77 not allowed, 78 the configuration
 must be changed first"
@@ -54,6 +57,8 @@ enum Command {
     ForceRemove(ForceRemove),
     /// After a split brain: let a member go on, when the other cluster was ended
     AcceptLineage(AcceptLineage),
+    /// Confirm a term that lies far above all that a member knows
+    ConfirmTerm(ConfirmTerm),
 }
 
 impl Members {
@@ -67,6 +72,7 @@ impl Members {
             Command::Set(set) => set.run(common),
             Command::ForceRemove(force) => force.run(common),
             Command::AcceptLineage(accept) => accept.run(common),
+            Command::ConfirmTerm(confirm) => confirm.run(common),
         }
     }
 }

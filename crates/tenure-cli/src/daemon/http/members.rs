@@ -14,7 +14,8 @@ use tenure::{Changing, ClockBound, MemberChange, MembersError, Peer, Progress, T
 use tokio::time::timeout;
 
 use crate::api::members::{
-    AddOrder, ForceRemoveOrder, LineageAccepted, RemoveOrder, ReplaceOrder, SetOrder, Step, StepKind,
+    AddOrder, ConfirmTermOrder, ForceRemoveOrder, LineageAccepted, RemoveOrder, ReplaceOrder, SetOrder, Step,
+    StepKind,
 };
 use crate::api::{Code, segment};
 
@@ -34,6 +35,7 @@ pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> 
         ("post", "/v1/members/set", post(set)),
         ("post", "/v1/members/force-remove", post(force_remove)),
         ("post", "/v1/members/accept-lineage", post(accept_lineage)),
+        ("post", "/v1/members/confirm-term", post(confirm_term)),
     ]
 }
 
@@ -88,6 +90,23 @@ async fn force_remove(
 async fn accept_lineage(State(desk): State<Desk>) -> Result<Json<LineageAccepted>, Refused> {
     let accepted = desk.node.accept_lineage().await?;
     Ok(Json(LineageAccepted { name: desk.node.name().to_string(), accepted }))
+}
+
+/// Takes effect at this member alone, and at once.
+async fn confirm_term(
+    State(desk): State<Desk>,
+    Order(order): Order<ConfirmTermOrder>,
+) -> Result<Response, Refused> {
+    let status = desk.node.status().await?;
+    if !status.is_member {
+        return Err(Refused::new(Code::NotAMember, format!("{} is no member", status.name)));
+    }
+    if order.term == 0 {
+        return Err(Refused::bad("term must be more than zero"));
+    }
+    desk.node.confirm_term(Term(order.term));
+    let done = Step { epoch: status.epoch.map(|epoch| epoch.0), ..Step::new(StepKind::Done) };
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], line(&done)).into_response())
 }
 
 /// Begins a change, and tells how it goes on.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use tenure::{CharterStatus, ClockBound, NodeName, PeerStatus, Status};
+use tenure::{CharterStatus, ClockBound, NodeName, PackedTerms, PeerStatus, Status, TermStatus};
 
 use crate::api;
 use crate::clock::clock;
@@ -55,6 +55,7 @@ impl Desk {
             groups,
             groups_total,
             led: count(status.led),
+            terms: terms(&status.terms),
             counts: counts(&status),
         })
     }
@@ -90,6 +91,20 @@ fn member(peer: &PeerStatus) -> api::Member {
         heard_ago_ms: peer.heard.map(millis).filter(|_| !peer.is_me),
         round_trip_us: peer.round_trip.map(micros).filter(|_| !peer.is_me),
         clock_trusted: peer.clock_trusted,
+    }
+}
+
+fn terms(terms: &TermStatus) -> api::Terms {
+    let doubted = terms.doubted.as_ref();
+    api::Terms {
+        top: terms.top.0,
+        packed: match terms.packed {
+            PackedTerms::Exhausted => api::Packed::Exhausted,
+            PackedTerms::HalfUsed => api::Packed::Half,
+            _ => api::Packed::Plenty,
+        },
+        packed_left_days: terms.packed_left.map(|left| left.as_secs() / (24 * 3600)),
+        doubted: doubted.map(|(member, term)| api::DoubtedTerm { member: member.clone(), term: term.0 }),
     }
 }
 

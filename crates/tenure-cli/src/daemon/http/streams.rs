@@ -110,6 +110,7 @@ fn essence(status: &api::Status) -> api::Status {
     let mut status = status.clone();
     status.counts = api::Counts::default();
     (status.uptime_ms, status.silent_for_ms) = (0, status.silent_for_ms.map(|_| 0));
+    status.terms.packed_left_days = None;
     for member in &mut status.members {
         (member.heard_ago_ms, member.round_trip_us) = (None, None);
     }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Daemon;
-use crate::api::members::{AddOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder};
+use crate::api::members::{
+    AddOrder, ConfirmTermOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder,
+};
 use crate::api::{self, group_path};
 use crate::daemon::http::routes::routes;
 
@@ -168,6 +170,8 @@ fn orders_are_as_the_description_says() {
     all("SetOrder", json!(set), json!({}));
     let order = ForceRemoveOrder { powered_off: vec!["n2".to_owned()], term_floor: Some(1) };
     all("ForceRemoveOrder", json!(order), json!({ "powered_off": ["n2"] }));
+    let order = ConfirmTermOrder { term: 1 << 40 };
+    all("ConfirmTermOrder", json!(order), json!({ "term": 1 }));
     let [name, address, old] = ["n4", "127.0.0.1:1", "n2"].map(str::to_owned);
     let (add, force) = (AddOrder { name: name.clone(), address: address.clone(), force: true }, true);
     all("AddOrder", json!(add), json!({ "name": "n4", "address": "127.0.0.1:1" }));
@@ -190,6 +194,8 @@ async fn a_change_of_members_is_told_line_by_line_as_the_description_says() {
         last
     };
     let done = ends("/v1/members/set", json!({ "drift_ppm": 2000 })).await;
+    assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
+    let done = ends("/v1/members/confirm-term", json!({ "term": 1 << 40 })).await;
     assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
     let failed = ends("/v1/members/remove", json!({ "name": "n1" })).await;
     assert_eq!(failed["event"], "failed");
