@@ -202,6 +202,14 @@ pub enum Broken {
     AbsurdBelieved,
     /// A process that has written the exact largest term grants on.
     GrantsAfterClose,
+    /// A group is forgotten although its grant binds.
+    ForgetsGrant,
+    /// A group is forgotten although a late request of what was given back may come.
+    ForgetsRelease,
+    /// A group is forgotten although its process has pledged to give nothing back.
+    ForgetsPledge,
+    /// The largest term of a group is forgotten with it.
+    ForgetsTerm,
 }
 
 /// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
@@ -283,6 +291,22 @@ impl Rules for Broken {
             Self::FormerLeaderRefused => upto.holder.node == asked.holder.node,
             _ => Sound.was_given_back(upto, asked),
         }
+    }
+
+    fn may_forget(
+        &self,
+        (grant, buried): (Option<&Grant>, Option<LocalTime>),
+        pledged: Option<LocalTime>,
+        now: LocalTime,
+    ) -> bool {
+        let grant = grant.filter(|_| *self != Self::ForgetsGrant);
+        let buried = buried.filter(|_| *self != Self::ForgetsRelease);
+        let pledged = pledged.filter(|_| *self != Self::ForgetsPledge);
+        Sound.may_forget((grant, buried), pledged, now)
+    }
+
+    fn largest_term_after(&self, known: Term, forgotten: Term) -> Term {
+        if *self == Self::ForgetsTerm { known } else { known.max(forgotten) }
     }
 
     fn counted_unasked(&self, me: Option<usize>) -> NodeSet {
@@ -707,6 +731,10 @@ const STRONG: &[Mutant] = &[
         Broken::VerifyNoPledge,
         "a leader gives its grants back right after it was verified",
     ),
+    rule("forgets-grant", Broken::ForgetsGrant, "a group is forgotten while its grant binds"),
+    rule("forgets-release", Broken::ForgetsRelease, "a group is forgotten while what was given back counts"),
+    rule("forgets-pledge", Broken::ForgetsPledge, "a group is forgotten while a pledge stands"),
+    rule("forgets-term", Broken::ForgetsTerm, "the largest term of a group is forgotten with it"),
     rule("clock-back", Broken::ClockBack, "a leader whose clock went back goes by what it shows"),
     rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
     rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),

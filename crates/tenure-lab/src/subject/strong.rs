@@ -288,6 +288,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         let asks = roles.get(node.index()).is_none_or(|role| !role.campaigns());
         match random.below(23) {
             20 | 21 => find::whim(random, group, roles.len(), longest),
+            11 => Command::Forget(group),
             what if asks || (12..=15).contains(&what) => {
                 Command::Verify { group, leader: node_id(random.index(roles.len())), wanted }
             }
@@ -429,6 +430,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Command::Resign(group) => format!("resign {group}"),
             Command::StandDown(group) => format!("stand-down {group}"),
             Command::Offer(group) => format!("offer {group}"),
+            Command::Forget(group) => format!("forget {group}"),
             Command::Transfer { group, to } => format!("transfer {group} to {to}"),
             Command::Verify { group, leader, wanted } => {
                 format!("verify {group} with {leader} for {}", RealTime(wanted.as_nanos()))
@@ -453,6 +455,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             ["resign", id] => group(id).map(Command::Resign),
             ["stand-down", id] => group(id).map(Command::StandDown),
             ["offer", id] => group(id).map(Command::Offer),
+            ["forget", id] => group(id).map(Command::Forget),
             ["transfer", id, "to", to] => {
                 let to = node(to)?;
                 group(id).map(|group| Command::Transfer { group, to })

@@ -203,6 +203,14 @@ impl Candidate {
         self.timers.next()
     }
 
+    /// Whether this candidate neither leads nor asks nor owes anything: what is left of it is advice.
+    /// A pledge is judged by a rule of its own.
+    pub(super) fn is_idle(&self) -> bool {
+        let wants = self.campaigns || self.stood_down || self.run.is_some() || self.lead.is_some();
+        let asks = !self.handover.is_over() || !self.finding.is_idle() || self.verifying.owes();
+        !wants && !asks && self.timers.next().is_none() && self.preference.own == 0
+    }
+
     /// Whether this process asks for leadership by itself.
     pub(super) fn campaigns(&self) -> bool {
         self.campaigns

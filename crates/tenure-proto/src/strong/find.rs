@@ -135,6 +135,11 @@ struct Waiting {
 }
 
 impl Finding {
+    /// Whether nobody asks or waits here, and nothing is offered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.asked.is_empty() && self.waiting.is_empty() && !self.willing && !self.obliging
+    }
+
     /// The user lets this process campaign when somebody asks for a leader, or no more.
     pub(super) fn offer(&mut self, willing: bool) {
         self.willing = willing;

@@ -365,6 +365,8 @@ pub enum Command {
         /// How many others are preferred, so to speak.
         priority: u8,
     },
+    /// Drop a group from memory, if nothing of it counts any more. See `forget`.
+    Forget(GroupId),
     /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one that begins when this one has
     /// ended, as [`Succession`](super::Succession) says.
     Change(Change),

@@ -54,6 +54,7 @@
 //!   its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
 //! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
+//! * **Forgetting** a group that nobody uses gives its memory back (`forget`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
 //!   that is free sooner says so (`free`).
 //! * **Heights.** An outsider raises the terms of a member by no more than a bucket of its key holds, for one ceiling serves
@@ -142,6 +143,7 @@ mod config;
 pub mod edict;
 pub mod epoch;
 pub mod find;
+mod forget;
 mod free;
 mod grantor;
 pub mod height;
@@ -217,7 +219,8 @@ pub(crate) struct Process<R: Rules> {
     silent_until: LocalTime,
     /// The disk was lost: promises may stand that nobody here knows of.
     mute: bool,
-    /// The largest term of a group of which nothing is in memory.
+    /// The largest term of a group of which nothing is in memory: what the disk said at the start, and
+    /// what was granted in groups that were forgotten since.
     largest_term: Term,
     ceiling: Ceiling,
     /// How high terms are, and who raised them.
@@ -581,6 +584,7 @@ impl<R: Rules> Nerio<R> {
                 self.with_group(group, cx, |candidate, _| candidate.preference.own = priority);
             }
             Command::AcceptLineage => self.accept_lineage(cx),
+            Command::Forget(group) => self.on_forget(group, cx),
             Command::Change(change) => match self.process.config.settings().succession {
                 Succession::Adjacent => self.with_process(|process| process.change(&change, cx)),
                 Succession::Wedge => self.change_by_wedge(&change, cx),

@@ -205,6 +205,25 @@ pub trait Rules: Data {
         ceiling
     }
 
+    /// A group is forgotten only when its grant is over (14), what was given back is forgotten by itself,
+    /// and no pledge stands (erratum E4). See `forget`.
+    fn may_forget(
+        &self,
+        (grant, buried): (Option<&Grant>, Option<LocalTime>),
+        pledged: Option<LocalTime>,
+        now: LocalTime,
+    ) -> bool {
+        grant.is_none_or(|grant| now >= grant.until)
+            && buried.is_none_or(|until| now >= until)
+            && pledged.is_none_or(|until| now >= until)
+    }
+
+    /// The largest term of a group that is forgotten goes to the process, and so to every group that is
+    /// not in memory: it is at least every term that was granted in any of them.
+    fn largest_term_after(&self, known: Term, forgotten: Term) -> Term {
+        known.max(forgotten)
+    }
+
     /// After a restart every group's largest term is the durable ceiling: it is at least every term ever granted.
     fn largest_term_known(&self, ceiling: Term) -> Term {
         ceiling

@@ -12,6 +12,7 @@ use crate::{Chooser, Effect, Ticket};
 
 mod advice;
 mod find;
+mod forget;
 mod free;
 mod height;
 

@@ -30,6 +30,13 @@ pub(super) struct Handover {
     relayed: Option<(InstanceId, GrantRequest, u8)>,
 }
 
+impl Handover {
+    /// Whether nothing is asked for or to be passed on again.
+    pub(super) fn is_over(&self) -> bool {
+        self.to.is_none() && self.relayed.is_none()
+    }
+}
+
 impl Candidate {
     /// The leader asks `to` to take over. Nothing changes until that one is ready.
     pub(super) fn transfer<R: Rules>(&mut self, to: NodeId, around: &mut Around<'_, '_, R>) {

@@ -29,6 +29,16 @@ pub(super) struct Verifying {
 }
 
 impl Verifying {
+    /// Until when the last pledge binds, if one was given.
+    pub(super) fn pledged(&self) -> Option<LocalTime> {
+        self.pledged
+    }
+
+    /// Whether anything is to be given back later.
+    pub(super) fn owes(&self) -> bool {
+        self.owed.is_some()
+    }
+
     /// Until when a pledge stands that binds at `now`.
     pub(super) fn pledged_at(&self, now: LocalTime) -> Option<LocalTime> {
         self.pledged.filter(|until| now < *until)

@@ -102,7 +102,14 @@ impl Bounds {
         self.accepted.get(&node).copied()
     }
 
+    /// Until when the present life of a process has pledged to give a group's grants not back.
+    pub(super) fn pledged_by(&self, group: GroupId, node: NodeId) -> Option<LocalTime> {
+        let own = |(known, holder): &(GroupId, Holder)| *known == group && holder.node == node;
+        self.pledges.iter().filter(|(key, _)| own(key)).map(|(_, until)| *until).max()
+    }
+
     pub(super) fn crashes(&mut self, node: NodeId) {
+        self.pledges.retain(|(_, holder), _| holder.node != node); // Its next life cannot give back what this one holds.
         self.unsent.retain(|(grantor, _), _| *grantor != node);
     }
 

@@ -98,6 +98,15 @@ pub const GIVEN_TERMS: Property = property(
     "the terms of the acquisitions to which a grantor's Ok has left rise, over restarts too",
 );
 
+/// Service 2: idle groups are dropped from memory.
+pub const FORGOTTEN: Property = property(
+    "forgotten-is-over",
+    Kind::Always,
+    "a process forgets a group only when its grant has run out, no release of it counts, and no pledge stands",
+);
+pub(super) const FORGETS: Property =
+    property("group-forgotten", Kind::Sometimes, "a process forgets a group (beside forgotten-is-over)");
+
 /// T6, I8.
 pub const ONE_CHARTER: Property = property(
     "one-charter-an-epoch",
@@ -298,7 +307,7 @@ pub const CLIMBS: Property = property(
 );
 
 /// What holds however epochs follow one another.
-const COMMON: [Property; 42] = [
+const COMMON: [Property; 44] = [
     HEIGHTS,
     CLIMBS,
     UNIQUENESS,
@@ -318,6 +327,8 @@ const COMMON: [Property; 42] = [
     LONGEST,
     GIVEN_TERMS,
     GIVEN_AGAIN,
+    FORGOTTEN,
+    FORGETS,
     VALID,
     ORDERED,
     EDICTS,

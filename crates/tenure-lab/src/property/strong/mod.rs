@@ -8,6 +8,7 @@ mod bounds;
 mod edicts;
 mod epochs;
 mod finding;
+mod forgetting;
 mod heights;
 mod list;
 mod run;
@@ -35,6 +36,7 @@ use crate::world::{RealTime, World};
 use bounds::Bounds;
 use epochs::Epochs;
 use finding::Searches;
+use forgetting::InMemory;
 use stability::Stability;
 use wedge::Wedges;
 
@@ -90,6 +92,7 @@ pub struct StrongJudge {
     claims: Vec<Claim>,
     searches: Searches,
     bounds: Bounds,
+    in_memory: InMemory,
     last_term: BTreeMap<GroupId, (Term, Holder, Option<Mark>)>,
     /// The highest term that was granted, or that a charter or an operator has allowed.
     highest: Term,
@@ -128,6 +131,7 @@ impl StrongJudge {
             claims: Vec::new(),
             searches: Searches::default(),
             bounds: Bounds::default(),
+            in_memory: InMemory::new(),
             last_term: BTreeMap::new(),
             highest: Term(0),
             last_run: BTreeMap::new(),
@@ -521,6 +525,7 @@ impl StrongJudge {
     /// A process has ended.
     pub(crate) fn on_ended(&mut self, now: RealTime, node: NodeId) {
         self.bounds.crashes(node);
+        self.forget_memory(node);
         self.leave_all(now, |belief| belief.holder.node == node);
         self.claims.retain(|claim| claim.by != node);
     }

@@ -110,6 +110,7 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
             }
         }
         self.judge_passed(world);
+        self.judge_forgotten(world, node);
         if self.wedges.is_some() {
             self.observe_sent(world);
         }
