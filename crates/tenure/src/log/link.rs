@@ -20,7 +20,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tenure_proto::{NodeId, eventual, paxos};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
@@ -28,7 +28,9 @@ use super::codec::{bytes_of, whole};
 use super::config::Checked;
 use crate::chance;
 use crate::name::{ClusterId, GroupName, NodeName};
-use crate::seal::{Answer, Hello, Keyring, MAX_GREETING, STREAM_TAG, Stream, Turned, welcome, welcomed};
+use crate::seal::{
+    Answer, Hello, KeyId, Keyring, MAX_GREETING, STREAM_TAG, Stream, Turned, welcome, welcomed,
+};
 
 /// The longest message: a snapshot, at most.
 pub(super) const MAX_MESSAGE: usize = 256 << 20;
@@ -81,7 +83,7 @@ struct Shared {
     shape: u64,
     members: BTreeSet<NodeName>,
     cluster: ClusterId,
-    keys: Keyring,
+    keys: watch::Receiver<Keyring>,
     deliver: Box<dyn Fn(Delivery) + Send + Sync>,
     room: Arc<Semaphore>,
     /// The stream on which each member is heard. A newer one takes its place.
@@ -112,6 +114,8 @@ pub(super) struct Links {
     log: GroupName,
     /// The longest message.
     most: usize,
+    /// The keys that streams are opened and accepted with.
+    pub(super) keys: Arc<watch::Sender<Keyring>>,
 }
 
 impl Links {
@@ -167,13 +171,14 @@ pub(super) fn links(
     listener: Option<std::net::TcpListener>,
     deliver: impl Fn(Delivery) + Send + Sync + 'static,
 ) -> (Arc<Links>, impl Future<Output = ()> + Send + 'static) {
+    let (set_keys, keys) = watch::channel(config.keys.clone());
     let shared = Arc::new(Shared {
         me: config.me.clone(),
         log: config.log.clone(),
         shape: config.shape(),
         members: config.members.iter().map(|(name, _)| name.clone()).collect(),
         cluster: config.cluster,
-        keys: config.keys.clone(),
+        keys,
         deliver: Box::new(deliver),
         room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
         heard: Mutex::default(),
@@ -193,7 +198,7 @@ pub(super) fn links(
             listen(shared, listener).await;
         }
     };
-    (Arc::new(Links { lines, me, log, most: MAX_MESSAGE }), tasks)
+    (Arc::new(Links { lines, me, log, most: MAX_MESSAGE, keys: Arc::new(set_keys) }), tasks)
 }
 
 /// Keeps a stream to one member.
@@ -206,10 +211,13 @@ async fn call(
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
-        if let Ok(Ok((socket, stream))) = timeout(PATIENCE, connect(&shared, &peer, &address)).await {
+        if let Ok(Ok((socket, stream, key))) = timeout(PATIENCE, connect(&shared, &peer, &address)).await {
             pause = FIRST_PAUSE;
             state.up.store(true, Relaxed);
-            let _ = transmit(socket, stream, &mut queue, &state).await;
+            tokio::select! {
+                _ = transmit(socket, stream, &mut queue, &state) => {}
+                () = shared.until_refused(key) => {}
+            }
             state.up.store(false, Relaxed);
             while let Ok(message) = queue.try_recv() {
                 state.queued.fetch_sub(message.len(), Relaxed);
@@ -223,14 +231,15 @@ async fn call(
     }
 }
 
-async fn connect(shared: &Shared, peer: &NodeName, address: &str) -> io::Result<(TcpStream, Stream)> {
+async fn connect(shared: &Shared, peer: &NodeName, address: &str) -> io::Result<(TcpStream, Stream, KeyId)> {
     let mut socket = TcpStream::connect(address).await?;
     prepare(&socket)?;
-    let hello = Hello::new(shared.me.clone(), peer.clone(), (shared.log.clone(), shared.shape), &shared.keys);
+    let keys = shared.keys.borrow().clone();
+    let hello = Hello::new(shared.me.clone(), peer.clone(), (shared.log.clone(), shared.shape), &keys);
     write_greeting(&mut socket, &hello.to_bytes()).await?;
     let answer = Answer::from_bytes(&read_greeting(&mut socket).await?).map_err(io::Error::other)?;
-    match welcomed(&hello, &answer, &shared.keys, shared.cluster) {
-        Some(stream) => Ok((socket, stream)),
+    match welcomed(&hello, &answer, &keys, shared.cluster) {
+        Some(stream) => Ok((socket, stream, hello.key)),
         None => {
             let why = match answer {
                 Answer::Turned(Turned::Name) => "somebody else answers there, or does not know this member",
@@ -375,11 +384,11 @@ fn network(address: IpAddr) -> IpAddr {
 async fn serve(shared: Arc<Shared>, mut socket: TcpStream, from: SocketAddr) {
     let greeted = timeout(PATIENCE, async {
         prepare(&socket)?;
-        let (peer, stream) = greet(&shared, &mut socket, from).await?;
+        let (peer, stream, key) = greet(&shared, &mut socket, from).await?;
         let mut incoming =
             Incoming { stream, reader: BufReader::with_capacity(PIECE, socket), sealed: Vec::new() };
         match incoming.message().await {
-            Ok(first) if first.is_empty() => Ok((peer, incoming)),
+            Ok(first) if first.is_empty() => Ok((peer, incoming, key)),
             Ok(_) => Err(io::Error::other("it does not begin as agreed")),
             Err(error) => {
                 shared.complain(peer.as_str(), &from.to_string(), "it has another key or cluster id");
@@ -387,18 +396,29 @@ async fn serve(shared: Arc<Shared>, mut socket: TcpStream, from: SocketAddr) {
             }
         }
     });
-    let Ok(Ok((peer, incoming))) = greeted.await else { return };
-    let hearing = tokio::spawn(hear(shared.clone(), peer.id(), incoming));
+    let Ok(Ok((peer, incoming, key))) = greeted.await else { return };
+    let (with, from) = (shared.clone(), peer.id());
+    let hearing = tokio::spawn(async move {
+        tokio::select! {
+            () = hear(with.clone(), from, incoming) => {}
+            () = with.until_refused(key) => {}
+        }
+    });
     let mut heard = shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(older) = heard.insert(peer.id(), hearing.abort_handle()) {
         older.abort();
     }
 }
 
-async fn greet(shared: &Shared, socket: &mut TcpStream, from: SocketAddr) -> io::Result<(NodeName, Stream)> {
+async fn greet(
+    shared: &Shared,
+    socket: &mut TcpStream,
+    from: SocketAddr,
+) -> io::Result<(NodeName, Stream, KeyId)> {
     let hello = Hello::from_bytes(&read_greeting(socket).await?).map_err(io::Error::other)?;
     let known = hello.to == shared.me && hello.from != shared.me && shared.members.contains(&hello.from);
-    let (answer, why) = match welcome(&hello, &shared.keys, shared.cluster) {
+    let keys = shared.keys.borrow().clone();
+    let (answer, why) = match welcome(&hello, &keys, shared.cluster) {
         _ if !known => (Turned::Name, "it wants somebody else, or is no member"),
         _ if (&hello.log, hello.shape) != (&shared.log, shared.shape) => {
             (Turned::Log, "it wants another log, or one of other members")
@@ -406,7 +426,7 @@ async fn greet(shared: &Shared, socket: &mut TcpStream, from: SocketAddr) -> io:
         None => (Turned::Key, "it has another key"),
         Some((answer, stream)) => {
             write_greeting(socket, &answer.to_bytes()).await?;
-            return Ok((hello.from, stream));
+            return Ok((hello.from, stream, hello.key));
         }
     };
     shared.complain(hello.from.as_str(), &from.ip().to_string(), why);
@@ -468,6 +488,13 @@ impl Incoming {
 }
 
 impl Shared {
+    /// Waits until a key is accepted no more: streams under it end then.
+    async fn until_refused(&self, key: KeyId) {
+        if self.keys.clone().wait_for(|keys| !keys.has(key)).await.is_err() {
+            std::future::pending().await // Nobody can change the keys any more.
+        }
+    }
+
     /// Once for each member, place and reason.
     fn complain(&self, peer: &str, address: &str, why: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -527,7 +554,8 @@ mod tests {
         let state = Arc::new(LineState { up: AtomicBool::new(true), ..LineState::default() });
         let to = name.id();
         let lines = BTreeMap::from([(to, Line { name: name.clone(), queue, state: state.clone() })]);
-        let links = Links { lines, me: name, log: GroupName::new("kv").unwrap(), most: 100 };
+        let keys = Arc::new(watch::channel(Keyring::new(crate::ClusterKey::generate())).0);
+        let links = Links { lines, me: name, log: GroupName::new("kv").unwrap(), most: 100, keys };
         let install = |bytes: usize| {
             let (upto, sessions) = (paxos::Slot(1), paxos::Sessions::default());
             Talk::Log(paxos::Message::Install { upto, sessions, state: vec![0; bytes].into() })

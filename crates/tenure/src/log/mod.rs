@@ -86,6 +86,7 @@ pub use election::{Election, Hint};
 pub use error::{OpenError, ProposeError, ReadError, Stopped};
 
 use crate::name::NodeName;
+use crate::seal::Keyring;
 use config::Checked;
 use disk::{Disk, Writer};
 use driver::{Driver, Item, Look, Parts};
@@ -206,6 +207,7 @@ struct Inner<S: StateMachine> {
     writes: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     longest_write: usize,
+    keys: Arc<watch::Sender<Keyring>>,
 }
 
 impl<S: StateMachine> Log<S> {
@@ -264,6 +266,7 @@ impl<S: StateMachine> Log<S> {
             writes: Arc::new(Semaphore::new(config.users)),
             reads: Arc::new(Semaphore::new(READS)),
             longest_write: config.longest_write,
+            keys: links.keys.clone(),
         };
         let driver = Driver::new(Parts { config, state, writer, links, may_lead, news }, boot)
             .map_err(|stopped| OpenError::State { reason: stopped.to_string() })?;
@@ -323,6 +326,14 @@ impl<S: StateMachine> Log<S> {
     pub fn subscribe(&self) -> Subscription {
         let news = self.0.news.upgrade();
         Subscription(news.map_or_else(|| broadcast::channel(1).1, |news| news.subscribe()))
+    }
+
+    /// Speaks and accepts other keys from now on, without a restart. Streams under keys that are
+    /// accepted no more end at once and are opened anew; the others go on. Change keys in the three
+    /// steps of [`Node::set_keys`](crate::Node::set_keys): accept the new one everywhere, speak it
+    /// everywhere, then leave the old one out.
+    pub fn set_keys(&self, keys: Keyring) {
+        self.0.keys.send_replace(keys);
     }
 
     /// How it is.

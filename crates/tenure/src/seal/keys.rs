@@ -142,6 +142,11 @@ impl Keyring {
         Self { speak, accept: Vec::new() }
     }
 
+    /// Whether a key of the cluster is spoken or accepted.
+    pub(crate) fn has(&self, key: KeyId) -> bool {
+        std::iter::once(&self.speak).chain(&self.accept).any(|accepted| accepted.id() == key)
+    }
+
     /// The roots of all keys, that of the spoken key first.
     pub(super) fn roots(&self, cluster: ClusterId) -> Vec<Root> {
         std::iter::once(&self.speak).chain(&self.accept).map(|key| Root::new(key, cluster)).collect()
