@@ -367,8 +367,8 @@ const fn with<const OWN: usize, const ALL: usize>(own: [Property; OWN]) -> [Prop
 }
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 46] = with([SPACED, FLOORS, INTERRUPTED, CHANGE_ENDS]);
+pub const ALL: [Property; 48] = with([SPACED, FLOORS, INTERRUPTED, CHANGE_ENDS]);
 
 /// All properties where epochs are ended before the next begins, and where lost disks recover.
-pub const WEDGE_ALL: [Property; 49] =
+pub const WEDGE_ALL: [Property; 51] =
     with([ENDED, WEDGED, ENDED_FLOORS, WEDGES, RECOVERED, WEDGE_INTERRUPTED, WEDGE_ENDS]);
