@@ -126,6 +126,14 @@ pub enum CampaignError {
         /// Which.
         group: GroupName,
     },
+    /// So many members know as many groups by this node's key as they allow that no quorum is left.
+    #[error(
+        "the members know too many groups of this key to know '{group}' as well: lead fewer at once, wait until they forget some (`limits.forget_after`), use another key, or raise `limits.groups_per_key` at the members"
+    )]
+    TooManyGroups {
+        /// Which.
+        group: GroupName,
+    },
     /// The name is none.
     #[error(transparent)]
     Name(#[from] crate::name::NameError),

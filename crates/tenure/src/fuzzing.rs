@@ -66,6 +66,7 @@ fn heap(item: &Item) -> usize {
         | Item::AskOrigin
         | Item::AskCharter
         | Item::Unwatch { .. }
+        | Item::Limited { .. }
         | Item::Report(_)
         | Item::Ping { .. }
         | Item::Pong { .. } => 0,

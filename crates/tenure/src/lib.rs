@@ -121,7 +121,7 @@ mod atomics {
 
 pub use clock::{Clock, Discipline, Hand};
 pub use config::{
-    AdaptiveLease, ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection, peers,
+    AdaptiveLease, ClockBound, Config, ConfigError, Key, Limits, Peer, Role, Watching, WeakElection, peers,
 };
 #[cfg(feature = "config")]
 pub use config::{explain_toml, parse_length};

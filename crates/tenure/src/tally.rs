@@ -28,6 +28,10 @@ pub struct Tally {
     pub peer_clock_faults: u64,
     /// Messages that their sender was not entitled to.
     pub out_of_scope: u64,
+    /// Requests and watches that were refused because their key already has as many as it may.
+    pub over_limit: u64,
+    /// Groups that were forgotten because nobody had to do with them.
+    pub forgotten: u64,
 }
 
 impl Tally {

@@ -112,6 +112,10 @@ fn whole_check(settings: &Settings) -> Result<Role, Failure> {
     Ok(config.role)
 }
 
+fn count(number: usize) -> Value {
+    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
 /// What is set, and the defaults of what is not.
 fn effective(settings: &Settings) -> Result<Table, Failure> {
     let config = settings.node()?;
@@ -135,6 +139,9 @@ fn effective(settings: &Settings) -> Result<Table, Failure> {
         ("lease.retry", Value::from(length(config.retry))),
         ("lease.window", Value::from(length(config.window))),
         ("lease.longest_pledge", Value::from(length(config.longest_pledge))),
+        ("limits.groups_per_key", count(config.limits.groups_per_key)),
+        ("limits.watches_per_key", count(config.limits.watches_per_key)),
+        ("limits.forget_after", Value::from(length(config.limits.forget_after))),
         ("election.weak", Value::from(config.weak.name())),
         ("daemon.log", Value::from("info")),
         ("daemon.log_format", Value::from(settings.daemon.log_format.name())),

@@ -616,6 +616,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Event::Refused { refusal: Refusal::Draining, .. } => "refusals-draining",
             Event::Refused { refusal: Refusal::TooHigh { .. }, .. } => "refusals-too-high",
             Event::Refused { refusal: Refusal::Implausible, .. } => "refusals-implausible",
+            // A driver's refusal: the machines of the laboratory never give it.
+            Event::Refused { refusal: Refusal::TooManyGroups, .. } => return,
             Event::Implausible { .. } => "terms-doubted",
             Event::Confirmed { .. } => "terms-confirmed",
             Event::HeldBack { .. } => "candidates-held-back",

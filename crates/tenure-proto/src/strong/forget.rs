@@ -39,9 +39,9 @@ impl<R: Rules> Nerio<R> {
         self.groups.contains_key(&group)
     }
 
-    /// How many groups are in memory.
-    pub fn groups_known(&self) -> usize {
-        self.groups.len()
+    /// The groups of which anything is in memory.
+    pub fn groups(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.groups.keys().copied()
     }
 
     /// Whether [`Command::Forget`](super::Command::Forget) would drop this group at `now`; `true` also

@@ -298,6 +298,9 @@ pub enum Refusal {
     },
     /// A member asks for a term so high that an operator must confirm it: see [`Command::Confirm`].
     Implausible,
+    /// This grantor knows as many groups by the asker's key as one key may make it know. Said by the
+    /// driver, which counts them, never by the machine.
+    TooManyGroups,
 }
 
 /// What a process's user wants.

@@ -13,7 +13,7 @@ use tenure_proto::strong::{Adapt, Settings, Sound, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId};
 
-use super::{ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection};
+use super::{ClockBound, Config, ConfigError, Key, Limits, Peer, Role, Watching, WeakElection};
 use crate::MachineConfig;
 use crate::clock::{Clock, nanos};
 use crate::contact::Contact;
@@ -47,6 +47,7 @@ pub(crate) struct Checked {
     pub(crate) memory: Option<PathBuf>,
     pub(crate) trace: Option<PathBuf>,
     pub(crate) longest_pledge: Span,
+    pub(crate) limits: Limits,
     pub(crate) time: Clock,
     /// What is said of the synchronised clock; tests say something else.
     pub(crate) calendar: fn() -> Synchronised,
@@ -55,6 +56,18 @@ pub(crate) struct Checked {
     /// What the file says of the cluster, if it says anything.
     body: Option<Body>,
     machine: Box<Config>,
+}
+
+fn check_limits(limits: Limits) -> Result<Limits, ConfigError> {
+    let zero = [
+        ("limits.groups_per_key", limits.groups_per_key == 0),
+        ("limits.watches_per_key", limits.watches_per_key == 0),
+        ("limits.forget_after", limits.forget_after.is_zero()),
+    ];
+    match zero.into_iter().find(|(_, is_zero)| *is_zero) {
+        Some((key, _)) => Err(ConfigError::Invalid { key, why: "it must be more than zero".to_owned() }),
+        None => Ok(limits),
+    }
 }
 
 impl Checked {
@@ -83,6 +96,7 @@ impl Checked {
             memory: config.memory.clone(),
             trace: config.trace.clone(),
             longest_pledge: span(config.longest_pledge),
+            limits: check_limits(config.limits)?,
             time: config.time.clone(),
             calendar: synchronised,
             versions: VERSIONS,

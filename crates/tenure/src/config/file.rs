@@ -28,7 +28,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::complaint::explain_toml;
-use super::{AdaptiveLease, ClockBound, Config, ConfigError, Key, Peer, Role, Watching, WeakElection};
+use super::{
+    AdaptiveLease, ClockBound, Config, ConfigError, Key, Limits, Peer, Role, Watching, WeakElection,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +57,8 @@ struct File {
     lease: LeaseTable,
     #[serde(default)]
     election: ElectionTable,
+    #[serde(default)]
+    limits: LimitsTable,
     /// For the command `tenure`, which reads these two itself.
     #[serde(rename = "daemon")]
     _daemon: Option<toml::Table>,
@@ -107,6 +111,22 @@ struct LeaseTable {
     hold: Option<Length>,
     longest_pledge: Option<Length>,
     adapt: Option<AdaptTable>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsTable {
+    groups_per_key: Option<usize>,
+    watches_per_key: Option<usize>,
+    forget_after: Option<Length>,
+}
+
+impl LimitsTable {
+    fn apply(self, limits: &mut Limits) {
+        limits.groups_per_key = self.groups_per_key.unwrap_or(limits.groups_per_key);
+        limits.watches_per_key = self.watches_per_key.unwrap_or(limits.watches_per_key);
+        limits.forget_after = self.forget_after.map_or(limits.forget_after, |Length(length)| length);
+    }
 }
 
 #[derive(Deserialize)]
@@ -261,6 +281,7 @@ impl Config {
         file.cluster.apply(&mut config)?;
         file.lease.apply(&mut config);
         file.election.apply(&mut config)?;
+        file.limits.apply(&mut config.limits);
         Ok(config)
     }
 }

@@ -242,6 +242,8 @@ pub struct Config {
     pub trace: Option<PathBuf>,
     /// For how long at most a leader promises, when it is asked to [verify](crate::Node::verify), not to hand over.
     pub longest_pledge: Duration,
+    /// What one key may cost this node, if it is a member, and when it forgets.
+    pub limits: Limits,
     /// The clock. Only tests have another than the system's.
     pub time: Clock,
 }
@@ -273,6 +275,7 @@ impl Config {
             memory: None,
             trace: None,
             longest_pledge: Duration::from_millis(100),
+            limits: Limits::default(),
             time: Clock::boot(),
         }
     }
@@ -286,6 +289,32 @@ impl Config {
     /// What this file would found: members, quorums and bounds.
     pub(crate) fn body(&self) -> Result<Body, ConfigError> {
         check::body(self)
+    }
+}
+
+/// What one key may cost a member, and when a member forgets.
+///
+/// A key is one name: a key of a candidate or observer works under no other. The cluster's own key is
+/// not limited: whoever has it can do worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many groups one key makes a member know at once, by campaigning, asking or watching.
+    /// Default 10,000, about 20 MB of a member's memory. Larger: a key can cost a member more. Smaller:
+    /// an application with more groups is refused ([`CampaignError::TooManyGroups`](crate::CampaignError));
+    /// give it several keys, or raise this at every member.
+    pub groups_per_key: usize,
+    /// How many groups one key watches at a member at once. Default 1,000. A watch is looked at 50
+    /// times a second; further watches are not served, and their watchers see `Unknown`.
+    pub watches_per_key: usize,
+    /// How long nobody has to do anything with a group before a member forgets it. Default ten
+    /// minutes; it takes at most twice as long. The group is listed no more then; terms rise on when
+    /// somebody campaigns for it again. Smaller: memory comes back sooner.
+    pub forget_after: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { groups_per_key: 10_000, watches_per_key: 1_000, forget_after: Duration::from_secs(600) }
     }
 }
 

@@ -99,10 +99,10 @@ impl Driver {
     /// yet a group.
     pub(super) fn groups(&self) -> Vec<GroupStatus> {
         let now = self.now();
-        let told = |status: &GroupStatus, id| {
-            self.elections.contains(id) || status.term.is_some() || status.proclaimed.is_some()
+        let told = |status: &GroupStatus, id: &GroupId| {
+            self.registry.is_election(*id) || status.term.is_some() || status.proclaimed.is_some()
         };
-        let all = self.names.iter().map(|(id, name)| (id, self.group_status(*id, name, now)));
+        let all = self.registry.named().map(|(id, name)| (id, self.group_status(*id, name, now)));
         let mut groups: Vec<GroupStatus> =
             all.filter(|(id, status)| told(status, id)).map(|(_, status)| status).collect();
         groups.sort_by(|one, other| one.group.cmp(&other.group));

@@ -27,6 +27,9 @@ const LOOK: u64 = 20_000_000;
 /// The most observers of one group, and groups observed, that a member serves.
 const MOST: usize = 10_000;
 
+/// How often at most it is said that a member does not tell of a group, in nanoseconds.
+const SAY_LIMITED: u64 = 60 * ASK;
+
 /// A group that is observed here.
 struct Shown {
     name: GroupName,
@@ -49,6 +52,11 @@ struct Told {
 pub(crate) struct Gallery {
     shown: BTreeMap<GroupId, Shown>,
     told: BTreeMap<GroupId, Told>,
+    /// How many groups each process watches here.
+    watches: BTreeMap<NodeId, usize>,
+    /// How many groups a process without the cluster's key may watch here.
+    most_watches: usize,
+    limited_said: Option<LocalTime>,
     words: BTreeMap<GroupId, Proclaim>,
     look_at: Option<LocalTime>,
     /// Whether this node's sessions reach no quorum.
@@ -59,6 +67,78 @@ pub(crate) struct Gallery {
 pub(crate) type Post = Vec<(NodeId, Item)>;
 
 impl Gallery {
+    pub(crate) fn new(most_watches: usize) -> Self {
+        Self { most_watches, ..Self::default() }
+    }
+
+    /// Whether a process may watch a group. A process without the cluster's key has a limit of its own,
+    /// and where all places are taken the process that watches most makes room: nobody can keep
+    /// others from being told.
+    pub(crate) fn has_room(&mut self, from: NodeId, group: GroupId, limited: bool, now: LocalTime) -> bool {
+        let told = self.told.get(&group);
+        if told.is_some_and(|told| told.observers.contains_key(&from)) {
+            return true;
+        }
+        let own = self.watches.get(&from).copied().unwrap_or(0);
+        if limited && own >= self.most_watches {
+            return false;
+        }
+        if told.map_or(self.told.len(), |told| told.observers.len()) < MOST {
+            return true;
+        }
+        told.is_none() && self.make_room(own, now)
+    }
+
+    /// All groups that can be watched are: one that only the busiest process watches is given up.
+    fn make_room(&mut self, own: usize, now: LocalTime) -> bool {
+        let busiest =
+            self.watches.iter().max_by_key(|(_, count)| **count).map(|(node, count)| (*node, *count));
+        let Some((busiest, _)) = busiest.filter(|(_, count)| *count > own + 1) else { return false };
+        let only = |told: &Told| told.observers.len() == 1 && told.observers.contains_key(&busiest);
+        let Some(group) = self.told.iter().find(|(_, told)| only(told)).map(|(group, _)| *group) else {
+            return false;
+        };
+        self.on_unwatch(busiest, group);
+        self.drop_late(group, now);
+        self.told.remove(&group);
+        true
+    }
+
+    /// Whether anybody here or elsewhere observes a group.
+    pub(crate) fn has_to_do_with(&mut self, group: GroupId, now: LocalTime) -> bool {
+        self.drop_late(group, now);
+        let told = self.told.get(&group).is_some_and(|told| !told.observers.is_empty());
+        told || self.shown.contains_key(&group)
+    }
+
+    /// Nobody has to do with a group any more.
+    pub(crate) fn forget(&mut self, group: GroupId) {
+        self.told.remove(&group);
+        self.words.remove(&group);
+    }
+
+    /// Whether to say that a member does not tell of a group.
+    pub(crate) fn tell_limited(&mut self, now: LocalTime) -> bool {
+        let due = self.limited_said.is_none_or(|said| now.as_nanos() >= said.as_nanos() + SAY_LIMITED);
+        if due {
+            self.limited_said = Some(now);
+        }
+        due
+    }
+
+    /// Drops the observers of a group that have not asked for a while.
+    fn drop_late(&mut self, group: GroupId, now: LocalTime) {
+        let Some(told) = self.told.get_mut(&group) else { return };
+        let watches = &mut self.watches;
+        told.observers.retain(|observer, until| {
+            let stays = now < *until;
+            if !stays {
+                less(watches, *observer);
+            }
+            stays
+        });
+    }
+
     /// Whether this node's sessions reach a quorum. Members that do not campaign hear little of each other as candidates do, and would
     /// each take itself for a minority: one that reaches a quorum is none, and can say that it supports nobody.
     pub(crate) fn reaches(&mut self, quorum: bool) {
@@ -98,13 +178,9 @@ impl Gallery {
         machine: &Machine,
         now: LocalTime,
     ) -> Post {
-        let room = self.told.len() < MOST || self.told.contains_key(&group);
-        if !room {
-            return Vec::new();
-        }
         let told = self.told.entry(group).or_default();
-        if told.observers.len() < MOST || told.observers.contains_key(&from) {
-            told.observers.insert(from, LocalTime::from_nanos(now.as_nanos() + TELL));
+        if told.observers.insert(from, LocalTime::from_nanos(now.as_nanos() + TELL)).is_none() {
+            *self.watches.entry(from).or_default() += 1;
         }
         self.look_at.get_or_insert(now);
         let state = state_of(machine, (group, self.cut_off), self.words.get(&group), now);
@@ -114,8 +190,9 @@ impl Gallery {
     }
 
     pub(crate) fn on_unwatch(&mut self, from: NodeId, group: GroupId) {
-        if let Some(told) = self.told.get_mut(&group) {
-            told.observers.remove(&from);
+        let told = self.told.get_mut(&group);
+        if told.is_some_and(|told| told.observers.remove(&from).is_some()) {
+            less(&mut self.watches, from);
         }
     }
 
@@ -143,9 +220,9 @@ impl Gallery {
 
     /// Tells those who watch a group what has changed about it.
     pub(crate) fn tell(&mut self, group: GroupId, machine: &Machine, now: LocalTime) -> Post {
+        self.drop_late(group, now);
         let (word, cut_off) = (self.words.get(&group), self.cut_off);
         let Some(told) = self.told.get_mut(&group) else { return Vec::new() };
-        told.observers.retain(|_, until| now < *until);
         let state = state_of(machine, (group, cut_off), word, now);
         if told.last.replace(state) == Some(state) {
             return Vec::new();
@@ -220,6 +297,14 @@ impl Gallery {
     /// Whether anybody here observes anything.
     pub(crate) fn is_open(&self) -> bool {
         !self.shown.is_empty()
+    }
+}
+
+/// A process watches one group less.
+fn less(watches: &mut BTreeMap<NodeId, usize>, node: NodeId) {
+    match watches.get_mut(&node) {
+        Some(count) if *count > 1 => *count -= 1,
+        _ => _ = watches.remove(&node),
     }
 }
 

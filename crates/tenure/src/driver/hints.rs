@@ -30,8 +30,8 @@ use tenure_proto::time::{Bound, Drift, LocalSpan, Span};
 use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{oneshot, watch};
 
-use super::Driver;
 use super::hosted::{Hosted, Outcome};
+use super::{By, Driver};
 use crate::chance;
 use crate::clock::nanos;
 use crate::error::KindError;
@@ -192,7 +192,7 @@ impl Driver {
             return Ok(());
         }
         let Terms { charter, config, quiet_until, patience } = self.hint_terms()?;
-        self.learn_group(name.clone());
+        let _ = self.learn_group(name.clone(), By::Cluster);
         let (machine, outcome) = self.start_hints(&config, BootKind::Amnesia);
         let (opinion, _) = watch::channel(Opinion::default());
         let (named, patience) = (name.clone(), Some(patience));

@@ -9,17 +9,18 @@
 
 use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::epoch::EpochTalk;
-use tenure_proto::strong::{GrantRequest, Holder, Message, Talk};
+use tenure_proto::strong::{Command, GrantRequest, Holder, Message, Refusal, Talk, Term};
 use tenure_proto::{GroupId, Incarnation, Input, LocalTime, NodeId};
 
 use super::Driver;
+use super::registry::{By, Full};
 use super::step::group_of;
 use crate::name::GroupName;
 use crate::seal::{Peer, Rights};
 use crate::wire::{self, Item, Pass};
 
-/// The most groups that are known by name. Whoever names more is not heard.
-const MOST_GROUPS: usize = 1_000_000;
+/// How many groups are looked at in one turn, to see whether they may be forgotten.
+const LOOKS: usize = 64;
 
 impl Driver {
     /// The items of one authentic packet.
@@ -46,11 +47,7 @@ impl Driver {
                 contacts.iter().for_each(|contact| self.net.book.learn(contact));
             }
             Item::Watch { group } if peer.rights.may_watch(&group) && self.config.role.grants() => {
-                let id = group.id();
-                self.learn_group(group);
-                let Some(machine) = &self.machine else { return };
-                let post = self.gallery.on_watch(peer.id, id, machine, now);
-                self.post(post);
+                self.on_watch(peer, group, now);
             }
             Item::Unwatch { group } => self.gallery.on_unwatch(peer.id, group),
             Item::Report(report) if peer.rights.is_cluster() => self.gallery.on_report(peer.id, &report, now),
@@ -65,6 +62,7 @@ impl Driver {
                 self.watchdog.on_pong(peer.id, peer.boot, [echo, at, received]);
             }
             Item::Pong { .. } => {}
+            Item::Limited { group } if peer.rights.is_cluster() => self.on_limited(peer, group),
             Item::Ask(ask) => self.on_ask(peer.id, peer.rights.may_operate(), ask),
             Item::Told(told) => self.on_told(peer.id, peer.rights.is_cluster(), told),
             Item::Pass(pass) => self.on_pass(peer, pass, received),
@@ -77,6 +75,7 @@ impl Driver {
             Item::Contacts(_)
             | Item::Watch { .. }
             | Item::Report(_)
+            | Item::Limited { .. }
             | Item::Proclaim(_)
             | Item::Charter(_)
             | Item::Origin(_)
@@ -119,13 +118,16 @@ impl Driver {
             self.tally.out_of_scope += 1;
             return;
         }
-        if let Some(name) = name {
-            self.learn_group(name);
-        }
-        if let Message::Request(request) | Message::Extend { request, .. } = &message
-            && self.names.contains_key(&request.group)
+        if let Some(group) = group
+            && self.learn(group, name, by(peer)).is_err()
         {
-            self.elections.insert(request.group);
+            return self.refuse(peer, &message);
+        }
+        if let Message::Request(request) | Message::Extend { request, .. } = &message {
+            self.registry.note_election(request.group);
+        }
+        if let Message::Nack { group, refusal: Refusal::TooManyGroups, .. } = &message {
+            self.on_too_many_groups(peer.id, *group);
         }
         self.hear(peer.id, &peer.rights, message, received);
     }
@@ -158,7 +160,8 @@ impl Driver {
         if node == self.me {
             return incarnation.0 == self.incarnation;
         }
-        let name = name.filter(|name| name.id() == request.group).or_else(|| self.names.get(&request.group));
+        let name =
+            name.filter(|name| name.id() == request.group).or_else(|| self.registry.name(request.group));
         self.net.sessions.peer(node).is_some_and(|peer| {
             let allowed = peer.rights.is_cluster() || name.is_some_and(|name| peer.rights.may_campaign(name));
             peer.boot == incarnation.0 && allowed
@@ -242,18 +245,96 @@ impl Driver {
     /// A leader may be an outsider; then its key must allow the group. Members pass on the words of others.
     fn may_proclaim(&self, peer: &Peer, word: &wire::Proclaim) -> bool {
         let own = word.leader == peer.id;
-        let name = self.names.get(&word.group);
+        let name = self.registry.name(word.group);
         peer.rights.is_cluster() || own && name.is_some_and(|name| peer.rights.may_campaign(name))
     }
 
     /// Keeps the name of a group. One whose number is taken by another name is not believed.
-    pub(super) fn learn_group(&mut self, name: GroupName) {
-        if self.names.len() >= MOST_GROUPS || self.names.contains_key(&name.id()) {
-            return;
-        }
-        if let Some(trace) = &self.trace {
-            trace.group(self.clock.reading(), &name);
-        }
-        self.names.insert(name.id(), name);
+    pub(super) fn learn_group(&mut self, name: GroupName, by: By) -> Result<(), Full> {
+        self.learn(name.id(), Some(name), by)
     }
+
+    fn learn(&mut self, group: GroupId, name: Option<GroupName>, by: By) -> Result<(), Full> {
+        let now = self.now();
+        if self.registry.learn(group, name, by, now)?
+            && let (Some(trace), Some(name)) = (&self.trace, self.registry.name(group))
+        {
+            trace.group(self.clock.reading(), name);
+        }
+        Ok(())
+    }
+
+    /// Somebody wants to be told of a group, if its key may have one more.
+    fn on_watch(&mut self, peer: &Peer, group: GroupName, now: LocalTime) {
+        let id = group.id();
+        let limited = !peer.rights.is_cluster();
+        if !self.gallery.has_room(peer.id, id, limited, now) || self.learn_group(group, by(peer)).is_err() {
+            self.tally.over_limit += 1;
+            return self.net.send(peer.id, &Item::Limited { group: id });
+        }
+        let Some(machine) = &self.machine else { return };
+        let post = self.gallery.on_watch(peer.id, id, machine, now);
+        self.post(post);
+    }
+
+    /// A member does not tell this node of a group: its key watches or names too many.
+    fn on_limited(&mut self, peer: &Peer, group: GroupId) {
+        let group = self.registry.name(group).map_or_else(|| group.to_string(), ToString::to_string);
+        if self.gallery.tell_limited(self.now()) {
+            tracing::warn!(name: "tenure.limited", node = %self.name, member = %peer.name, group, "a member does not tell of a group: this node's key watches or names as many as it may there (`limits` of the member); its leader is unknown here");
+        }
+    }
+
+    /// The sender's key has as many groups here as it may. Whoever asks for a grant is told; the rest
+    /// is dropped, as if the group had been forgotten since.
+    fn refuse(&mut self, peer: &Peer, message: &Message) {
+        self.tally.over_limit += 1;
+        if let Message::Request(request) | Message::Extend { request, .. } = message {
+            let (group, id) = (request.group, request.id);
+            let (refusal, max_term) = (Refusal::TooManyGroups, Term(0));
+            self.net.send(
+                peer.id,
+                &Item::Machine { group: None, message: Message::Nack { group, id, refusal, max_term } },
+            );
+        }
+    }
+
+    /// A member cannot know one more group of this node's key. If so many cannot that no quorum is
+    /// left, whoever campaigns is told: to ask on would be in vain.
+    fn on_too_many_groups(&mut self, member: NodeId, group: GroupId) {
+        let Some(machine) = self.machine.as_ref().filter(|_| self.office.campaigns_for(group)) else {
+            return;
+        };
+        let quorums = &machine.charter().body.quorums;
+        let refused = self.over_limit.entry(group).or_default();
+        refused.insert(member);
+        let places = refused.iter().filter_map(|member| quorums.position(*member)).collect();
+        if quorums.is_blocking(places) {
+            self.over_limit.remove(&group);
+            self.orders.extend(self.office.refuse(group));
+        }
+    }
+
+    /// Looks at groups that were not looked at for long, a few in each turn, and forgets those that
+    /// nobody has had to do with since.
+    pub(super) fn forget_groups(&mut self, now: LocalTime) {
+        for _ in 0..LOOKS {
+            let Some(group) = self.registry.due(now) else { return };
+            let Some(machine) = &self.machine else { return };
+            let used_here = self.office.has_to_do_with(group) || self.gallery.has_to_do_with(group, now);
+            let is_idle = !used_here && machine.may_forget(group, now);
+            if self.registry.looked(group, is_idle, now) {
+                self.step(Input::Command(Command::Forget(group)));
+                self.gallery.forget(group);
+                self.over_limit.remove(&group);
+                self.registry.forget(group);
+                self.tally.forgotten += 1;
+            }
+        }
+    }
+}
+
+/// To whom a group is charged that a peer brings up.
+fn by(peer: &Peer) -> By {
+    if peer.rights.is_cluster() { By::Cluster } else { By::Key(peer.id) }
 }

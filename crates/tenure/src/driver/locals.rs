@@ -15,8 +15,8 @@ use tenure_proto::time::{Drift, LocalSpan, Span};
 use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::Driver;
 use super::hosted::{Hosted, Outcome};
+use super::{By, Driver};
 use crate::chance;
 use crate::clock::{Reading, nanos};
 use crate::error::KindError;
@@ -161,7 +161,7 @@ impl Driver {
             };
         }
         let (id, config) = (name.id(), settings(&how, &charter)?);
-        self.learn_group(name.clone());
+        let _ = self.learn_group(name.clone(), By::Cluster);
         let at = self.clock.reading();
         let (machine, outcome) = self.start_local(id, &config, at);
         let (shown, surroundings) = watch::channel(Surroundings::default());

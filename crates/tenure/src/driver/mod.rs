@@ -18,6 +18,7 @@
 //! | `inbound` | who may say what |
 //! | `office` | campaigns and the terms that are led here |
 //! | `gallery` | observers |
+//! | `registry` | the groups that are known, what a key may cost, what is forgotten |
 //! | `questions` | verifications and hand-overs under way |
 //! | `wishes` | what others ask of leaders |
 //! | `kin` | whether a peer is of this very cluster |
@@ -42,6 +43,7 @@ mod net;
 mod office;
 mod outbox;
 mod questions;
+mod registry;
 mod revoking;
 mod setup;
 mod step;
@@ -89,6 +91,7 @@ pub(crate) use office::Entry;
 use office::Office;
 use questions::Questions;
 pub(crate) use questions::VerifyOrder;
+use registry::{By, Registry};
 pub(crate) use revoking::RevokeOrder;
 use revoking::Revoking;
 pub(crate) use setup::{credentials, launch};
@@ -200,9 +203,9 @@ pub(crate) struct Driver {
     orders: VecDeque<Command>,
     /// Sends that wait for a record.
     waiting: BTreeMap<Ticket, Vec<(NodeId, Message)>>,
-    names: BTreeMap<GroupId, GroupName>,
-    /// Of these, the ones for which somebody has campaigned. The others were only asked about.
-    elections: BTreeSet<GroupId>,
+    registry: Registry,
+    /// Which members know too many groups of this node's key to know one that it campaigns for.
+    over_limit: BTreeMap<GroupId, BTreeSet<NodeId>>,
     net: Net,
     keep: Keep,
     office: Office,
@@ -318,6 +321,7 @@ impl Driver {
             self.net.next_wake(now),
             self.machine.as_ref().map(|_| self.kin.tell_at),
             self.setup.as_ref().map(|pending| pending.ask_at),
+            self.registry.next_wake(),
         ];
         let next = deadlines.into_iter().flatten().min();
         let left = next.map_or(Duration::MAX, |at| Duration::from_nanos(at.remaining(now).as_nanos()));
@@ -388,7 +392,7 @@ impl Driver {
             Request::Proclaim { group, token, body } => self.proclaim(group, token, Some(body)),
             Request::Observe { group, reply } => {
                 let now = self.clock.read();
-                self.learn_group(group.clone());
+                let _ = self.learn_group(group.clone(), By::Cluster);
                 let _ = reply.send(self.gallery.observe(group, now));
             }
             Request::Unobserve { group } => {
@@ -438,8 +442,9 @@ impl Driver {
             let _ = entry.prize.send(Err(error));
             return;
         }
-        self.learn_group(group);
-        self.elections.insert(id);
+        let _ = self.learn_group(group, By::Cluster);
+        self.registry.note_election(id);
+        self.over_limit.remove(&id);
         // Whoever saw by the clock that its lease is over may campaign again at once, before any timer has told us.
         if self.office.is_led(id) {
             let now = self.now();

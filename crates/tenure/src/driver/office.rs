@@ -132,6 +132,18 @@ impl Office {
         self.waiting.contains_key(&group)
     }
 
+    /// Whether a group is led, campaigned for, or yet to be given back here.
+    pub(crate) fn has_to_do_with(&self, group: GroupId) -> bool {
+        self.is_led(group) || self.campaigns_for(group) || self.held.contains_key(&group)
+    }
+
+    /// The members know too many groups of this node's key: the campaign ends.
+    pub(crate) fn refuse(&mut self, group: GroupId) -> Option<Command> {
+        let entry = self.waiting.remove(&group)?;
+        let _ = entry.prize.send(Err(CampaignError::TooManyGroups { group: entry.group }));
+        Some(Command::Resign(group))
+    }
+
     /// How many groups are led here.
     pub(crate) fn led(&self) -> usize {
         self.led.len()

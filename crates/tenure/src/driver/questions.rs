@@ -8,8 +8,8 @@ use tenure_proto::time::Span;
 use tenure_proto::{GroupId, LocalTime};
 use tokio::sync::oneshot;
 
-use super::Driver;
 use super::change::Underway;
+use super::{By, Driver};
 use crate::clock::nanos;
 use crate::error::{TransferError, VerifyError};
 use crate::name::{GroupName, NodeName};
@@ -75,7 +75,7 @@ impl Driver {
     pub(super) fn on_verify_order(&mut self, order: VerifyOrder) {
         let now = self.now();
         let group = order.group.id();
-        self.learn_group(order.group.clone());
+        let _ = self.learn_group(order.group.clone(), By::Cluster);
         let deadline = later(now, VERIFY_WITHIN);
         let asked = Verification { order, deadline, again: now, asked: 0 };
         self.questions.verifications.entry(group).or_default().push(asked);

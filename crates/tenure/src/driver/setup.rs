@@ -20,6 +20,7 @@ use super::locals::Locals;
 use super::net::Net;
 use super::office::Office;
 use super::questions::Questions;
+use super::registry::{By, Registry};
 use super::revoking::Revoking;
 use super::step::Os;
 use super::terms::Terms;
@@ -133,8 +134,8 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         loopback: std::collections::VecDeque::new(),
         orders: std::collections::VecDeque::new(),
         waiting: std::collections::BTreeMap::new(),
-        names: std::collections::BTreeMap::new(),
-        elections: std::collections::BTreeSet::new(),
+        registry: Registry::new(config.limits),
+        over_limit: std::collections::BTreeMap::new(),
         net: Net::new(
             me,
             book,
@@ -145,7 +146,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         ),
         keep: past.keep,
         office: Office::new(config.time.clone(), trace.clone(), mailbox),
-        gallery: Gallery::default(),
+        gallery: Gallery::new(config.limits.watches_per_key),
         questions: Questions::default(),
         kin: Kin::default(),
         hints: Hints::default(),
@@ -262,7 +263,11 @@ impl Driver {
         }
         let (mut chance, mut effects) = (Os, Vec::new());
         let mut context = Context::new(at.own, &mut chance, &mut self.tickets, &mut effects);
-        self.machine = Some(Machine::start(config, self.me, boot, &mut context));
+        let machine = Machine::start(config, self.me, boot, &mut context);
+        for group in machine.groups() {
+            let _ = self.registry.learn(group, None, By::Cluster, at.own);
+        }
+        self.machine = Some(machine);
         self.perform(&mut effects, at);
         self.keep.claim();
         self.kin.begin(at.own);

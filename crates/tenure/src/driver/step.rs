@@ -94,6 +94,7 @@ impl Driver {
         self.watch_clocks(now);
         self.on_key_time(now);
         self.on_kin_time(now);
+        self.forget_groups(now);
         self.on_question_time(now);
         self.on_hint_time(now);
         self.on_local_time(now);
@@ -158,7 +159,7 @@ impl Driver {
             return self.loopback.push_back(message);
         }
         let group = group_of(&message).filter(|_| self.must_name(&message));
-        let group = group.and_then(|group| self.names.get(&group).cloned());
+        let group = group.and_then(|group| self.registry.name(group).cloned());
         if let Message::Epoch(_) = message {
             self.introduce(to, &message);
         }
@@ -286,8 +287,9 @@ impl Driver {
 
     /// The few events that an operator wants in a log, under names that stay.
     fn log(&self, event: &Event) {
-        let name =
-            |group: &GroupId| self.names.get(group).map_or_else(|| group.to_string(), ToString::to_string);
+        let name = |group: &GroupId| {
+            self.registry.name(*group).map_or_else(|| group.to_string(), ToString::to_string)
+        };
         match event {
             Event::Leads { group, kind: Kind::Acquire, term, epoch, .. } => {
                 tracing::info!(name: "tenure.elected", node = %self.name, group = name(group), term = term.0, epoch = epoch.0, "leads");

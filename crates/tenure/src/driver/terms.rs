@@ -82,8 +82,9 @@ impl Driver {
 
     /// Says what was refused or doubted for its height.
     pub(super) fn on_height_event(&mut self, event: &Event, now: LocalTime) {
-        let named =
-            |group: &GroupId| self.names.get(group).map_or_else(|| group.to_string(), ToString::to_string);
+        let named = |group: &GroupId| {
+            self.registry.name(*group).map_or_else(|| group.to_string(), ToString::to_string)
+        };
         match event {
             Event::Refused { request, refusal: Refusal::TooHigh { wait } }
                 if self.terms.tell_at.is_none_or(|at| at <= now) =>

@@ -1,6 +1,7 @@
 //! Nodes that are told what no configuration can tell them: what the kernel says of the clock, other versions of the
 //! protocol, and a candidate that does not keep to its own scope. Everything else is tested from outside.
 
+mod limits;
 mod lives;
 mod revoking;
 

@@ -228,6 +228,7 @@ impl Wire for Refusal {
                 wait.write(to);
             }
             Self::Implausible => to.byte(9),
+            Self::TooManyGroups => to.byte(16),
         }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -242,6 +243,7 @@ impl Wire for Refusal {
             7 => Ok(Self::Draining),
             8 => Ok(Self::TooHigh { wait: LocalSpan::read(from)? }),
             9 => Ok(Self::Implausible),
+            16 => Ok(Self::TooManyGroups),
             other => unknown(other),
         }
     }

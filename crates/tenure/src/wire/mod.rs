@@ -81,6 +81,11 @@ pub(crate) enum Item {
     },
     /// A member tells an observer what it knows of a group.
     Report(Report),
+    /// A member does not tell an observer of a group: the observer's key watches or names too many.
+    Limited {
+        /// Which.
+        group: GroupId,
+    },
     /// A leader's newest word, passed on by members: nothing older may replace it.
     Proclaim(Proclaim),
     /// Which charter does the cluster go by? From those who have no store to tell them.
@@ -227,6 +232,7 @@ mod tag {
     pub(super) const REVOKED_KEPT: u64 = 31;
     pub(super) const ORIGIN: u64 = 32;
     pub(super) const ASK_ORIGIN: u64 = 33;
+    pub(super) const LIMITED: u64 = 34;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -291,6 +297,10 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
         Item::Unwatch { group } => {
             group.write(to);
             Ok(tag::UNWATCH)
+        }
+        Item::Limited { group } => {
+            group.write(to);
+            Ok(tag::LIMITED)
         }
         Item::Report(report) => {
             report.write(to);
@@ -362,6 +372,7 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::CONTACTS => Item::Contacts(read_list(from, MAX_CONTACTS)?),
         tag::WATCH => Item::Watch { group: GroupName::read(from)? },
         tag::UNWATCH => Item::Unwatch { group: GroupId::read(from)? },
+        tag::LIMITED => Item::Limited { group: GroupId::read(from)? },
         tag::REPORT => Item::Report(Report::read(from)?),
         tag::PROCLAIM => Item::Proclaim(Proclaim::read(from)?),
         tag::ASK_CHARTER => Item::AskCharter,

@@ -91,8 +91,8 @@ fn the_items_tried_are_of_every_kind_that_is_spoken() {
         });
         seen.len()
     }
-    let items = samples(4096);
-    assert_eq!(kinds(items.iter().cloned()), 17, "items");
+    let items = samples(16_384);
+    assert_eq!(kinds(items.iter().cloned()), 18, "items");
     let messages = || {
         items.iter().filter_map(|item| match item {
             Item::Machine { message, .. } => Some(message.clone()),
@@ -112,7 +112,7 @@ fn the_items_tried_are_of_every_kind_that_is_spoken() {
     let miss = |talk| if let Talk::Nowhere { why, .. } = talk { Some(why) } else { None };
     assert_eq!(kinds::<Miss>(talks().filter_map(miss)), 7, "reasons not to know");
     let refusal = |message| if let Message::Nack { refusal, .. } = message { Some(refusal) } else { None };
-    assert_eq!(kinds::<Refusal>(messages().filter_map(refusal)), 10, "refusals");
+    assert_eq!(kinds::<Refusal>(messages().filter_map(refusal)), 11, "refusals");
     let epoch = |message| if let Message::Epoch(talk) = message { Some(talk) } else { None };
     assert_eq!(kinds::<EpochTalk>(messages().filter_map(epoch)), 8, "talk of epochs");
 }

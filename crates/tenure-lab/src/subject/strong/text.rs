@@ -48,6 +48,7 @@ pub(super) fn refusal_text(refusal: &Refusal) -> String {
         Refusal::LeaseTooLong => "the lease is too long".to_owned(),
         Refusal::Released => "the run was given back".to_owned(),
         Refusal::FromTheFuture => "it begins later than any legal clock shows".to_owned(),
+        Refusal::TooManyGroups => "it knows too many groups of this key".to_owned(),
         Refusal::Young => "it has just joined".to_owned(),
         Refusal::Wedged => "it is wedged".to_owned(),
         Refusal::Draining => "it is about to be wedged".to_owned(),

@@ -276,6 +276,7 @@ fn refusal(fields: &Fields<'_>) -> Result<Refusal, Problem> {
             "released" => Refusal::Released,
             "from-the-future" => Refusal::FromTheFuture,
             "young" => Refusal::Young,
+            "too-many-groups" => Refusal::TooManyGroups,
             "wedged" => Refusal::Wedged,
             "draining" => Refusal::Draining,
             "implausible" => Refusal::Implausible,

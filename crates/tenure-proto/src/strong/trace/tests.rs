@@ -132,7 +132,14 @@ impl Draw {
         let busy = Refusal::Busy { holder: self.node(), remaining: self.local() };
         let others = [Refusal::StaleTerm, Refusal::LeaseTooLong, Refusal::Released, Refusal::FromTheFuture];
         let high = Refusal::TooHigh { wait: self.local() };
-        let more = [Refusal::Young, Refusal::Wedged, Refusal::Draining, high, Refusal::Implausible];
+        let more = [
+            Refusal::Young,
+            Refusal::Wedged,
+            Refusal::Draining,
+            high,
+            Refusal::Implausible,
+            Refusal::TooManyGroups,
+        ];
         self.pick(&[&[busy][..], &others, &more].concat())
     }
 

@@ -211,6 +211,7 @@ impl Entry<'_> {
             Refusal::Released => "released",
             Refusal::FromTheFuture => "from-the-future",
             Refusal::Young => "young",
+            Refusal::TooManyGroups => "too-many-groups",
             Refusal::Wedged => "wedged",
             Refusal::Draining => "draining",
             Refusal::TooHigh { .. } => "too-high",

@@ -1,0 +1,217 @@
+//! The groups that a node knows, who made it know them, and which of them it may forget.
+//!
+//! Each group that a process without the cluster's key brings up is charged to that process's key until
+//! it is forgotten, and a key has a limit ([`Limits`]). All such keys together fill at most half of the
+//! places, so that members find one at any time.
+//!
+//! **Forgetting.** Each group is looked at once in `forget_after`. If nobody has to do with it then nor
+//! at the next look, it is forgotten. Nothing is noted when a group is used: a look asks the machine,
+//! the campaigns and the observers themselves. So the path of a renewal is as short as without limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_proto::{GroupId, LocalTime, NodeId};
+
+use crate::config::Limits;
+use crate::name::GroupName;
+
+/// The most groups that are known.
+const MOST: usize = 1_000_000;
+
+/// The most groups that all keys but the cluster's own make a node know.
+const MOST_CHARGED: usize = MOST / 2;
+
+/// Who brings a group up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// This process, or one with the cluster's key.
+    Cluster,
+    /// One with a key of its own.
+    Key(NodeId),
+}
+
+/// A group was not added: there is no room, or none for this key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+#[derive(Debug)]
+struct Known {
+    /// Members speak of groups by number; their name comes with the next acquisition.
+    name: Option<GroupName>,
+    charged: Option<NodeId>,
+    /// Somebody has campaigned for it. The others were only asked about.
+    is_election: bool,
+    /// Nobody had to do with it at the last look.
+    was_idle: bool,
+    look_at: LocalTime,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    limits: Limits,
+    known: BTreeMap<GroupId, Known>,
+    shares: BTreeMap<NodeId, usize>,
+    charged: usize,
+    /// When to look at each of them.
+    looks: BTreeSet<(LocalTime, GroupId)>,
+}
+
+impl Registry {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    pub(super) fn name(&self, group: GroupId) -> Option<&GroupName> {
+        self.known.get(&group)?.name.as_ref()
+    }
+
+    pub(super) fn named(&self) -> impl Iterator<Item = (&GroupId, &GroupName)> {
+        self.known.iter().filter_map(|(id, known)| Some((id, known.name.as_ref()?)))
+    }
+
+    pub(super) fn is_election(&self, group: GroupId) -> bool {
+        self.known.get(&group).is_some_and(|known| known.is_election)
+    }
+
+    /// Somebody campaigns for a group that is known. Says whether that is new.
+    pub(super) fn note_election(&mut self, group: GroupId) -> bool {
+        self.known.get_mut(&group).is_some_and(|known| !std::mem::replace(&mut known.is_election, true))
+    }
+
+    /// Adds a group, or only its name. Says whether the name is new.
+    pub(super) fn learn(
+        &mut self,
+        group: GroupId,
+        name: Option<GroupName>,
+        by: By,
+        now: LocalTime,
+    ) -> Result<bool, Full> {
+        if let Some(known) = self.known.get_mut(&group) {
+            let is_new = known.name.is_none() && name.is_some();
+            known.name = known.name.take().or(name);
+            return Ok(is_new);
+        }
+        let charged = self.charge(by)?;
+        let is_new = name.is_some();
+        let look_at = self.next_look(now);
+        let known = Known { name, charged, is_election: false, was_idle: false, look_at };
+        self.known.insert(group, known);
+        self.looks.insert((look_at, group));
+        Ok(is_new)
+    }
+
+    fn charge(&mut self, by: By) -> Result<Option<NodeId>, Full> {
+        if self.known.len() >= MOST {
+            return Err(Full);
+        }
+        let By::Key(key) = by else { return Ok(None) };
+        let share = self.shares.get(&key).copied().unwrap_or(0);
+        if share >= self.limits.groups_per_key || self.charged >= MOST_CHARGED {
+            return Err(Full);
+        }
+        self.shares.insert(key, share + 1);
+        self.charged += 1;
+        Ok(Some(key))
+    }
+
+    fn next_look(&self, now: LocalTime) -> LocalTime {
+        let after = u64::try_from(self.limits.forget_after.as_nanos()).unwrap_or(u64::MAX);
+        LocalTime::from_nanos(now.as_nanos().saturating_add(after))
+    }
+
+    pub(super) fn next_wake(&self) -> Option<LocalTime> {
+        self.looks.first().map(|(at, _)| *at)
+    }
+
+    /// A group at which to look now.
+    pub(super) fn due(&self, now: LocalTime) -> Option<GroupId> {
+        self.looks.first().filter(|(at, _)| *at <= now).map(|(_, group)| *group)
+    }
+
+    /// A group was looked at. Says whether it is to be forgotten: nobody had to do with it, now and at
+    /// the look before.
+    pub(super) fn looked(&mut self, group: GroupId, is_idle: bool, now: LocalTime) -> bool {
+        let next = self.next_look(now);
+        let Some(known) = self.known.get_mut(&group) else { return false };
+        self.looks.remove(&(known.look_at, group));
+        known.look_at = next;
+        self.looks.insert((next, group));
+        std::mem::replace(&mut known.was_idle, is_idle) && is_idle
+    }
+
+    pub(super) fn forget(&mut self, group: GroupId) -> Option<GroupName> {
+        let known = self.known.remove(&group)?;
+        self.looks.remove(&(known.look_at, group));
+        if let Some(key) = known.charged {
+            self.charged -= 1;
+            match self.shares.get_mut(&key) {
+                Some(share) if *share > 1 => *share -= 1,
+                _ => _ = self.shares.remove(&key),
+            }
+        }
+        known.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const KEY: By = By::Key(NodeId(7));
+
+    fn at(seconds: u64) -> LocalTime {
+        LocalTime::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn few() -> Registry {
+        let limits = Limits { groups_per_key: 3, forget_after: Duration::from_secs(10), ..Limits::default() };
+        Registry::new(limits)
+    }
+
+    fn name(number: u64) -> GroupName {
+        GroupName::new(&format!("g{number}")).unwrap()
+    }
+
+    fn learn(registry: &mut Registry, number: u64, by: By) -> Result<bool, Full> {
+        registry.learn(name(number).id(), Some(name(number)), by, at(0))
+    }
+
+    #[test]
+    fn a_key_has_so_many_groups_and_others_are_not_touched_by_that() {
+        let mut registry = few();
+        assert!((0..3).all(|number| learn(&mut registry, number, KEY) == Ok(true)));
+        assert_eq!(learn(&mut registry, 3, KEY), Err(Full));
+        assert_eq!(learn(&mut registry, 2, KEY), Ok(false), "one that it has already");
+        assert_eq!(learn(&mut registry, 3, By::Key(NodeId(8))), Ok(true));
+        assert_eq!(learn(&mut registry, 3, KEY), Ok(false), "it is charged to whoever brought it up");
+        assert!((10..20).all(|number| learn(&mut registry, number, By::Cluster) == Ok(true)));
+    }
+
+    #[test]
+    fn a_group_is_forgotten_at_the_second_look_at_which_nobody_has_to_do_with_it() {
+        let mut registry = few();
+        let group = name(1).id();
+        learn(&mut registry, 1, KEY).unwrap();
+        assert_eq!((registry.due(at(9)), registry.due(at(10))), (None, Some(group)));
+        assert!(!registry.looked(group, true, at(10)));
+        assert!(!registry.looked(group, false, at(20)), "somebody has");
+        assert!(!registry.looked(group, true, at(30)));
+        assert_eq!((registry.due(at(39)), registry.next_wake()), (None, Some(at(40))));
+        assert!(registry.looked(group, true, at(40)));
+        assert_eq!(registry.forget(group), Some(name(1)));
+        assert!(registry.known.is_empty() && registry.looks.is_empty() && registry.shares.is_empty());
+        assert_eq!(registry.charged, 0);
+    }
+
+    #[test]
+    fn what_is_forgotten_makes_room() {
+        let mut registry = few();
+        (0..3).for_each(|number| _ = learn(&mut registry, number, KEY));
+        registry.forget(name(0).id());
+        assert_eq!(learn(&mut registry, 3, KEY), Ok(true));
+        assert_eq!(learn(&mut registry, 0, KEY), Err(Full));
+    }
+}

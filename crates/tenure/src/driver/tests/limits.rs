@@ -1,0 +1,97 @@
+//! What one key may cost a member, and what a member forgets.
+
+use super::*;
+use crate::config::Limits;
+use crate::error::CampaignError;
+use crate::observe::Leadership;
+
+/// A member with these limits.
+fn member(founded: &Founded, limits: Limits) -> Config {
+    let mut config = founded.member(0);
+    config.limits = limits;
+    config
+}
+
+async fn groups(node: &Node) -> Vec<String> {
+    node.groups().await.unwrap().into_iter().map(|status| status.group.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_key_that_has_as_many_groups_as_it_may_is_told_so_and_others_are_not_touched() {
+    let founded = Founded::new(&["a"], drift());
+    let limits = Limits { groups_per_key: 2, ..Limits::default() };
+    let grantor = Node::start(member(&founded, limits)).await.unwrap();
+    let app = Node::start(founded.candidate("app", "app/*")).await.unwrap();
+    let one = within(SOON, app.campaign("app/1")).await.unwrap().unwrap();
+    let two = within(SOON, app.campaign("app/2")).await.unwrap().unwrap();
+    let refused = within(SOON, app.campaign("app/3")).await.expect("it waits for ever");
+    let group = GroupName::new("app/3").unwrap();
+    assert_eq!(refused.err(), Some(CampaignError::TooManyGroups { group }));
+    let other = Node::start(founded.candidate("other", "app/*")).await.unwrap();
+    let three = within(SOON, other.campaign("app/3")).await.unwrap().unwrap();
+    assert!(one.is_leader() && two.is_leader() && three.is_leader());
+    assert_eq!(groups(&grantor).await, ["app/1", "app/2", "app/3"]);
+    assert!(grantor.status().await.unwrap().tally.over_limit > 0);
+}
+
+#[tokio::test]
+async fn a_group_that_nobody_has_to_do_with_is_forgotten_and_its_terms_rise_on() {
+    let founded = Founded::new(&["a"], drift());
+    let limits = Limits { groups_per_key: 1, forget_after: Duration::from_millis(50), ..Limits::default() };
+    let mut config = member(&founded, limits);
+    (config.lease, config.longest_lease) = (Duration::from_millis(400), Duration::from_millis(400));
+    let founded = Founded { dir: tempfile::tempdir().unwrap(), ..founded };
+    config.store = Some(founded.dir.path().join("a"));
+    Node::found(&config, founded.id, Term(1)).unwrap();
+    let grantor = Node::start(config).await.unwrap();
+    let mut app = founded.candidate("app", "app/*");
+    app.lease = Duration::from_millis(400);
+    let app = Node::start(app).await.unwrap();
+    let first = within(SOON, app.campaign("app/1")).await.unwrap().unwrap();
+    let term = first.term();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(groups(&grantor).await, ["app/1"], "it is led");
+    drop(first);
+    let forgotten = async {
+        while !groups(&grantor).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(SOON, forgotten).await.expect("it is not forgotten");
+    assert_eq!(grantor.status().await.unwrap().tally.forgotten, 1);
+    let second = within(SOON, app.campaign("app/2")).await.unwrap().unwrap();
+    assert!(second.term() > term, "{} after {term}", second.term());
+}
+
+#[tokio::test]
+async fn a_key_that_watches_much_does_not_keep_others_from_being_told() {
+    let founded = Founded::new(&["a"], drift());
+    let limits = Limits { watches_per_key: 5, ..Limits::default() };
+    let grantor = Node::start(member(&founded, limits)).await.unwrap();
+    let led = within(SOON, grantor.campaign("jobs")).await.unwrap().unwrap();
+    let nosy = NodeName::new("nosy").unwrap();
+    let mut config =
+        founded.config("nosy", Key::Scoped(founded.key.observer(founded.id, nosy, Scope::new("*").unwrap())));
+    config.role = Role::Observer;
+    let watches =
+        |_| (0..50).map(|n| Item::Watch { group: GroupName::new(&format!("g{n}")).unwrap() }).collect();
+    let limited = async {
+        while grantor.status().await.unwrap().tally.over_limit < 45 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    speaks(&config, &founded, watches, within(SOON, limited)).await.expect("45 of them are too many");
+    let honest = NodeName::new("honest").unwrap();
+    let key = founded.key.observer(founded.id, honest, Scope::new("*").unwrap());
+    let mut config = founded.config("honest", Key::Scoped(key));
+    config.role = Role::Observer;
+    let observer = Node::start(config).await.unwrap();
+    let mut watch = observer.observe("jobs").await.unwrap();
+    let told = async {
+        while !matches!(watch.now().leadership, Leadership::Leader { .. }) {
+            watch.next().await.unwrap();
+        }
+    };
+    within(SOON, told).await.expect("it is told");
+    assert!(led.is_leader());
+}
