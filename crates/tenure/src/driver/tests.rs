@@ -5,7 +5,10 @@ mod limits;
 mod lives;
 mod revoking;
 
-use std::net::{SocketAddr, UdpSocket};
+#[path = "../../tests/support/ports.rs"]
+mod ports;
+
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
 
@@ -38,12 +41,11 @@ struct Founded {
 
 impl Founded {
     fn new(names: &[&'static str], bound: ClockBound) -> Self {
-        let held: Vec<_> = names.iter().map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
         let founded = Self {
             dir: tempfile::tempdir().unwrap(),
             id: ClusterId::draw(),
             key: ClusterKey::generate(),
-            addresses: held.iter().map(|socket| socket.local_addr().unwrap()).collect(),
+            addresses: ports::free_addresses(names.len()),
             names: names.to_vec(),
             bound,
         };

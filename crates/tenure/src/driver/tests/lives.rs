@@ -49,18 +49,15 @@ fn talk(talk: Talk) -> Item {
 fn words(speaker: Holder, successor: Holder) -> Vec<Item> {
     let group = GroupName::new(GROUP).unwrap().id();
     vec![
-        item(Message::Request(request(speaker, Kind::Acquire, 5000))),
+        item(Message::Request(request(speaker, Kind::Acquire, 50))),
         item(Message::Extend {
-            request: request(speaker, Kind::Renew, 5000),
+            request: request(speaker, Kind::Renew, 50),
             alive: NodeSet::EMPTY,
             priority: 0,
         }),
         item(Message::Release { group, upto: run(speaker, u64::MAX) }),
-        talk(Talk::Relay {
-            release: run(speaker, u64::MAX),
-            request: request(successor, Kind::Acquire, 6000),
-        }),
-        talk(Talk::Ready(request(speaker, Kind::Acquire, 7000))),
+        talk(Talk::Relay { release: run(speaker, u64::MAX), request: request(successor, Kind::Acquire, 60) }),
+        talk(Talk::Ready(request(speaker, Kind::Acquire, 70))),
         talk(Talk::Prefer { holder: speaker, priority: 1 }),
         talk(Talk::Verify { id: run(speaker, 9), wanted: Span::from_millis(1) }),
         talk(Talk::Seek { id: run(speaker, 9), how: How::Redirect, hops: 1 }),
@@ -105,7 +102,7 @@ async fn what_is_said_for_the_own_life_is_heard() {
         }
     };
     let own = |own: Holder| {
-        let passed_on = GrantRequest { id: run(own, 3), ..request(own, Kind::Renew, 5000) };
+        let passed_on = GrantRequest { id: run(own, 3), ..request(own, Kind::Renew, 50) };
         // Words of different kinds may overtake each other: what it gives back is older than all.
         let relay = talk(Talk::Relay { release: run(own, 0), request: passed_on });
         vec![words(own, own)[1].clone(), relay]
@@ -127,7 +124,7 @@ async fn a_release_of_a_later_life_does_not_free_what_an_earlier_one_holds() {
     };
     let asks = |own: Holder| {
         holder = Some(own);
-        let long = GrantRequest { lease: Span::from_millis(5000), ..request(own, Kind::Acquire, 5000) };
+        let long = GrantRequest { lease: Span::from_millis(5000), ..request(own, Kind::Acquire, 50) };
         vec![item(Message::Request(long))]
     };
     speaks(&app, &founded, asks, within(SOON, granted)).await.expect("it is granted");
@@ -147,7 +144,7 @@ async fn a_relay_is_for_a_successor_that_is_there_and_may_lead_the_group() {
         let former = Holder { incarnation: OTHER, ..own };
         let member = Holder { node: NodeName::new("a").unwrap().id(), incarnation: OTHER };
         let to = |successor| {
-            let request = request(successor, Kind::Acquire, 6000);
+            let request = request(successor, Kind::Acquire, 60);
             talk(Talk::Relay { release: run(own, 1), request })
         };
         vec![to(stranger), to(former), to(member)]
