@@ -67,8 +67,27 @@ impl fmt::Display for Failure {
         // Whatever is quoted in it, a failure is one line.
         let words: Vec<&str> =
             self.what.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
-        f.write_str(&harmless(&words.join(" ")))
+        f.write_str(&harmless(&concealed(&words.join(" "))))
     }
+}
+
+/// A text without keys and tokens: one that was written in the wrong place, as a name or an address, is quoted by the error
+/// that tells of it. Each begins like `tenure-key-1:` and goes on with many letters and digits.
+pub(crate) fn concealed(text: &str) -> String {
+    const BEGINS: &str = "tenure-";
+    const SHORTEST: usize = 16;
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(BEGINS) {
+        shown += &rest[..at];
+        rest = &rest[at..];
+        let ends = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`');
+        let word = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        let secret = word.split_once(':').is_some_and(|(_, secret)| secret.len() >= SHORTEST);
+        shown += if secret { "(secret)" } else { word };
+        rest = &rest[word.len()..];
+    }
+    shown + rest
 }
 
 impl From<tenure::StartError> for Failure {
@@ -96,6 +115,16 @@ impl From<catalogue::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_that_quotes_a_key_does_not_show_it() {
+        let key = tenure::ClusterKey::generate().reveal();
+        let said =
+            Failure::new(format!("name: '{key}' is none, nor is {key}; see tenure-node(1)")).to_string();
+        assert_eq!(said, "name: '(secret)' is none, nor is (secret) see tenure-node(1)");
+        let said = Failure::new("it begins with 'tenure-key-1:' (`tenure key new` makes one)").to_string();
+        assert!(said.contains("'tenure-key-1:'"), "{said}");
+    }
 
     #[test]
     fn a_failure_that_quotes_another_commands_no_terminal() {

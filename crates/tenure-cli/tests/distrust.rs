@@ -230,7 +230,7 @@ fn config_check_says_what_node_says_word_for_word() {
 #[test]
 fn a_mistake_in_a_file_shows_no_key_whichever_command_tells_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let key = tenure::ClusterKey::generate().reveal();
+    let [key, good] = [(); 2].map(|()| tenure::ClusterKey::generate().reveal());
     for line in [
         "key = \"KEY",
         "key = KEY",
@@ -239,8 +239,19 @@ fn a_mistake_in_a_file_shows_no_key_whichever_command_tells_of_it() {
         "old_key_files = \"KEY\"",
         "[daemon]\nhttp = [\"KEY\"]",
         "daemon = \"KEY\"",
+        "key = \"GOOD\"\ncluster_id = \"KEY\"",
+        "key = \"GOOD\"\nlineage = \"KEY\"",
+        "key = \"GOOD\"\nadvertise = \"KEY\"",
+        "key = \"GOOD\"\ngroups = [\"KEY\"]",
+        "key = \"GOOD\"\n[cluster]\nquorums = \"KEY\"",
+        "key = \"GOOD\"\n[[cluster.members]]\nname = \"KEY\"\naddress = \"KEY\"",
+        "key = \"GOOD\"\n[daemon]\nlog = \"KEY\"",
+        "key = \"GOOD\"\n[daemon]\nsidecar_group = \"KEY\"",
+        "key_file = \"KEY\"",
+        "[client]\nendpoints = [\"KEY\"]",
+        "[client]\nendpoints = [\"http://127.0.0.1:1\"]\ntoken_file = \"KEY\"",
     ] {
-        let text = format!("name = \"a\"\n{}\n", line.replace("KEY", &key));
+        let text = format!("name = \"a\"\n{}\n", line.replace("KEY", &key).replace("GOOD", &good));
         fs::write(folder.path().join("tenure.toml"), text).unwrap();
         for words in ["status", "node", "config check", "config show", "doctor"] {
             let mut command = tenure();

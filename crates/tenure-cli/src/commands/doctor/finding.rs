@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::failure::concealed;
+
 /// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
@@ -40,17 +42,17 @@ pub(super) struct Finding {
 impl Finding {
     /// As it should be.
     pub(super) fn ok(check: &'static str, says: impl Into<String>) -> Self {
-        Self { check, state: State::Ok, says: says.into(), advice: None }
+        Self { check, state: State::Ok, says: concealed(&says.into()), advice: None }
     }
 
     /// It works, but.
     pub(super) fn warn(check: &'static str, says: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { check, state: State::Warn, says: says.into(), advice: Some(advice.into()) }
+        Self { check, state: State::Warn, says: concealed(&says.into()), advice: Some(advice.into()) }
     }
 
     /// It does not work.
     pub(super) fn bad(check: &'static str, says: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { check, state: State::Bad, says: says.into(), advice: Some(advice.into()) }
+        Self { check, state: State::Bad, says: concealed(&says.into()), advice: Some(advice.into()) }
     }
 
     /// For programs.
