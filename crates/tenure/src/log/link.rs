@@ -491,7 +491,7 @@ impl Shared {
     /// Waits until a key is accepted no more: streams under it end then.
     async fn until_refused(&self, key: KeyId) {
         if self.keys.clone().wait_for(|keys| !keys.has(key)).await.is_err() {
-            std::future::pending().await // Nobody can change the keys any more.
+            std::future::pending::<()>().await; // Nobody can change the keys any more.
         }
     }
 
