@@ -4,6 +4,7 @@
 //! it does not know. A field that has no value is `null`, never left out. Units are in the names: `_ms` are milliseconds, `_us`
 //! microseconds; both are rounded down. `docs/api.md` has an example of each.
 
+pub(crate) mod keys;
 pub(crate) mod members;
 
 use serde::{Deserialize, Serialize};

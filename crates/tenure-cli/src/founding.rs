@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! DIR/tenure.toml      for those who ask and those who campaign: `tenure leader`, `tenure run`
-//! DIR/key              the cluster's key
+//! DIR/key              the cluster's key, for the operator
+//! DIR/client.key       a key for all groups, for clients
 //! DIR/a/tenure.toml    for the daemon of member a: `tenure node -c DIR/a/tenure.toml`
 //! DIR/a/key            the same key
 //! DIR/a/store/         the durable promise of a
@@ -19,7 +20,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tenure::{ClusterId, ClusterKey, Config, Node, NodeName, Term};
+use tenure::{CandidateKey, Claims, ClusterId, ClusterKey, Config, Names, Node, NodeName, Scope, Term};
 
 use crate::failure::Failure;
 
@@ -28,6 +29,12 @@ pub(crate) const FILE: &str = "tenure.toml";
 
 /// What the cluster's key is called beside them.
 pub(crate) const KEY: &str = "key";
+
+/// The key of clients, beside their configuration.
+pub(crate) const CLIENT_KEY: &str = "client.key";
+
+/// The names under which clients speak: each process has one of its own.
+const CLIENTS: &str = "client-*";
 
 /// A cluster that shall be.
 #[derive(Clone, Debug)]
@@ -124,7 +131,7 @@ impl Plan {
 
     /// What the folder will have in it, the client's file last.
     fn entries(&self) -> impl Iterator<Item = &str> {
-        self.founders.iter().map(|founder| founder.name.as_str()).chain([KEY, FILE])
+        self.founders.iter().map(|founder| founder.name.as_str()).chain([KEY, CLIENT_KEY, FILE])
     }
 
     fn check_room(&self) -> Result<(), Failure> {
@@ -146,7 +153,7 @@ impl Plan {
                     "two members are called '{name}': give each a name of its own"
                 )));
             }
-            if [KEY, FILE].contains(&name.as_str()) || name.starts_with('.') {
+            if [KEY, CLIENT_KEY, FILE].contains(&name.as_str()) || name.starts_with('.') {
                 return Err(Failure::config(format!(
                     "a member called '{name}' would have a folder of that name, and that is taken: choose another"
                 )));
@@ -186,11 +193,13 @@ impl Plan {
         let secret = key.reveal() + "\n";
         write_file(&draft.join(KEY), &secret, 0o600)?;
         let client = draft.join(FILE);
-        // What is founded names the founding: a file without it says what that is.
-        write_file(&client, &self.client_file(cluster, None), 0o644)?;
+        // What is founded names the founding: files without it say what that is.
+        self.write_client(draft, (cluster, key), None)?;
         let lineage = Node::founding_lineage(&Config::from_path(&client)?, cluster)?;
-        fs::remove_file(&client).map_err(|error| cannot_write(&client, &error))?;
-        write_file(&client, &self.client_file(cluster, Some(lineage)), 0o644)?;
+        for path in [&client, &draft.join(CLIENT_KEY)] {
+            fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
+        }
+        self.write_client(draft, (cluster, key), Some(lineage))?;
         for founder in &self.founders {
             let home = draft.join(&founder.name);
             folder(&home)?;
@@ -204,6 +213,18 @@ impl Plan {
         }
         Config::from_path(&client)?.check()?;
         Ok(())
+    }
+
+    /// What clients get: a configuration and a key.
+    fn write_client(
+        &self,
+        draft: &Path,
+        (cluster, key): (ClusterId, &ClusterKey),
+        lineage: Option<u128>,
+    ) -> Result<(), Failure> {
+        let secret = client_key(key, cluster, lineage)?.reveal() + "\n";
+        write_file(&draft.join(CLIENT_KEY), &secret, 0o600)?;
+        write_file(&draft.join(FILE), &self.client_file(cluster, lineage), 0o644)
     }
 
     fn publish(&self, draft: &Path) -> Result<(), Failure> {
@@ -268,13 +289,14 @@ impl Plan {
             "# For those who lead by this cluster (tenure run) and those who ask it (tenure leader, tenure status).".to_owned(),
             "# Paths are relative to this file. For an application that shall lead some groups only, make a key:".to_owned(),
             "# tenure key --candidate NAME --groups 'NAME/*'\n".to_owned(),
-            said("name = \"client\"", "tenure run has a name of its own for each process"),
+            said("name = \"client-1\"", "tenure run has a name of its own for each process"),
             said("role = \"candidate\"", "may lead, and grants nothing"),
-            said(format!("key_file = \"{KEY}\""), "the cluster's: it may do everything"),
+            said(format!("key_file = \"{CLIENT_KEY}\""), "may lead all groups, under names client-*"),
             format!("cluster_id = \"{cluster}\""),
             lineage.map_or_else(String::new, lineage_line),
             "\n[client]".to_owned(),
             said(format!("endpoints = [{}]", endpoints.join(", ")), "daemons, asked in this order"),
+            said(format!("cluster_key_file = \"{KEY}\""), "for tenure key; never copy it to clients"),
             "\n# The members, and what they were founded with".to_owned(),
         ];
         lines.join("\n") + "\n" + &self.cluster_table() + &self.lease_table()
@@ -309,6 +331,18 @@ impl Plan {
 /// Which founding this is.
 fn lineage_line(lineage: u128) -> String {
     said(format!("lineage = \"{lineage:032x}\""), "this founding: members of another are refused")
+}
+
+/// What clients are given: they may lead any group, and are no members.
+fn client_key(key: &ClusterKey, cluster: ClusterId, lineage: Option<u128>) -> Result<CandidateKey, Failure> {
+    let names = Names::new(CLIENTS).map_err(Failure::config)?;
+    let scope = Scope::new("*").map_err(Failure::config)?;
+    let claims = Claims::candidate(names, scope);
+    let claims = match lineage {
+        Some(lineage) => claims.lineage(lineage),
+        None => claims,
+    };
+    Ok(key.derive(cluster, claims))
 }
 
 /// A line with what it means.

@@ -115,6 +115,9 @@ pub(crate) struct Client {
     pub(crate) cert: Option<PathBuf>,
     /// Mutual TLS: its private key.
     pub(crate) key: Option<PathBuf>,
+    /// The cluster's key, for `tenure key`, where the configuration's own key is no cluster's key.
+    /// It stays with the operator.
+    pub(crate) cluster_key_file: Option<PathBuf>,
 }
 
 /// A length of time in a file: `250ms`, `1.5s`, `2m`.

@@ -8,9 +8,9 @@ use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use processes::{Daemon, Daemons, LONG, fails, free_ports, one_line, succeeds};
+use processes::{Daemon, Daemons, LONG, fails, free_ports, one_line, succeeds, tenure};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A folder that is somebody's, copied.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
@@ -276,6 +276,37 @@ fn the_clusters_key_changes_while_every_member_stays_ready() {
     for daemon in &daemons {
         assert!(!daemon.text().contains("event=unready"), "{}", daemon.text());
     }
+}
+
+#[test]
+fn a_key_is_revoked_at_running_members_and_the_command_says_who_has_it() {
+    let cluster = Daemons::found(3, "");
+    let mut daemons = cluster.start_all();
+    let revoke = |words: &str, code: i32| {
+        let output = tenure(cluster.path(), &format!("key revoke {words} -c tenure.toml -o json"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default()
+    };
+    // The key that init gave to clients leads, until it is revoked.
+    succeeds(cluster.path(), "run -g jobs --once -c tenure.toml -- true");
+    let revoked = revoke("client.key", 0);
+    assert_eq!((&revoked["held_by"], &revoked["quorum"]), (&json!(["n1", "n2", "n3"]), &json!(true)));
+    for daemon in &daemons {
+        daemon.line("event=key_revoked");
+    }
+    let output = tenure(cluster.path(), "run -g jobs --once --wait 2s -c tenure.toml -- true");
+    assert_eq!(output.status.code(), Some(69), "no member answers that key any more");
+    succeeds(cluster.path(), "key derive --candidate web-* --groups * --out web.key -c tenure.toml");
+    fs::rename(cluster.path().join("web.key"), cluster.path().join("client.key")).unwrap();
+    succeeds(cluster.path(), "run -g jobs --once -c tenure.toml -- true");
+    // One member of three is no quorum.
+    drop(daemons.split_off(1));
+    let alone = revoke("0123456789abcdef", 1);
+    assert_eq!((&alone["held_by"], &alone["quorum"]), (&json!(["n1"]), &json!(false)));
+    drop(daemons);
+    revoke("0123456789abcdef", 69);
+    revoke("key", 78);
 }
 
 /// A service manager's socket.

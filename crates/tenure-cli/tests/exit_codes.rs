@@ -186,6 +186,7 @@ const ASKING: &[&str] = &[
     "verify jobs",
     "proclaim jobs hello",
     "resign jobs",
+    "key revoke 0123456789abcdef",
     "transfer jobs --to a",
     "members list",
     "members remove a",

@@ -22,7 +22,7 @@ fn a_cluster_is_founded_with_a_folder_for_each_member() {
     let said: Value = serde_json::from_str(&succeeds(dir, words)).unwrap();
     assert_eq!((&said["term_floor"], said["cluster_id"].as_str().unwrap().len()), (&Value::from(7), 32));
     assert_eq!(said["members"][1]["folder"], "prod/b", "{said:#}");
-    for secret in ["prod/key", "prod/a/key", "prod/b/key"] {
+    for secret in ["prod/key", "prod/client.key", "prod/a/key", "prod/b/key"] {
         assert_eq!(mode(&dir.join(secret)), 0o600, "{secret}");
     }
     for private in ["prod", "prod/a", "prod/b/store"] {
@@ -33,7 +33,25 @@ fn a_cluster_is_founded_with_a_folder_for_each_member() {
     for file in ["prod/tenure.toml", "prod/a/tenure.toml", "prod/b/tenure.toml"] {
         assert!(succeeds(dir, &format!("config check {file}")).contains("ok"));
     }
-    assert_eq!(fs::read_dir(dir.join("prod")).unwrap().count(), 4, "nothing else");
+    assert_eq!(fs::read_dir(dir.join("prod")).unwrap().count(), 5, "nothing else");
+}
+
+#[test]
+fn clients_are_given_a_key_of_their_own_and_never_the_clusters() {
+    let cluster = Daemons::found(1, "");
+    let shown = |words: &str| -> Value { serde_json::from_str(&succeeds(cluster.path(), words)).unwrap() };
+    let client = shown("key show -c tenure.toml -o json");
+    assert_eq!((&client["kind"], &client["groups"]), (&Value::from("candidate"), &Value::from("*")));
+    assert_eq!((&client["name"], &client["expires"]), (&Value::from("client-*"), &Value::from("never")));
+    assert_eq!(shown("key show key -o json")["kind"], "cluster");
+    // The operator still makes keys here; a client without the file of the cluster's key cannot.
+    succeeds(cluster.path(), "key --candidate app --groups app/* --days 30 --out app.key -c tenure.toml");
+    let app = shown("key show app.key -o json");
+    assert!(app["expires"].as_str().unwrap().ends_with('Z') && app["id"] != client["id"], "{app:#}");
+    fs::rename(cluster.path().join("key"), cluster.path().join("elsewhere")).unwrap();
+    let said = fails(cluster.path(), "key --candidate app --groups app/* -c tenure.toml", 78);
+    assert!(said.contains("key"), "{said}");
+    assert!(succeeds(cluster.path(), "config check tenure.toml").contains("ok"));
 }
 
 #[test]
@@ -77,7 +95,10 @@ fn a_key_is_derived_in_both_spellings_and_shown_without_its_secret() {
     let dir = cluster.path();
     let long = succeeds(dir, "key derive --candidate app1 --groups app1/* -c tenure.toml");
     let short = succeeds(dir, "key --candidate app1 --groups app1/* -c tenure.toml");
-    assert!(long == short && long.starts_with("tenure-candidate-1:app1:app1/*:"), "{long}");
+    for text in [&long, &short] {
+        assert!(text.starts_with("tenure-candidate-1:app1:app1/*:"), "{text}");
+    }
+    assert_ne!(long, short, "each has an id of its own");
     succeeds(dir, "key --observer eye --groups * --out eye.key -c tenure.toml");
     succeeds(dir, "key derive --operator alice --out alice.key -c n1/tenure.toml");
     assert_eq!(mode(&dir.join("eye.key")), 0o600);
@@ -90,7 +111,7 @@ fn a_key_is_derived_in_both_spellings_and_shown_without_its_secret() {
     );
     let text = succeeds(dir, "key show alice.key");
     assert!(!text.contains(secret.trim().rsplit(':').next().unwrap()), "{text}");
-    let shown: Value = serde_json::from_str(&succeeds(dir, "key show -o json -c tenure.toml")).unwrap();
+    let shown: Value = serde_json::from_str(&succeeds(dir, "key show -o json -c n1/tenure.toml")).unwrap();
     assert_eq!(shown["kind"], "cluster");
     let made: Value = {
         succeeds(dir, "key new --out other.key");

@@ -9,7 +9,7 @@ use tenure::{Term, term_floor};
 
 use crate::arguments::Common;
 use crate::failure::Failure;
-use crate::founding::{FILE, Founded, Founder, Plan};
+use crate::founding::{CLIENT_KEY, FILE, Founded, Founder, Plan};
 use crate::output::{Answer, quoted};
 use crate::settings::length;
 
@@ -17,8 +17,10 @@ use crate::settings::length;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Writes DIR/NAME with configuration, key and store for each member, to be copied to its host, and
-DIR/tenure.toml with DIR/key for clients. Nothing is written if anything is wrong. A cluster is
-founded once: members that come later start with `tenure node --join`.
+DIR/tenure.toml with DIR/client.key for clients, which may lead all groups and are no members.
+DIR/key is the cluster's key: it makes further keys (`tenure key`) and stays with the operator.
+Nothing is written if anything is wrong. A cluster is founded once: members that come later start
+with `tenure node --join`.
 
 Examples:
   tenure init --dir prod --member a=10.0.0.1:7400 --member b=10.0.0.2:7400 \\
@@ -113,8 +115,9 @@ fn to_text(plan: &Plan, founded: &Founded) -> String {
         }
     }
     text += &format!(
-        "\nThen, from here or wherever {} and its key are copied to:\n  tenure status -c {}\n  tenure run -g hello -c {} -- echo leads\n",
+        "\nThen, from here or wherever {} and {} are copied to:\n  tenure status -c {}\n  tenure run -g hello -c {} -- echo leads\n",
         folder(FILE),
+        folder(CLIENT_KEY),
         folder(FILE),
         folder(FILE)
     );

@@ -189,6 +189,14 @@ fn time() -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
+/// A second since 1970, as RFC 3339 has it.
+pub(crate) fn moment(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 /// Year, month and day of a day since 1970. Years are counted from March, so that the odd day is their last: in 400 of them
 /// there are 146,097 days.
 fn date(days: u64) -> (u64, u64, u64) {

@@ -30,6 +30,7 @@ use crate::settings::Settings;
 use crate::trust::{Flaw, Secrecy};
 use http::Server;
 use log::Log;
+pub(crate) use log::moment;
 use notify::Manager;
 use replace::Replacer;
 use signals::{End, Signals, Told};

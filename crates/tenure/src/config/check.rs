@@ -91,7 +91,7 @@ impl Checked {
             key: config.key.clone(),
             old_keys: config.old_keys.clone(),
             cluster: config.cluster,
-            lineage: config.lineage,
+            lineage: config.lineage.or_else(|| config.key.lineage()),
             store: config.store.clone(),
             memory: config.memory.clone(),
             trace: config.trace.clone(),

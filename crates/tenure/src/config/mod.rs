@@ -160,6 +160,16 @@ pub enum Key {
     Scoped(CandidateKey),
 }
 
+impl Key {
+    /// The founding that a scoped key says it is for. A configuration that names none goes by it.
+    pub(crate) fn lineage(&self) -> Option<u128> {
+        match self {
+            Self::Cluster(_) => None,
+            Self::Scoped(key) => key.lineage(),
+        }
+    }
+}
+
 impl std::str::FromStr for Key {
     type Err = KeyError;
     /// Whichever it is: the text says.

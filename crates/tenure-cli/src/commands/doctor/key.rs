@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure::Key;
+use tenure::{CandidateKey, Key};
 
 use super::finding::Finding;
+use crate::commands::key::{expiry, today};
 use crate::settings::Settings;
 
 /// The file that the configuration names.
@@ -47,12 +48,28 @@ pub(super) fn key(settings: &Settings) -> Finding {
         ),
         Ok(Key::Scoped(key)) => {
             let scope = key.scope().map(|scope| format!(" for {scope}")).unwrap_or_default();
-            Finding::ok(
-                CHECK,
-                format!("{}'s own{scope}, made from the cluster's key {}", key.names(), key.made_from()),
-            )
+            let (names, id, from) = (key.names(), key.serial(), key.made_from());
+            let says = format!("{names}'s own{scope}, id {id}, made from the cluster's key {from}");
+            expires(&key, today(), says)
         }
         Ok(Key::Cluster(key)) => Finding::ok(CHECK, format!("the cluster's, {}", key.id())),
+    }
+}
+
+/// Whether a key is good for a while.
+fn expires(key: &CandidateKey, today: u64, says: String) -> Finding {
+    const CHECK: &str = "key";
+    const WEEK: u64 = 7 * 86_400;
+    let advice = "ask for a new one: `tenure key derive`";
+    match key.expires() {
+        Some(last) if last < today => {
+            Finding::bad(CHECK, format!("{says}; it expired on {}", expiry(key)), advice)
+        }
+        Some(last) if last < today.saturating_add(WEEK) => {
+            Finding::warn(CHECK, format!("{says}; it expires on {}", expiry(key)), advice)
+        }
+        Some(_) => Finding::ok(CHECK, format!("{says}, good until {}", expiry(key))),
+        None => Finding::ok(CHECK, says),
     }
 }
 
@@ -81,6 +98,15 @@ mod tests {
         assert_eq!(judged(format!("name = \"app1\"\nkey = \"{own}\"\n")).state, State::Bad);
         let good = judged(format!("name = \"app1\"\nrole = \"candidate\"\nkey = \"{own}\"\n"));
         assert!(good.state == State::Ok && good.says.contains("app1/*"), "{}", good.says);
+    }
+
+    #[test]
+    fn a_key_that_expires_soon_is_told_and_an_expired_one_is_bad() {
+        const DAY: u64 = 86_400;
+        let claims = tenure::Claims::operator(tenure::NodeName::new("op").unwrap()).not_after(100 * DAY);
+        let key = tenure::ClusterKey::generate().derive(tenure::ClusterId(1), claims);
+        let state = |today: u64| expires(&key, today * DAY, String::new()).state;
+        assert_eq!([50, 94, 101].map(state), [State::Ok, State::Warn, State::Bad]);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(super) fn may_greet(config: &Config, anyway: bool) -> Result<(), Finding> {
         return Err(Finding::warn(CHECK, "the configuration names no members to greet", advice));
     }
     match &config.key {
-        Key::Scoped(key) if !anyway => Err(Finding::warn(
+        Key::Scoped(key) if !anyway && key.names().prefix().is_none() => Err(Finding::warn(
             CHECK,
             format!(
                 "not tried: the key is {}'s, and a second process under that name would disturb the first",
@@ -67,8 +67,10 @@ pub(super) fn may_greet(config: &Config, anyway: bool) -> Result<(), Finding> {
 pub(super) async fn greet(config: &Config) -> Result<Greeting, Finding> {
     let mut observer = config.clone();
     observer.role = Role::Observer;
-    if let Key::Cluster(_) = observer.key {
-        observer.name = format!("doctor-{}", std::process::id());
+    let name = format!("doctor-{}", std::process::id());
+    match &observer.key {
+        Key::Cluster(_) => observer.name = name,
+        Key::Scoped(key) => observer.name = key.names().fit(&name),
     }
     observer.listen = Vec::new();
     observer.advertise = None;

@@ -1,31 +1,34 @@
 //! `tenure key`: makes, derives, shows and changes keys.
 
+mod revoke;
 mod rotate;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tenure::{ClusterId, ClusterKey, Key as AnyKey, KeyKind, NodeName, Scope};
+use tenure::{CandidateKey, Claims, Clock, ClusterId, ClusterKey, Key as AnyKey, KeyKind, Names, Scope};
 
 use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::founding::write_file;
 use crate::output::{Answer, pairs};
+use revoke::Revoke;
 use rotate::Rotate;
 
 /// Make and derive keys.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Members have the cluster's key, which can do everything. Others should have a key of their own,
-derived from it: good for one name and some groups only. `tenure key --candidate …` is short for
-`tenure key derive --candidate …`.
+    after_help = "Members have the cluster's key, which can do everything. Others have a key of their own, derived
+from it: good for some names and groups only, perhaps for some time only. Each has an id, by which
+it can be revoked. `tenure key --candidate …` is short for `tenure key derive --candidate …`.
 
 Examples:
   tenure key --candidate app1 --groups 'app1/*' --out app1.key
-  tenure key derive --operator alice
+  tenure key derive --operator alice --days 30
   tenure key show app1.key
+  tenure key revoke app1.key
   tenure key rotate --step 1
 
 Exit codes: 0 done, 2 error, 78 the configuration or a key will not do"
@@ -45,6 +48,8 @@ enum Command {
     Derive(Derive),
     /// Say what a key is, without its secret
     Show(Show),
+    /// Let all members refuse a key, without a restart
+    Revoke(Revoke),
     /// Change the cluster's key without anybody noticing, in three steps
     Rotate(Rotate),
 }
@@ -66,11 +71,16 @@ struct New {
 /// Derive a key for one that is no member.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The cluster's key and id come from the configuration. Members need not be told: they derive the
-same key anew.
+    after_help = "The cluster's key and id come from the configuration: key_file, or cluster_key_file of [client]
+where that is no cluster's key. Members need not be told: they derive the same key anew.
+
+A name that ends with '*' is for many processes: each takes a name that begins so. Without --days
+a key does not expire. Members judge that by a date that follows their wall clocks, but not when
+these jump (docs/keys.md).
 
 Examples:
   tenure key derive --candidate app1 --groups 'app1/*'
+  tenure key derive --candidate 'web-*' --groups 'web/*' --days 90 --out web.key
   tenure key derive --observer dashboard --groups '*' --out dashboard.key
   tenure key derive --operator alice
 
@@ -80,16 +90,19 @@ already"
 struct Derive {
     /// For a process that leads groups under this name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["observer", "operator"], requires = "groups")]
-    candidate: Option<NodeName>,
+    candidate: Option<Names>,
     /// For a process that only watches
     #[arg(long, value_name = "NAME", conflicts_with = "operator", requires = "groups")]
-    observer: Option<NodeName>,
+    observer: Option<Names>,
     /// For a person or tool that watches everything and changes the members
     #[arg(long, value_name = "NAME", conflicts_with = "groups")]
-    operator: Option<NodeName>,
+    operator: Option<Names>,
     /// The groups it is for: names and patterns with commas between, as in 'app1/*,clock'
     #[arg(long, value_name = "PATTERNS")]
     groups: Option<Scope>,
+    /// For how many days it is good, from now on [default: it does not expire]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=36500))]
+    days: Option<u64>,
     /// Where to write it, readable by its owner only [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -115,6 +128,7 @@ impl Key {
             Some(Command::New(new)) => hand_out(&ClusterKey::generate().reveal(), new.out.as_deref()),
             Some(Command::Derive(derive)) => derive.run(common),
             Some(Command::Show(show)) => show.run(common),
+            Some(Command::Revoke(revoke)) => revoke.run(common),
             Some(Command::Rotate(rotate)) => rotate.run(common),
             None => self.derive.run(common),
         }
@@ -123,38 +137,59 @@ impl Key {
 
 impl Derive {
     fn run(self, common: &Common) -> Result<Answer, Failure> {
-        let (cluster, key) = cluster_key(common)?;
+        let (cluster, key, lineage) = cluster_key(common)?;
         let scope = |groups: Option<Scope>| groups.ok_or_else(|| Failure::new("--groups is missing"));
-        let derived = match (self.candidate, self.observer, self.operator) {
-            (Some(name), None, None) => key.candidate(cluster, name, scope(self.groups)?),
-            (None, Some(name), None) => key.observer(cluster, name, scope(self.groups)?),
-            (None, None, Some(name)) => key.operator(cluster, name),
+        let claims = match (self.candidate, self.observer, self.operator) {
+            (Some(names), None, None) => Claims::candidate(names, scope(self.groups)?),
+            (None, Some(names), None) => Claims::observer(names, scope(self.groups)?),
+            (None, None, Some(names)) => Claims::operator(names),
             _ => {
                 return Err(Failure::new(
                     "for whom? Write --candidate NAME --groups PATTERNS, --observer NAME --groups PATTERNS or --operator NAME; `tenure key new` makes a cluster's key",
                 ));
             }
         };
-        hand_out(&derived.reveal(), self.out.as_deref())
+        let claims = match self.days {
+            Some(days) => claims.not_after(today().saturating_add(days * 86_400)),
+            None => claims,
+        };
+        let claims = match lineage {
+            Some(lineage) => claims.lineage(lineage),
+            None => claims,
+        };
+        let key = key.derive(cluster, claims);
+        let mut answer = hand_out(&key.reveal(), self.out.as_deref())?;
+        answer.notes.push(format!("the key's id is {}", key.serial()));
+        Ok(answer)
     }
 }
 
-/// The cluster's id and key, as the configuration has them.
-fn cluster_key(common: &Common) -> Result<(ClusterId, ClusterKey), Failure> {
+/// The cluster's id, key and founding, as the configuration has them.
+fn cluster_key(common: &Common) -> Result<(ClusterId, ClusterKey, Option<u128>), Failure> {
     let settings = common.settings()?;
     let config = settings.node()?;
     let path = settings.path().display();
-    let AnyKey::Cluster(key) = config.key else {
-        return Err(Failure::config(format!(
-            "{path} has a derived key, and only the cluster's can derive others: name a configuration that has it with -c FILE"
-        )));
+    let beside = settings.client.cluster_key_file.as_deref().map(|file| settings.resolve(file));
+    let key = match (config.key, beside) {
+        (AnyKey::Cluster(key), _) => key,
+        (AnyKey::Scoped(_), Some(file)) => match read(&file)? {
+            AnyKey::Cluster(key) => key,
+            AnyKey::Scoped(_) => {
+                return Err(Failure::config(format!("{} is no cluster's key", file.display())));
+            }
+        },
+        (AnyKey::Scoped(_), None) => {
+            return Err(Failure::config(format!(
+                "{path} has a derived key, and only the cluster's can derive others: name a member's configuration with -c FILE"
+            )));
+        }
     };
     let cluster = config.cluster.ok_or_else(|| {
         Failure::config(format!(
             "{path} does not say which cluster: write cluster_id, which `tenure init` printed"
         ))
     })?;
-    Ok((cluster, key))
+    Ok((cluster, key, config.lineage))
 }
 
 /// To a file that only its owner may read, or to stdout.
@@ -170,17 +205,32 @@ fn hand_out(secret: &str, out: Option<&Path>) -> Result<Answer, Failure> {
 impl Show {
     fn run(self, common: &Common) -> Result<Answer, Failure> {
         let key = match &self.file {
-            Some(path) => {
-                let wrong =
-                    |what: &dyn std::fmt::Display| Failure::config(format!("{}: {what}", path.display()));
-                let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-                text.trim().parse::<AnyKey>().map_err(|error| wrong(&error))?
-            }
+            Some(path) => read(path)?,
             None => common.settings()?.node()?.key,
         };
         let facts = facts(&key);
         let json = || facts.iter().map(|(name, fact)| ((*name).to_owned(), json!(fact))).collect::<Value>();
         Ok(Answer::new(common.output, json, || pairs(facts.clone())))
+    }
+}
+
+/// The key in a file.
+fn read(path: &Path) -> Result<AnyKey, Failure> {
+    let wrong = |what: &dyn std::fmt::Display| Failure::config(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    text.trim().parse::<AnyKey>().map_err(|error| wrong(&error))
+}
+
+/// The second that this machine's wall clock shows, since 1970.
+pub(crate) fn today() -> u64 {
+    Clock::real().read().as_nanos() / 1_000_000_000
+}
+
+/// When a key expires, in words.
+pub(crate) fn expiry(key: &CandidateKey) -> String {
+    match key.expires() {
+        Some(last) => crate::daemon::moment(last),
+        None => "never".to_owned(),
     }
 }
 
@@ -200,6 +250,11 @@ fn facts(key: &AnyKey) -> Vec<(&'static str, String)> {
                 ("groups", key.scope().map_or_else(|| "*".to_owned(), ToString::to_string)),
                 ("cluster_id", key.cluster().to_string()),
                 ("key_id", key.made_from().to_string()),
+                ("expires", expiry(key)),
+                (
+                    "lineage",
+                    key.lineage().map_or_else(|| "any".to_owned(), |lineage| format!("{lineage:032x}")),
+                ),
             ]
         }
     }

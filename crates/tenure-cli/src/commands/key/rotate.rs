@@ -34,7 +34,8 @@ next step begins anywhere. No leader is disturbed.
   1  draws the new key to KEY.new, or takes the one that another member drew, and lets the
      member understand it
   2  the member speaks the new key; the old one goes to KEY.old and is still understood. Now
-     derive new keys for candidates, observers and operators, and give clients the new key
+     copy the new key to where the operator keeps it (cluster_key_file of clients), and derive new
+     keys for clients, candidates, observers and operators
   3  removes the old key: who still has it, or a key derived from it, is refused
 
 Where KEY is key_file of the configuration. Written are KEY, KEY.new or KEY.old, and the line
@@ -157,8 +158,8 @@ impl Files {
         self.write_line(&format!("[\"{}.old\"]", self.written))?;
         let config = quoted(&self.config.to_string_lossy());
         let next = format!(
-            "Next: let this node read its files (kill -HUP, or systemctl reload tenure), and do step 2 for the other members. Derive\n\
-             new keys for those that are none, give clients the new key, and when nobody needs the old one:\n\
+            "Next: let this node read its files (kill -HUP, or systemctl reload tenure), and do step 2 for the other members. Copy the\n\
+             new key to where the operator keeps it, derive new keys for those that are no members, and when nobody needs the old one:\n\
              tenure key rotate --step 3 -c {config}"
         );
         Ok((vec![self.key.clone(), self.old.clone(), self.config.clone()], next))

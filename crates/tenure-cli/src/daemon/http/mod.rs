@@ -17,6 +17,7 @@ mod desk;
 mod entry;
 mod groups;
 mod health;
+mod keys;
 mod listen;
 mod members;
 mod metrics;

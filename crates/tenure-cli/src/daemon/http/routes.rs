@@ -10,7 +10,7 @@ use crate::api::Code;
 use super::answer::{LARGEST_BODY, Refused};
 use super::desk::Desk;
 use super::entry::{self, Entry};
-use super::{groups, health, members, metrics, page, status, streams};
+use super::{groups, health, keys, members, metrics, page, status, streams};
 
 /// Method, path and handler of everything that is served.
 pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> {
@@ -34,6 +34,7 @@ pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> 
         ("get", "/leader/{*group}", get(health::leader)),
     ];
     all.extend(members::routes());
+    all.extend(keys::routes());
     all
 }
 

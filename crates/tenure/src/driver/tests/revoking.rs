@@ -98,6 +98,19 @@ async fn an_expired_key_leads_nothing_and_one_that_has_not_expired_does() {
 }
 
 #[tokio::test]
+async fn a_candidate_whose_key_is_for_another_founding_does_not_lead() {
+    let founded = Founded::new(&["a"], drift());
+    let _members = start(&founded, &[0]).await;
+    let claims = Claims::candidate(NodeName::new("app").unwrap(), Scope::new("*").unwrap());
+    let lineage = Node::founding_lineage(&founded.member(0), founded.id).unwrap();
+    let of = |lineage| founded.key.derive(founded.id, claims.clone().lineage(lineage));
+    let other = Node::start(candidate(&founded, "app", of(lineage ^ 1))).await.unwrap();
+    assert!(within(Duration::from_secs(1), other.campaign("jobs")).await.is_none());
+    let right = Node::start(candidate(&founded, "app", of(lineage))).await.unwrap();
+    within(LONG, right.campaign("jobs")).await.expect("it leads").unwrap();
+}
+
+#[tokio::test]
 async fn only_members_revoke_and_a_damaged_list_is_refused() {
     let founded = Founded::new(&["a"], drift());
     let members = start(&founded, &[0]).await;

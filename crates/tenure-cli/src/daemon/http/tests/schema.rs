@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Daemon;
+use crate::api::keys::RevokeOrder;
 use crate::api::members::{
     AddOrder, ConfirmTermOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder,
 };
@@ -146,6 +147,10 @@ async fn real_answers_are_as_the_description_says() {
     let verified: Value =
         client.query(&group_path("app/jobs", "/verify"), &json!({ "for_ms": 50 })).await.unwrap();
     assert_fits("Verified", &verified);
+    let order = json!({ "key": "9f86d081884c7d65" });
+    let revoked: Value = client.query("/v1/keys/revoke", &order).await.unwrap();
+    assert_fits("RevokedKey", &revoked);
+    assert_eq!((&revoked["held_by"], &revoked["quorum"]), (&json!(["n1"]), &json!(true)));
     let mut events = client.events(&group_path("app/jobs", "/watch")).await.unwrap();
     assert_fits("Sight", &events.next().await.unwrap().unwrap().json().unwrap());
     let mut events = client.events("/v1/watch").await.unwrap();
@@ -166,6 +171,8 @@ fn orders_are_as_the_description_says() {
     all("ProclaimOrder", json!(api::ProclaimOrder { text, within_ms }), json!({ "text": "x" }));
     let to = "n2".to_owned();
     all("TransferOrder", json!(api::TransferOrder { to, within_ms }), json!({ "to": "n2" }));
+    let revoke = RevokeOrder { key: "9f86d081884c7d65".to_owned(), not_after: Some(1) };
+    all("RevokeOrder", json!(revoke), json!({ "key": "9f86d081884c7d65" }));
     let set = SetOrder { drift_ppm: Some(1), quorums: Some("majority".to_owned()), ..SetOrder::default() };
     all("SetOrder", json!(set), json!({}));
     let order = ForceRemoveOrder { powered_off: vec!["n2".to_owned()], term_floor: Some(1) };
