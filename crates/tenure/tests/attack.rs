@@ -21,7 +21,7 @@ use std::time::Duration;
 use arena::{Arena, alone, resident_kib, said};
 use proxy::{DATA, FIRST, HELLO, Packet, WELCOME, honest};
 use support::within;
-use tenure::{Campaign, ClusterKey, Key, Loss, Node, Role, Scope, Term};
+use tenure::{Campaign, Claims, ClusterKey, Key, Loss, Names, Node, Role, Scope, Term};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -408,19 +408,22 @@ async fn a_key_for_one_group_leaves_terms_for_all_others() {
     let mut arena = Arena::new().await;
     let (tenure, vigil) = arena.led().await;
     let before = tenure.token().term();
-    let mut config = arena.cluster.outsider("evil", Role::Candidate);
-    let (name, scope) = ("evil".parse().expect("a name"), Scope::new("evil/*").expect("a scope"));
-    config.key = Key::Scoped(arena.cluster.key.candidate(arena.cluster.id, name, scope));
-    let evil = Node::start(config).await.expect("it starts");
+    // A key for many names: each of them speaks with the same bucket.
+    let (names, scope) = (Names::new("evil-*").expect("names"), Scope::new("evil/*").expect("a scope"));
+    let key = arena.cluster.key.derive(arena.cluster.id, Claims::candidate(names, scope));
     let began = arena::now();
-    // The last term there is, and then as much as it can get.
-    let mut above = [u64::MAX - 1, u64::MAX / 2, 1 << 40, 1 << 31].map(Term).to_vec();
-    above.extend((1..12).map(|step| Term(before.0 + step * 1000)));
-    for above in above {
-        let lead = evil.campaign_with("evil/x", Campaign::default().above(above));
-        let lead = tokio::time::timeout(Duration::from_millis(300), lead).await;
-        if let Ok(Ok(lead)) = lead {
-            lead.resign();
+    for name in ["evil-1", "evil-2", "evil-3"] {
+        let mut config = arena.cluster.outsider(name, Role::Candidate);
+        config.key = Key::Scoped(key.clone());
+        let evil = Node::start(config).await.expect("it starts");
+        // The last term there is, and then as much as it can get.
+        let mut above = [u64::MAX - 1, 1 << 40, 1 << 31].map(Term).to_vec();
+        above.extend((1..10).map(|step| Term(before.0 + step * 1000)));
+        for above in above {
+            let lead = evil.campaign_with("evil/x", Campaign::default().above(above));
+            if let Ok(Ok(lead)) = tokio::time::timeout(Duration::from_millis(300), lead).await {
+                lead.resign();
+            }
         }
     }
     let mut refused = 0;

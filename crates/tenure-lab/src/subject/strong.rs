@@ -440,7 +440,9 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             }
             Command::Find { group, ask, how, hops } => find::command_text(*group, *ask, *how, *hops),
             Command::Rank { group, priority } => format!("rank {group} {priority}"),
-            Command::Raise { .. } | Command::Confirm(_) | Command::Close => height::command_text(command),
+            Command::Raise { .. } | Command::KeyOf { .. } | Command::Confirm(_) | Command::Close => {
+                height::command_text(command)
+            }
             Command::Change(change) => change_text(change),
             Command::AcceptLineage => "members accept-lineage".to_owned(),
         }

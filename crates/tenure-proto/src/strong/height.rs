@@ -13,8 +13,9 @@
 //!
 //! **Why an outsider cannot exhaust the terms.** Members together refill [`REFILL`] to one term a pause: each member refills
 //! one term in as many pauses as there are members, so it makes no difference that an outsider may climb at one member and
-//! then at the next, which hears of it. 2^31 terms, the range of packed tokens, take 34 years that way. A key has one name,
-//! so its node stands for it. A bucket is forgotten when it is full again, or with the process.
+//! then at the next, which hears of it. 2^31 terms, the range of packed tokens, take 34 years that way. Processes that speak by
+//! one key share a bucket ([`Command::KeyOf`]): a key that serves many names must not have as many buckets. Where nobody says
+//! by which key a process speaks, its name stands for it. A bucket is forgotten when it is full again, or with the process.
 //!
 //! **Why catching up is free.** Tops of members may be far apart: one was down, another started again after a crash. An
 //! outsider that must ask for a term above the highest of them is no attacker. A member that refuses for the height asks the
@@ -44,6 +45,9 @@ pub const REFILL: LocalSpan = LocalSpan::from_nanos(500_000_000);
 
 /// How far a member's word may lie above all that is known.
 pub const PLAUSIBLE: u64 = 1 << 24;
+
+/// How many processes are known by their key. The driver tells them again before each request, so all may be forgotten.
+const MOST_KEYS: usize = 4096;
 
 /// How many buckets are kept. Only those that are not full need a place.
 const MOST_BUCKETS: usize = 1024;
@@ -86,7 +90,9 @@ pub(super) struct Heights {
     confirmed: Term,
     /// What was too high to be believed, and who said it.
     doubted: Option<(NodeId, Term)>,
-    buckets: BTreeMap<NodeId, Bucket>,
+    /// By which key a process speaks, if that is not a key of its own.
+    keys: BTreeMap<NodeId, u64>,
+    buckets: BTreeMap<u64, Bucket>,
     /// When the other members were last asked for their tops.
     asked: Option<LocalTime>,
 }
@@ -98,14 +104,8 @@ impl Heights {
 
     /// Charges a height to a key, or says how long to wait until it would fit. More than the burst never fits: then a member
     /// must vouch for it, and the wait is what it would take to refill as much.
-    fn charge(
-        &mut self,
-        node: NodeId,
-        height: u64,
-        now: LocalTime,
-        refill: LocalSpan,
-    ) -> Result<(), LocalSpan> {
-        if self.buckets.len() >= MOST_BUCKETS && !self.buckets.contains_key(&node) {
+    fn charge(&mut self, key: u64, height: u64, now: LocalTime, refill: LocalSpan) -> Result<(), LocalSpan> {
+        if self.buckets.len() >= MOST_BUCKETS && !self.buckets.contains_key(&key) {
             self.buckets.retain(|_, bucket| {
                 bucket.refill(now, refill);
                 bucket.spent > 0
@@ -114,7 +114,7 @@ impl Heights {
                 return Err(refill);
             }
         }
-        let bucket = self.buckets.entry(node).or_insert(Bucket { spent: 0, since: now });
+        let bucket = self.buckets.entry(key).or_insert(Bucket { spent: 0, since: now });
         bucket.refill(now, refill);
         if bucket.spent == 0 {
             bucket.since = now; // A full bucket does not refill: no pause counts before the first term is spent.
@@ -164,7 +164,8 @@ impl<R: Rules> Process<R> {
         }
         let height = self.config.settings().rules.charged(request.term, known);
         let members = u32::try_from(self.charter().members().len()).unwrap_or(u32::MAX);
-        let wait = self.heights.charge(payer, height, cx.now(), REFILL.times(members)).err()?;
+        let key = self.heights.keys.get(&payer).copied().unwrap_or(payer.0);
+        let wait = self.heights.charge(key, height, cx.now(), REFILL.times(members)).err()?;
         let soon = self.ask_tops(cx);
         Some(Refusal::TooHigh { wait: soon.map_or(wait, |soon| soon.min(wait)) })
     }
@@ -221,6 +222,14 @@ impl<R: Rules> Process<R> {
         true
     }
 
+    /// A process speaks by this key.
+    pub(super) fn note_key(&mut self, node: NodeId, key: u64) {
+        if self.heights.keys.len() >= MOST_KEYS {
+            self.heights.keys.clear();
+        }
+        self.heights.keys.insert(node, key);
+    }
+
     /// An operator says that terms may be as high as this.
     pub(super) fn confirm(&mut self, term: Term, cx: &mut Context<'_, Nerio<R>>) {
         cx.publish(Event::Confirmed { term });
@@ -233,6 +242,11 @@ impl<R: Rules> Nerio<R> {
     /// The largest term that this member may have granted, in any group, and the floor of its epoch.
     pub fn top(&self) -> Term {
         self.process.top()
+    }
+
+    /// By which key a process speaks, as far as this one was told.
+    pub fn key_of(&self, node: NodeId) -> Option<u64> {
+        self.process.heights.keys.get(&node).copied()
     }
 
     /// What was too high to be believed, and who said it, until an operator confirms it.

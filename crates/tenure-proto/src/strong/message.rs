@@ -357,6 +357,13 @@ pub enum Command {
         /// The largest term that is spent.
         above: Term,
     },
+    /// The driver knows by which key an outsider speaks: processes of one key share what they may add to the terms.
+    KeyOf {
+        /// The process.
+        node: NodeId,
+        /// A number for the key.
+        key: u64,
+    },
     /// An operator confirms that terms may be as high as this, though it lies far above all that this member knows.
     Confirm(Term),
     /// The last word of a clean stop: writes the exact largest term that was granted, and takes no part any more.

@@ -578,6 +578,7 @@ impl<R: Rules> Nerio<R> {
             Command::Raise { group, above } => {
                 self.with_group(group, cx, |candidate, _| candidate.hint = candidate.hint.max(above));
             }
+            Command::KeyOf { node, key } => self.process.note_key(node, key),
             Command::Confirm(term) => self.process.confirm(term, cx),
             Command::Close => self.process.close(cx),
             Command::Rank { group, priority } => {

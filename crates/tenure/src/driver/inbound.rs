@@ -135,7 +135,24 @@ impl Driver {
     /// The one way from the network to the machine: nothing comes by it unbounded.
     fn hear(&mut self, from: NodeId, rights: &Rights, message: Message, received: LocalTime) {
         let message = self.bounded(rights, message);
+        self.tell_keys(from, &message);
         self.step(Input::Message { from, received, message });
+    }
+
+    /// Tells the machine by which key outsiders ask for terms: names of one key share a bucket.
+    fn tell_keys(&mut self, from: NodeId, message: &Message) {
+        let successor = match message {
+            Message::Request(_) | Message::Extend { .. } => None,
+            Message::Talk { talk: Talk::Relay { request, .. }, .. } => Some(request.id.holder.node),
+            _ => return,
+        };
+        for node in std::iter::once(from).chain(successor) {
+            let key = self.net.sessions.peer(node).and_then(|peer| peer.holder.key());
+            let known = self.machine.as_ref().and_then(|machine| machine.key_of(node));
+            if let Some(key) = key.filter(|_| self.config.role.grants() && key != known) {
+                self.step(Input::Command(Command::KeyOf { node, key }));
+            }
+        }
     }
 
     /// Whether a message speaks for the life at the other end of its session, and for no other.

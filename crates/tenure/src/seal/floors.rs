@@ -37,6 +37,12 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
+    /// A number for a key of its own; `None` for the cluster's.
+    pub(crate) fn key(self) -> Option<u64> {
+        let Self::Outsider(sum) = self else { return None };
+        sum.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+    }
+
     pub(super) fn is_member(self) -> bool {
         matches!(self, Self::Member(_))
     }

@@ -20,6 +20,7 @@ pub(super) fn message_text(talk: HeightTalk) -> String {
 pub(super) fn command_text(command: &Command) -> String {
     match command {
         Command::Raise { group, above } => format!("raise {group} above {above}"),
+        Command::KeyOf { node, key } => format!("key {node} {key}"),
         Command::Confirm(term) => format!("confirm {term}"),
         Command::Close => "close".to_owned(),
         _ => String::new(),
@@ -31,6 +32,10 @@ pub(super) fn parse_command(words: &[&str]) -> Option<Command> {
         ["raise", group, "above", above] => {
             let group = GroupId(group.strip_prefix('g')?.parse().ok()?);
             Some(Command::Raise { group, above: Term(above.parse().ok()?) })
+        }
+        ["key", node, key] => {
+            let node = NodeId(node.strip_prefix('n')?.parse().ok()?);
+            Some(Command::KeyOf { node, key: key.parse().ok()? })
         }
         ["confirm", term] => Some(Command::Confirm(Term(term.parse().ok()?))),
         ["close"] => Some(Command::Close),

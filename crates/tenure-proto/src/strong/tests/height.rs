@@ -109,6 +109,17 @@ fn each_outsider_has_a_bucket_of_its_own() {
 }
 
 #[test]
+fn outsiders_of_one_key_share_a_bucket() {
+    let mut bench = Bench::founded();
+    for node in [OUTSIDER, 8] {
+        bench.handle(Input::Command(Command::KeyOf { node: NodeId(node), key: 42 }));
+    }
+    assert!(climb(&mut bench, 1, 1024));
+    let other = bench.hear(8, Message::Request(request(8, 1, 1025)));
+    assert_eq!(answer(&other).map(|a| a.0), Some("too high"));
+}
+
+#[test]
 fn a_refusal_says_how_long_to_wait_once_the_members_have_said_how_high_they_are() {
     let mut bench = Bench::founded();
     let effects = bench.hear(OUTSIDER, Message::Request(request(OUTSIDER, 1, 1026)));
