@@ -109,12 +109,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));
     book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
     let boot = past.boot.incarnation.0;
-    let identity = match credentials(&config.key, &config.old_keys) {
-        Credentials::Member(keys) => {
-            Identity::member(config.name.clone(), past.cluster, keys, boot, config.versions)
-        }
-        Credentials::Outsider(key) => Identity::outsider(config.name.clone(), key, boot, config.versions),
-    };
+    let identity = identity(&config, past.cluster, boot);
     let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
     let trace = open_trace(&config, past.boot.incarnation)?;
     let addresses = sockets.addresses();
@@ -213,6 +208,15 @@ fn remember(config: &Checked, opened: &Opened) -> Result<(Memory, Boot<Cell>), S
             let nowhere = BootId { boot: 0, clock_offset: 0 };
             Ok((Memory::lost(why), Boot::judge(store, None, nowhere)))
         }
+    }
+}
+
+/// Who this process is in this life, by name and key.
+fn identity(config: &Checked, cluster: ClusterId, boot: u128) -> Identity {
+    let name = config.name.clone();
+    match credentials(&config.key, &config.old_keys) {
+        Credentials::Member(keys) => Identity::member(name, cluster, keys, boot, config.versions),
+        Credentials::Outsider(key) => Identity::outsider(name, key, boot, config.versions),
     }
 }
 
