@@ -84,6 +84,8 @@ pub enum Broken {
     WaitFirst,
     /// Nobody waits between two epochs.
     SkipW,
+    /// An adoption is remembered without its epoch, after the charter was given to the disk.
+    AdoptedLate,
     /// A member answers the ballots of an epoch that it has not adopted.
     ActUnadopted,
     /// Charters have no floor.
@@ -488,6 +490,10 @@ impl Rules for Broken {
         if *self == Self::WaitFirst { previous } else { adopted }
     }
 
+    fn ties_adoption_to_epoch(&self) -> bool {
+        *self != Self::AdoptedLate
+    }
+
     fn may_propose_from(&self, here: &Charter, adopted: LocalTime, promised: LocalTime) -> LocalTime {
         match self {
             Self::SkipW1 if here.epoch > Epoch(0) => here.spacing(adopted),
@@ -777,6 +783,11 @@ const STRONG: &[Mutant] = &[
         "stale-memory",
         Flaws { stale_memory: true, ..Flaws::NONE },
         "remembered grants are believed without asking which life wrote them",
+    ),
+    driver(
+        "claimed-early",
+        Flaws { claims_early: true, ..Flaws::NONE },
+        "memory counts as this life's before its silence is remembered",
     ),
     driver(
         "missing-is-fresh",

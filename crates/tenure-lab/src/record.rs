@@ -54,6 +54,9 @@ impl<S: Subject> Recorder<S> {
             self.draw_event(world, *node, event);
         }
         self.note_sent(world);
+        if let Some((node, _)) = world.killed {
+            self.draw_crash(node, world.now.0, format!("{node} is killed inside a step"));
+        }
         let Some(action) = action.rename(|id| Some(world.flight(*id)?.name)) else { return };
         let kind = match &action {
             Action::Deliver { flight, .. } => world
@@ -62,7 +65,8 @@ impl<S: Subject> Recorder<S> {
                 .map_or("message", |flight| S::message_kind(&flight.message)),
             _ => "",
         };
-        let line = Line { at: world.now, action, kind: kind.to_owned(), draws, outcomes };
+        let kill = world.killed.map(|(_, kill)| kill);
+        let line = Line { at: world.now, action, kill, kind: kind.to_owned(), draws, outcomes };
         self.picture.minutes.push(Minute {
             at: world.now.0,
             lane: line.node().map(lane),
@@ -86,14 +90,7 @@ impl<S: Subject> Recorder<S> {
         let now = world.now.0;
         match action {
             Action::Deliver { flight, .. } => self.arrive(*flight, now),
-            Action::Crash(node) => {
-                self.end_bars(lane(*node), now, |kind| {
-                    !S::PROMISES || !matches!(kind, BarKind::Grant { .. })
-                });
-                self.end_shades(lane(*node), now);
-                self.open_bar(lane(*node), now, u64::MAX, BarKind::Down, "down");
-                self.mark(Some(lane(*node)), now, MarkKind::Crash, format!("{node} crashes"));
-            }
+            Action::Crash(node) => self.draw_crash(*node, now, format!("{node} crashes")),
             Action::Start(node, how) => {
                 self.end_bars(lane(*node), now, |kind| kind == BarKind::Down);
                 let text = format!("{node} {}", how_text(*how));
@@ -112,6 +109,15 @@ impl<S: Subject> Recorder<S> {
             Action::Step { node, .. } => self.draw_step(world, *node),
             Action::Wake(_) | Action::Tell(..) | Action::Written { .. } | Action::Work(..) => {}
         }
+    }
+
+    /// A process ends. What it promised stands, where it promises.
+    fn draw_crash(&mut self, node: NodeId, now: u64, text: String) {
+        let lane = lane(node);
+        self.end_bars(lane, now, |kind| !S::PROMISES || !matches!(kind, BarKind::Grant { .. }));
+        self.end_shades(lane, now);
+        self.open_bar(lane, now, u64::MAX, BarKind::Down, "down");
+        self.mark(Some(lane), now, MarkKind::Crash, text);
     }
 
     /// A clock was set: who leads no more by what it shows now does not look as if it did.

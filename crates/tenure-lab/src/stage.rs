@@ -190,6 +190,8 @@ impl<'s, S: Subject> Stage<'s, S> {
         self.events += 1;
         let words = self.tell_offices(action);
         if let (Some(judge), Some((node, outside))) = (&mut self.judge, actor(action, &self.world)) {
+            let killed = self.world.killed.is_some() && outside == Outside::Step;
+            let outside = if killed { Outside::Killed } else { outside };
             judge.observe(&self.world, node, outside);
         }
         if let (Some(judge), Action::Network(text)) = (&mut self.judge, action) {
@@ -199,7 +201,25 @@ impl<'s, S: Subject> Stage<'s, S> {
         if let Some(recorder) = &mut self.recorder {
             recorder.note(&self.world, action, draws, words);
         }
+        self.finish_kill();
         true
+    }
+
+    /// Ends a process that is killed inside the step just taken. The step was judged by what was carried out of it; now its
+    /// process is gone. What was sent stays to be routed.
+    fn finish_kill(&mut self) {
+        let Some((node, _)) = self.world.killed else { return };
+        let sent = std::mem::take(&mut self.world.sent);
+        self.world.published.clear();
+        self.world.finish_kill();
+        self.offices[node.index()].close();
+        self.counts.add("crashes");
+        self.counts.add("crashes-inside-a-step");
+        self.counts.add_many("records-lost-in-crash", self.world.records_lost as u64);
+        if let Some(judge) = &mut self.judge {
+            judge.observe(&self.world, node, Outside::Crashed);
+        }
+        self.world.sent = sent;
     }
 
     /// Tells the users' threads what their processes published, or lets one of them take a step.

@@ -15,7 +15,7 @@ use tenure_lab::script::{self, Expect, Script, subject_of};
 use tenure_lab::stage::{Cast, Command};
 use tenure_lab::subject::Subject;
 use tenure_lab::subject::local::Locals;
-use tenure_lab::world::{Action, Foundation, World};
+use tenure_lab::world::{Action, Foundation, Interrupt, World};
 use tenure_proto::local::{Config, Event, Local, Rules, Sound};
 use tenure_proto::quorum::{Quorums, Rule};
 use tenure_proto::strong::epoch::{Body, Charter};
@@ -106,11 +106,13 @@ fn files<R: Rules, const MAJORITY: bool>(
     scribe.published();
     for line in &script.lines {
         let Some(action) = line.action.rename(|name| scribe.world.find(*name)) else { continue };
+        scribe.world.interrupt = line.kill.map(Interrupt::Now);
         if scribe.world.act(line.at, &action, &mut Scripted::new(&line.draws)) {
             if let Action::Start(node, _) = action {
                 scribe.start(node);
             }
             scribe.published();
+            scribe.world.finish_kill();
         }
     }
     // Whoever runs ends in good order, but not at once: until then leases go on.

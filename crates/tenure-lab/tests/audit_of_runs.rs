@@ -19,7 +19,7 @@ use tenure_lab::stage::{Cast, Command};
 use tenure_lab::subject::office::THREADS;
 use tenure_lab::subject::strong::Strong;
 use tenure_lab::subject::{Assumption, Made, Office, Subject};
-use tenure_lab::world::{Action, Flaws, Foundation, How, RealTime, World};
+use tenure_lab::world::{Action, Flaws, Foundation, How, Interrupt, RealTime, World};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
 use tenure_proto::strong::trace::{Common, EdictMade, HEADER, Life, Line, Start, What, write_event};
 use tenure_proto::strong::{Event, Nerio, Rules, Sound};
@@ -106,6 +106,12 @@ impl<R: Rules> Scribe<R> {
         }
     }
 
+    /// A process has ended: its threads make no more edicts.
+    fn close(&mut self, node: NodeId) {
+        self.offices[node.index()].close();
+        self.begun[node.index()] = Default::default();
+    }
+
     fn work(&mut self, node: NodeId, thread: u8) {
         let (at, now) = (node.index(), self.world.now);
         let host = &self.world.hosts[at];
@@ -186,8 +192,13 @@ where
     scribe.published();
     for line in &script.lines {
         let Some(action) = line.action.rename(|name| scribe.world.find(*name)) else { continue };
+        scribe.world.interrupt = line.kill.map(Interrupt::Now);
         if scribe.world.act(line.at, &action, &mut Scripted::new(&line.draws)) {
             follow(&mut scribe, &action);
+            if let Some((node, _)) = scribe.world.killed {
+                scribe.world.finish_kill();
+                scribe.close(node);
+            }
         }
     }
     for node in scribe.world.nodes() {
@@ -202,10 +213,7 @@ fn follow<R: Rules, F>(scribe: &mut Scribe<R>, action: &Action<<Nerio<R> as Prot
     }
     scribe.published();
     match action {
-        Action::Crash(node) => {
-            scribe.offices[node.index()].close();
-            scribe.begun[node.index()] = Default::default();
-        }
+        Action::Crash(node) => scribe.close(*node),
         Action::Work(node, thread) => scribe.work(*node, *thread),
         _ => {}
     }

@@ -45,7 +45,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (7904, 5_816_763_605_783_679_127),
+        (8812, 16_596_085_561_703_343_503),
         "events and checksum of the trace of seed 7"
     );
 }

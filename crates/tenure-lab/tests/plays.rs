@@ -167,6 +167,74 @@ fn a_clock_that_is_set_is_named_as_the_broken_assumption_and_the_time_of_day_is_
     assert!(error("5ms  n1's hand waves").contains("cannot read 'hand waves'"));
 }
 
+/// n1 grants, and is killed in the step in which it does; then it restarts and everybody has forgotten n0.
+fn killed(place: &str) -> Replay {
+    let play = format!(
+        "expect 1 crashes-inside-a-step\n0ms  n1 crashes after effect {place}\n0ms  n0 campaigns\n500ms  n1 restarts\n"
+    );
+    perform(&play).unwrap()
+}
+
+#[test]
+fn a_process_that_is_killed_inside_a_step_has_done_the_first_part_of_it() {
+    // To grant: remember, publish, send.
+    for (effects, tells, sends) in [(0, false, false), (1, false, false), (2, true, false), (3, true, true)] {
+        let trace = killed(&format!("{effects} of its next step, 0 records durable")).report.trace;
+        let words = format!(", and is killed after effect {effects}, 0 records durable");
+        let line = trace.lines().position(|line| line.contains(&words)).expect("it is killed");
+        let next = trace.lines().nth(line + 1).unwrap_or_default();
+        assert_eq!(next.starts_with("    n1 supports n0"), tells, "{next}");
+        let (before, _) = trace.split_once("n1 restarts").expect("it does");
+        assert_eq!(before.contains("n0 handles n1's ok"), sends, "after {effects} effects");
+    }
+}
+
+#[test]
+fn a_step_that_is_cut_short_is_written_down_and_replays_the_same() {
+    let performed = killed("1 of its next step, 0 records durable").report;
+    let replayed = find("nerio-drift").unwrap().replay(&performed.trace, None).unwrap();
+    assert_eq!((replayed.skipped, replayed.as_expected), (0, true));
+    assert_eq!(replayed.report.trace, performed.trace);
+    assert_eq!(replayed.report.picture, performed.picture);
+    let marks = &performed.picture.marks;
+    assert!(marks.iter().any(|mark| mark.text == "n1 is killed inside a step"), "{marks:?}");
+}
+
+#[test]
+fn records_of_a_killed_process_are_durable_in_order_or_lost() {
+    // Its first life has asked for a block of terms: with the record durable, the next block begins above it.
+    let largest = |durable: u32| {
+        let play = format!(
+            "disk 100ms\n1ms  n1 n2 crash after effect 9 of its next step, {durable} records durable\n1ms  n0 campaigns
+200ms  n1 n2 reboot\n900ms  n0 is told: resign g0\n"
+        );
+        let trace = perform(&play).unwrap().report.trace;
+        let terms = trace.split("leads g0 in term ").skip(1);
+        terms.filter_map(|part| part.split(' ').next()?.parse::<u64>().ok()).max().expect("somebody leads")
+    };
+    assert!(largest(1) > largest(0), "{} and {}", largest(1), largest(0));
+}
+
+#[test]
+fn a_kill_that_cannot_be_read_or_never_comes_is_an_error() {
+    for (line, wanted) in [
+        (
+            "0ms  n0 crashes after effect 1",
+            "line 7: write 'after effect 2 of its next step, 1 record durable'",
+        ),
+        (
+            "0ms  n0 crashes after effect x of its next step, 1 record durable",
+            "line 7: write 'after effect 2",
+        ),
+        (
+            "0ms  n0 crashes after effect 1 of its next write, 1 record durable",
+            "line 7: at 0ms 'n0 crashes after",
+        ),
+    ] {
+        assert!(error(line).starts_with(wanted), "{}", error(line));
+    }
+}
+
 #[test]
 fn a_clock_that_steps_forward_ends_its_leases_early() {
     let replay = perform(

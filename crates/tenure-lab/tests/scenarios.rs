@@ -74,6 +74,7 @@ fn plays_need_the_rules_that_they_are_about() {
         ("bridge", "partial-connectivity"),
         ("half-dead-switch", "term-inflation"),
         ("force-remove", "force-no-wait"),
+        ("killed-between-effects", "adopted-late"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }

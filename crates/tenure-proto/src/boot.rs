@@ -53,7 +53,8 @@ pub struct Boot<R> {
 pub enum BootKind<R> {
     /// There was none: the cluster has just been founded, no promise was ever made.
     Founding,
-    /// All of it: the machine did not reboot and the memory is the last life's.
+    /// All of it: the machine did not reboot and the memory is the last life's. It is that only if the effects of that life's
+    /// start were all carried out, such as to remember a silence; until then a driver does not sign it with its incarnation.
     SameBoot {
         /// The memory.
         remembered: Vec<R>,

@@ -155,9 +155,25 @@ pub enum Input<P: Protocol> {
 }
 
 /// What a machine wants done, in order.
+///
+/// # A process may be killed between any two effects
+///
+/// A driver carries effects out one after the other, and a thread of its own writes what is to be durable. So a process that is
+/// killed leaves any *first part* of a step's effects behind. Records become durable in order, each at any time after it
+/// was handed over: before the next effect of the same step is carried out, long after it, or not at all. A machine must be safe
+/// with every such outcome:
+///
+/// * What a restart concludes from a durable record must not need an effect that comes after it. A step that both remembers and
+///   persists therefore remembers first, or names in each record what it belongs to (as `strong::Cell::Adopted` names its epoch).
+/// * A promise is remembered before it is published and before its answer is sent. A promise that ends is published
+///   before it is forgotten. So nobody sees a process break a promise, and it is bound for longer at most.
+/// * Effects of [`Protocol::start`] are no exception. What was remembered speaks for a life only when all of them have been
+///   carried out; a driver that is killed before that finds no memory at its next start ([`Boot`]).
+///
+/// The laboratory kills processes at each of these places (`tenure_lab::world::Interrupt`), in every sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect<P: Protocol> {
-    /// Write a record to the disk. Records become durable in order, many by one sync.
+    /// Write a record to the disk. Records become durable in order, many by one sync; perhaps before the next effect.
     Persist {
         /// Names this write for the sends that must wait for it.
         ticket: Ticket,

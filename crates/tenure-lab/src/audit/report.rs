@@ -12,7 +12,7 @@ use super::{ADMITTED, File, Findings, Found, OWN};
 use crate::property::local::{COMPARED, LOCAL, MAJORITY, TRACED};
 use crate::property::strong::{
     ALL, CERTAIN, CHANGE_ENDS, ELECTED, ENDS, EPOCHS_FOLLOW, FLOORS, FOUND, GIVEN_TERMS, INSIDE, ORDERED,
-    SPACED, STABLE, SUPPORT, UNIQUENESS, VALID,
+    SPACED, STABLE, SUPPORT, UNIQUENESS, VALID, WAITED,
 };
 use crate::property::{Kind, Property, Status};
 use crate::world::RealTime;
@@ -206,6 +206,10 @@ fn unjudged(files: &[File<'_>], record: &Record, names: &Names) -> Vec<Unjudged>
     let healed = "a trace does not say when faults have healed";
     for name in [ELECTED.name, STABLE.name, CHANGE_ENDS.name, "change-interrupted"] {
         leave(name, false, healed);
+    }
+    let unknown = "a trace does not say when a node that was killed meanwhile came to its epoch";
+    for name in [WAITED.name, "second-change"] {
+        leave(name, false, unknown);
     }
     let gone = "within each life only: what a node granted in its last steps may never have left it";
     leave(GIVEN_TERMS.name, true, gone);

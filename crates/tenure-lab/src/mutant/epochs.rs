@@ -9,6 +9,7 @@ pub(super) const EPOCHS: &[Mutant] = &[
     rule("skip-w1", Broken::SkipW1, "between two epochs only the proposer waits, by when it learnt itself"),
     rule("w1-one", Broken::W1One, "between two epochs only the proposer waits, by when one member was there"),
     rule("wait-first", Broken::WaitFirst, "between two epochs members wait before they adopt, not after"),
+    rule("adopted-late", Broken::AdoptedLate, "an adoption is remembered late, and for whichever epoch"),
     rule("skip-w2", Broken::SkipW, "a proposer that has found a quorum in the epoch does not wait"),
     rule("skip-w-acc", Broken::SkipW, "a member accepts the next epoch without waiting"),
     rule("act-unadopted", Broken::ActUnadopted, "a member answers ballots of an epoch it has not adopted"),

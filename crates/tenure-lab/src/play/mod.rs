@@ -60,6 +60,7 @@
 //! | `n0 campaigns` | says what the protocol's users say after a start; after a restart it must be said again |
 //! | `n0 is told: COMMAND` | says anything else, in the protocol's own words |
 //! | `n0 crashes`, `restarts`, `restarts elsewhere`, `reboots`, `starts without its disk` | ends and starts a process |
+//! | `n0 crashes after effect 2 of its next step, 1 record durable` | kills it inside a step: see below |
 //! | `n0 pauses`, `is suspended`, `goes on` | stops a process, or a machine, for a while |
 //! | `n0's clock steps back 80ms`, `steps forward 80ms` | sets the clock that its driver reads, which breaks (15) |
 //! | `n0's time of day steps back 80ms` | sets the clock that no sound driver reads |
@@ -80,6 +81,15 @@
 //! cut when it is sent: what is on its way arrives. A line that cannot be carried out, such as a crash of a process that
 //! is down, is an error.
 
+//!
+//! # Killed inside a step
+//!
+//! The effects of a step are carried out one after the other, and the disk works beside them. With `n0 crashes after effect K of
+//! its next step, N records durable` n0 is killed in its next step that has effects: the first K of them are carried out, and of
+//! the records that the disk was given and had not written the oldest N are durable all the same, those of this step among them.
+//! `of its next write` waits for a step that gives the disk a record. K and N beyond what there is mean all of it. It is an error if
+//! no such step comes. In a script the step itself says so: `n0 wakes, and is killed after effect 2, 1 record durable`.
+
 mod check;
 mod parse;
 mod words;
@@ -93,7 +103,7 @@ use tenure_proto::NodeId;
 use crate::script::Expect;
 use crate::simulate::Shape;
 use crate::subject::Constants;
-use crate::world::{Clock, Dial, Freeze, How, RealTime};
+use crate::world::{Clock, Dial, Freeze, How, Interrupt, RealTime};
 
 /// The first line of a play.
 pub const MAGIC: &str = "tenure play 1";
@@ -155,6 +165,7 @@ pub(crate) enum Deed<C> {
     Campaign(NodeId),
     Tell(NodeId, C),
     Crash(NodeId),
+    Kill(NodeId, Interrupt),
     Start(NodeId, How),
     Freeze(NodeId, Freeze),
     Thaw(NodeId),

@@ -6,7 +6,7 @@ use super::{Check, Cue, Deed, MAGIC, Meddling, Play, What, words};
 use crate::script::{self, Expect, ScriptError};
 use crate::stage::Command;
 use crate::subject::{Assumption, Constants, Role, Subject};
-use crate::world::{Action, Clock, RealTime, Stretch, clock::MILLI};
+use crate::world::{Action, Clock, Interrupt, RealTime, Stretch, Which, clock::MILLI};
 
 /// The start of clocks about which a play says nothing, and how far they are apart if they may be.
 const CLOCK_START: u64 = 1_000_000 * MILLI;
@@ -303,6 +303,11 @@ fn deed<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String
         let parsed = S::parse_command(command.trim());
         return Ok(Deed::Tell(node, parsed.ok_or_else(|| format!("there is no command '{command}'"))?));
     }
+    let killed =
+        one.strip_prefix("crashes after effect ").or_else(|| one.strip_prefix("crash after effect "));
+    if let Some(place) = killed {
+        return Ok(Deed::Kill(node, interrupt(place)?));
+    }
     Ok(match script::simple_action::<Command<S>>(node, one) {
         Some(Action::Crash(node)) => Deed::Crash(node),
         Some(Action::Start(node, how)) => Deed::Start(node, how),
@@ -310,4 +315,13 @@ fn deed<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String
         Some(Action::Thaw(node)) => Deed::Thaw(node),
         _ => return Err(format!("cannot read '{text}'")),
     })
+}
+
+/// `2 of its next step, 1 record durable`: in which step a process is killed, and where in it.
+fn interrupt(text: &str) -> Result<Interrupt, String> {
+    let (which, place) = [(" of its next step", Which::Any), (" of its next write", Which::Writes)]
+        .into_iter()
+        .find_map(|(of, which)| text.contains(of).then(|| (which, text.replacen(of, "", 1))))
+        .ok_or_else(|| format!("write 'after effect 2 of its next step, 1 record durable', not '{text}'"))?;
+    Ok(Interrupt::Next(script::kill(&place)?, which))
 }

@@ -115,6 +115,8 @@ pub struct Tenure {
 pub enum Outside {
     /// Nothing: it took a step.
     Step,
+    /// It is being killed inside a step: what was carried out is in the world. What it believes since then nobody has seen.
+    Killed,
     /// It started, and goes by what it has kept.
     Started,
     /// It ended.

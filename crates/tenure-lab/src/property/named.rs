@@ -359,7 +359,7 @@ impl<A: Algorithm<Wrong>> Judge<Named<A, Wrong>> for NamedJudge {
 
     fn observe(&mut self, world: &World<Named<A, Wrong>>, node: NodeId, outside: Outside) {
         match outside {
-            Outside::Step | Outside::ClockDisturbed => {}
+            Outside::Step | Outside::Killed | Outside::ClockDisturbed => {}
             Outside::Started => self.on_start(node),
             Outside::Crashed => self.on_crash(world.now, node),
         }

@@ -2,21 +2,22 @@
 //!
 //! A trace of a whole run and a scenario of ten lines are the same thing. The head names the protocol, its constants
 //! and its clocks; then every line says what happened when. A message that no line delivers was lost; one that two
-//! lines deliver was duplicated. Indented lines say what came of it, for the reader: they are not read back.
+//! lines deliver was duplicated. A step may end in the middle: `n0 wakes, and is killed after effect 2, 1 record durable`
+//! carries out two effects, and one of the records that the disk had not written is durable. Indented lines say what came of it, for the reader: they are not read back.
 
 mod parse;
 mod replay;
 mod write;
 
 pub use parse::{ScriptError, parse, subject_of};
-pub(crate) use parse::{node, rates, set, simple_action, step, thread, time};
+pub(crate) use parse::{kill, node, rates, set, simple_action, step, thread, time};
 pub use replay::{Replayed, replay};
 pub use write::how_text;
 
 use tenure_proto::NodeId;
 
 use crate::subject::Constants;
-use crate::world::{Action, Clock, FlightRef, RealTime};
+use crate::world::{Action, Clock, FlightRef, Kill, RealTime};
 
 /// A run, written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct Line<C> {
     pub at: RealTime,
     /// What.
     pub action: Action<C, FlightRef>,
+    /// Where its process is killed inside the step, if it is.
+    pub kill: Option<Kill>,
     /// What kind of message is delivered, for the reader.
     pub kind: String,
     /// What the process drew from chance.

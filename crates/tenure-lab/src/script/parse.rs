@@ -4,13 +4,14 @@ use std::fmt;
 
 use tenure_proto::NodeId;
 
+use super::write::KILLED;
 use super::{Expect, Line, Script};
 use crate::play;
 use crate::stage::Command;
 use crate::subject::constants::parse_time;
 use crate::subject::office::THREADS;
 use crate::subject::{Constants, Subject, company};
-use crate::world::{Action, Clock, Dial, FlightRef, Freeze, How, RealTime, Stretch, clock::MILLI};
+use crate::world::{Action, Clock, Dial, FlightRef, Freeze, How, Kill, RealTime, Stretch, clock::MILLI};
 
 /// Why a script could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,11 +215,32 @@ fn entry<S: Subject>(line: &str, nodes: usize, script: &mut Script<Command<S>>) 
         return Err(format!("{at} comes after a later line"));
     }
     let (words, draws) = split_draws(rest.trim_start())?;
+    let (words, kill) = match words.split_once(KILLED) {
+        Some((words, place)) => (words, Some(self::kill(place)?)),
+        None => (words, None),
+    };
     let action = action::<S>(words, at, nodes)?;
     let kind = words.split_once(" handles ").and_then(|(_, message)| message.split_once("'s "));
     let kind = kind.and_then(|(_, message)| message.split(' ').next()).unwrap_or_default();
-    script.lines.push(Line { at, action, kind: kind.to_owned(), draws, outcomes: Vec::new() });
+    if kill.is_some() && !action.is_step() {
+        return Err(
+            "only in a step can a process be killed: where it handles something, wakes, is told or starts"
+                .to_owned(),
+        );
+    }
+    script.lines.push(Line { at, action, kill, kind: kind.to_owned(), draws, outcomes: Vec::new() });
     Ok(())
+}
+
+/// `2, 1 record durable`: where in a step a process is killed.
+pub(crate) fn kill(text: &str) -> Result<Kill, String> {
+    let read = || {
+        let (effects, durable) = text.split_once(", ")?;
+        let durable =
+            durable.strip_suffix(" record durable").or_else(|| durable.strip_suffix(" records durable"))?;
+        Some(Kill { effects: effects.parse().ok()?, durable: durable.parse().ok()? })
+    };
+    read().ok_or_else(|| format!("write 'after effect 2, 1 record durable', not '{text}'"))
 }
 
 fn split_draws(text: &str) -> Result<(&str, Vec<u32>), String> {

@@ -4,6 +4,7 @@ use super::Script;
 use crate::random::Scripted;
 use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::Subject;
+use crate::world::Interrupt;
 
 /// What came of a replay.
 #[derive(Clone, Debug)]
@@ -33,6 +34,7 @@ pub fn replay<S: Subject>(
             stage.healed(heals);
         }
         let action = line.action.rename(|name| stage.world.find(*name));
+        stage.world.interrupt = line.kill.map(Interrupt::Now);
         let done = action.is_some_and(|action| stage.act(line.at, &action, &mut Scripted::new(&line.draws)));
         if !done {
             skipped.push(i);

@@ -7,7 +7,7 @@ use tenure_proto::NodeId;
 use super::{Expect, Line, Script};
 use crate::stage::Command;
 use crate::subject::Subject;
-use crate::world::{Action, Clock, Dial, Freeze, How, RealTime};
+use crate::world::{Action, Clock, Dial, Freeze, How, Kill, RealTime};
 
 impl<C> Script<C> {
     /// The script as a file. Reading it gives the same script, but for the words in which outcomes are told.
@@ -71,6 +71,19 @@ impl<C> Line<C> {
         S: Subject,
         S::Machine: tenure_proto::Protocol<Command = C>,
     {
+        let mut words = self.action_words::<S>();
+        if let Some(kill) = self.kill {
+            words.push_str(KILLED);
+            words.push_str(&kill_text(kill));
+        }
+        words
+    }
+
+    fn action_words<S>(&self) -> String
+    where
+        S: Subject,
+        S::Machine: tenure_proto::Protocol<Command = C>,
+    {
         match &self.action {
             Action::Deliver { flight, arrived } => {
                 let mut words =
@@ -109,6 +122,15 @@ impl<C> Line<C> {
 
 fn told<S: Subject>(node: NodeId, command: &Command<S>) -> String {
     format!("{node} is told: {}", S::command_text(command))
+}
+
+/// What stands between a step and the place in it where its process is killed.
+pub(super) const KILLED: &str = ", and is killed after effect ";
+
+/// `2, 1 record durable`
+fn kill_text(Kill { effects, durable }: Kill) -> String {
+    let records = if durable == 1 { "record" } else { "records" };
+    format!("{effects}, {durable} {records} durable")
 }
 
 /// How a start reads.

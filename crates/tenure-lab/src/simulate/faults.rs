@@ -15,7 +15,8 @@ pub enum Fault {
     Reorder,
     /// The network falls apart in every shape.
     Partition,
-    /// Processes crash, restart, reboot.
+    /// Processes crash, restart, reboot; between two steps, or between two effects of one step, with any first part of what
+    /// the disk was given durable.
     Crash,
     /// Disks are lost.
     Amnesia,

@@ -27,7 +27,9 @@ use crate::script::{Expect, Script};
 use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::office::THREADS;
 use crate::subject::{Assumption, Subject};
-use crate::world::{Action, Dial, FlightId, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
+use crate::world::{
+    Action, Dial, FlightId, Freeze, How, Interrupt, RealTime, Stretch, clock::MILLI, node_id,
+};
 use pace::Pace;
 use perform::Performance;
 use plan::{Disaster, EPOCH, Plan};
@@ -88,6 +90,18 @@ struct Desk {
     writing: bool,
     /// Which threads have a step in the queue.
     working: [bool; THREADS as usize],
+    /// In which of its next steps the process is to be killed.
+    doom: Option<Doom>,
+}
+
+/// A process is to be killed inside a step that is still to come.
+#[derive(Clone, Copy, Debug)]
+struct Doom {
+    interrupt: Interrupt,
+    /// How it comes back, after how long, in nanoseconds, and not before when; in a play a line says so.
+    back: Option<(How, u64, RealTime)>,
+    /// The line of the play that says so.
+    cue: Option<usize>,
 }
 
 struct Simulation<'s, S: Subject> {
@@ -181,6 +195,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
     fn expect_counts(&mut self) {
         self.stage.counts.expect(&[
             "crashes",
+            "crashes-inside-a-step",
             "restarts",
             "restarts-elsewhere",
             "reboots",
@@ -285,9 +300,17 @@ impl<'s, S: Subject> Simulation<'s, S> {
 
     /// Carries out an action and enters what follows from it.
     fn act(&mut self, at: RealTime, action: &Action<Command<S>, FlightId>, node: NodeId) -> bool {
+        let doom = self.desks[node.index()].doom.filter(|_| action.is_step());
+        self.stage.world.interrupt = doom.map(|doom| doom.interrupt);
         let done = self.stage.act(at, action, &mut self.choices);
         if done {
             self.route(at);
+            if self.stage.world.killed.is_some() {
+                self.lose(node);
+                if let Some((how, down, until)) = doom.and_then(|doom| doom.back) {
+                    self.enter(at.after(down).max(until), Pending::Start(node, how));
+                }
+            }
             self.attend(node);
         }
         done
@@ -459,6 +482,10 @@ impl<'s, S: Subject> Simulation<'s, S> {
     fn strike(&mut self, at: RealTime, i: usize) {
         match self.plan.disasters[i].1.clone() {
             Disaster::Crash(node, how, down) => self.crash(at, node, how, down),
+            Disaster::Kill { node, interrupt, how, down, until } => {
+                let doom = Doom { interrupt, back: Some((how, down, until)), cue: None };
+                self.desk(node).doom = Some(doom).filter(|_| !self.healed);
+            }
             Disaster::Freeze(node, freeze, long) => {
                 if self.act(at, &Action::Freeze(node, freeze), node) {
                     self.enter(at.after(long), Pending::Thaw(node));
@@ -504,13 +531,19 @@ impl<'s, S: Subject> Simulation<'s, S> {
 
     /// A process ends, and with it what it had not handled.
     fn fall(&mut self, at: RealTime, node: NodeId) -> bool {
-        if !self.act(at, &Action::Crash(node), node) {
-            return false;
+        let done = self.act(at, &Action::Crash(node), node);
+        if done {
+            self.lose(node);
         }
+        done
+    }
+
+    /// What a process that has ended leaves behind.
+    fn lose(&mut self, node: NodeId) {
         let backlog = std::mem::take(&mut self.desk(node).backlog);
         self.stage.counts.add_many("messages-lost", backlog.len() as u64);
         self.desk(node).armed = None;
-        true
+        self.desk(node).doom = None;
     }
 
     fn start(&mut self, at: RealTime, node: NodeId, how: How) {
@@ -542,6 +575,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
     /// The faults are over: everybody runs, the network is whole and quick.
     fn heal(&mut self, at: RealTime) {
         self.healed = true;
+        self.desks.iter_mut().for_each(|desk| desk.doom = None);
         if self.plan.heals.0 > 0 {
             self.network(at, Shape::calm(self.desks.len()));
         }

@@ -5,7 +5,7 @@ use tenure_proto::{Elects, GroupId, NodeId};
 use super::network::{Fate, Links};
 use super::pace::Pace;
 use super::plan::Plan;
-use super::{Pending, Simulation};
+use super::{Doom, Pending, Simulation};
 use crate::play::{Beliefs, Deed, Meddling, Play, What};
 use crate::script::{Expect, Script};
 use crate::stage::{Cast, Command, Outcome, Watch};
@@ -55,7 +55,13 @@ pub(crate) fn perform<S: Subject>(
     let mut simulation = Simulation::new(subject, plan, (play.seed.unwrap_or(1), pace), watch)?;
     simulation.open_play(play);
     simulation.run();
-    let Some(performance) = simulation.performance.take() else { return Err("there is no play".to_owned()) };
+    let Some(mut performance) = simulation.performance.take() else {
+        return Err("there is no play".to_owned());
+    };
+    if !simulation.stage.is_over() {
+        let waits = simulation.desks.iter().filter_map(|desk| desk.doom?.cue).min();
+        performance.unfit = performance.unfit.or(waits);
+    }
     let outcome = simulation.end();
     if let Some(cue) = performance.unfit.map(|unfit| &play.cues[unfit]) {
         return Err(format!("line {}: at {} '{}' could not be carried out", cue.line, cue.at, cue.words));
@@ -111,7 +117,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
     pub(super) fn cue(&mut self, at: RealTime, i: usize) {
         let Some(play) = self.performance.as_ref().map(|performance| performance.play) else { return };
         for deed in &play.cues[i].deeds {
-            let done = self.perform_deed(at, deed);
+            let done = self.perform_deed(at, deed, i);
             self.look();
             if let (false, Some(performance)) = (done, &mut self.performance) {
                 performance.unfit.get_or_insert(i);
@@ -119,8 +125,12 @@ impl<'s, S: Subject> Simulation<'s, S> {
         }
     }
 
-    fn perform_deed(&mut self, at: RealTime, deed: &Deed<Command<S>>) -> bool {
+    fn perform_deed(&mut self, at: RealTime, deed: &Deed<Command<S>>, cue: usize) -> bool {
         match deed {
+            Deed::Kill(node, interrupt) => {
+                let doom = Doom { interrupt: *interrupt, back: None, cue: Some(cue) };
+                return self.desk(*node).doom.replace(doom).is_none();
+            }
             Deed::Campaign(node) => return self.opening(at, *node),
             Deed::Crash(node) => return self.fall(at, *node),
             Deed::Thaw(node) => return self.thaw(at, *node),

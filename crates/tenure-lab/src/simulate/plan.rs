@@ -10,7 +10,7 @@ use super::worlds::{Adversary, Named, Site};
 use crate::random::Random;
 use crate::stage::Cast;
 use crate::subject::{Assumption, Constants, Subject};
-use crate::world::{Clock, Freeze, How, RealTime, Stretch, clock::MILLI, node_id};
+use crate::world::{Clock, Freeze, How, Interrupt, RealTime, Stretch, Which, clock::MILLI, node_id};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -42,6 +42,19 @@ impl Setup {
 pub(crate) enum Disaster {
     /// A process crashes and comes back later.
     Crash(NodeId, How, u64),
+    /// A process is killed inside one of its next steps, and comes back later.
+    Kill {
+        /// Who.
+        node: NodeId,
+        /// In which step, and where in it.
+        interrupt: Interrupt,
+        /// How it comes back.
+        how: How,
+        /// After how long, in nanoseconds.
+        down: u64,
+        /// And not before this.
+        until: RealTime,
+    },
     /// A process or machine stands still for a while.
     Freeze(NodeId, Freeze, u64),
     /// The network falls apart.
@@ -136,6 +149,10 @@ impl Plan {
             disasters.push((at, Disaster::Crash(node, How::Restart, ends.0)));
             disasters.sort_by_key(|(at, _)| *at);
         }
+        if setup.faults.has(Fault::Crash) {
+            let random = &mut Random::stream(seed, "kills");
+            draw_kills(hosts, longest, heals, random, &mut disasters);
+        }
         Ok(Self {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             adversary: None,
@@ -169,6 +186,8 @@ impl Plan {
         };
         let programme = world.programme(&site)?;
         let mut disasters = programme.disasters;
+        let random = &mut Random::stream(seed, "kills in a world");
+        sharpen_crashes(rhythm.round, random, &mut disasters);
         disasters.sort_by_key(|(at, _)| *at);
         let ends = setup.horizon.unwrap_or(programme.ends);
         let assumption = subject.assumption(&constants);
@@ -367,6 +386,64 @@ fn draw_reforms(
             disasters.push((soon(random), Disaster::Crash(node(random), how, down)));
         }
     }
+}
+
+/// Kills inside a step, in half of all runs; where members change, many of them soon after somebody wanted that. From a stream of
+/// its own: what else a seed has in store stays the same.
+fn draw_kills(
+    hosts: usize,
+    longest: u64,
+    heals: RealTime,
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
+    if heals.0 == 0 || random.percent(50) {
+        return;
+    }
+    let kill = |random: &mut Random, node: NodeId, which: Which| {
+        let interrupt = Interrupt::Drawn(random.bits(), which);
+        let how = random.pick(&[How::Restart, How::Restart, How::Restart, How::Elsewhere, How::Reboot]);
+        let down = random.below(longest) / random.pick(&[1, 10, 100]);
+        Disaster::Kill { node, interrupt, how, down, until: RealTime(0) }
+    };
+    let node = |random: &mut Random| node_id(random.index(hosts));
+    for _ in 0..random.pick(&[1, 3, 8]) {
+        let (at, node) = (RealTime(random.below(heals.0)), node(random));
+        let which = random.pick(&[Which::Keeps, Which::Writes, Which::Both]);
+        disasters.push((at, kill(random, node, which)));
+    }
+    let reforms = disasters.iter().filter(|(_, disaster)| matches!(disaster, Disaster::Reform(_)));
+    let reforms: Vec<RealTime> = reforms.map(|(at, _)| *at).filter(|at| *at < heals).collect();
+    for at in reforms {
+        for _ in 0..random.below(3) {
+            let (at, node) = (at.after(random.below(longest / 4)), node(random));
+            let which = random.pick(&[Which::Writes, Which::Both, Which::Both]);
+            disasters.push((at, kill(random, node, which)));
+        }
+    }
+    disasters.sort_by_key(|(at, _)| *at);
+}
+
+/// Where an adversary counts on who is there, nobody else may fail. But who fails may do so inside the next step: in half of all
+/// runs most crashes do.
+fn sharpen_crashes(round: u64, random: &mut Random, disasters: &mut Vec<(RealTime, Disaster)>) {
+    if random.percent(50) {
+        return;
+    }
+    let mut kills = Vec::new();
+    for (at, disaster) in disasters.iter_mut() {
+        let Disaster::Crash(node, how, down) = disaster else { continue };
+        let (within, bits) = ((round + random.below(round)).min(*down / 2), random.bits());
+        let which = random.pick(&[Which::Keeps, Which::Both]);
+        if random.percent(75) && within > 0 {
+            // It is back when it would have been. If no such step comes in time, the crash does; if it came, nobody is left to end.
+            let (interrupt, until) = (Interrupt::Drawn(bits, which), at.after(*down));
+            kills.push((*at, Disaster::Kill { node: *node, interrupt, how: *how, down: 0, until }));
+            *at = at.after(within);
+            *down -= within;
+        }
+    }
+    disasters.extend(kills);
 }
 
 /// The time of day is set now and then, back or forward, by up to a longest lease. Only a driver that reads it can tell, so

@@ -45,6 +45,8 @@ pub struct Host<P: Protocol> {
     /// The memory of each place in which the process has run: the host's, and a container's own.
     memories: [Option<Memory<P::Record>>; 2],
     place: usize,
+    /// Whether the memory here speaks for the present life: the effects of its start are carried out.
+    claimed: bool,
 }
 
 /// What a process finds of its former life when it starts.
@@ -98,6 +100,7 @@ impl<P: Protocol> Host<P> {
             stepped: 0,
             memories: [None, None],
             place: 0,
+            claimed: false,
         }
     }
 
@@ -162,6 +165,9 @@ impl<P: Protocol> Host<P> {
         self.process = None;
         self.frozen = None;
         self.waiting.clear();
+        if !self.claimed {
+            self.memories[self.place] = None; // It is still that of the life before the last: worth nothing.
+        }
         let lost = self.disk.queue.len();
         self.disk.queue.clear();
         lost
@@ -202,7 +208,8 @@ impl<P: Protocol> Host<P> {
         }
     }
 
-    /// What the driver does before the process runs: the new incarnation is durable, and the memory is this life's.
+    /// What the driver does before the process runs: the new incarnation is durable, and the memory is kept or wiped. It is
+    /// this life's only when the effects of the start are carried out ([`Host::claim`]).
     fn begin_life(&mut self, boot: &Boot<P::Record>) {
         if boot.kind != BootKind::Amnesia {
             self.disk.store = Store::Used(boot.incarnation, boot.durable.clone());
@@ -212,6 +219,7 @@ impl<P: Protocol> Host<P> {
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => Vec::new(),
         };
         self.life = boot.incarnation;
+        self.claimed = self.flaws.claims_early;
         self.memories[self.place] = Some(Memory { boot: self.boot, writer: boot.incarnation, records });
         self.tickets = Ticket(0);
         self.disk.durable = Ticket(0);
@@ -251,21 +259,37 @@ impl<P: Protocol> Host<P> {
         }
     }
 
+    /// From here on the memory speaks for this life.
+    pub(super) fn claim(&mut self) {
+        self.claimed = true;
+    }
+
     /// Writes all that the disk was given by `given`.
     pub(super) fn write(&mut self, given: RealTime) -> bool {
         let mut wrote = false;
         while self.disk.queue.front().is_some_and(|(_, _, at)| *at <= given) {
-            let Some((ticket, record, _)) = self.disk.queue.pop_front() else { break };
-            match (&mut self.disk.store, self.flaws.disk_forgets) {
-                (_, true) => {}
-                (Store::Used(_, records) | Store::Founded(records), _) => overwrite(records, record),
-                // A new disk, in place of the lost one: from now on there is something to be remembered.
-                (store @ Store::Missing, _) => *store = Store::Used(self.life, vec![record]),
-            }
-            self.disk.durable = ticket;
+            self.write_one();
             wrote = true;
         }
         wrote
+    }
+
+    /// Writes the oldest records, as many as these: nobody hears of it any more.
+    pub(super) fn write_first(&mut self, many: u32) {
+        for _ in 0..self.disk.queue.len().min(many as usize) {
+            self.write_one();
+        }
+    }
+
+    fn write_one(&mut self) {
+        let Some((ticket, record, _)) = self.disk.queue.pop_front() else { return };
+        match (&mut self.disk.store, self.flaws.disk_forgets) {
+            (_, true) => {}
+            (Store::Used(_, records) | Store::Founded(records), _) => overwrite(records, record),
+            // A new disk, in place of the lost one: from now on there is something to be remembered.
+            (store @ Store::Missing, _) => *store = Store::Used(self.life, vec![record]),
+        }
+        self.disk.durable = ticket;
     }
 
     pub(super) fn thaw(&mut self, at: RealTime) {

@@ -5,9 +5,11 @@
 
 pub mod clock;
 mod host;
+mod kill;
 
 pub use clock::{Clock, RealTime, Stretch};
 pub use host::{Found, Host};
+pub use kill::{Interrupt, Kill, Which};
 
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Chooser, Context, Effect, Input, LocalTime, NodeId, Protocol};
@@ -54,6 +56,13 @@ pub enum Action<C, F> {
     Work(NodeId, u8),
     /// The network changed: for the minutes and the drawing. What it does is seen in which messages are handled.
     Network(String),
+}
+
+impl<C, F> Action<C, F> {
+    /// Whether a machine takes a step by it, which has effects.
+    pub fn is_step(&self) -> bool {
+        matches!(self, Self::Deliver { .. } | Self::Wake(_) | Self::Tell(..) | Self::Start(..))
+    }
 }
 
 impl<C: Clone, F> Action<C, F> {
@@ -167,6 +176,8 @@ pub struct Flaws {
     pub trusts_lost_stamps: bool,
     /// The time of day is read where a clock is wanted that nobody sets.
     pub reads_time_of_day: bool,
+    /// Memory counts as this life's before the effects of its start are carried out, such as to remember a silence.
+    pub claims_early: bool,
 }
 
 impl Flaws {
@@ -183,6 +194,7 @@ impl Flaws {
         disk_forgets: false,
         trusts_lost_stamps: false,
         reads_time_of_day: false,
+        claims_early: false,
     };
 }
 
@@ -202,6 +214,10 @@ pub struct World<P: Protocol> {
     pub published: Vec<(NodeId, LocalTime, P::Event)>,
     /// Records that the last action lost on the way to a disk.
     pub records_lost: usize,
+    /// When and where the process that takes the next step is to be killed. Each action uses it up.
+    pub interrupt: Option<Interrupt>,
+    /// Who is being killed inside the step that was the last action, and where: see [`World::finish_kill`].
+    pub killed: Option<(NodeId, Kill)>,
     config: P::Config,
     flaws: Flaws,
     flights: Vec<Option<Flight<P::Message>>>,
@@ -241,6 +257,8 @@ impl<P: Protocol> World<P> {
             sent: Vec::new(),
             published: Vec::new(),
             records_lost: 0,
+            interrupt: None,
+            killed: None,
             config,
             flaws,
             flights: Vec::new(),
@@ -283,7 +301,8 @@ impl<P: Protocol> World<P> {
     }
 
     /// Carries out an action at `at`, which is not in the past. Says whether it was possible: a process that is down
-    /// handles nothing, one that is up does not start.
+    /// handles nothing, one that is up does not start. If the process was to be killed inside the step
+    /// ([`World::interrupt`]), only the first effects are carried out, and [`World::killed`] says so.
     pub fn act(
         &mut self,
         at: RealTime,
@@ -295,6 +314,18 @@ impl<P: Protocol> World<P> {
         self.sent.clear();
         self.published.clear();
         self.records_lost = 0;
+        self.killed = None;
+        let done = self.carry(at, action, chooser);
+        self.interrupt = None;
+        done
+    }
+
+    fn carry(
+        &mut self,
+        at: RealTime,
+        action: &Action<P::Command, FlightId>,
+        chooser: &mut dyn Chooser,
+    ) -> bool {
         match action {
             Action::Deliver { flight, arrived } => self.deliver(*flight, *arrived, chooser),
             Action::Wake(node) => self.handle(index(*node), Input::Deadline, at, chooser),
@@ -345,9 +376,14 @@ impl<P: Protocol> World<P> {
         true
     }
 
+    /// Carries out the effects of a step in order: all of them, or those before the process is killed.
     fn carry_out(&mut self, node: usize, now: LocalTime) {
         let mut effects = std::mem::take(&mut self.effects);
-        for effect in effects.drain(..) {
+        let queued = self.hosts[node].disk.queue.len();
+        let kill = self.interrupt.and_then(|interrupt| interrupt.place(&effects, queued));
+        self.killed = kill.map(|kill| (node_id(node), kill));
+        let most = kill.map_or(effects.len(), |kill| kill.effects as usize);
+        for effect in effects.drain(..).take(most) {
             let host = &mut self.hosts[node];
             match effect {
                 Effect::Persist { ticket, record } => host.disk.queue.push_back((ticket, record, self.now)),
@@ -407,6 +443,14 @@ impl<P: Protocol> World<P> {
         was_up
     }
 
+    /// Ends the process that is being killed, once its last step has been looked at.
+    pub fn finish_kill(&mut self) {
+        if let Some((node, kill)) = self.killed {
+            self.hosts[index(node)].write_first(kill.durable);
+            self.crash(index(node));
+        }
+    }
+
     fn start(&mut self, node: usize, how: How, chooser: &mut dyn Chooser) -> bool {
         if self.hosts[node].process.is_some() {
             return false;
@@ -418,6 +462,9 @@ impl<P: Protocol> World<P> {
         let mut cx = Context::new(now, chooser, &mut host.tickets, &mut self.effects);
         host.process = Some(P::start(&self.config, node_id(node), boot, &mut cx));
         self.carry_out(node, now);
+        if self.killed.is_none() {
+            self.hosts[node].claim();
+        }
         true
     }
 

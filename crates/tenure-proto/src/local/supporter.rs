@@ -100,8 +100,9 @@ impl<R: Rules> Local<R> {
         if let Some(lock) = self.lock.filter(frees) {
             self.lock = None;
             self.view = None;
-            self.remember(cx);
+            // Said first: who is killed in between stays bound, which is safe, and nobody saw it break a promise.
             cx.publish(Event::Freed { to: self.config.settings().members[lock.to] });
+            self.remember(cx);
         }
     }
 

@@ -201,8 +201,9 @@ impl Grantor {
         let settings = process.config.settings();
         let freed = self.grant.take_if(|grant| settings.rules.release_matches(grant, upto));
         if let Some(grant) = freed {
-            cx.remember(Cell::Grant(group, None));
+            // Said first: who is killed in between stays bound, which is safe, and nobody saw it break a promise.
             cx.publish(Event::Freed { group, newest: grant.newest });
+            cx.remember(Cell::Grant(group, None));
         }
         freed.is_some()
     }

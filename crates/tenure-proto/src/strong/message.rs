@@ -413,8 +413,10 @@ pub enum Cell {
     },
     /// Durable: the charter of another cluster of this name and key, for which this member has stopped.
     SplitBrain(Option<CharterId>),
-    /// Remembered: since when the newest charter is adopted, and until when this member counts as new.
+    /// Remembered: which charter was adopted last and when, and until when this member counts as new.
     Adopted {
+        /// The epoch of the charter. Where the disk has another one, `at` says nothing.
+        epoch: Epoch,
         /// Since when.
         at: LocalTime,
         /// Until when.

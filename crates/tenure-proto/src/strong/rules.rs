@@ -322,6 +322,14 @@ pub trait Rules: Data {
         adopted
     }
 
+    /// W: an adoption is remembered together with its epoch, before the charter is given to the disk, and counts for that epoch alone. A
+    /// process can be killed between any two effects. If it is killed when the charter is durable and the adoption is not
+    /// remembered yet, the restarted member finds the adoption *before* this one: counted from there, the wait seems to be over
+    /// while leases of the epoch before are in force.
+    fn ties_adoption_to_epoch(&self) -> bool {
+        true
+    }
+
     /// W is the acceptors' to keep; a proposer that waits by its own clock instead proves nothing about theirs (erratum A2).
     fn may_propose_from(
         &self,

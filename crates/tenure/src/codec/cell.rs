@@ -58,8 +58,9 @@ impl Wire for Cell {
                 to.byte(SPLIT_BRAIN);
                 to.option(other.as_ref(), |to, other| other.write(to));
             }
-            Self::Adopted { at, young_until } => {
+            Self::Adopted { epoch, at, young_until } => {
                 to.byte(ADOPTED);
+                epoch.write(to);
                 at.write(to);
                 young_until.write(to);
             }
@@ -82,7 +83,11 @@ impl Wire for Cell {
                 accepted: from.option(|from| Ok((Term::read(from)?, Arc::<Charter>::read(from)?)))?,
             },
             SPLIT_BRAIN => Self::SplitBrain(from.option(CharterId::read)?),
-            ADOPTED => Self::Adopted { at: LocalTime::read(from)?, young_until: LocalTime::read(from)? },
+            ADOPTED => Self::Adopted {
+                epoch: Epoch::read(from)?,
+                at: LocalTime::read(from)?,
+                young_until: LocalTime::read(from)?,
+            },
             other => return Err(DecodeError::Kind(u64::from(other))),
         })
     }
@@ -134,7 +139,11 @@ mod tests {
             Cell::Wedge { epoch: Epoch(0), accepted: Some((Term(9), charter())) },
             Cell::SplitBrain(Some(charter().id())),
             Cell::SplitBrain(None),
-            Cell::Adopted { at: LocalTime::from_nanos(1), young_until: LocalTime::from_nanos(2) },
+            Cell::Adopted {
+                epoch: Epoch(u64::MAX),
+                at: LocalTime::from_nanos(1),
+                young_until: LocalTime::from_nanos(2),
+            },
         ];
         for cell in cells {
             let mut writer = Writer::new();

@@ -33,7 +33,9 @@ impl Driver {
         self.effects = effects;
     }
 
-    /// In order: a leader's E is gone before its release is queued, and a grant is remembered before its Ok is.
+    /// In order: a leader's E is gone before its release is queued, and a grant is remembered before its Ok is. The writer's thread
+    /// may make a record durable before the next effect is carried out, and this process may be killed in between: machines
+    /// are safe with any first part of their effects ([`Effect`]).
     pub(super) fn perform(&mut self, effects: &mut Vec<Effect<Machine>>, at: Reading) {
         for effect in effects.drain(..) {
             match effect {

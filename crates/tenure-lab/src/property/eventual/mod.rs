@@ -302,6 +302,7 @@ impl Judge<Elector> for EventualJudge {
             Outside::ClockDisturbed => {
                 self.known[i].since = world.host(node).frozen.is_none().then_some(world.now);
             }
+            Outside::Killed => return,
             Outside::Step => {}
         }
         self.step(world, i, outside);

@@ -375,7 +375,7 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
         self.pass_on_ground(to);
     }
 
-    fn observe(&mut self, world: &World<Local<R>>, node: NodeId, _outside: Outside) {
+    fn observe(&mut self, world: &World<Local<R>>, node: NodeId, outside: Outside) {
         self.nodes.resize(world.hosts.len(), Node::default());
         self.now = world.now;
         self.note_sent(world);
@@ -389,7 +389,9 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
             }
             self.event(world, node.index(), event);
         }
-        self.look(world, node.index());
+        if outside != Outside::Killed {
+            self.look(world, node.index());
+        }
     }
 
     fn network(&mut self, world: &World<Local<R>>, text: &str) {

@@ -318,7 +318,7 @@ impl<R: Rules> Judge<Host<R>> for LogJudge {
             self.applied[node.index()] = Slot(0);
             self.leading[node.index()] = false;
         }
-        if outside != Outside::Step {
+        if !matches!(outside, Outside::Step | Outside::Killed) {
             self.commits.disturbed(node);
         }
         if outside == Outside::Crashed && self.owed.is_some() {

@@ -10,7 +10,8 @@ use tenure_proto::strong::epoch::{Ballot, Body, Charter, Epoch};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::{
-    Belief, CARRIED, EPOCH_DECIDED, EPOCHS_FOLLOW, FLOORS, Mark, ONE_CHARTER, Run, Sight, StrongJudge,
+    Belief, CARRIED, EPOCH_DECIDED, EPOCHS_FOLLOW, FLOORS, Mark, ONE_CHARTER, Run, SECOND_CHANGE, Sight,
+    StrongJudge, WAITED,
 };
 use crate::world::RealTime;
 
@@ -170,7 +171,57 @@ impl Epochs {
     }
 }
 
+/// Since when each process has been in its epoch, in real time.
+#[derive(Default)]
+pub(super) struct Stays {
+    since: BTreeMap<NodeId, (Epoch, RealTime)>,
+    /// Who was killed inside a step after which it would have been in this epoch: its disk may say so.
+    killed: BTreeMap<NodeId, (Epoch, RealTime)>,
+}
+
+impl Stays {
+    pub(super) fn adopts(&mut self, node: NodeId, epoch: Epoch, now: RealTime) {
+        self.since.insert(node, (epoch, now));
+    }
+
+    pub(super) fn is_killed(&mut self, node: NodeId, epoch: Epoch, now: RealTime) {
+        self.killed.insert(node, (epoch, now));
+    }
+
+    /// A process goes by what it has kept. If nobody saw it adopt that: since it was killed, or since now.
+    pub(super) fn starts(&mut self, node: NodeId, epoch: Epoch, now: RealTime) {
+        let known = self.since.get(&node).is_some_and(|(known, _)| *known == epoch);
+        let killed = self.killed.remove(&node).filter(|(adopted, _)| *adopted == epoch);
+        if !known {
+            self.since.insert(node, killed.unwrap_or((epoch, now)));
+        }
+    }
+
+    /// Since when a process is in `epoch`, if it is there.
+    fn since(&self, node: NodeId, epoch: Epoch) -> Option<RealTime> {
+        self.since.get(&node).filter(|(known, _)| *known == epoch).map(|(_, since)| *since)
+    }
+}
+
 impl StrongJudge {
+    /// W: a member accepts a charter. Leases of two epochs before that were granted before it came to the epoch in between are
+    /// over a longest lease later. A charter by an operator's word has a wait of its own.
+    pub(super) fn judge_waited<S: Sight>(&mut self, sight: &S, node: NodeId, charter: &Charter) {
+        let here = Epoch(charter.epoch.0.saturating_sub(1));
+        if here == Epoch(0) || charter.epoch.begins_era() || !sight.sees_all() {
+            return;
+        }
+        self.see(SECOND_CHANGE);
+        let since = self.stays.since(node, here).unwrap_or(sight.now());
+        let longest = self.epochs.body(Epoch(here.0 - 1)).longest_lease;
+        if sight.now() < since.after(longest.as_nanos()) {
+            let epoch = charter.epoch;
+            self.break_at(WAITED, sight.now(), || {
+                format!("{node} accepts epoch {epoch}, but has been in epoch {here} only since {since}")
+            });
+        }
+    }
+
     /// T3: the epochs of completed runs follow the order of completion.
     pub(super) fn judge_epoch(&mut self, now: RealTime, belief: Belief, run: Run) {
         let Belief { group, holder, epoch, term, .. } = belief;

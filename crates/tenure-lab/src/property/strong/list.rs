@@ -119,6 +119,17 @@ pub const SPACED: Property = property(
     Kind::Always,
     "while a lease of an epoch is in force, at most the next epoch is decided (T1)",
 );
+/// W.
+pub const WAITED: Property = property(
+    "wait-kept",
+    Kind::Always,
+    "a member accepts a charter only when it has been in the epoch before it for a longest lease (W)",
+);
+pub(super) const SECOND_CHANGE: Property = property(
+    "second-change",
+    Kind::Sometimes,
+    "a member accepts a charter in an epoch after the founding one (beside wait-kept)",
+);
 /// T3.
 pub const EPOCHS_FOLLOW: Property = property(
     "epochs-follow",
@@ -367,7 +378,7 @@ const fn with<const OWN: usize, const ALL: usize>(own: [Property; OWN]) -> [Prop
 }
 
 /// All properties of strong leadership.
-pub const ALL: [Property; 48] = with([SPACED, FLOORS, INTERRUPTED, CHANGE_ENDS]);
+pub const ALL: [Property; 50] = with([SPACED, WAITED, SECOND_CHANGE, FLOORS, INTERRUPTED, CHANGE_ENDS]);
 
 /// All properties where epochs are ended before the next begins, and where lost disks recover.
 pub const WEDGE_ALL: [Property; 51] =

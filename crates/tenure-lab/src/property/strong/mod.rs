@@ -34,7 +34,7 @@ use super::{Judge, Kind, Mark, Property, Status, Violation};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
 use bounds::Bounds;
-use epochs::Epochs;
+use epochs::{Epochs, Stays};
 use finding::Searches;
 use forgetting::InMemory;
 use stability::Stability;
@@ -100,6 +100,9 @@ pub struct StrongJudge {
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// Grants on which a process counts though the judge cannot know of them.
     trusted: BTreeSet<(GroupId, Holder, NodeId)>,
+    /// Grantors that may remember a grant of which nobody was told: they were killed in between.
+    unseen: BTreeSet<NodeId>,
+    stays: Stays,
     /// What each process gave back.
     given_back: BTreeMap<(GroupId, Holder), InstanceId>,
     /// Valid edicts of the first group, in the order of their creation.
@@ -137,6 +140,8 @@ impl StrongJudge {
             last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             trusted: BTreeSet::new(),
+            unseen: BTreeSet::new(),
+            stays: Stays::default(),
             given_back: BTreeMap::new(),
             edicts: Vec::new(),
             seen: Vec::new(),
@@ -453,6 +458,7 @@ impl StrongJudge {
             }
             Event::Accepted { .. } if self.wedges.is_some() => {} // Counted when it is said.
             Event::Accepted { ballot, charter } => {
+                self.judge_waited(sight, node, charter);
                 self.bounds.accepts(node, now);
                 self.epochs.accepts(node, *ballot, charter);
             }
@@ -467,6 +473,7 @@ impl StrongJudge {
             Event::Adopted { charter, .. } => {
                 self.note_height(charter.floor);
                 self.bounds.settles(node);
+                self.stays.adopts(node, charter.epoch, now);
                 if !sight.sees_all() {
                     self.epochs.decides(charter, |member| sight.knows(member, now)); // Nobody need have said so.
                 }
@@ -519,6 +526,7 @@ impl StrongJudge {
     ) {
         self.on_ended(now, node);
         self.bounds.forgets(node);
+        self.unseen.insert(node);
         self.epochs.begins_with(charter, mark);
     }
 

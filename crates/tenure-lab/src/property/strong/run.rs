@@ -99,7 +99,16 @@ impl<R: Rules> Judge<Nerio<R>> for StrongJudge {
     fn observe(&mut self, world: &World<Nerio<R>>, node: NodeId, outside: Outside) {
         match outside {
             Outside::Step => {}
-            Outside::Started => self.judge_start(world, node),
+            Outside::Killed => {
+                self.unseen.insert(node);
+                let epoch = world.host(node).process.as_ref().map(Nerio::epoch);
+                epoch.into_iter().for_each(|epoch| self.stays.is_killed(node, epoch, world.now));
+            }
+            Outside::Started => {
+                self.judge_start(world, node);
+                let epoch = world.host(node).process.as_ref().map(Nerio::epoch);
+                epoch.into_iter().for_each(|epoch| self.stays.starts(node, epoch, world.now));
+            }
             Outside::Crashed => self.on_ended(world.now, node),
             Outside::ClockDisturbed => self.on_clock_disturbed(world, node),
         }

@@ -49,12 +49,15 @@ impl Membership {
         let charter = known.unwrap_or(founding);
         let remembered = match kind {
             BootKind::SameBoot { remembered } => remembered.iter().find_map(|cell| match cell {
-                Cell::Adopted { at, young_until } => Some((*at, *young_until)),
+                Cell::Adopted { epoch, at, young_until } => Some((*epoch, *at, *young_until)),
                 _ => None,
             }),
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => None,
         };
-        let (adopted_at, young_until) = remembered.unwrap_or((now, LocalTime::ZERO));
+        let counts = |epoch: Epoch| epoch == charter.epoch || !rules.ties_adoption_to_epoch();
+        let adopted_at = remembered.filter(|(epoch, ..)| counts(*epoch)).map_or(now, |(_, at, _)| at);
+        // An end that was counted on this clock, for whichever epoch: Y is there for availability alone.
+        let young_until = remembered.map_or(LocalTime::ZERO, |(_, _, until)| until);
         let acceptor = Acceptor::start(charter.epoch, durable, rules);
         Self {
             charter,
@@ -121,8 +124,17 @@ impl<R: Rules> Process<R> {
             member.acceptor = Acceptor::default();
             member.timers.clear(Timer::Finish);
         }
+        let (at, young_until) = (member.adopted_at, member.young_until);
+        let adopted = Cell::Adopted { epoch: charter.epoch, at, young_until };
+        // Remembered first: once the charter is durable, a restart must not find the adoption before this one (W).
+        let remembers_first = rules.ties_adoption_to_epoch();
+        if remembers_first {
+            cx.remember(adopted.clone());
+        }
         member.saved = rules.answer_waits_for(cx.persist(Cell::Charter(charter.clone())));
-        cx.remember(Cell::Adopted { at: member.adopted_at, young_until: member.young_until });
+        if !remembers_first {
+            cx.remember(adopted);
+        }
         if sealed {
             self.membership.saved = self.save_ballot(charter.epoch, cx);
             self.watch_for_decision(cx);

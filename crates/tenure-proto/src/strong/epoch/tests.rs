@@ -181,13 +181,38 @@ fn what_was_promised_and_accepted_survives_a_restart() {
 #[test]
 fn the_wait_between_epochs_begins_anew_after_a_reboot_but_not_after_a_quick_restart() {
     let durable = vec![Cell::Charter(second(0))];
-    let adopted = Cell::Adopted { at: LocalTime::from_nanos(5_000), young_until: LocalTime::ZERO };
-    let memory = Memory { boot: HERE, writer: Incarnation(3), records: vec![adopted] };
+    let memory = remembers(Epoch(1));
     let since = |memory| {
         let bench = Bench::start(Store::Used(Incarnation(3), durable.clone()), memory);
         bench.node.process.membership.adopted_at.as_nanos()
     };
     assert_eq!((since(Some(memory)), since(None)), (5_000, 10_000));
+}
+
+/// A memory of having adopted an epoch, a while before the restart.
+fn remembers(epoch: Epoch) -> Memory<Cell> {
+    let at = LocalTime::from_nanos(5_000);
+    let adopted = Cell::Adopted { epoch, at, young_until: LocalTime::ZERO };
+    Memory { boot: HERE, writer: Incarnation(3), records: vec![adopted] }
+}
+
+#[test]
+fn the_wait_between_epochs_begins_anew_where_another_epoch_is_remembered_than_is_on_disk() {
+    let durable = vec![Cell::Charter(second(0))];
+    let since = |epoch| {
+        let bench = Bench::start(Store::Used(Incarnation(3), durable.clone()), Some(remembers(epoch)));
+        bench.node.process.membership.adopted_at.as_nanos()
+    };
+    assert_eq!([Epoch(0), Epoch(1), Epoch(2)].map(since), [10_000, 5_000, 10_000]);
+}
+
+#[test]
+fn an_adoption_is_remembered_before_its_charter_is_given_to_the_disk() {
+    let effects = told(&mut Bench::founded(), &second(0));
+    let remembered =
+        effects.iter().position(|effect| matches!(effect, Effect::Remember(Cell::Adopted { .. })));
+    let given = effects.iter().position(|effect| matches!(effect, Effect::Persist { .. }));
+    assert!(remembered.is_some() && remembered < given, "{effects:?}");
 }
 
 #[test]
