@@ -146,6 +146,8 @@ pub enum Broken {
     AmnesiaReadEarly,
     /// A leader whose clock went back goes by what it shows.
     ClockBack,
+    /// A command that comes while the clock is behind is dropped.
+    CommandsLost,
     /// Late answers become part of the stamps of a run that has completed.
     LateOkMerged,
     /// A leader that resigns gives its grants back and leads on until its lease ends.
@@ -360,6 +362,10 @@ impl Rules for Broken {
 
     fn reading_counts(&self, now: LocalTime, latest: LocalTime) -> bool {
         *self == Self::ClockBack || now >= latest
+    }
+
+    fn keeps_commands(&self) -> bool {
+        *self != Self::CommandsLost
     }
 
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {

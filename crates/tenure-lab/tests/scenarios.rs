@@ -75,6 +75,7 @@ fn plays_need_the_rules_that_they_are_about() {
         ("half-dead-switch", "term-inflation"),
         ("force-remove", "force-no-wait"),
         ("killed-between-effects", "adopted-late"),
+        ("command-while-clock-is-behind", "commands-lost"),
     ] {
         assert_ne!(perform_broken(name, mutant), None, "{name} holds without the rule of {mutant}");
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use proxy::{Proxy, honest};
 use support::{Cluster, free_addresses, within};
 use tenure::fence::{MemoryFence, Rule};
-use tenure::{Clock, ClockBound, Hand, Loss, MemberChange, Node, Progress, Stopped, Tenure};
+use tenure::{Clock, ClockBound, Hand, Loss, MemberChange, Node, Progress, Stopped, Tenure, WeakElection};
 
 const LEASE: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_secs(20);
@@ -398,4 +398,15 @@ fn grants_are_remembered_by_the_clock_that_they_were_given_by_and_no_other() {
     assert!(silent(&cluster, Some(-20)), "a clock that is behind");
     assert!(silent(&cluster, None), "what was remembered last is of another clock");
     assert!(!silent(&cluster, None));
+}
+
+#[tokio::test]
+async fn a_campaign_that_is_asked_for_while_the_clock_is_behind_is_answered() {
+    let cluster = Cluster::found(3, LONGER);
+    let (nodes, hands) = cluster.start_by_hand(WeakElection::default()).await;
+    // Its machine has seen readings up to now.
+    let first = within("a leader", SOON, nodes[0].campaign("first")).await.expect("it leads");
+    hands[0].back(Duration::from_millis(40));
+    let second = within("an answer", SOON, nodes[0].campaign("second")).await.expect("it leads");
+    assert!(second.is_leader() && !first.is_leader(), "nothing lasts over a step back");
 }

@@ -75,6 +75,11 @@ pub(super) const FIELD: &[Mutant] = &[
         Broken::ReconnectRace,
         "answers to an earlier life of a process count for this one",
     ),
+    rule(
+        "commands-lost",
+        Broken::CommandsLost,
+        "what a process is told while its clock is behind is dropped",
+    ),
     rule("volatile-promise", Broken::VolatilePromise, "a grant is not remembered before its Ok leaves"),
     rule(
         "term-inflation",

@@ -213,6 +213,8 @@ pub(crate) struct Process<R: Rules> {
     clock: StampClock,
     /// The clock went back and has not caught up yet.
     clock_is_behind: bool,
+    /// What this process was told to do meanwhile, in order: done when the clock has caught up.
+    kept: Vec<Command>,
     /// Runs begun in this life.
     seq: u64,
     /// Until when this grantor waits out what it may have forgotten.
@@ -612,6 +614,16 @@ impl<R: Rules> Nerio<R> {
         self.on_recovery_deadline(now, cx);
     }
 
+    /// A command outlasts a clock that is behind: whoever gave it waits for what comes of it. A message may be lost at any time, and
+    /// deadlines are looked at when the clock has caught up.
+    fn keep_command(&mut self, input: Input<Self>) {
+        if let Input::Command(command) = input
+            && self.process.config.settings().rules.keeps_commands()
+        {
+            self.process.kept.push(command);
+        }
+    }
+
     /// A clock that went back breaks (15): what it measured cannot be trusted. Nobody leads by it, nothing is granted
     /// by it, until it has caught up; grants given before then only last longer, which is safe.
     fn on_clock_went_back(&mut self, by: LocalSpan, cx: &mut Context<'_, Self>) {
@@ -654,6 +666,7 @@ impl<R: Rules> Protocol for Nerio<R> {
             position: membership.charter.body.quorums.position(me),
             clock: StampClock::new(boot.incarnation, cx.now()),
             clock_is_behind: false,
+            kept: Vec::new(),
             seq: 0,
             silent_until: LocalTime::ZERO,
             mute: false,
@@ -704,7 +717,13 @@ impl<R: Rules> Protocol for Nerio<R> {
         }
         match self.process.clock.observe(cx.now()) {
             Ok(()) => self.process.clock_is_behind = false,
-            Err(by) => return self.on_clock_went_back(by, cx),
+            Err(by) => {
+                self.on_clock_went_back(by, cx);
+                return self.keep_command(input);
+            }
+        }
+        for command in std::mem::take(&mut self.process.kept) {
+            self.on_command(command, cx);
         }
         match input {
             Input::Message { from, message, .. } => self.on_message(from, message, cx),
@@ -717,10 +736,13 @@ impl<R: Rules> Protocol for Nerio<R> {
         if self.process.is_deaf() {
             return None;
         }
-        let next = self.agenda.next()?;
+        if !self.process.clock_is_behind {
+            return self.agenda.next();
+        }
         // A clock that went back is not asked for anything until it has caught up.
-        let behind = self.process.clock_is_behind;
-        Some(if behind { next.max(self.process.clock.latest()) } else { next })
+        let caught_up = self.process.clock.latest();
+        let kept = (!self.process.kept.is_empty()).then_some(caught_up);
+        kept.or(self.agenda.next().map(|next| next.max(caught_up)))
     }
 }
 

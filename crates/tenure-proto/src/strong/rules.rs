@@ -131,6 +131,12 @@ pub trait Rules: Data {
         now >= latest
     }
 
+    /// Whether a command that comes while the clock is behind is kept until it has caught up (availability): nobody says it
+    /// again.
+    fn keeps_commands(&self) -> bool {
+        true
+    }
+
     /// Until when a leader that answered a question keeps its grants (erratum E4): a release before then would make the
     /// answer false.
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {

@@ -632,3 +632,19 @@ fn a_slow_acquisition_does_not_make_the_renewal_late() {
     let next = bench.node.next_deadline().map(LocalTime::as_nanos);
     assert_eq!(next, Some(10_600), "half of the lease is over already");
 }
+
+#[test]
+fn what_is_told_while_the_clock_is_behind_is_done_in_order_when_it_has_caught_up() {
+    let mut bench = Bench::founded();
+    bench.at(10_500).handle(Input::Deadline);
+    let told = [Command::Campaign(GROUP), Command::StandDown(GROUP), Command::Campaign(GROUP)];
+    for command in told {
+        let effects = bench.at(10_440).handle(Input::Command(command));
+        assert!(effects.iter().all(|effect| matches!(effect, Effect::Publish(Event::ClockWentBack { .. }))));
+    }
+    let caught_up = bench.node.next_deadline().expect("it wants to be woken");
+    assert_eq!(caught_up.as_nanos(), 10_500);
+    bench.at(10_500).handle(Input::Deadline);
+    assert!(bench.node.groups[&GROUP].candidate.campaigns());
+    assert!(bench.node.process.kept.is_empty(), "once is enough");
+}
