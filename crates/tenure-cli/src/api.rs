@@ -4,6 +4,7 @@
 //! it does not know. A field that has no value is `null`, never left out. Units are in the names: `_ms` are milliseconds, `_us`
 //! microseconds; both are rounded down. `docs/api.md` has an example of each.
 
+pub(crate) mod access;
 pub(crate) mod keys;
 pub(crate) mod members;
 
@@ -383,6 +384,8 @@ pub(crate) enum Code {
     NotAMember,
     /// There are too many connections, in all or from this address.
     Busy,
+    /// A member that is said to be powered off was heard a moment ago.
+    StillHeard,
     /// The node has stopped, or is about to.
     Stopped,
     /// Something unforeseen.
@@ -392,7 +395,7 @@ pub(crate) enum Code {
 impl Code {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::BadRequest,
         Self::BadToken,
         Self::Forbidden,
@@ -404,6 +407,7 @@ impl Code {
         Self::Timeout,
         Self::NotAMember,
         Self::Busy,
+        Self::StillHeard,
         Self::Stopped,
         Self::Internal,
     ];
@@ -422,6 +426,7 @@ impl Code {
             Self::Timeout => ("timeout", 504),
             Self::NotAMember => ("not_a_member", 409),
             Self::Busy => ("busy", 503),
+            Self::StillHeard => ("still_heard", 409),
             Self::Stopped => ("stopped", 503),
             Self::Internal => ("internal", 500),
         }

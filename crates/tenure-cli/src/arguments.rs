@@ -21,6 +21,7 @@ use crate::commands::resign::Resign;
 use crate::commands::run::Run;
 use crate::commands::sentinel::Sentinel;
 use crate::commands::status::Status;
+use crate::commands::token::Token;
 use crate::commands::top::Top;
 use crate::commands::transfer::Transfer;
 use crate::commands::up::Up;
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Init(Init),
     /// Make and derive keys
     Key(Key),
+    /// Make, list and revoke tokens for HTTP
+    Token(Token),
     /// Check a configuration, or show what it amounts to
     Config(Config),
     /// Compute what a lease costs: fail-over, messages, silence after a restart
@@ -137,6 +140,7 @@ impl Arguments {
             Command::Node(node) => node.run(&common),
             Command::Init(init) => init.run(&common),
             Command::Key(key) => key.run(&common),
+            Command::Token(token) => token.run(&common),
             Command::Config(config) => config.run(&common),
             Command::Calc(calc) => calc.run(&common),
             Command::Doctor(doctor) => doctor.run(&common),

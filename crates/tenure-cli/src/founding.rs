@@ -4,8 +4,11 @@
 //! DIR/tenure.toml      for those who ask and those who campaign: `tenure leader`, `tenure run`
 //! DIR/key              the cluster's key, for the operator
 //! DIR/client.key       a key for all groups, for clients
+//! DIR/token            a token of the role admin, for HTTP from elsewhere
 //! DIR/a/tenure.toml    for the daemon of member a: `tenure node -c DIR/a/tenure.toml`
 //! DIR/a/key            the same key
+//! DIR/a/tokens         the tokens that this daemon accepts, as hashes
+//! DIR/a/http.sock      the daemon's unix socket, as soon as it runs
 //! DIR/a/store/         the durable promise of a
 //! ```
 //!
@@ -23,6 +26,7 @@ use std::time::Duration;
 use tenure::{CandidateKey, Claims, ClusterId, ClusterKey, Config, Names, Node, NodeName, Scope, Term};
 
 use crate::failure::Failure;
+use crate::tokens::{List, Role, Token};
 
 /// What the client's file and every daemon's file are called.
 pub(crate) const FILE: &str = "tenure.toml";
@@ -35,6 +39,14 @@ pub(crate) const CLIENT_KEY: &str = "client.key";
 
 /// The names under which clients speak: each process has one of its own.
 const CLIENTS: &str = "client-*";
+/// What the commands' token is called beside the client's file.
+pub(crate) const TOKEN: &str = "token";
+
+/// What a daemon's list of tokens is called.
+pub(crate) const TOKENS: &str = "tokens";
+
+/// What a daemon's unix socket is called.
+pub(crate) const SOCKET: &str = "http.sock";
 
 /// A cluster that shall be.
 #[derive(Clone, Debug)]
@@ -131,7 +143,7 @@ impl Plan {
 
     /// What the folder will have in it, the client's file last.
     fn entries(&self) -> impl Iterator<Item = &str> {
-        self.founders.iter().map(|founder| founder.name.as_str()).chain([KEY, CLIENT_KEY, FILE])
+        self.founders.iter().map(|founder| founder.name.as_str()).chain([KEY, CLIENT_KEY, TOKEN, FILE])
     }
 
     fn check_room(&self) -> Result<(), Failure> {
@@ -153,7 +165,7 @@ impl Plan {
                     "two members are called '{name}': give each a name of its own"
                 )));
             }
-            if [KEY, CLIENT_KEY, FILE].contains(&name.as_str()) || name.starts_with('.') {
+            if [KEY, CLIENT_KEY, TOKEN, FILE].contains(&name.as_str()) || name.starts_with('.') {
                 return Err(Failure::config(format!(
                     "a member called '{name}' would have a folder of that name, and that is taken: choose another"
                 )));
@@ -192,6 +204,10 @@ impl Plan {
     fn write(&self, draft: &Path, cluster: ClusterId, key: &ClusterKey) -> Result<(), Failure> {
         let secret = key.reveal() + "\n";
         write_file(&draft.join(KEY), &secret, 0o600)?;
+        let token = Token::draw();
+        write_file(&draft.join(TOKEN), &format!("{}\n", token.reveal()), 0o600)?;
+        let tokens =
+            List(vec![token.listed(Role::Admin, None, "for the commands, made with the cluster")]).file();
         let client = draft.join(FILE);
         // What is founded names the founding: files without it say what that is.
         self.write_client(draft, (cluster, key), None)?;
@@ -204,6 +220,7 @@ impl Plan {
             let home = draft.join(&founder.name);
             folder(&home)?;
             write_file(&home.join(KEY), &secret, 0o600)?;
+            write_file(&home.join(TOKENS), &tokens, 0o600)?;
             let file = home.join(FILE);
             write_file(&file, &self.daemon_file(founder, cluster, lineage), 0o644)?;
             // A path of the draft means nothing to anybody: what is wrong is said without it.
@@ -269,10 +286,9 @@ impl Plan {
         }
         lines.extend([
             "\n[daemon]".to_owned(),
-            said(
-                format!("http = \"{http}\""),
-                "API, metrics, page; beyond loopback it needs token_file or TLS",
-            ),
+            said(format!("http = \"{http}\""), "API, metrics, page: without a token, reads only"),
+            said(format!("socket = \"{SOCKET}\""), "for the commands of this user and of root"),
+            said(format!("tokens_file = \"{TOKENS}\""), "who may do what by HTTP: tenure token"),
             said("log = \"info\"", "error, warn, info, debug, trace; read again on HUP"),
             said("log_format = \"logfmt\"", "or json"),
             "\n# Founded the cluster; from then on the epoch in the stores rules: tenure members set"
@@ -285,6 +301,10 @@ impl Plan {
         let mut endpoints: Vec<String> =
             self.founders.iter().map(|founder| format!("\"http://{}\"", founder.http)).collect();
         endpoints.dedup();
+        let socket = |founder: &Founder| format!("\"{}/{SOCKET}\"", founder.name);
+        // By their order they belong to the endpoints. On other hosts the daemons have them elsewhere.
+        let all_here = self.founders.iter().all(Founder::is_local);
+        let sockets: Vec<String> = self.founders.iter().filter(|_| all_here).map(socket).collect();
         let lines = [
             "# For those who lead by this cluster (tenure run) and those who ask it (tenure leader, tenure status).".to_owned(),
             "# Paths are relative to this file. For an application that shall lead some groups only, make a key:".to_owned(),
@@ -297,6 +317,8 @@ impl Plan {
             "\n[client]".to_owned(),
             said(format!("endpoints = [{}]", endpoints.join(", ")), "daemons, asked in this order"),
             said(format!("cluster_key_file = \"{KEY}\""), "for tenure key; never copy it to clients"),
+            said(format!("sockets = [{}]", sockets.join(", ")), "the same, where they run here"),
+            said(format!("token_file = \"{TOKEN}\""), "for those that run elsewhere"),
             "\n# The members, and what they were founded with".to_owned(),
         ];
         lines.join("\n") + "\n" + &self.cluster_table() + &self.lease_table()

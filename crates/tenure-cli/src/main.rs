@@ -15,6 +15,8 @@ mod files;
 mod founding;
 mod output;
 mod settings;
+mod sockets;
+mod tokens;
 mod trust;
 
 use std::process::ExitCode;

@@ -7,8 +7,9 @@
 //! One file serves all. What makes a node is read by the library ([`tenure::Config`]); two tables are for the command alone:
 //! `[daemon]`, for `tenure node`, and `[client]`, for the commands that ask a daemon.
 
+use std::collections::BTreeMap;
 use std::env;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use toml::{Table, Value};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::tokens::Role;
 use crate::trust::{self, Author, Secrecy, Standing};
 
 /// Where `tenure up` puts it, and where everybody looks.
@@ -47,13 +49,21 @@ pub(crate) struct Settings {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Daemon {
     /// Where HTTP is served: an address, or none for no HTTP.
-    pub(crate) http: Option<std::net::SocketAddr>,
+    pub(crate) http: Option<SocketAddr>,
     /// Where the answer of the leader-elector sidecar is served, on the address of `http`: a port of its own.
     pub(crate) sidecar_port: Option<u16>,
     /// The group that the sidecar's answer is about.
     pub(crate) sidecar_group: Option<String>,
-    /// A file with the bearer token that requests must have.
-    pub(crate) token_file: Option<PathBuf>,
+    /// A unix socket for the commands of this machine.
+    pub(crate) socket: Option<PathBuf>,
+    /// The group whose members may do everything over the socket, by name or number; none, if absent.
+    pub(crate) socket_group: Option<String>,
+    /// A file with the bearer tokens that are accepted: see `tokens.rs`.
+    pub(crate) tokens_file: Option<PathBuf>,
+    /// Whether reads need no token; if absent, on loopback only, and not where certificates are asked for.
+    pub(crate) open_reads: Option<bool>,
+    /// The roles of client certificates, by a name in them: `"CN=alice" = "admin"`. All others may read.
+    pub(crate) roles: BTreeMap<String, CertificateRole>,
     /// TLS: the certificate chain, as PEM.
     pub(crate) tls_cert: Option<PathBuf>,
     /// TLS: its private key, as PEM.
@@ -68,6 +78,26 @@ pub(crate) struct Daemon {
     pub(crate) replace_after: Option<Length>,
     /// Who takes the place of a member that is gone, in this order. They run already, and have joined.
     pub(crate) standbys: Vec<Standby>,
+}
+
+/// What a certificate may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CertificateRole {
+    /// What this role may.
+    Some(Role),
+    /// Nothing at all. The greatest: it counts before every role.
+    None,
+}
+
+impl<'de> Deserialize<'de> for CertificateRole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "none" => Ok(Self::None),
+            text => text.parse().map(Self::Some).map_err(|_| {
+                D::Error::custom(format!("'{text}' is no role: there are read, operate, admin and none"))
+            }),
+        }
+    }
 }
 
 /// A node that waits to become a member.
@@ -107,6 +137,8 @@ impl LogFormat {
 pub(crate) struct Client {
     /// Addresses of daemons, asked in this order until one answers: `http://127.0.0.1:7401`.
     pub(crate) endpoints: Vec<String>,
+    /// The unix sockets of the same daemons, in the same order. One that is there is used in place of its address.
+    pub(crate) sockets: Vec<PathBuf>,
     /// A file with the bearer token.
     pub(crate) token_file: Option<PathBuf>,
     /// TLS: the authorities that daemons' certificates come from, as PEM.
@@ -242,16 +274,41 @@ impl Settings {
         Ok(Self { author, ..Self::read(path, text)? })
     }
 
-    /// Where the daemon of this file is asked from its own host.
-    pub(crate) fn daemon_url(&self) -> Option<String> {
+    /// Where the daemon of this file is reached from its own host.
+    pub(crate) fn daemon_address(&self) -> Option<SocketAddr> {
         let mut address = self.daemon.http?;
         if address.ip().is_unspecified() {
             let loopback =
                 if address.is_ipv4() { IpAddr::from([127, 0, 0, 1]) } else { Ipv6Addr::LOCALHOST.into() };
             address.set_ip(loopback);
         }
+        Some(address)
+    }
+
+    /// The same as a URL.
+    pub(crate) fn daemon_url(&self) -> Option<String> {
+        let address = self.daemon_address()?;
         let scheme = if self.daemon.tls_cert.is_some() { "https" } else { "http" };
         Some(format!("{scheme}://{address}"))
+    }
+
+    /// The daemon of this file, as an endpoint. One that serves its socket only is asked under a name of this machine.
+    pub(crate) fn own_endpoint(&self) -> Option<String> {
+        let local = || self.daemon.socket.is_some().then(|| "http://localhost".to_owned());
+        self.daemon_url().or_else(local)
+    }
+
+    /// The unix socket of the daemon that has this endpoint, if the file names one.
+    pub(crate) fn socket_of(&self, endpoint: &str) -> Option<PathBuf> {
+        let at = self.client.endpoints.iter().position(|known| known == endpoint);
+        let named = at.and_then(|at| self.client.sockets.get(at));
+        let own = || self.daemon.socket.as_ref().filter(|_| self.own_endpoint().as_deref() == Some(endpoint));
+        named.or_else(own).map(|path| self.resolve(path))
+    }
+
+    /// Whose word the file is.
+    pub(crate) fn author(&self) -> Author {
+        self.author
     }
 
     /// Reads a text; `path` is what to call it, and what relative paths start from.
@@ -319,7 +376,7 @@ impl Settings {
         let text = |key: &str| self.get(key).and_then(Value::as_str).map(PathBuf::from);
         let list = |key: &str| self.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
         let old = list("old_key_files").into_iter().filter_map(|path| path.as_str().map(PathBuf::from));
-        let one = ["key_file", "daemon.token_file", "daemon.tls_key", "client.token_file", "client.key"];
+        let one = ["key_file", "daemon.tokens_file", "daemon.tls_key", "client.token_file", "client.key"];
         let named = one.into_iter().filter_map(|key| Some((key, text(key)?)));
         let all = named.chain(old.map(|path| ("old_key_files", path)));
         all.map(|(key, path)| (key, self.resolve(&path))).collect()

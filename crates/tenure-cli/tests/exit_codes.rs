@@ -16,7 +16,8 @@ use std::process::{Command, Output};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use daemons::{Daemons, get};
+use cluster::TOKEN;
+use daemons::Daemons;
 use up::Up;
 
 fn tenure(words: &[String]) -> Output {
@@ -190,16 +191,16 @@ const ASKING: &[&str] = &[
     "transfer jobs --to a",
     "members list",
     "members remove a",
+    "token list",
+    "token create --role read",
+    "token revoke 0000000a",
+    "token link",
 ];
 
 #[test]
 fn who_asks_a_daemon_is_told_69_77_and_78_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let mut daemons = Daemons::found(1, "token_file = \"token\"");
-    daemons.write_secret("token", "let-me-in\n");
-    daemons.run(0);
-    daemons
-        .wait("a daemon that is ready", || get(daemons.http[0], "/readyz").filter(|a| a.contains(" 200 ")));
+    let daemons = Daemons::start(1, "open_reads = false");
     let closed = format!("http://{}", daemons.http[0]);
     for words in ASKING {
         for (endpoint, code) in [(None, 78), (Some("http://127.0.0.1:1"), 69), (Some(closed.as_str()), 77)] {
@@ -249,7 +250,8 @@ fn a_second_signal_ends_a_node_with_128_and_its_number() {
     let mut daemons = Daemons::start(1, "");
     // A request whose body never comes: a node that ends waits for it, for a while.
     let mut request = TcpStream::connect(daemons.http[0]).unwrap();
-    let head = "POST /v1/groups/a/proclaim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+    let head = "POST /v1/groups/a/proclaim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n";
+    let head = format!("{head}Authorization: Bearer {TOKEN}\r\n\r\n");
     request.write_all(head.as_bytes()).unwrap();
     let mut word = [0; 12];
     request.read_exact(&mut word).unwrap();

@@ -22,7 +22,7 @@ fn a_cluster_is_founded_with_a_folder_for_each_member() {
     let said: Value = serde_json::from_str(&succeeds(dir, words)).unwrap();
     assert_eq!((&said["term_floor"], said["cluster_id"].as_str().unwrap().len()), (&Value::from(7), 32));
     assert_eq!(said["members"][1]["folder"], "prod/b", "{said:#}");
-    for secret in ["prod/key", "prod/client.key", "prod/a/key", "prod/b/key"] {
+    for secret in ["prod/key", "prod/client.key", "prod/token", "prod/a/key", "prod/b/key", "prod/a/tokens"] {
         assert_eq!(mode(&dir.join(secret)), 0o600, "{secret}");
     }
     for private in ["prod", "prod/a", "prod/b/store"] {
@@ -74,6 +74,7 @@ fn nothing_is_written_if_anything_is_wrong() {
         ("--member a=:7400", "no address"),
         ("--member ../a=10.0.0.1:7400", "../a"),
         ("--member key=10.0.0.1:7400", "'key'"),
+        ("--member token=10.0.0.1:7400", "'token'"),
         ("--member a=10.0.0.1:7400 --member a=10.0.0.2:7400", "two members"),
         ("--member a=127.0.0.1:7400 --member b=127.0.0.1:7401", "share a port"),
         ("--member a=127.0.0.1:7400 --http-port 7400", "--http-port"),
@@ -174,8 +175,8 @@ fn what_the_library_would_refuse_is_found_without_a_start() {
         .output()
         .unwrap();
     assert!(one_line(&output, 78, "config check").contains("lease"));
-    cluster.edit(0, "log = \"info\"", "token_file = \"nothing\"");
-    assert!(fails(cluster.path(), "config check n1/tenure.toml", 78).contains("daemon.token_file"));
+    cluster.edit(0, "tokens_file = \"tokens\"", "tokens_file = \"nothing\"");
+    assert!(fails(cluster.path(), "config check n1/tenure.toml", 78).contains("daemon.tokens_file"));
     fails(cluster.path(), "config check missing.toml", 78);
 }
 

@@ -287,28 +287,30 @@ fn a_watcher_goes_on_with_another_daemon_when_one_ends() {
     watcher.until("what was said later", |sight| sight["edict"]["text"] == "later");
 }
 
+/// Another token of the role admin, and the line by which a daemon accepts it.
+const OTHER: &str =
+    "tenure-token-1:0000000b:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+const OTHER_LINE: &str =
+    "0000000b admin 2bf4ad4b2902eaa4170357b49bd64621c2044820db207b4ac0b4ece363af2280 - another\n";
+
 #[test]
 fn a_refused_token_has_an_exit_code_of_its_own() {
-    let daemons = Daemons::found(1, "token_file = \"token\"");
-    daemons.write_secret("token", "let-me-in\n");
-    daemons.write_secret("wrong", "let-me-out\n");
-    let mut daemons = daemons;
-    daemons.run(0);
-    daemons
-        .wait("a daemon that is ready", || get(daemons.http[0], "/readyz").filter(|a| a.contains(" 200 ")));
-    for file in [None, Some("wrong")] {
-        let mut command = daemons.asking(&["status"]);
-        if let Some(file) = file {
-            command.env("TENURE_TOKEN_FILE", daemons.path(file));
-        }
+    let daemons = Daemons::start(1, "open_reads = false\nsocket = \"http.sock\"");
+    daemons.write_secret("wrong", OTHER);
+    for (file, words) in [(None, "status"), (Some("wrong"), "status"), (None, "resign jobs")] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let mut command = daemons.asking(&words);
+        match file {
+            Some(file) => command.env("TENURE_TOKEN_FILE", daemons.path(file)),
+            None => command.env_remove("TENURE_TOKEN_FILE"),
+        };
         let (code, stdout, stderr) = said(&command.output().unwrap());
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(77), "", 1), "{stderr}");
         assert!(stderr.contains("token_file"), "{stderr}");
     }
-    let output =
-        daemons.asking(&["status"]).env("TENURE_TOKEN_FILE", daemons.path("token")).output().unwrap();
+    let output = daemons.asking(&["status"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    // By the daemon's own file nothing else is needed.
+    // By the daemon's own file nothing else is needed: it names the socket.
     let output = tenure().args(["status", "-c"]).arg(daemons.file(0)).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
@@ -324,24 +326,20 @@ fn read_again(daemons: &Daemons, count: usize, event: &str) {
 }
 
 #[test]
-fn a_daemon_that_is_told_so_reads_its_token_again() {
-    let mut daemons = Daemons::found(1, "token_file = \"token\"");
-    daemons.write_secret("token", "old\n");
-    daemons.write_secret("next", "new\n");
-    daemons.run(0);
+fn a_daemon_that_is_told_so_reads_its_tokens_again() {
+    let daemons = Daemons::start(1, "open_reads = false");
+    daemons.write_secret("next", OTHER);
     let status = |file: &str| {
         let output = daemons.asking(&["status"]).env("TENURE_TOKEN_FILE", daemons.path(file)).output();
         output.unwrap().status.code()
     };
-    daemons.wait("a daemon that is ready", || (status("token") == Some(0)).then_some(()));
-    assert_eq!(status("next"), Some(77));
-    daemons.write_secret("token", "");
+    assert_eq!((status("token"), status("next")), (Some(0), Some(77)));
+    daemons.write_secret("tokens", "0000000b root\n");
     read_again(&daemons, 1, "reload_failed");
-    daemons.write_secret("past", "old\n");
-    assert_eq!(status("past"), Some(0), "a token that cannot be read changes nothing");
-    daemons.write_secret("token", "new\n");
+    assert_eq!(status("token"), Some(0), "a list that cannot be read changes nothing");
+    daemons.write_secret("tokens", OTHER_LINE);
     read_again(&daemons, 1, "reloaded");
-    assert_eq!((status("past"), status("next")), (Some(77), Some(0)));
+    assert_eq!((status("token"), status("next")), (Some(77), Some(0)));
 }
 
 /// An authority, a certificate for 127.0.0.1 and one for a client, in `folder`.
@@ -452,15 +450,41 @@ fn with_mutual_tls_only_probes_need_no_certificate() {
 }
 
 #[test]
+fn a_certificate_has_the_role_of_a_name_in_it_and_reads_without_one() {
+    let tls = "tls_cert = \"server.pem\"\ntls_key = \"server.key\"\ntls_client_ca = \"ca.pem\"";
+    let certified = "ca = \"ca.pem\"\ncert = \"client.pem\"\nkey = \"client.key\"";
+    for (roles, resign, remove, status) in [
+        ("", 77, 77, 0),
+        ("roles = { \"DNS=operator\" = \"operate\" }", 1, 77, 0),
+        ("roles = { \"DNS=operator\" = \"admin\" }", 1, 2, 0),
+        ("roles = { \"DNS=operator\" = \"none\" }", 77, 77, 77),
+    ] {
+        let mut daemons = Daemons::found(1, &format!("{tls}\n{roles}"));
+        make_certificates(daemons.cluster.dir.path());
+        daemons.run(0);
+        daemons.wait("a daemon that listens", || TcpStream::connect(daemons.http[0]).ok());
+        for (words, code) in [(vec!["resign", "jobs"], resign), (vec!["members", "remove", "n9"], remove)] {
+            let (said_code, _, stderr) = said(&ask_tls(&daemons, certified, &words));
+            assert_eq!(said_code, Some(code), "{roles} {words:?}: {stderr}");
+            assert!(code != 77 || stderr.contains("certificate:CN="), "{stderr}");
+        }
+        let (code, _, stderr) = said(&ask_tls(&daemons, certified, &["members", "list"]));
+        assert_eq!(code, Some(status), "{roles}: {stderr}");
+    }
+}
+
+#[test]
 fn a_daemon_that_others_could_reach_without_a_token_does_not_start() {
     let daemons = Daemons::found(1, "");
+    let text = fs::read_to_string(daemons.file(0)).unwrap().replace("tokens_file = \"tokens\"\n", "");
+    fs::write(daemons.file(0), text).unwrap();
     let run =
         |http: &str| tenure().args(["node", "--http", http, "-c"]).arg(daemons.file(0)).output().unwrap();
     for http in ["0.0.0.0:0", "[::]:0"] {
         let (code, _, stderr) = said(&run(http));
         assert_eq!(code, Some(78), "{stderr}");
         let line = stderr.lines().find(|line| line.starts_with("tenure: ")).unwrap();
-        for word in ["daemon.token_file", "tls_client_ca", "127.0.0.1"] {
+        for word in ["daemon.tokens_file", "tls_client_ca", "127.0.0.1"] {
             assert!(line.contains(word), "{word} is not in: {line}");
         }
     }

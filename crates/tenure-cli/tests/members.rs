@@ -79,7 +79,7 @@ fn what_is_wrong_with_a_change_is_told_in_one_line() {
         (vec!["set", "--quorums", "weights:1,1"], "weights"),
         (vec!["set", "--skew", "5ms"], "clock"),
         (vec!["force-remove", "--powered-off", "n2", "n3"], "--yes"),
-        (vec!["force-remove", "--powered-off", "n2", "--yes"], "are a quorum"),
+        (vec!["force-remove", "--powered-off", "n2", "--yes"], "n2 was heard within the longest lease"),
         (vec!["force-remove", "--powered-off", "n9", "--yes"], "none of those who are named is a member"),
     ] {
         let said = daemons.refused(&[&["members"], &words[..]].concat(), 2);
@@ -104,6 +104,15 @@ fn those_who_are_left_of_a_lost_quorum_go_on_alone() {
     daemons.end("n2", Signal::KILL);
     daemons.end("n3", Signal::KILL);
     until("the loss to be seen", || !daemons.is_ready("n1"));
+    until("nobody to have been heard for a longest lease", || {
+        let list = daemons.json(&["members", "list"]);
+        let longest = list["charter"]["longest_lease_ms"].as_u64();
+        let silent = |member: &serde_json::Value| {
+            let is_past = member["heard_ago_ms"].as_u64().is_none_or(|ago| Some(ago) > longest);
+            member["me"] == true || member["answers"] == false && is_past
+        };
+        list["members"].as_array().is_some_and(|all| all.iter().all(silent))
+    });
     let done = daemons.json(&["members", "force-remove", "--powered-off", "n2", "n3", "--yes"]);
     assert_eq!(done["epoch"], 1 << 20);
     daemons.await_ready("n1");

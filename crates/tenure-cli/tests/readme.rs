@@ -123,7 +123,8 @@ fn transcript(folder: &Path) -> String {
         pid = pid.as_raw_nonzero()
     );
     // As wide as it was: ports of tests have a digit more.
-    text.replace(&format!(":{}/", base + 1), &format!(":{}/ ", PORT + 1))
+    let link = (format!(":{}/#", base + 1), format!(":{}/#", PORT + 1));
+    text.replace(&link.0, &link.1).replace("  the same, in a browser", "   the same, in a browser")
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Reaching a daemon: TCP, or TLS over it, with or without a certificate of one's own.
 
 use std::fmt;
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,10 +11,11 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
 use crate::failure::Failure;
+use crate::sockets::Near;
 
 use super::pem;
 
@@ -28,6 +31,8 @@ pub(super) struct Endpoint {
     port: u16,
     /// What comes before `/v1`, where a proxy wants something.
     prefix: String,
+    /// The unix socket of the same daemon.
+    socket: Option<PathBuf>,
 }
 
 impl Endpoint {
@@ -53,7 +58,15 @@ impl Endpoint {
             host: host.trim_matches(['[', ']']).to_owned(),
             port: uri.port_u16().unwrap_or(if tls { 443 } else { 80 }),
             prefix: uri.path().trim_end_matches('/').to_owned(),
+            socket: None,
         })
+    }
+
+    /// With the unix socket of the same daemon. It is used if the file is there: a daemon that has
+    /// ended leaves it, and then nobody is asked at the address, which another user's program may
+    /// have taken.
+    pub(super) fn with_socket(self, socket: Option<PathBuf>) -> Self {
+        Self { socket: socket.filter(|path| fs::symlink_metadata(path).is_ok()), ..self }
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -77,6 +90,15 @@ impl fmt::Display for Endpoint {
         let scheme = if self.tls { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.authority(), self.prefix)
     }
+}
+
+/// How a daemon was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By its unix socket: the system tells it who asks, and no secret is shown.
+    Socket,
+    /// By its address.
+    Network,
 }
 
 /// What bytes go over.
@@ -125,7 +147,16 @@ impl Connector {
     }
 
     /// Opens a connection, or says why not.
-    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<Stream, String> {
+    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<(Stream, Way), String> {
+        if let Some(path) = &endpoint.socket {
+            let near = Near::new(path).map_err(plain)?;
+            match UnixStream::connect(near.path()).await {
+                Ok(stream) => return Ok((TokioIo::new(Box::new(stream)), Way::Socket)),
+                // It is for others: the address may take a token.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(format!("{}: {}", path.display(), plain(error))),
+            }
+        }
         let tcp = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(plain)?;
         let _ = tcp.set_nodelay(true); // Only a matter of speed.
         let wire: Box<dyn Wire> = match &self.tls {
@@ -135,7 +166,7 @@ impl Connector {
             }
             _ => Box::new(tcp),
         };
-        Ok(TokioIo::new(wire))
+        Ok((TokioIo::new(wire), Way::Network))
     }
 }
 

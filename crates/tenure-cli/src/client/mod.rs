@@ -34,7 +34,7 @@ use crate::clock::clock;
 use crate::failure::Failure;
 use crate::settings::{self, Settings};
 
-use connect::{Connector, Endpoint};
+use connect::{Connector, Endpoint, Way};
 pub(crate) use stream::{Events, Lines};
 
 /// The largest answer that is read, a stream's line included.
@@ -126,22 +126,18 @@ struct Question<'a> {
 impl Client {
     /// Asks `given`, else what `[client]` says, else the daemon of this very file.
     pub(crate) fn new(settings: &Settings, given: &[String], timeout: Duration) -> Result<Self, Failure> {
-        let (client, daemon) = (&settings.client, &settings.daemon);
+        let client = &settings.client;
         let named = if given.is_empty() { &client.endpoints } else { given };
-        let own = named.is_empty().then(|| settings.daemon_url()).flatten();
-        let endpoints: Vec<Endpoint> =
-            named.iter().chain(&own).map(|text| Endpoint::parse(text)).collect::<Result<_, _>>()?;
+        let own = named.is_empty().then(|| settings.own_endpoint()).flatten();
+        let parse = |text: &String| Ok(Endpoint::parse(text)?.with_socket(settings.socket_of(text)));
+        let endpoints: Vec<Endpoint> = named.iter().chain(&own).map(parse).collect::<Result<_, Failure>>()?;
         if endpoints.is_empty() {
             return Err(Failure::config(
                 "no daemon to ask: start a cluster here with `tenure up`, or name one with --endpoint URL, TENURE_ENDPOINTS or [client] endpoints",
             ));
         }
-        let theirs = daemon.token_file.as_ref().filter(|_| own.is_some());
-        let token = match (&client.token_file, theirs) {
-            (Some(path), _) => Some(read_token(settings, "client.token_file", path)?),
-            (None, Some(path)) => Some(read_token(settings, "daemon.token_file", path)?),
-            (None, None) => None,
-        };
+        let token = client.token_file.as_ref();
+        let token = token.map(|path| read_token(settings, "client.token_file", path)).transpose()?;
         let pem = |path: &Option<PathBuf>| path.as_ref().map(|path| settings.resolve(path));
         let wants_tls = endpoints.iter().any(Endpoint::is_tls);
         let secret = |path: &PathBuf| settings.read_secret("client.key", path);
@@ -233,8 +229,8 @@ impl Client {
             let last = at + 1 == self.endpoints.len();
             let share = (end - clock().min(end)) / u32::try_from(self.endpoints.len() - at).unwrap_or(1);
             let until = clock() + share;
-            let stream = match timeout(share, self.connector.connect(endpoint)).await {
-                Ok(Ok(stream)) => stream,
+            let (stream, way) = match timeout(share, self.connector.connect(endpoint)).await {
+                Ok(Ok(connected)) => connected,
                 Ok(Err(what)) => {
                     complain(endpoint, &what);
                     continue;
@@ -246,7 +242,7 @@ impl Client {
             };
             let until = if question.repeatable { until } else { end };
             let outcome = async {
-                let response = self.send(stream, endpoint, question).await?;
+                let response = self.send((stream, way), endpoint, question).await?;
                 let status = response.status().as_u16();
                 if response.status().is_success() {
                     read(response).await.map(Ok)
@@ -284,7 +280,7 @@ impl Client {
 
     async fn send(
         &self,
-        stream: connect::Stream,
+        (stream, way): (connect::Stream, Way),
         endpoint: &Endpoint,
         question: &Question<'_>,
     ) -> Result<Response<Incoming>, String> {
@@ -296,7 +292,7 @@ impl Client {
             .uri(endpoint.target(question.path))
             .header(HOST, endpoint.authority())
             .header(ACCEPT, question.accept);
-        if let Some(token) = &self.token {
+        if let Some(token) = self.token.as_ref().filter(|_| way == Way::Network) {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
         if question.body.is_some() {

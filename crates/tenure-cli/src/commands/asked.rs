@@ -21,7 +21,7 @@ pub(crate) struct Asked {
 /// The daemons that are known: those that are `given`, else those of the configuration, else its own.
 pub(crate) fn endpoints(settings: &Settings, given: &[String]) -> Vec<String> {
     let named = if given.is_empty() { &settings.client.endpoints } else { given };
-    if named.is_empty() { settings.daemon_url().into_iter().collect() } else { named.to_vec() }
+    if named.is_empty() { settings.own_endpoint().into_iter().collect() } else { named.to_vec() }
 }
 
 /// Asks each of them.

@@ -17,7 +17,8 @@ use crate::settings::length;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Writes DIR/NAME with configuration, key and store for each member, to be copied to its host, and
-DIR/tenure.toml with DIR/client.key for clients, which may lead all groups and are no members.
+DIR/tenure.toml with DIR/client.key for clients, which may lead all groups and are no members,
+and DIR/token for the commands, where they do not run on the host of a daemon.
 DIR/key is the cluster's key: it makes further keys (`tenure key`) and stays with the operator.
 Nothing is written if anything is wrong. A cluster is founded once: members that come later start
 with `tenure node --join`.

@@ -18,6 +18,7 @@ pub(crate) mod resign;
 pub(crate) mod run;
 pub(crate) mod sentinel;
 pub(crate) mod status;
+pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod transfer;
 pub(crate) mod up;

@@ -20,8 +20,8 @@ use crate::settings::{LogFormat, Settings};
 then TENURE_* in the environment, then these flags; the later wins.
 
 Signals: TERM and INT resign, drain and end with 0; a second one ends at once. HUP reads log
-level, keys, token and certificates again. USR1 writes the state to the log. systemd is told READY
-when the node can do its part: it is not silent after a reboot and has reached a quorum.
+level, keys, tokens and certificates again. USR1 writes the state to the log. systemd is told
+READY when the node can do its part: it is not silent after a reboot and has reached a quorum.
 
 Examples:
   tenure node -c /var/lib/tenure/tenure.toml

@@ -21,6 +21,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Registry, reload};
 
+use crate::clock::date;
 use crate::failure::Failure;
 use crate::output::harmless;
 use crate::settings::{LogFormat, Settings};
@@ -182,52 +183,13 @@ fn is_plain(text: &str) -> bool {
 fn time() -> String {
     let now = clock_gettime(ClockId::Realtime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     let millis = now.tv_nsec / 1_000_000;
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// A second since 1970, as RFC 3339 has it.
-pub(crate) fn moment(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Year, month and day of a day since 1970. Years are counted from March, so that the odd day is their last: in 400 of them
-/// there are 146,097 days.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468; // Since the first of March of the year 0.
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = (era * 400 + year, if month < 10 { month + 3 } else { month - 9 });
-    (if month <= 2 { year + 1 } else { year }, month, day)
+    format!("{}.{millis:03}Z", date(seconds).trim_end_matches('Z'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_dated_as_calendars_do() {
-        let dates = [0, 58, 59, 11_016, 19_782, 19_783, 20_454].map(date);
-        let expected = [
-            (1970, 1, 1),
-            (1970, 2, 28),
-            (1970, 3, 1),
-            (2000, 2, 29),
-            (2024, 2, 29),
-            (2024, 3, 1),
-            (2026, 1, 1),
-        ];
-        assert_eq!(dates, expected);
-    }
 
     #[test]
     fn values_are_quoted_where_a_reader_would_take_them_apart() {

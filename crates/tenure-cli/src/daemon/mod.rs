@@ -30,7 +30,6 @@ use crate::settings::Settings;
 use crate::trust::{Flaw, Secrecy};
 use http::Server;
 use log::Log;
-pub(crate) use log::moment;
 use notify::Manager;
 use replace::Replacer;
 use signals::{End, Signals, Told};
@@ -253,6 +252,7 @@ async fn tell_started(node: &Node, server: &Server, settings: &Settings) {
         cluster,
         listen = list(node.addresses()),
         http = list(server.addresses()),
+        socket = server.socket().map(|path| path.display().to_string()),
         config = %settings.path().display(),
         "the node runs"
     );

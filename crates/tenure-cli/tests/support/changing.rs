@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tenure::{Clock, ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
 
-use crate::cluster::free_addresses;
+use crate::cluster::{TOKEN, TOKEN_LINE, free_addresses};
 
 /// Longer than anything here may take on a machine that works at all.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -103,7 +103,7 @@ impl Daemons {
         let memory = memory.display();
         let text = format!(
             "name = \"{name}\"\nlisten = \"{udp}\"\nstore = \"store\"\nmemory = \"{memory}\"\ntrace = \"trace\"\nkey = \"{key}\"\n\
-             cluster_id = \"{id}\"\n[daemon]\nhttp = \"{http}\"\n{extra}\n[lease]\nlength = \"{lease}ms\"\n\
+             cluster_id = \"{id}\"\n[daemon]\nhttp = \"{http}\"\ntokens_file = \"../tokens\"\n{extra}\n[lease]\nlength = \"{lease}ms\"\n\
              [cluster]\nlongest_lease = \"{lease}ms\"\n{members}"
         );
         fs::write(self.path(&format!("{name}/tenure.toml")), text).expect("it is written");
@@ -115,10 +115,15 @@ impl Daemons {
         let (key, id, members) = (self.key.reveal(), self.id, self.members_table());
         let text = format!(
             "name = \"client\"\nrole = \"candidate\"\nkey = \"{key}\"\ncluster_id = \"{id}\"\n\
-             [client]\nendpoints = [{}]\n{members}",
+             [client]\nendpoints = [{}]\ntoken_file = \"token\"\n{members}",
             endpoints.join(", ")
         );
         fs::write(self.path("client.toml"), text).expect("it is written");
+        for (name, text) in [("token", TOKEN), ("tokens", TOKEN_LINE)] {
+            fs::write(self.path(name), text).expect("it is written");
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            fs::set_permissions(self.path(name), mode).expect("it is ours");
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -10,6 +10,12 @@ use std::time::Duration;
 
 use tenure::{ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
 
+/// A token of the role admin, and the line by which a daemon accepts it.
+pub(crate) const TOKEN: &str =
+    "tenure-token-1:0000000a:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+pub(crate) const TOKEN_LINE: &str =
+    "0000000a admin 0870ebf141434ee4cad1e0d825d8c81535633e10b67054eb7e0f391ec8c72d07 - of the tests\n";
+
 pub(crate) use ports::free_addresses;
 
 /// A founded cluster; its nodes are started by the test.

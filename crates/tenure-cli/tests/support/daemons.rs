@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tenure::Clock;
 
-use crate::cluster::{Cluster, free_addresses, name};
+use crate::cluster::{Cluster, TOKEN, TOKEN_LINE, free_addresses, name};
 
 /// Longer than anything here may take on a machine that works at all.
 pub(crate) const LIMIT: Duration = Duration::from_secs(40);
@@ -42,7 +42,10 @@ impl Daemons {
                 text +=
                     &format!("[[cluster.members]]\nname = \"{}\"\naddress = \"{address}\"\n", name(index));
             }
-            text += &format!("[daemon]\nhttp = \"{}\"\n{extra}\n", daemons.http[index]);
+            let tokens = if extra.contains("tokens_file") { "" } else { "tokens_file = \"tokens\"\n" };
+            text += &format!("[daemon]\nhttp = \"{}\"\n{tokens}{extra}\n", daemons.http[index]);
+            daemons.write_secret("tokens", TOKEN_LINE);
+            daemons.write_secret("token", TOKEN);
             fs::write(daemons.file(index), text).expect("it is written");
         }
         daemons
@@ -112,6 +115,7 @@ impl Daemons {
     pub(crate) fn asking(&self, words: &[&str]) -> Command {
         let mut command = tenure();
         command.args(words).current_dir(self.cluster.dir.path()).env("TENURE_ENDPOINTS", self.endpoints());
+        command.env("TENURE_TOKEN_FILE", self.path("token"));
         command
     }
 

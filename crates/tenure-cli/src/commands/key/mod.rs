@@ -229,7 +229,7 @@ pub(crate) fn today() -> u64 {
 /// When a key expires, in words.
 pub(crate) fn expiry(key: &CandidateKey) -> String {
     match key.expires() {
-        Some(last) => crate::daemon::moment(last),
+        Some(last) => crate::clock::date(last),
         None => "never".to_owned(),
     }
 }

@@ -135,7 +135,7 @@ impl Cluster {
 }
 
 /// The settings of a file alone: what the environment says is for other processes.
-fn read(file: &Path) -> Result<Settings, Failure> {
+pub(super) fn read(file: &Path) -> Result<Settings, Failure> {
     if !file.exists() {
         return Err(Failure::config(format!(
             "{} is missing: this folder has no whole cluster; remove it, or choose another --dir",

@@ -1,8 +1,9 @@
 //! `tenure up`: a whole cluster on this machine.
 //!
-//! Every node is a process of its own, as it would be in earnest: one can be killed, stopped or started again by itself. This
-//! process founds the cluster if there is none, and looks after the nodes as a service manager does: they tell it by
-//! `sd_notify` when they are ready. However it ends, they end with it.
+//! Every node is a process of its own, as it would be in earnest: one can be killed, stopped or
+//! started again by itself. This process founds the cluster if there is none, and looks after the
+//! nodes as a service manager does: they tell it by `sd_notify` when they are ready. However it
+//! ends, they end with it.
 
 mod cluster;
 mod follow;
@@ -17,7 +18,9 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::{Instant, sleep_until};
 
+use crate::api::access::{Link, LinkOrder};
 use crate::arguments::Common;
+use crate::client::Client;
 use crate::daemon::signals::{End, Signals};
 use crate::failure::Failure;
 use crate::output::{Answer, Verdict};
@@ -26,8 +29,12 @@ use cluster::Cluster;
 use nodes::{Node, Nodes, Note};
 use teller::Teller;
 
-/// How long nodes may take to become ready before that is said. After a reboot they are silent for about a longest lease.
+/// How long nodes may take to become ready before that is said. After a reboot they are silent for
+/// about a longest lease.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long a node may take to answer.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// How long nodes may take to end before they are killed.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -82,7 +89,8 @@ impl Up {
         }
         let wishes = Wishes { nodes: self.nodes, port: self.port, lease: self.lease };
         let cluster = Cluster::find_or_found(&self.dir, wishes)?;
-        // Nodes are tied to the life of the thread that starts them: this one, which lives as long as the process.
+        // Nodes are tied to the life of the thread that starts them: this one, which lives as long
+        // as the process.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime =
             runtime.map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
@@ -136,8 +144,20 @@ async fn wait_for_all(cluster: &Cluster, nodes: &mut Nodes, teller: &mut Teller)
             }
         }
     }
-    teller.ready(cluster);
+    let link = link(cluster).await;
+    teller.ready(cluster, link.as_deref());
     Ok(())
+}
+
+/// The page of the first node, with a code by which a browser may ask leaders for something.
+/// Without a socket there is no code: the page can be read then.
+async fn link(cluster: &Cluster) -> Option<String> {
+    let member = cluster.members.first()?;
+    let page = || member.http.map(|http| format!("http://{http}/"));
+    let settings = cluster::read(&member.file).ok()?;
+    let client = Client::new(&settings, &[], ANSWER).ok()?;
+    let made: Result<Link, _> = client.post("/v1/session/link", &LinkOrder {}).await;
+    made.ok().and_then(|link| link.url).or_else(page)
 }
 
 /// Says what happens, for as long as any node runs.

@@ -28,7 +28,7 @@ impl Teller {
     }
 
     /// Every node is ready.
-    pub(super) fn ready(&mut self, cluster: &Cluster) {
+    pub(super) fn ready(&mut self, cluster: &Cluster, link: Option<&str>) {
         self.since = clock();
         let node = |member: &Member| {
             json!({
@@ -43,13 +43,14 @@ impl Teller {
                 "event": "ready",
                 "cluster_id": cluster.id,
                 "config": cluster.file(),
+                "page": link,
                 "nodes": cluster.members.iter().map(node).collect::<Vec<_>>(),
             })
         };
-        self.say(json, || self.invitation(cluster));
+        self.say(json, || self.invitation(cluster, link));
     }
 
-    fn invitation(&self, cluster: &Cluster) -> String {
+    fn invitation(&self, cluster: &Cluster, link: Option<&str>) -> String {
         let (tenure, flag) = (&self.tenure, cluster.flag());
         let number = many(cluster.members.len() as u64, "node", "nodes");
         let began = if cluster.is_old { "continues" } else { "runs" };
@@ -63,8 +64,8 @@ impl Teller {
             (format!("{tenure} leader hello --watch{flag}"), "who leads, as it changes"),
             (format!("{tenure} status{flag}"), "nodes and groups"),
         ];
-        if let Some(http) = cluster.members.first().and_then(|member| member.http) {
-            rows.push((format!("http://{http}/"), "the same, in a browser"));
+        if let Some(link) = link {
+            rows.push((link.to_owned(), "the same, in a browser, once"));
         }
         let widest = rows.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
         for (command, what) in rows {

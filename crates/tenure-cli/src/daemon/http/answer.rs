@@ -31,6 +31,16 @@ impl Refused {
         Self { code, message: message.to_string() }
     }
 
+    /// What kind of error it is.
+    pub(super) fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What is wrong and what to do.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The request makes no sense.
     pub(super) fn bad(message: impl ToString) -> Self {
         Self::new(Code::BadRequest, message)
@@ -61,13 +71,14 @@ impl From<tenure::CampaignError> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let problem = Problem { code: self.code.name().to_owned(), message: self.message };
+        let problem = Problem { code: self.code.name().to_owned(), message: self.message.clone() };
         let mut response = (status, Json(Refusal { error: problem })).into_response();
         if self.code == Code::BadToken
             && let Ok(value) = "Bearer".parse()
         {
             response.headers_mut().insert(WWW_AUTHENTICATE, value);
         }
+        response.extensions_mut().insert(self); // For the audit log.
         response
     }
 }

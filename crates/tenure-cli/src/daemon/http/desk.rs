@@ -7,6 +7,7 @@
 //! as it takes to make: however many ask here, it costs a twentieth of that thread at most. With few groups it is always new.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use crate::clock::clock;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
+use super::access::Access;
 use super::answer::Refused;
 
 /// For how long a group is observed after it was last asked about.
@@ -47,6 +49,10 @@ pub(super) struct Things {
     pub(super) since: Instant,
     /// Turns true when streams must end.
     pub(super) stopping: watch::Receiver<bool>,
+    /// Tokens and sessions.
+    pub(super) access: Access,
+    /// Where browsers of this machine find the page, if HTTP is served.
+    pub(super) page: Option<SocketAddr>,
     kept: Mutex<BTreeMap<GroupName, Kept>>,
     list: tokio::sync::Mutex<Option<List>>,
 }
@@ -89,6 +95,7 @@ impl Desk {
         node: Node,
         settings: &Settings,
         stopping: watch::Receiver<bool>,
+        access: Access,
     ) -> Result<Self, Failure> {
         let config = settings.node()?;
         Ok(Self(Arc::new(Things {
@@ -96,6 +103,8 @@ impl Desk {
             bound: config.bound,
             since: clock(),
             stopping,
+            access,
+            page: settings.daemon_address(),
             kept: Mutex::new(BTreeMap::new()),
             list: tokio::sync::Mutex::new(None),
         })))

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use tenure::{
     AskError, ClockBound, GroupName, GroupStatus, Leadership, NodeName, Proclaimed, VerifyError, Wish,
@@ -12,6 +12,7 @@ use tenure::{
 use crate::api::{self, Code};
 
 use super::answer::{Order, Refused};
+use super::audit::Act;
 use super::desk::Desk;
 use super::status::{count, millis};
 
@@ -83,8 +84,10 @@ pub(super) async fn verify(
 pub(super) async fn proclaim(
     State(desk): State<Desk>,
     Path(group): Path<String>,
+    Extension(act): Extension<Act>,
     Order(order): Order<api::ProclaimOrder>,
 ) -> Result<Json<api::Done>, Refused> {
+    act.about(format_args!("{} bytes", order.text.len()));
     let wish = Wish::Proclaim { body: order.text.into_bytes() };
     desk.ask(group, wish, order.within_ms).await.map(Json)
 }
@@ -102,8 +105,10 @@ pub(super) async fn resign(
 pub(super) async fn transfer(
     State(desk): State<Desk>,
     Path(group): Path<String>,
+    Extension(act): Extension<Act>,
     Order(order): Order<api::TransferOrder>,
 ) -> Result<Json<api::Done>, Refused> {
+    act.about(format_args!("to {}", order.to));
     let wish = Wish::Transfer { to: NodeName::new(&order.to)? };
     desk.ask(group, wish, order.within_ms).await.map(Json)
 }

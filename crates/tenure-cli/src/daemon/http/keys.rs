@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::routing::{MethodRouter, post};
+use axum::routing::post;
 use tenure::{NodeName, RevokeError, Serial};
 
 use crate::api::Code;
@@ -10,10 +10,12 @@ use crate::api::keys::{RevokeOrder, RevokedKey};
 
 use super::answer::{Order, Refused};
 use super::desk::Desk;
+use super::entry::Need;
+use super::routes::Route;
 
 /// Method, path and handler of everything about keys.
-pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> {
-    vec![("post", "/v1/keys/revoke", post(revoke))]
+pub(super) fn routes() -> Vec<Route> {
+    vec![("post", "/v1/keys/revoke", Need::admin("key revoke"), post(revoke))]
 }
 
 async fn revoke(

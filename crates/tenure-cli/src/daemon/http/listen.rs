@@ -31,6 +31,7 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 use super::answer::Refused;
+use super::certificate::Names;
 use super::entry::Caller;
 use super::places::{For, Limits, Place, Places};
 use super::stalls::Unstalled;
@@ -39,7 +40,7 @@ use super::stalls::Unstalled;
 const LARGEST_HEADER: usize = 32 << 10;
 
 /// How long requests are given to end when the daemon does.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// Opens a socket; `key` is the setting that names it.
 pub(super) async fn bind(key: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -114,7 +115,7 @@ pub(super) async fn run(
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => {
                     let (place, tls) = (places.take(from.ip()), tls.borrow().clone());
-                    connections.spawn(within(place, stream, tls, service.clone(), until.clone()));
+                    connections.spawn(within(place, (stream, from), tls, service.clone(), until.clone()));
                 }
                 Err(_) => sleep(Duration::from_millis(100)).await, // No file descriptors left, say.
             }
@@ -129,13 +130,13 @@ pub(super) async fn run(
 /// Serves a connection for as long as it has its place.
 async fn within(
     place: Place,
-    stream: TcpStream,
+    (stream, from): (TcpStream, SocketAddr),
     tls: Option<TlsAcceptor>,
     service: Served,
     stopping: watch::Receiver<bool>,
 ) {
     let limits = service.limits;
-    let served = connection(place.kind, stream, tls, service, stopping);
+    let served = connection(place.kind, (stream, from), tls, service, stopping);
     tokio::select! {
         () = served => {}
         () = place.evicted() => {}
@@ -150,7 +151,7 @@ pub(super) async fn told(stopping: &mut watch::Receiver<bool>) {
 
 async fn connection(
     place: For,
-    stream: TcpStream,
+    (stream, from): (TcpStream, SocketAddr),
     tls: Option<TlsAcceptor>,
     service: Served,
     stopping: watch::Receiver<bool>,
@@ -159,16 +160,19 @@ async fn connection(
     let header = service.limits.header;
     let stream = Unstalled::new(stream, service.limits.write);
     let Some(tls) = tls else {
-        return exchange(place, stream, Caller { certified: false }, service, stopping).await;
+        let caller = Caller::Remote { from: Some(from), certificate: None };
+        return exchange(place, stream, caller, service, stopping).await;
     };
     if let Ok(Ok(stream)) = timeout(header, tls.accept(stream)).await {
-        let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
-        exchange(place, stream, Caller { certified }, service, stopping).await;
+        let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let certificate = certificate.map(|certificate| Arc::new(Names::of(certificate)));
+        let caller = Caller::Remote { from: Some(from), certificate };
+        exchange(place, stream, caller, service, stopping).await;
     }
 }
 
 /// Requests and answers on one connection; in a place for a probe, one of them.
-async fn exchange(
+pub(super) async fn exchange(
     place: For,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     caller: Caller,
@@ -179,7 +183,7 @@ async fn exchange(
     let inner = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         let admitted = place == For::Anything || is_probe(request.uri().path());
-        request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(caller.clone());
         let answer = admitted.then(|| inner.call(request));
         async move {
             match answer {

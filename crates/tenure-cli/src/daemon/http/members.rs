@@ -3,14 +3,15 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, post};
+use axum::routing::post;
+use axum::{Extension, Json};
 use futures_util::stream::unfold;
-use tenure::{Changing, ClockBound, MemberChange, MembersError, Peer, Progress, Term};
+use tenure::{Changing, ClockBound, MemberChange, MembersError, Peer, PeerStatus, Progress, Status, Term};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::api::members::{
@@ -20,40 +21,63 @@ use crate::api::members::{
 use crate::api::{Code, segment};
 
 use super::answer::{Order, Refused};
+use super::audit::{Act, Outcome, Story};
 use super::desk::Desk;
+use super::entry::Need;
+use super::routes::Route;
 use super::status::millis;
 
 /// How often a stream without news gives a sign of life. Clients wait for three.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Method, path and handler of every change.
-pub(super) fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Desk>)> {
+/// Every change.
+pub(super) fn routes() -> Vec<Route> {
     vec![
-        ("post", "/v1/members/add", post(add)),
-        ("post", "/v1/members/remove", post(remove)),
-        ("post", "/v1/members/replace", post(replace)),
-        ("post", "/v1/members/set", post(set)),
-        ("post", "/v1/members/force-remove", post(force_remove)),
-        ("post", "/v1/members/accept-lineage", post(accept_lineage)),
-        ("post", "/v1/members/confirm-term", post(confirm_term)),
+        ("post", "/v1/members/add", Need::admin("members add"), post(add)),
+        ("post", "/v1/members/remove", Need::admin("members remove"), post(remove)),
+        ("post", "/v1/members/replace", Need::admin("members replace"), post(replace)),
+        ("post", "/v1/members/set", Need::admin("members set"), post(set)),
+        ("post", "/v1/members/force-remove", Need::admin("members force-remove"), post(force_remove)),
+        ("post", "/v1/members/accept-lineage", Need::admin("members accept-lineage"), post(accept_lineage)),
+        ("post", "/v1/members/confirm-term", Need::admin("members confirm-term"), post(confirm_term)),
     ]
 }
 
-async fn add(State(desk): State<Desk>, Order(order): Order<AddOrder>) -> Result<Response, Refused> {
+async fn add(
+    State(desk): State<Desk>,
+    Extension(act): Extension<Act>,
+    Order(order): Order<AddOrder>,
+) -> Result<Response, Refused> {
+    act.about(format_args!("{} at {}", order.name, order.address));
     let peer = Peer { name: order.name, address: order.address };
-    begin(&desk, &MemberChange::Add(peer), order.force).await
+    begin(&desk, &act, &MemberChange::Add(peer), order.force).await
 }
 
-async fn remove(State(desk): State<Desk>, Order(order): Order<RemoveOrder>) -> Result<Response, Refused> {
-    begin(&desk, &MemberChange::Remove(order.name), order.force).await
+async fn remove(
+    State(desk): State<Desk>,
+    Extension(act): Extension<Act>,
+    Order(order): Order<RemoveOrder>,
+) -> Result<Response, Refused> {
+    act.about(&order.name);
+    begin(&desk, &act, &MemberChange::Remove(order.name), order.force).await
 }
 
-async fn replace(State(desk): State<Desk>, Order(order): Order<ReplaceOrder>) -> Result<Response, Refused> {
+async fn replace(
+    State(desk): State<Desk>,
+    Extension(act): Extension<Act>,
+    Order(order): Order<ReplaceOrder>,
+) -> Result<Response, Refused> {
+    act.about(format_args!("{} by {} at {}", order.old, order.name, order.address));
     let new = Peer { name: order.name, address: order.address };
-    begin(&desk, &MemberChange::Replace { old: order.old, new }, order.force).await
+    begin(&desk, &act, &MemberChange::Replace { old: order.old, new }, order.force).await
 }
 
-async fn set(State(desk): State<Desk>, Order(order): Order<SetOrder>) -> Result<Response, Refused> {
+async fn set(
+    State(desk): State<Desk>,
+    Extension(act): Extension<Act>,
+    Order(order): Order<SetOrder>,
+) -> Result<Response, Refused> {
+    act.about(serde_json::to_string(&order).unwrap_or_default());
     let bound = match (order.drift_ppm, order.skew_us) {
         (Some(_), Some(_)) => {
             return Err(Refused::bad("drift_ppm or skew_us, not both: clocks are of one kind"));
@@ -71,20 +95,31 @@ async fn set(State(desk): State<Desk>, Order(order): Order<SetOrder>) -> Result<
     if longest_lease.is_some_and(|length| length.is_zero()) {
         return Err(Refused::bad("longest_lease_ms must be more than zero"));
     }
-    begin(&desk, &MemberChange::Adjust { quorums: order.quorums, bound, longest_lease }, order.force).await
+    let change = MemberChange::Adjust { quorums: order.quorums, bound, longest_lease };
+    begin(&desk, &act, &change, order.force).await
 }
 
 async fn force_remove(
     State(desk): State<Desk>,
+    Extension(act): Extension<Act>,
     Order(order): Order<ForceRemoveOrder>,
 ) -> Result<Response, Refused> {
     let ForceRemoveOrder { powered_off, term_floor } = order;
+    act.about(powered_off.join(", "));
     if powered_off.is_empty() {
         return Err(Refused::bad("powered_off: name at least one member"));
     }
-    tracing::warn!(name: "tenure.force_remove", node = %desk.node.name(), powered_off = powered_off.join(","), "members are removed by an operator's word");
+    let status = desk.node.status().await?;
+    if let Some(name) = still_heard(&status, &powered_off) {
+        return Err(Refused::new(
+            Code::StillHeard,
+            format!(
+                "{name} was heard within the longest lease, so it is not powered off and could elect leaders of its own: cut its power, wait until `members list` shows that it does not answer, and ask again; or use `members remove`"
+            ),
+        ));
+    }
     let change = MemberChange::ForceRemove { powered_off, floor: term_floor.map(Term) };
-    begin(&desk, &change, false).await
+    begin(&desk, &act, &change, false).await
 }
 
 async fn accept_lineage(State(desk): State<Desk>) -> Result<Json<LineageAccepted>, Refused> {
@@ -95,8 +130,10 @@ async fn accept_lineage(State(desk): State<Desk>) -> Result<Json<LineageAccepted
 /// Takes effect at this member alone, and at once.
 async fn confirm_term(
     State(desk): State<Desk>,
+    Extension(act): Extension<Act>,
     Order(order): Order<ConfirmTermOrder>,
 ) -> Result<Response, Refused> {
+    act.about(order.term);
     let status = desk.node.status().await?;
     if !status.is_member {
         return Err(Refused::new(Code::NotAMember, format!("{} is no member", status.name)));
@@ -109,8 +146,25 @@ async fn confirm_term(
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], line(&done)).into_response())
 }
 
-/// Begins a change, and tells how it goes on.
-async fn begin(desk: &Desk, change: &MemberChange, force: bool) -> Result<Response, Refused> {
+/// One of `named` that this node has heard within a longest lease, or that answers as far as it was
+/// asked.
+///
+/// A member that runs may hold grants for a longest lease, and may grant again. To go on without it
+/// is split brain, whatever the operator says. Members that have nothing to tell each other are
+/// asked about each ten seconds only, so that a short longest lease alone would not do. A silent
+/// member may run too: of that only the operator can be sure.
+fn still_heard<'a>(status: &Status, named: &'a [String]) -> Option<&'a String> {
+    let longest = status.charter.as_ref().map(|charter| charter.longest_lease);
+    let is_heard =
+        |peer: &PeerStatus| peer.is_me || peer.answers || peer.heard.is_some_and(|ago| Some(ago) <= longest);
+    named
+        .iter()
+        .find(|name| status.peers_known.iter().any(|peer| peer.name.as_str() == **name && is_heard(peer)))
+}
+
+/// Begins a change, and tells how it goes on. It is followed to its end also if nobody listens any
+/// more: the audit log has what came of it.
+async fn begin(desk: &Desk, act: &Act, change: &MemberChange, force: bool) -> Result<Response, Refused> {
     let status = desk.node.status().await?;
     if !status.is_member {
         let members: Vec<String> = status.members.iter().map(|name| segment(name.as_str())).collect();
@@ -121,27 +175,59 @@ async fn begin(desk: &Desk, change: &MemberChange, force: bool) -> Result<Respon
     let begun =
         if force { desk.node.change_members_anyway(change) } else { desk.node.change_members(change) };
     let changing = begun.map_err(Refused::bad)?;
+    let (steps, told) = mpsc::unbounded_channel();
+    tokio::spawn(follow(changing, act.take(), steps));
     let stopping = desk.stopping.clone();
-    let lines = unfold(Some((changing, stopping)), async |state| {
-        let (mut changing, mut stopping) = state?;
+    let lines = unfold(Some((told, stopping)), async |state| {
+        let (mut told, mut stopping) = state?;
         let step = tokio::select! {
-            step = next(&mut changing) => step,
+            step = timeout(HEARTBEAT, told.recv()) => step,
             _ = stopping.wait_for(|stop| *stop) => return None,
         };
-        let last = step.as_ref().is_some_and(|step| matches!(step.event, StepKind::Done | StepKind::Failed));
-        let line = step.map_or_else(|| "\n".to_owned(), |step| line(&step));
-        Some((Ok::<_, Infallible>(line), (!last).then_some((changing, stopping))))
+        let (line, last) = match step {
+            Ok(Some(step)) => (line(&step), is_last(&step)),
+            Ok(None) => return None,
+            Err(_) => ("\n".to_owned(), false), // No news: a sign of life.
+        };
+        Some((Ok::<_, Infallible>(line), (!last).then_some((told, stopping))))
     });
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
+}
+
+/// Follows a change to its end and writes that down.
+async fn follow(mut changing: Changing, story: Option<Story>, steps: mpsc::UnboundedSender<Step>) {
+    loop {
+        let progress = changing.next().await;
+        let stopped = matches!(progress, None | Some(Progress::Failed(MembersError::Stopped(_))));
+        let Some(step) = step_of(progress) else { continue };
+        let _ = steps.send(step.clone()); // Perhaps nobody listens any more.
+        if !is_last(&step) {
+            continue;
+        }
+        let Some(mut story) = story else { return };
+        return match (step.event, step.epoch) {
+            (StepKind::Done, Some(epoch)) => {
+                story.detail = Some(format!("{} (epoch {epoch})", story.detail.take().unwrap_or_default()));
+                story.tell(Outcome::Done, None);
+            }
+            // The others may go on with it.
+            _ if stopped => story.tell(Outcome::Unknown, step.message.as_deref()),
+            _ => story.tell(Outcome::Failed, step.message.as_deref()),
+        };
+    }
+}
+
+fn is_last(step: &Step) -> bool {
+    matches!(step.event, StepKind::Done | StepKind::Failed)
 }
 
 fn line(step: &Step) -> String {
     serde_json::to_string(step).map(|text| text + "\n").unwrap_or_default()
 }
 
-/// The next step; `None` if none came for a while.
-async fn next(changing: &mut Changing) -> Option<Step> {
-    let step = match timeout(HEARTBEAT, changing.next()).await.ok()? {
+/// A step as it is told; `None` if it is not.
+fn step_of(progress: Option<Progress>) -> Option<Step> {
+    let step = match progress {
         Some(Progress::Epoch(epoch)) => Step { epoch: Some(epoch.0), ..Step::new(StepKind::Epoch) },
         Some(Progress::Done(epoch)) => Step { epoch: Some(epoch.0), ..Step::new(StepKind::Done) },
         Some(Progress::Waiting { left }) => {

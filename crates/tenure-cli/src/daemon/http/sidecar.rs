@@ -68,7 +68,7 @@ fn named(path: &str) -> Result<GroupName, Refused> {
 }
 
 /// A path without its percent signs. What is no text afterwards is no group's name either.
-fn decoded(path: &str) -> String {
+pub(super) fn decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

@@ -14,7 +14,9 @@ use super::{Server, serve};
 use crate::api::{self, Code};
 use crate::client::{Client, Trouble};
 use crate::settings::Settings;
+use crate::tokens::{List, Role, Token};
 
+mod doors;
 mod lint;
 mod pressure;
 mod schema;
@@ -24,7 +26,7 @@ struct Daemon {
     node: Node,
     server: Server,
     settings: Settings,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Daemon {
@@ -36,7 +38,7 @@ impl Daemon {
         let node = Node::start(config).await.unwrap();
         node.ready().await.unwrap();
         let server = serve(&node, &settings).await.unwrap();
-        Self { node, server, settings, _folder: folder }
+        Self { node, server, settings, folder }
     }
 
     fn address(&self) -> SocketAddr {
@@ -55,6 +57,11 @@ impl Daemon {
 
     async fn get(&self, path: &str) -> String {
         self.raw(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await
+    }
+
+    /// The token of its client.
+    fn token(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("token")).unwrap()
     }
 
     async fn end(self) {
@@ -86,16 +93,24 @@ memory = "memory"
 name = "n1"
 address = "127.0.0.1:7400"
 
+[client]
+token_file = "token"
+
 [daemon]
 http = "127.0.0.1:0"
+tokens_file = "tokens"
 {extra}
 "#,
         key.reveal()
     );
     std::fs::create_dir_all(folder.join("memory")).unwrap();
-    let token = folder.join("token");
-    std::fs::write(&token, "let-me-in\n").unwrap();
-    std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let token = Token::draw();
+    let list = List(vec![token.listed(Role::Admin, None, "of the test")]);
+    for (name, text) in [("token", token.reveal().to_owned()), ("tokens", list.file())] {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
     Settings::read(&folder.join("tenure.toml"), text).unwrap()
 }
 
@@ -239,8 +254,11 @@ async fn what_is_not_there_is_refused_in_the_same_form() {
 #[tokio::test]
 async fn what_a_page_of_another_site_could_send_is_refused() {
     let daemon = Daemon::start("").await;
-    let plain = "POST /v1/groups/a/resign HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
-    let answer = daemon.raw(plain).await;
+    let plain = format!(
+        "POST /v1/groups/a/resign HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}",
+        daemon.token()
+    );
+    let answer = daemon.raw(&plain).await;
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("application/json"), "{answer}");
     let rebound = "GET /v1/status HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     let answer = daemon.raw(rebound).await;
@@ -268,61 +286,6 @@ async fn a_header_that_does_not_come_to_its_end_is_waited_for_no_longer_than_ten
     let answer = daemon.raw("GET /livez HTTP/1.1\r\nHost: ").await;
     assert!(!answer.contains("200 OK"), "{answer}");
     daemon.end().await;
-}
-
-#[tokio::test]
-async fn without_the_token_only_probes_are_answered() {
-    let daemon = Daemon::start("token_file = \"token\"").await;
-    for path in ["/livez", "/readyz", "/metrics", "/"] {
-        assert!(daemon.get(path).await.starts_with("HTTP/1.1 200"), "{path}");
-    }
-    for path in ["/v1/status", "/v1/groups", "/v1/watch", "/leader/jobs", "/v1/openapi.json", "/nowhere"] {
-        let answer = daemon.get(path).await;
-        assert!(
-            answer.starts_with("HTTP/1.1 401") && answer.contains("www-authenticate: Bearer"),
-            "{answer}"
-        );
-    }
-    let wrong =
-        "GET /v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer let-me-im\r\nConnection: close\r\n\r\n";
-    assert!(daemon.raw(wrong).await.starts_with("HTTP/1.1 401"));
-    let refused = daemon.client().get::<api::Status>("/v1/status").await.unwrap_err();
-    let failure = crate::failure::Failure::from(refused);
-    assert!(failure.code() == 77 && failure.to_string().contains("client.token_file"), "{failure}");
-    let right = wrong.replace("let-me-im", "let-me-in");
-    assert!(daemon.raw(&right).await.starts_with("HTTP/1.1 200"));
-    assert!(daemon.raw(&right.replace("Bearer", "bearer")).await.starts_with("HTTP/1.1 200"));
-    daemon.end().await;
-}
-
-#[tokio::test]
-async fn who_is_asked_by_its_own_file_needs_no_other_settings() {
-    let mut daemon = Daemon::start("token_file = \"token\"").await;
-    let address = daemon.address().to_string();
-    daemon.settings.put("daemon.http", toml::Value::String(address)).unwrap();
-    let client = Client::new(&daemon.settings, &[], Duration::from_secs(5)).unwrap();
-    let status: api::Status = client.get("/v1/status").await.unwrap();
-    assert_eq!(status.name, "n1");
-    daemon.end().await;
-}
-
-#[tokio::test]
-async fn an_address_that_others_reach_is_refused_without_a_token() {
-    let folder = tempfile::tempdir().unwrap();
-    for (extra, refused) in [("", true), ("token_file = \"token\"", false)] {
-        let mut settings = settings(folder.path(), extra);
-        settings.put("daemon.http", toml::Value::String("0.0.0.0:0".to_owned())).unwrap();
-        let address = settings.daemon.http.unwrap();
-        let rules = super::Rules::new(&settings, address);
-        assert_eq!(rules.is_err(), refused, "{extra}");
-        if let Err(failure) = rules {
-            let text = failure.to_string();
-            assert!(
-                failure.code() == 78 && text.contains("daemon.token_file") && text.contains("tls_client_ca"),
-                "{text}"
-            );
-        }
-    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Daemon;
+use crate::api::access::{AddTokenOrder, LinkOrder, OpenOrder, RevokeTokenOrder};
 use crate::api::keys::RevokeOrder;
 use crate::api::members::{
     AddOrder, ConfirmTermOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder,
@@ -54,6 +55,8 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<
     if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str()) {
         let fits = match pattern {
             "^[0-9]+$" => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+            "^[0-9a-f]{8}$" => text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "^[0-9a-f]{64}$" => text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
             "^[0-9a-f]{32}$" => text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
             other => panic!("{at}: teach me {other}"),
         };
@@ -100,9 +103,19 @@ fn the_description_has_every_path_and_no_other() {
         })
         .collect();
     let mut served: Vec<(String, String)> =
-        routes().into_iter().map(|(method, path, _)| (path.replace("{*", "{"), method.to_owned())).collect();
+        routes().into_iter().map(|(method, path, ..)| (path.replace("{*", "{"), method.to_owned())).collect();
     served.sort();
     assert_eq!(described, served, "routes.rs and openapi.json must say the same");
+}
+
+#[test]
+fn the_description_names_the_role_of_every_path() {
+    let root = description();
+    for (method, path, need, _) in routes() {
+        let path = path.replace("{*", "{");
+        let described = root["paths"][path.as_str()][method]["x-tenure-role"].as_str();
+        assert_eq!(described, Some(need.role.map_or("none", crate::tokens::Role::name)), "{path}");
+    }
 }
 
 #[test]
@@ -136,6 +149,7 @@ async fn real_answers_are_as_the_description_says() {
         ("Group", "/v1/groups/app%2Fjob"),
         ("Members", "/v1/members"),
         ("Leader", "/leader/app/jobs"),
+        ("Tokens", "/v1/tokens"),
     ] {
         let answer: Value = client.get(path).await.unwrap();
         assert_fits(name, &answer);
@@ -151,6 +165,13 @@ async fn real_answers_are_as_the_description_says() {
     let revoked: Value = client.query("/v1/keys/revoke", &order).await.unwrap();
     assert_fits("RevokedKey", &revoked);
     assert_eq!((&revoked["held_by"], &revoked["quorum"]), (&json!(["n1"]), &json!(true)));
+    let link: Value = client.post("/v1/session/link", &json!({})).await.unwrap();
+    assert_fits("Link", &link);
+    let opened: Value = client.post("/v1/session", &json!({ "code": link["code"] })).await.unwrap();
+    assert_fits("SessionOpened", &opened);
+    let order = json!({ "id": "0000000a", "role": "read", "sha256": "0".repeat(64) });
+    assert_fits("Token", &client.post("/v1/tokens/add", &order).await.unwrap());
+    assert_fits("Revoked", &client.post("/v1/tokens/revoke", &json!({ "id": "0000000a" })).await.unwrap());
     let mut events = client.events(&group_path("app/jobs", "/watch")).await.unwrap();
     assert_fits("Sight", &events.next().await.unwrap().unwrap().json().unwrap());
     let mut events = client.events("/v1/watch").await.unwrap();
@@ -179,6 +200,14 @@ fn orders_are_as_the_description_says() {
     all("ForceRemoveOrder", json!(order), json!({ "powered_off": ["n2"] }));
     let order = ConfirmTermOrder { term: 1 << 40 };
     all("ConfirmTermOrder", json!(order), json!({ "term": 1 }));
+    let [id, sha256, code] = ["0000000a".to_owned(), "0".repeat(64), "1".repeat(20)];
+    let (role, until) = (crate::tokens::Role::Read, Some("2027-01-31T00:00:00Z".to_owned()));
+    let order = AddTokenOrder { id: id.clone(), role, sha256, not_after: until, note: Some("x".to_owned()) };
+    let least = json!({ "id": "0000000a", "role": "read", "sha256": "0".repeat(64) });
+    all("AddTokenOrder", json!(order), least);
+    all("RevokeTokenOrder", json!(RevokeTokenOrder { id }), json!({ "id": "0000000a" }));
+    all("LinkOrder", json!(LinkOrder {}), json!({}));
+    all("OpenOrder", json!(OpenOrder { code }), json!({ "code": "1" }));
     let [name, address, old] = ["n4", "127.0.0.1:1", "n2"].map(str::to_owned);
     let (add, force) = (AddOrder { name: name.clone(), address: address.clone(), force: true }, true);
     all("AddOrder", json!(add), json!({ "name": "n4", "address": "127.0.0.1:1" }));
@@ -226,7 +255,7 @@ fn the_examples_in_the_documents_are_as_the_description_says() {
         examples += 1;
     }
     assert!(examples >= 10, "only {examples} examples were found");
-    for (_, path, _) in routes() {
+    for (_, path, ..) in routes() {
         let path = path.replace("{*", "{");
         assert!(text.contains(&format!("`{path}`")), "{path} is not documented");
     }
