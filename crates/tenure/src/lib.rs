@@ -80,6 +80,7 @@
 //! What runs here is what the laboratory judges: [`Machine`] is the strong machine of `tenure-proto` under its sound rules, and the
 //! laboratory's known-wrong variants are values of a type that this crate cannot name.
 
+mod board;
 mod chance;
 mod clock;
 mod codec;

@@ -13,6 +13,7 @@ use tenure_proto::strong::Term;
 use tenure_proto::time::Span;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::board::Board;
 use crate::clock::{Clock, Forward, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request};
@@ -55,6 +56,7 @@ pub(crate) struct Launched {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) ready: watch::Receiver<bool>,
     pub(crate) stopped: watch::Receiver<Option<Stopped>>,
+    pub(crate) board: Arc<Board>,
 }
 
 /// The terms of a cluster that is founded now should begin above this: seconds since the beginning of 2024. So a cluster that is
@@ -378,20 +380,53 @@ impl Node {
         keys.await.map_err(|_| self.why_stopped())
     }
 
-    /// How it is. Costs little, however many groups there are.
+    /// How it is. Costs little, however many groups there are and however many ask.
     pub async fn status(&self) -> Result<Status, Stopped> {
+        self.look().await.map(Arc::unwrap_or_clone)
+    }
+
+    /// What happened before this call has been written down when it returns.
+    async fn look(&self) -> Result<Arc<Status>, Stopped> {
         let (reply, status) = oneshot::channel();
         self.0.launched.mailbox.send(Request::Status(reply));
         status.await.map_err(|_| self.why_stopped())
     }
 
-    /// Every group that this node knows by name, sorted by name: a member knows those for which somebody has campaigned since it was
-    /// started, everybody those that it has to do with itself. What a node knows of a group is about the past, except for what it
-    /// leads itself; to be certain, [`verify`](Self::verify).
+    /// Every group that this node knows, sorted by name: a member knows those for which somebody has
+    /// campaigned, until nobody has had to do with them for [`Limits::forget_after`](crate::Limits);
+    /// everybody those that it has to do with itself. What a node knows of a group is about the past,
+    /// except for what it leads itself; to be certain, [`verify`](Self::verify). The list is made on the
+    /// caller's thread, not on the node's.
     pub async fn groups(&self) -> Result<Vec<GroupStatus>, Stopped> {
-        let (reply, groups) = oneshot::channel();
-        self.0.launched.mailbox.send(Request::Groups(reply));
-        groups.await.map_err(|_| self.why_stopped())
+        self.groups_after(None, usize::MAX).await
+    }
+
+    /// At most `limit` of these, with names after `after`: in time proportional to their number.
+    pub async fn groups_after(
+        &self,
+        after: Option<&GroupName>,
+        limit: usize,
+    ) -> Result<Vec<GroupStatus>, Stopped> {
+        self.look().await?;
+        Ok(self.0.launched.board.page(after, limit))
+    }
+
+    /// At most `limit` of the groups that this node leads or campaigns for.
+    pub async fn groups_here(&self, limit: usize) -> Result<Vec<GroupStatus>, Stopped> {
+        self.look().await?;
+        Ok(self.0.launched.board.here(limit))
+    }
+
+    /// One of the groups that this node knows.
+    pub async fn group(&self, group: &GroupName) -> Result<Option<GroupStatus>, Stopped> {
+        self.look().await?;
+        Ok(self.0.launched.board.one(group))
+    }
+
+    /// How many groups this node knows.
+    pub async fn groups_known(&self) -> Result<usize, Stopped> {
+        self.look().await?;
+        Ok(self.0.launched.board.count())
     }
 
     /// Waits until this node can do its part: it knows the members, is not silent after a restart, and reaches a quorum. In a

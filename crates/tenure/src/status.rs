@@ -58,7 +58,7 @@ pub struct Status {
     pub sessions: Counters,
     /// With how many processes there are sessions.
     pub peers: usize,
-    /// The members, this node among them if it is one, then others with whom there are sessions, a thousand at most. Each sorted
+    /// The members, this node among them if it is one, then others with whom there are sessions, a hundred at most. Each sorted
     /// by name.
     pub peers_known: Vec<PeerStatus>,
     /// How many records were handed to the disk.

@@ -1,6 +1,7 @@
 //! How this node is, for those who ask.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::strong::epoch::Charter;
@@ -9,13 +10,16 @@ use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use super::Driver;
 use super::gallery::is_known_to_lead;
+use crate::board::{Facts, GrantFacts};
 use crate::config::ClockBound;
-use crate::name::GroupName;
-use crate::status::{CharterStatus, GroupStatus, NotReady, PeerStatus, Status};
+use crate::status::{CharterStatus, NotReady, PeerStatus, Status};
 use crate::timing::Timings;
 
 /// The most processes besides the members that are told of.
-const MOST_OTHERS: usize = 1000;
+const MOST_OTHERS: usize = 100;
+
+/// How often at most the driver looks how it is, however many ask, in nanoseconds.
+const STATUS_EVERY: u64 = 5_000_000;
 
 impl Driver {
     /// How this node is.
@@ -95,42 +99,63 @@ impl Driver {
         })
     }
 
-    /// Every group that is known by name and of which there is anything to tell: a name that somebody has only asked about is not
-    /// yet a group.
-    pub(super) fn groups(&self) -> Vec<GroupStatus> {
-        let now = self.now();
-        let told = |status: &GroupStatus, id: &GroupId| {
-            self.registry.is_election(*id) || status.term.is_some() || status.proclaimed.is_some()
-        };
-        let all = self.registry.named().map(|(id, name)| (id, self.group_status(*id, name, now)));
-        let mut groups: Vec<GroupStatus> =
-            all.filter(|(id, status)| told(status, id)).map(|(_, status)| status).collect();
-        groups.sort_by(|one, other| one.group.cmp(&other.group));
-        groups
+    /// Something about a group is to be written on the board.
+    pub(super) fn touch(&mut self, group: GroupId) {
+        self.dirty.insert(group);
     }
 
-    fn group_status(&self, id: GroupId, name: &GroupName, now: LocalTime) -> GroupStatus {
-        let left = |until: LocalTime| Duration::from_nanos(until.remaining(now).as_nanos());
+    /// Writes down what changed about groups in this turn. Nobody is waited for: if somebody reads the
+    /// board at this moment, a later turn does it. A name that was only asked about is not yet a group.
+    pub(super) fn show_groups(&mut self) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        let board = self.board.clone();
+        let Some(mut pen) = board.try_write() else { return };
+        let now = self.now();
+        for name in self.erased.drain(..) {
+            pen.erase(&name);
+        }
+        for group in std::mem::take(&mut self.dirty) {
+            let Some(name) = self.registry.name(group) else { continue };
+            let facts = self.facts(group, now);
+            let is_told = facts.led.is_some()
+                || facts.grant.is_some()
+                || facts.told.is_some()
+                || facts.proclaimed.is_some();
+            if is_told || self.registry.is_election(group) || pen.has(name) {
+                pen.write(name, facts);
+            }
+        }
+    }
+
+    fn facts(&self, id: GroupId, now: LocalTime) -> Facts {
         let machine = self.machine.as_ref();
-        let grant = machine.and_then(|machine| machine.grant(id)).filter(|grant| now < grant.until);
         let until = machine.and_then(|machine| machine.leadership(id, now));
-        let own = until.and_then(|_| self.office.term_of(id)).map(|term| (self.me, term, true));
-        let granted = machine.zip(grant).map(|(machine, grant)| {
-            let leads = is_known_to_lead(machine, id, self.gallery.word(id), grant, now);
-            (grant.holder.node, grant.term, leads)
-        });
-        let told = || self.gallery.leader(id).map(|(term, leader)| (leader, term, true));
-        let holder = own.or(granted).or_else(told);
-        GroupStatus {
-            group: name.clone(),
-            holder: holder.and_then(|(node, ..)| self.net.name(node)),
-            holder_known_to_lead: holder.is_some_and(|(.., leads)| leads),
-            term: holder.map(|(_, term, _)| term),
-            grant_remaining: grant.map(|grant| left(grant.until)),
-            led_here: own.is_some(),
-            lease_remaining: own.and(until).map(left),
-            campaigning_here: self.office.campaigns_for(id),
+        let grant = machine.and_then(|machine| Some((machine, machine.grant(id)?)));
+        Facts {
+            led: until.and_then(|until| Some((self.office.term_of(id)?, until))),
+            grant: grant.map(|(machine, grant)| GrantFacts {
+                holder: self.net.name(grant.holder.node),
+                term: grant.term,
+                until: grant.until,
+                leads: is_known_to_lead(machine, id, self.gallery.word(id), grant, now),
+            }),
+            told: self.gallery.leader(id).map(|(term, leader)| (self.net.name(leader), term)),
+            is_campaigning: self.office.campaigns_for(id),
             proclaimed: self.gallery.newest_edict(id),
+        }
+    }
+
+    /// Answers all who ask how this node is, by one look, at most every [`STATUS_EVERY`].
+    pub(super) fn tell_status(&mut self, now: LocalTime) {
+        if self.askers.is_empty() || now < self.status_at {
+            return;
+        }
+        self.status_at = LocalTime::from_nanos(now.as_nanos() + STATUS_EVERY);
+        let status = Arc::new(self.status());
+        for asker in self.askers.drain(..) {
+            let _ = asker.send(status.clone());
         }
     }
 

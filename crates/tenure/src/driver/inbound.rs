@@ -50,8 +50,12 @@ impl Driver {
                 self.on_watch(peer, group, now);
             }
             Item::Unwatch { group } => self.gallery.on_unwatch(peer.id, group),
-            Item::Report(report) if peer.rights.is_cluster() => self.gallery.on_report(peer.id, &report, now),
+            Item::Report(report) if peer.rights.is_cluster() => {
+                self.touch(report.group);
+                self.gallery.on_report(peer.id, &report, now);
+            }
             Item::Proclaim(word) if self.may_proclaim(peer, &word) => {
+                self.touch(word.group);
                 let post = self.gallery.on_proclaim(&word, self.config.role.grants());
                 self.post(post);
             }
@@ -98,8 +102,12 @@ impl Driver {
                 self.post(post);
             }
             Item::Unwatch { group } => self.gallery.on_unwatch(self.me, *group),
-            Item::Report(report) => self.gallery.on_report(self.me, report, now),
+            Item::Report(report) => {
+                self.touch(report.group);
+                self.gallery.on_report(self.me, report, now);
+            }
             Item::Proclaim(word) => {
+                self.touch(word.group);
                 let post = self.gallery.on_proclaim(word, self.config.role.grants());
                 self.post(post.into_iter().filter(|(to, _)| *to != self.me).collect());
             }
@@ -123,8 +131,10 @@ impl Driver {
         {
             return self.refuse(peer, &message);
         }
-        if let Message::Request(request) | Message::Extend { request, .. } = &message {
-            self.registry.note_election(request.group);
+        if let Message::Request(request) | Message::Extend { request, .. } = &message
+            && self.registry.note_election(request.group)
+        {
+            self.touch(request.group);
         }
         if let Message::Nack { group, refusal: Refusal::TooManyGroups, .. } = &message {
             self.on_too_many_groups(peer.id, *group);
@@ -316,6 +326,14 @@ impl Driver {
         }
     }
 
+    /// A group is known no more, and not shown any more.
+    fn erase(&mut self, group: GroupId) {
+        if let Some(name) = self.registry.forget(group) {
+            self.erased.push(name);
+            self.dirty.insert(group); // So that the board is looked at.
+        }
+    }
+
     /// A member cannot know one more group of this node's key. If so many cannot that no quorum is
     /// left, whoever campaigns is told: to ask on would be in vain.
     fn on_too_many_groups(&mut self, member: NodeId, group: GroupId) {
@@ -344,7 +362,7 @@ impl Driver {
                 self.step(Input::Command(Command::Forget(group)));
                 self.gallery.forget(group);
                 self.over_limit.remove(&group);
-                self.registry.forget(group);
+                self.erase(group);
                 self.tally.forgotten += 1;
             }
         }

@@ -54,6 +54,7 @@ mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::strong::{Command, Message, Term, Token};
@@ -61,6 +62,7 @@ use tenure_proto::{Effect, GroupId, Input, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::Machine;
+use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Checked, Key};
 use crate::error::{CampaignError, Stopped, TransferError};
@@ -69,7 +71,7 @@ use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::Scene;
 use crate::seal::{Credentials, Serial};
 use crate::socket::Bulk;
-use crate::status::{GroupStatus, Status};
+use crate::status::Status;
 use crate::store::Durable;
 use crate::tally::Tally;
 use crate::timing::Stopwatch;
@@ -102,6 +104,9 @@ pub(crate) use wishes::{AskOrder, LONGEST_ASK};
 
 /// How many datagrams are taken before deadlines and users are looked at again.
 const BATCH: usize = 256;
+
+/// When to write down again what could not be written, for somebody was reading, in nanoseconds.
+const SHOW_AGAIN: u64 = 5_000_000;
 
 /// How long a node that shuts down tries to get its releases out.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -147,9 +152,7 @@ pub(crate) enum Request {
     /// Go on after a split brain: says whether there was one.
     AcceptLineage(oneshot::Sender<bool>),
     /// How is this node?
-    Status(oneshot::Sender<Status>),
-    /// What does it know of its groups?
-    Groups(oneshot::Sender<Vec<GroupStatus>>),
+    Status(oneshot::Sender<Arc<Status>>),
     /// Speak and accept other keys.
     Keys(Box<Credentials>),
     /// Revoke a key.
@@ -160,6 +163,21 @@ pub(crate) enum Request {
     Shutdown(oneshot::Sender<()>),
     /// The last handle of the node is gone: end.
     Dropped,
+}
+
+impl Request {
+    /// The group of which something else may be told afterwards.
+    fn group(&self) -> Option<GroupId> {
+        match self {
+            Self::Campaign(entry, _) => Some(entry.group.id()),
+            Self::Withdraw { group, .. }
+            | Self::StandDown { group, .. }
+            | Self::Gone { group, .. }
+            | Self::Proclaim { group, .. }
+            | Self::Unobserve { group } => Some(*group),
+            _ => None,
+        }
+    }
 }
 
 /// The way to the driver, from any thread and any executor. Never waits.
@@ -204,6 +222,13 @@ pub(crate) struct Driver {
     /// Sends that wait for a record.
     waiting: BTreeMap<Ticket, Vec<(NodeId, Message)>>,
     registry: Registry,
+    /// What is shown of groups, which of them to write down anew, and which no more.
+    board: Arc<Board>,
+    dirty: BTreeSet<GroupId>,
+    erased: Vec<GroupName>,
+    /// Who asks how this node is, and when to look.
+    askers: Vec<oneshot::Sender<Arc<Status>>>,
+    status_at: LocalTime,
     /// Which members know too many groups of this node's key to know one that it campaigns for.
     over_limit: BTreeMap<GroupId, BTreeSet<NodeId>>,
     net: Net,
@@ -303,6 +328,8 @@ impl Driver {
         }
         self.net.flush(now);
         self.tell_ready(now);
+        self.show_groups();
+        self.tell_status(now);
     }
 
     /// How long nothing needs to be done, as far as is known. A hint: whoever wakes looks at the clock.
@@ -322,6 +349,8 @@ impl Driver {
             self.machine.as_ref().map(|_| self.kin.tell_at),
             self.setup.as_ref().map(|pending| pending.ask_at),
             self.registry.next_wake(),
+            (!self.dirty.is_empty()).then(|| LocalTime::from_nanos(now.as_nanos() + SHOW_AGAIN)),
+            (!self.askers.is_empty()).then_some(self.status_at),
         ];
         let next = deadlines.into_iter().flatten().min();
         let left = next.map_or(Duration::MAX, |at| Duration::from_nanos(at.remaining(now).as_nanos()));
@@ -372,6 +401,7 @@ impl Driver {
     }
 
     fn on_request(&mut self, request: Request) {
+        self.dirty.extend(request.group());
         match request {
             Request::Campaign(entry, priority) => self.on_campaign(entry, priority),
             Request::Raise { group, above } => self.order(Command::Raise { group: group.id(), above }),
@@ -409,12 +439,7 @@ impl Driver {
             Request::Rest(reply) => self.on_rest(self.config.lease(), reply),
             Request::Change(order) => self.on_change_order(order),
             Request::AcceptLineage(reply) => self.on_accept_lineage(reply),
-            Request::Status(reply) => {
-                let _ = reply.send(self.status());
-            }
-            Request::Groups(reply) => {
-                let _ = reply.send(self.groups());
-            }
+            Request::Status(reply) => self.askers.push(reply),
             Request::Keys(credentials) => {
                 self.net.sessions.set_keyring(*credentials);
                 self.confirm_date();

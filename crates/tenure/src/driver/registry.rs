@@ -66,10 +66,6 @@ impl Registry {
         self.known.get(&group)?.name.as_ref()
     }
 
-    pub(super) fn named(&self) -> impl Iterator<Item = (&GroupId, &GroupName)> {
-        self.known.iter().filter_map(|(id, known)| Some((id, known.name.as_ref()?)))
-    }
-
     pub(super) fn is_election(&self, group: GroupId) -> bool {
         self.known.get(&group).is_some_and(|known| known.is_election)
     }

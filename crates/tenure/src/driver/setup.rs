@@ -26,6 +26,7 @@ use super::step::Os;
 use super::terms::Terms;
 use super::wishes::Wishes;
 use super::{Driver, Mailbox, Notice, Request};
+use crate::board::Board;
 use crate::clock::nanos;
 use crate::config::{Checked, Key, comes_from};
 use crate::contact::Contact;
@@ -115,7 +116,9 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let addresses = sockets.addresses();
     let (ready, is_ready) = watch::channel(false);
     let (stopped, why) = watch::channel(None);
-    let launched = Launched { mailbox: mailbox.clone(), addresses, ready: is_ready, stopped: why };
+    let board = Arc::new(Board::new(config.name.clone(), config.time.clone()));
+    let launched =
+        Launched { mailbox: mailbox.clone(), addresses, ready: is_ready, stopped: why, board: board.clone() };
     let mut driver = Driver {
         me,
         name: config.name.clone(),
@@ -130,6 +133,11 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         orders: std::collections::VecDeque::new(),
         waiting: std::collections::BTreeMap::new(),
         registry: Registry::new(config.limits),
+        board: board.clone(),
+        dirty: std::collections::BTreeSet::new(),
+        erased: Vec::new(),
+        askers: Vec::new(),
+        status_at: LocalTime::ZERO,
         over_limit: std::collections::BTreeMap::new(),
         net: Net::new(
             me,

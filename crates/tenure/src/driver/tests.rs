@@ -95,7 +95,7 @@ async fn stopped(launched: &Launched, limit: Duration) -> Option<Stopped> {
 async fn status(launched: &Launched) -> Status {
     let (reply, answer) = oneshot::channel();
     launched.mailbox.send(Request::Status(reply));
-    answer.await.unwrap()
+    Arc::unwrap_or_clone(answer.await.unwrap())
 }
 
 fn skew() -> ClockBound {

@@ -3,8 +3,8 @@
 //! A group that somebody asks about is observed for a while after, so that a load balancer that asks each second is answered at
 //! once, by what the members have reported meanwhile.
 //!
-//! A list of very many groups takes the node's own thread a while, and that thread renews leases. So a list is good for twenty times as long
-//! as it takes to make: however many ask here, it costs a twentieth of that thread at most. With few groups it is always new.
+//! What is told of groups is read from the node's board, on the handler's own thread, and no more of it than is asked for: the
+//! thread that grants and renews leases takes no part in it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tenure::{ClockBound, GroupName, GroupStatus, Leadership, Node, Scene, Watch};
+use tenure::{ClockBound, GroupName, Leadership, Node, Scene, Watch};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -28,9 +28,6 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// The most groups that are observed because somebody asked.
 const MOST_KEPT: usize = 1_000;
-
-/// For how long a list is good, for each group on it: twenty times what it takes to tell of one.
-const GOOD_FOR: Duration = Duration::from_micros(40);
 
 /// How long an answer waits for what is not known yet.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -54,26 +51,6 @@ pub(super) struct Things {
     /// Where browsers of this machine find the page, if HTTP is served.
     pub(super) page: Option<SocketAddr>,
     kept: Mutex<BTreeMap<GroupName, Kept>>,
-    list: tokio::sync::Mutex<Option<List>>,
-}
-
-/// The groups as they were a moment ago. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct List {
-    /// By name.
-    pub(super) groups: Arc<Vec<GroupStatus>>,
-    asked: Instant,
-}
-
-impl List {
-    fn is_good(&self) -> bool {
-        self.age() < GOOD_FOR * u32::try_from(self.groups.len()).unwrap_or(u32::MAX)
-    }
-
-    /// How long ago it was asked for: lengths in it are shorter by that.
-    pub(super) fn age(&self) -> Duration {
-        clock() - self.asked
-    }
 }
 
 /// A group that was asked about.
@@ -106,7 +83,6 @@ impl Desk {
             access,
             page: settings.daemon_address(),
             kept: Mutex::new(BTreeMap::new()),
-            list: tokio::sync::Mutex::new(None),
         })))
     }
 
@@ -123,17 +99,6 @@ impl Desk {
         };
         let _ = timeout(PATIENCE, known).await; // What is still unknown then is said to be.
         Ok(watch.now())
-    }
-
-    /// Every group that the node knows.
-    pub(super) async fn list(&self) -> Result<List, Refused> {
-        let mut list = self.list.lock().await;
-        if let Some(list) = list.as_ref().filter(|list| list.is_good()) {
-            return Ok(list.clone());
-        }
-        let asked = clock();
-        let groups = Arc::new(self.node.groups().await?);
-        Ok(list.insert(List { groups, asked }).clone())
     }
 
     async fn keep(&self, group: &GroupName) -> Result<(), Refused> {

@@ -19,6 +19,9 @@ use super::status::{count, millis};
 /// How many groups are listed if nobody says.
 const USUAL_LIMIT: usize = 1_000;
 
+/// With how many groups a name is compared that nobody leads.
+const COMPARED: usize = 1_000;
+
 /// How long a leader may take to do what it is asked, if nobody says.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 
@@ -37,12 +40,10 @@ pub(super) async fn list(
 ) -> Result<Json<api::Groups>, Refused> {
     let Query(part) =
         part.map_err(|error| Refused::bad(format!("{error}; there are ?after= and ?limit=")))?;
-    let mut groups = desk.groups().await?;
-    let total = count(groups.len());
-    if let Some(after) = &part.after {
-        groups.retain(|group| group.group > *after);
-    }
+    let after = part.after.as_deref().filter(|after| !after.is_empty()).map(GroupName::new).transpose()?;
     let limit = part.limit.unwrap_or(USUAL_LIMIT).clamp(1, USUAL_LIMIT);
+    let mut groups = desk.groups(after.as_ref(), limit + 1).await?;
+    let total = count(desk.node.groups_known().await?);
     let more = groups.len() > limit;
     groups.truncate(limit);
     let next = groups.last().filter(|_| more).map(|group| group.group.clone());
@@ -126,11 +127,13 @@ fn countable(length: Duration, bound: ClockBound) -> Duration {
 }
 
 impl Desk {
-    /// Every group that the node knows, by name. What it observes itself is newer than what it grants.
-    pub(super) async fn groups(&self) -> Result<Vec<api::Group>, Refused> {
-        let list = self.list().await?;
-        let age = list.age();
-        Ok(list.groups.iter().map(|known| granted(known, age)).collect())
+    /// At most `limit` groups that the node knows, by name. What it observes itself is newer than what it grants.
+    pub(super) async fn groups(
+        &self,
+        after: Option<&GroupName>,
+        limit: usize,
+    ) -> Result<Vec<api::Group>, Refused> {
+        Ok(self.node.groups_after(after, limit).await?.iter().map(granted).collect())
     }
 
     /// Asks the leader of a group for something, wherever it is.
@@ -155,25 +158,24 @@ impl Desk {
     /// One group; waits a little if nothing is known of it.
     pub(super) async fn group(&self, group: &GroupName) -> Result<api::Group, Refused> {
         let scene = self.look(group).await?;
-        let list = self.list().await?;
-        let known = list.groups.iter().find(|known| known.group == *group);
+        let known = self.node.group(group).await?;
         let (state, leader, term) = told(&scene.leadership);
-        let mut shown = known.map_or_else(|| unknown(group), |known| granted(known, list.age()));
+        let mut shown = known.as_ref().map_or_else(|| unknown(group), granted);
         (shown.state, shown.leader, shown.term) = (state, leader, term);
         if let Some(proclaimed) = &scene.edict {
             shown.edict = Some(edict(proclaimed));
         }
         if state != api::State::Leader {
-            let led = list.groups.iter().filter(|known| known.term.is_some() && known.group != *group);
+            let known = self.node.groups_after(None, COMPARED).await?;
+            let led = known.iter().filter(|known| known.term.is_some() && known.group != *group);
             shown.nearest = nearest(group.as_str(), led.map(|known| known.group.as_str())).map(str::to_owned);
         }
         Ok(shown)
     }
 }
 
-/// A group as this node granted it, led it or campaigned for it so long ago.
-fn granted(known: &GroupStatus, age: Duration) -> api::Group {
-    let left = |length: Duration| millis(length.saturating_sub(age));
+/// A group as this node granted it, led it or campaigned for it.
+fn granted(known: &GroupStatus) -> api::Group {
     let leads = known.led_here || (known.holder_known_to_lead && known.term.is_some());
     let state = match (leads, known.grant_remaining) {
         (true, _) => api::State::Leader,
@@ -184,9 +186,9 @@ fn granted(known: &GroupStatus, age: Duration) -> api::Group {
         state,
         leader: known.holder.as_ref().filter(|_| leads).map(ToString::to_string),
         term: known.term.map(|term| term.0),
-        granted_for_ms: known.grant_remaining.map(left),
+        granted_for_ms: known.grant_remaining.map(millis),
         led_here: known.led_here,
-        lease_remaining_ms: known.lease_remaining.map(left),
+        lease_remaining_ms: known.lease_remaining.map(millis),
         campaigned_here: known.campaigning_here,
         edict: known.proclaimed.as_ref().map(edict),
         ..unknown(&known.group)

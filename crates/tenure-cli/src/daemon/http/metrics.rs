@@ -1,10 +1,9 @@
 //! `/metrics`, for Prometheus: what the node counts, written down as it is at that moment (OpenMetrics text).
 //!
 //! Sets of labels are bounded. Groups have labels of their own up to [`MOST_GROUPS`] of them, those led here first; how many there are
-//! is `tenure_groups`. Peers are the members. Reasons of refusals are a fixed list.
+//! is `tenure_groups`, and how many of them have no labels `tenure_groups_unlisted`. Peers are the members. Reasons of refusals are a fixed list.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -27,10 +26,16 @@ pub(super) const MOST_GROUPS: usize = 200;
 /// `GET /metrics`
 pub(super) async fn metrics(State(desk): State<Desk>) -> Result<Response, Refused> {
     let status = desk.node.status().await?;
-    let groups = desk.list().await?.groups;
+    let total = desk.node.groups_known().await?;
+    let mut groups = desk.node.groups_here(MOST_GROUPS).await?;
+    let others = desk.node.groups_after(None, MOST_GROUPS).await?;
+    let others = others.into_iter().filter(|group| !group.led_here && !group.campaigning_here);
+    groups.extend(others);
+    groups.sort_by_key(|group| (!group.led_here, !group.campaigning_here));
+    groups.truncate(MOST_GROUPS);
     let uptime = clock() - desk.since;
     let mut registry = Registry::with_prefix("tenure");
-    registry.register_collector(Box::new(Snapshot { status, groups, uptime }));
+    registry.register_collector(Box::new(Snapshot { status, groups, total, uptime }));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|_| Refused::new(crate::api::Code::Internal, "no metrics"))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -41,7 +46,9 @@ pub(super) async fn metrics(State(desk): State<Desk>) -> Result<Response, Refuse
 #[derive(Debug)]
 struct Snapshot {
     status: Status,
-    groups: Arc<Vec<GroupStatus>>,
+    /// Those with labels of their own.
+    groups: Vec<GroupStatus>,
+    total: usize,
     uptime: Duration,
 }
 
@@ -146,6 +153,12 @@ impl Snapshot {
             "Messages that their sender was not entitled to",
             tally.out_of_scope,
         )?;
+        sheet.counter(
+            "over_limit",
+            "Requests and watches refused because their key has as many as it may",
+            tally.over_limit,
+        )?;
+        sheet.counter("groups_forgotten", "Groups forgotten because nobody used them", tally.forgotten)?;
         let help = "Packets refused before anybody read them, by reason";
         let refused = sessions.refused().map(|(reason, count)| ([("reason", reason)], count));
         sheet.family("auth_failures", help, None, MetricType::Counter, refused, counter)
@@ -171,11 +184,14 @@ impl Snapshot {
     }
 
     fn of_groups(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
-        sheet.gauge("groups", "How many groups this node knows", size(self.groups.len()))?;
+        sheet.gauge("groups", "How many groups this node knows", size(self.total))?;
+        sheet.gauge(
+            "groups_unlisted",
+            "How many groups have no labels of their own here, for there are too many",
+            size(self.total.saturating_sub(self.groups.len())),
+        )?;
         sheet.gauge("groups_led", "How many groups this process leads", size(self.status.led))?;
-        let mut shown: Vec<&GroupStatus> = self.groups.iter().collect();
-        shown.sort_by_key(|group| (!group.led_here, !group.campaigning_here));
-        shown.truncate(MOST_GROUPS);
+        let shown = &self.groups;
         let label = |group: &'_ GroupStatus| [("group", group.group.to_string())];
         let led = shown.iter().map(|group| (label(group), u64::from(group.led_here)));
         let help = "Whether this process leads the group: 1 or 0";

@@ -34,9 +34,8 @@ impl Desk {
     /// How the node is.
     pub(super) async fn status(&self) -> Result<api::Status, Refused> {
         let status = self.node.status().await?;
-        let mut groups = self.groups().await?;
-        let groups_total = count(groups.len());
-        groups.truncate(MOST_GROUPS);
+        let groups = self.groups(None, MOST_GROUPS).await?;
+        let groups_total = count(self.node.groups_known().await?);
         Ok(api::Status {
             name: status.name.to_string(),
             role: status.role.name().to_owned(),

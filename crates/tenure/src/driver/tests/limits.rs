@@ -95,3 +95,41 @@ async fn a_key_that_watches_much_does_not_keep_others_from_being_told() {
     within(SOON, told).await.expect("it is told");
     assert!(led.is_leader());
 }
+
+#[tokio::test]
+async fn whoever_reads_what_is_shown_of_groups_does_not_keep_the_driver_from_its_work() {
+    let founded = Founded::new(&["a"], drift());
+    let node = founded.launch(0, |_| ()).await;
+    let campaign = |group: &str, number| {
+        let (prize, won) = oneshot::channel();
+        let group = GroupName::new(group).unwrap();
+        node.mailbox.send(Request::Campaign(Entry { group, number, health: None, prize }, None));
+        won
+    };
+    let first = within(SOON, campaign("first", 1)).await.unwrap().unwrap().unwrap();
+    let shown = async {
+        while node.board.count() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(SOON, shown).await.expect("it is shown");
+    {
+        let _reader = node.board.hold();
+        let second = within(SOON, campaign("second", 2)).await.expect("the driver waits for a reader");
+        assert!(second.unwrap().unwrap().is_leader());
+        let renewals = status(&node).await.tally.renewals;
+        while status(&node).await.tally.renewals == renewals {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(first.is_leader());
+    }
+    let both = async {
+        while node.board.count() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(SOON, both).await.expect("what could not be written then is written later");
+    let names: Vec<String> = node.board.page(None, 9).iter().map(|shown| shown.group.to_string()).collect();
+    assert_eq!(names, ["first", "second"]);
+    assert_eq!(node.board.page(Some(&GroupName::new("first").unwrap()), 1).len(), 1);
+}
