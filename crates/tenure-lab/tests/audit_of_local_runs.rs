@@ -81,6 +81,7 @@ fn files<R: Rules, const MAJORITY: bool>(
         quorums: Quorums::new(members, Rule::Majority).unwrap(),
         clocks: Clockwork { bound: Bound::Drift(timing.drift), tick: timing.tick },
         longest_lease: Span::from_millis(1000),
+        stores: tenure_proto::strong::epoch::Stores::default(),
     };
     let foundation = Foundation {
         config: config.clone(),

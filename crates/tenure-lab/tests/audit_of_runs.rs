@@ -153,7 +153,8 @@ fn body<S: Subject>(subject: &S, cast: &Cast) -> Body {
     };
     let tick = LocalSpan::from_nanos(cast.constants.get("tick"));
     let longest_lease = Span::from_nanos(cast.constants.get("longest-lease"));
-    Body { quorums: cast.quorums.clone(), clocks: Clockwork { bound, tick }, longest_lease }
+    let stores = tenure_proto::strong::epoch::Stores::default();
+    Body { quorums: cast.quorums.clone(), clocks: Clockwork { bound, tick }, longest_lease, stores }
 }
 
 /// Repeats a script and writes down what nodes would have written.

@@ -91,7 +91,7 @@ pub enum Stopped {
     },
     /// A process that is no member has a member's name, or a new store has that of an old one.
     #[error(
-        "the cluster has a member called '{name}' already: choose another name; one that lost its disk comes back under a new name, by `members replace`"
+        "the cluster has a member called '{name}' already, with another store: choose another name; one that lost its disk comes back under a new name, by `members replace`"
     )]
     NameTaken {
         /// Which.

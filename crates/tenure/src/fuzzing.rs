@@ -5,7 +5,7 @@ use tenure_proto::detect::weak::Beat;
 use tenure_proto::eventual;
 use tenure_proto::quorum::{NodeSet, Rule};
 use tenure_proto::strong::Message;
-use tenure_proto::strong::epoch::{Body, Charter, EpochTalk, Lineage};
+use tenure_proto::strong::epoch::{Body, Charter, EpochTalk, Lineage, StoreId};
 
 use crate::seal::{Revocation, Serial};
 use crate::wire::{self, Contact, Item, Neighbourly, Pass, Said, Told};
@@ -116,5 +116,6 @@ fn heap_of_body(body: &Body) -> usize {
         Rule::Weighted(weights) => weights.capacity() * size_of::<u64>(),
         Rule::List(sets) => sets.capacity() * size_of::<NodeSet>(),
     };
-    size_of_val::<[NodeId]>(body.quorums.members()) + rule
+    let stores = body.stores.len() * size_of::<(NodeId, StoreId)>();
+    size_of_val::<[NodeId]>(body.quorums.members()) + rule + stores
 }

@@ -15,6 +15,7 @@ use crate::driver::Traffic;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::Proclaimed;
 use crate::seal::Counters;
+use crate::store::StoreId;
 use crate::tally::Tally;
 use crate::timing::Timings;
 
@@ -133,6 +134,8 @@ pub struct PeerStatus {
     pub name: NodeName,
     /// `host:port`: as somebody wrote it, or else where it was heard from.
     pub address: Option<String>,
+    /// The store that holds its promises: of a member as the epoch names it, of others as they have announced it.
+    pub store: Option<StoreId>,
     /// Whether it grants in the newest epoch.
     pub is_member: bool,
     /// Whether it is this node.

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{Cluster, free_addresses, within};
-use tenure::{ClockBound, Config, MemberChange, MembersError, Node, Peer, Progress, Role, Tenure};
+use tenure::{ClockBound, Config, MemberChange, MembersError, Node, Peer, Progress, Role, Stopped, Tenure};
 
 /// Long enough that a leader which is not run for a while, on a machine that does much else, renews in time.
 const LEASE: Duration = Duration::from_secs(1);
@@ -205,4 +205,51 @@ async fn a_lost_quorum_is_given_up_by_an_operator_s_word_after_a_wait() {
     })
     .await;
     assert!(tenure.is_leader());
+}
+
+#[tokio::test]
+async fn a_lost_member_does_not_come_back_under_its_name_although_a_stale_one_answers_first() {
+    let cluster = Cluster::found(3, LEASE);
+    let mut nodes = cluster.start().await;
+    for node in &nodes {
+        within("readiness", SOON, node.ready()).await.expect("it runs");
+    }
+    // c does not hear that it is removed, nor that d is a member.
+    nodes.pop().expect("c").shutdown().await;
+    change(&nodes[0], MemberChange::Remove("c".into())).await;
+    let (d, peer) = newcomer(&cluster, "d").await;
+    let address = peer.address.clone();
+    change(&nodes[0], MemberChange::Add(peer)).await;
+    within("the newcomer", SOON, d.ready()).await.expect("it runs");
+    let epoch = d.status().await.expect("it runs").epoch.expect("it knows one").0;
+    knows(&nodes[1], epoch).await;
+    d.shutdown().await;
+    for node in nodes {
+        node.shutdown().await;
+    }
+
+    // d has lost its disk, and the first that answers it is c, whose charter does not name it.
+    std::fs::remove_dir_all(cluster.path("d")).expect("it was there");
+    let mut config: Config = cluster.outsider("d", Role::Member);
+    config.listen = vec![address.parse().expect("an address")];
+    config.store = Some(cluster.path("d"));
+    let c = Node::start(cluster.member(2)).await.expect("it starts");
+    Node::join(&config, cluster.id).expect("a new store");
+    let d = Node::start(config).await.expect("it starts");
+    knows(&d, 0).await;
+    assert!(!d.status().await.expect("it runs").is_member);
+    let _a = Node::start(cluster.member(0)).await.expect("it starts");
+    let _b = Node::start(cluster.member(1)).await.expect("it starts");
+    let stopped = within("the refusal", SOON, async {
+        loop {
+            match d.status().await {
+                Ok(status) => assert!(!status.is_member, "its promises are lost"),
+                Err(stopped) => break stopped,
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert!(matches!(stopped, Stopped::NameTaken { .. }), "{stopped}");
+    drop(c);
 }

@@ -110,7 +110,7 @@ pub(super) fn change_text(change: &Change) -> String {
         }
         Change::Clocks(clocks) => format!("clocks {clocks:?}"),
         Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
-        Change::Set { .. } => format!("{change:?}"),
+        Change::Set { .. } | Change::Named(..) => format!("{change:?}"),
         Change::ForceRemove { gone, least, margin, .. } => {
             let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
             format!("members force-remove {} above {least} by {margin}", gone.join(" "))

@@ -260,6 +260,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 tick: LocalSpan::from_nanos(constants.get("tick")),
             },
             longest_lease: Span::from_nanos(constants.get("longest-lease")),
+            stores: tenure_proto::strong::epoch::Stores::default(),
         };
         let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
         let judge = StrongJudge::new(founding, constants.get("groups"), candidates(&roles));

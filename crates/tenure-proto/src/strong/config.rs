@@ -7,7 +7,7 @@ use crate::detect::weak::{Choice, Timing};
 use crate::quorum::Quorums;
 use crate::time::{Clockwork, LocalSpan, Span};
 
-use super::epoch::Body;
+use super::epoch::{Body, Stores};
 use super::rules::{Rules, Sound};
 
 /// The settings of a machine, not yet checked: see [`Settings::validate`].
@@ -82,7 +82,8 @@ impl<R: Rules> Settings<R> {
     /// What the founding charter says.
     pub(super) fn founding(&self) -> Body {
         let Self { quorums, clocks, longest_lease, .. } = self;
-        Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease }
+        let stores = Stores::default();
+        Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease, stores }
     }
 
     /// What the weak election must know. Between two renewals a leader is silent for at most a lease.

@@ -96,7 +96,7 @@ impl Wire for Cell {
 #[cfg(test)]
 mod tests {
     use tenure_proto::quorum::Quorums;
-    use tenure_proto::strong::epoch::Body;
+    use tenure_proto::strong::epoch::{Body, StoreId};
     use tenure_proto::strong::{Holder, InstanceId};
     use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
     use tenure_proto::{Incarnation, NodeId};
@@ -111,6 +111,7 @@ mod tests {
                 tick: LocalSpan::from_nanos(1),
             },
             longest_lease: Span::from_millis(5000),
+            stores: [(NodeId(2), StoreId(u128::MAX))].into_iter().collect(),
         })
     }
 

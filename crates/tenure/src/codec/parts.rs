@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_proto::quorum::{MAX_LISTED, MAX_MEMBERS, NodeSet, Quorums, Rule};
-use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Epoch, Lineage};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Epoch, Lineage, StoreId, Stores};
 use tenure_proto::strong::{Grant, Holder, InstanceId, Term};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId};
@@ -288,17 +288,29 @@ impl Wire for Body {
             self.quorums.write(to);
             self.clocks.write(to);
             self.longest_lease.write(to);
+            write_stores(&self.stores, self.quorums.members(), to);
         });
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         from.boxed(|from| {
-            Ok(Self {
-                quorums: Quorums::read(from)?,
-                clocks: Clockwork::read(from)?,
-                longest_lease: Span::read(from)?,
-            })
+            let quorums = Quorums::read(from)?;
+            let (clocks, longest_lease) = (Clockwork::read(from)?, Span::read(from)?);
+            let stores = read_stores(quorums.members(), from)?;
+            Ok(Self { quorums, clocks, longest_lease, stores })
         })
     }
+}
+
+/// The stores of members, in their order; nothing else can be said of them.
+fn write_stores(stores: &Stores, members: &[NodeId], to: &mut Writer) {
+    for member in members {
+        to.option(stores.get(*member).as_ref(), |to, store| to.wide(store.0));
+    }
+}
+
+fn read_stores(members: &[NodeId], from: &mut Reader<'_>) -> Result<Stores, DecodeError> {
+    let store = |member: &NodeId| Ok(from.option(Reader::wide)?.map(|store| (*member, StoreId(store))));
+    members.iter().map(store).filter_map(Result::transpose).collect()
 }
 
 impl Wire for Lineage {

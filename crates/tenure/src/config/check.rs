@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure_proto::detect::phi::{self, Phi};
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Body, Charter};
+use tenure_proto::strong::epoch::{Body, Charter, Stores};
 use tenure_proto::strong::{Adapt, Settings, Sound, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId};
@@ -198,7 +198,9 @@ pub(super) fn body(config: &Config) -> Result<Body, ConfigError> {
         ClockBound::Skew { bound } => Bound::Skew(LocalSpan::from_nanos(nanos(bound))),
     };
     let clocks = Clockwork { bound, tick: LocalSpan::from_nanos(1) };
-    let body = Body { quorums, clocks, longest_lease: span(config.longest_lease) };
+    // Stores are named when they are made.
+    let stores = Stores::default();
+    let body = Body { quorums, clocks, longest_lease: span(config.longest_lease), stores };
     if body.longest_lease.as_nanos() == 0 {
         return Err(ConfigError::Invalid { key: "longest_lease", why: "it must be more than zero".into() });
     }

@@ -89,6 +89,7 @@ impl Driver {
         Some(PeerStatus {
             name: self.net.name(peer)?,
             address: self.net.book.written_address(peer).map(str::to_owned).or_else(heard_from),
+            store: self.store_of(peer),
             is_member,
             is_me,
             has_session: sessions.has_session(peer),

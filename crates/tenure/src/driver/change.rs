@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Change, Epoch, Halt, Stage};
+use tenure_proto::strong::epoch::{Change, Epoch, Halt, Stage, Stores};
 use tenure_proto::strong::{Command, Event};
 use tenure_proto::{LocalTime, NodeId};
 use tokio::sync::mpsc;
@@ -131,7 +131,8 @@ impl Driver {
         if underway.held.is_none() {
             return self.tell_stage(now);
         }
-        match newcomers.iter().find(|new| !self.net.sessions.has_session(**new)) {
+        // Who has not said which store it has is no joining node, or has not been heard yet.
+        match newcomers.iter().find(|new| self.announced_store(**new).is_none()) {
             None => self.begin_change(),
             Some(silent) if late => {
                 let name = self.net.name(*silent).unwrap_or_else(|| self.name.clone());
@@ -144,6 +145,13 @@ impl Driver {
     fn begin_change(&mut self) {
         let Some(underway) = &mut self.questions.change else { return };
         let (anyway, Some(change)) = (underway.anyway, underway.held.take()) else { return };
+        let newcomers = underway.newcomers.clone();
+        let stores: Stores =
+            newcomers.iter().filter_map(|new| Some((*new, self.announced_store(*new)?))).collect();
+        let change = match stores.is_empty() {
+            true => change,
+            false => Change::Named(Box::new(change), stores),
+        };
         match self.quorum_is_left(&change).filter(|_| !anyway) {
             Some(error) => self.tell_change(&Progress::Failed(error), true),
             None => self.order(Command::Change(change)),

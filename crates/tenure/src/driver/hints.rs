@@ -334,6 +334,7 @@ mod tests {
                 quorums: Quorums::majority((0..count).map(NodeId).collect()).unwrap(),
                 clocks: Clockwork { bound, tick: LocalSpan::from_nanos(1) },
                 longest_lease: Span::from_millis(millis),
+                stores: Default::default(),
             };
             assert!(settings(&body).is_some(), "{ppm} ppm, {millis} ms, {count} members");
         }
@@ -384,6 +385,7 @@ mod tests {
                 tick: LocalSpan::from_nanos(1),
             },
             longest_lease: Span::from_millis(millis),
+            stores: Default::default(),
         };
         let quiet = |before: Option<Body>| {
             let (epoch, lineage) = (Epoch(1), tenure_proto::strong::epoch::Lineage::founding(0));

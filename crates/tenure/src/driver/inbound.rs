@@ -144,6 +144,11 @@ impl Driver {
 
     /// The one way from the network to the machine: nothing comes by it unbounded.
     fn hear(&mut self, from: NodeId, rights: &Rights, message: Message, received: LocalTime) {
+        if let Message::Epoch(EpochTalk::Decided(charter)) = &message
+            && self.refuses_name(charter)
+        {
+            return;
+        }
         let message = self.bounded(rights, message);
         self.tell_keys(from, &message);
         self.step(Input::Message { from, received, message });

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::Notice;
 use crate::contact::Contact;
 use crate::memory::Memory;
-use crate::store::{Store, StoreError, Writer};
+use crate::store::{Store, StoreError, StoreId, Writer};
 use crate::timing::Timing;
 
 /// Store and memory of a node. Who grants nothing has neither, and promises nothing that would need them.
@@ -16,6 +16,8 @@ use crate::timing::Timing;
 pub(crate) struct Keep {
     writer: Option<Writer>,
     memory: Option<Memory>,
+    /// Which store this is.
+    pub(crate) store: Option<StoreId>,
     /// Up to here everything is on the disk.
     pub(crate) durable: Option<Ticket>,
     /// How many records were handed to the disk.
@@ -24,13 +26,13 @@ pub(crate) struct Keep {
 
 impl Keep {
     pub(crate) fn new(
-        store: Store,
+        (store, id): (Store, StoreId),
         memory: Memory,
         notices: UnboundedSender<Notice>,
     ) -> Result<Self, StoreError> {
         let done = move |durable| drop(notices.send(Notice::Durable(durable)));
         let writer = Some(Writer::start(store, done)?);
-        Ok(Self { writer, memory: Some(memory), durable: None, persisted: 0 })
+        Ok(Self { writer, memory: Some(memory), store: Some(id), durable: None, persisted: 0 })
     }
 
     /// The machine has started and its first effects are carried out: from here on the memory speaks for this life.

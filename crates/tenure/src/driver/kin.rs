@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tenure_proto::strong::epoch::{CharterId, EpochTalk, Relation};
+use tenure_proto::strong::epoch::{Charter, CharterId, EpochTalk, Relation, StoreId};
 use tenure_proto::strong::{Command, Message};
 use tenure_proto::{Input, LocalTime, NodeId};
 use tokio::sync::oneshot;
@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use super::Driver;
 use super::questions::later;
 use crate::config::{ConfigError, Key};
+use crate::error::Stopped;
 use crate::seal::Peer;
 use crate::wire::{self, Item, Origin};
 
@@ -45,6 +46,7 @@ pub(super) struct Kin {
 struct Known {
     boot: u128,
     foreign: bool,
+    store: Option<StoreId>,
 }
 
 impl Default for Kin {
@@ -92,7 +94,7 @@ impl Driver {
             return; // Nobody would hear it.
         }
         let goes_by = self.machine.as_ref().map(|machine| machine.charter().id());
-        self.net.send(to, &Item::Origin(Origin { goes_by }));
+        self.net.send(to, &Item::Origin(Origin { goes_by, store: self.keep.store }));
     }
 
     /// This node goes by another charter: whoever may have to do with it is told.
@@ -115,6 +117,37 @@ impl Driver {
 
     fn known_origin(&self, peer: &Peer) -> Option<&Known> {
         self.kin.known.get(&peer.id).filter(|known| known.boot == peer.boot)
+    }
+
+    /// Whether a charter that this process would go by names another store under its name. It stops then, before it goes by it: the
+    /// charter is decided, so this store is no member's.
+    pub(super) fn refuses_name(&mut self, charter: &Charter) -> bool {
+        let newer = self.machine.as_ref().is_some_and(|machine| machine.charter().epoch < charter.epoch);
+        let refused = newer && self.is_named_for_another(charter);
+        if refused {
+            let name = self.name.clone();
+            self.stop(Stopped::NameTaken { name });
+        }
+        refused
+    }
+
+    /// The store that a process has announced in its newest session.
+    pub(super) fn announced_store(&self, peer: NodeId) -> Option<StoreId> {
+        self.kin.known.get(&peer).filter(|_| self.net.sessions.has_session(peer))?.store
+    }
+
+    /// The store of a member, as the charter names it, or of another as it was announced.
+    pub(super) fn store_of(&self, peer: NodeId) -> Option<StoreId> {
+        let charter = self.machine.as_ref().map(|machine| machine.charter());
+        let own = || (peer == self.me).then_some(self.keep.store).flatten();
+        let named = charter.and_then(|charter| charter.body.stores.get(peer));
+        named.or_else(own).or_else(|| self.announced_store(peer))
+    }
+
+    /// Whether a charter names another store under this node's name: this one has promised nothing to anybody, and must never
+    /// grant as if it were that one.
+    pub(super) fn is_named_for_another(&self, charter: &Charter) -> bool {
+        charter.has(self.me) && charter.body.stores.get(self.me) != self.keep.store
     }
 
     /// Whether what a peer says may count. What it says of decided charters is compared by the machine itself.
@@ -140,7 +173,7 @@ impl Driver {
         let here = self.machine.as_ref().map(|machine| machine.charter().id());
         let compared = here.zip(origin.goes_by.as_ref()).map(|(here, there)| here.relation(there));
         let foreign = compared == Some(Relation::Foreign);
-        self.kin.known.insert(peer.id, Known { boot: peer.boot, foreign });
+        self.kin.known.insert(peer.id, Known { boot: peer.boot, foreign, store: origin.store });
         if let Some(there) = origin.goes_by.clone().filter(|_| compared != Some(Relation::Same)) {
             let message = Message::Epoch(EpochTalk::GoesBy(there));
             let received = self.now();

@@ -364,6 +364,7 @@ mod tests {
             quorums: Quorums::majority(vec![NodeId(1)]).unwrap(),
             clocks: Clockwork { bound, tick: LocalSpan::from_nanos(1) },
             longest_lease: Span::from_millis(1_000),
+            stores: Default::default(),
         };
         Charter::founding(body)
     }

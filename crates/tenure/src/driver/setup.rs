@@ -198,7 +198,7 @@ fn recall(config: &Checked, notices: &mpsc::UnboundedSender<Notice>) -> Result<P
     let (store, opened) = Store::open(dir, &config.name, config.cluster)?;
     let revoking = Revoking::new(dir.clone(), RevokedFile::read(dir)?);
     let (memory, boot) = remember(config, &opened)?;
-    let keep = Keep::new(store, memory, notices.clone())?;
+    let keep = Keep::new((store, opened.id), memory, notices.clone())?;
     let (cluster, charter, contacts) = (opened.cluster, opened.charter, opened.contacts);
     Ok(Past { cluster, keep, boot, charter, contacts, revoking })
 }
@@ -313,6 +313,9 @@ impl Driver {
     /// asked by it tells of the newer.
     pub(super) fn on_charter(&mut self, from: NodeId, charter: &Arc<Charter>) {
         if self.machine.is_some() {
+            if self.refuses_name(charter) {
+                return;
+            }
             let message = Message::Epoch(EpochTalk::Decided(charter.clone()));
             let received = self.now();
             return self.step(Input::Message { from, received, message });
@@ -324,7 +327,7 @@ impl Driver {
             Ok(config) => config,
             Err(error) => return self.stop(Stopped::Config { reason: error.to_string() }),
         };
-        if charter.has(self.me) {
+        if self.is_named_for_another(charter) {
             let name = self.name.clone();
             return self.stop(Stopped::NameTaken { name });
         }

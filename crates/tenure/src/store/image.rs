@@ -1,32 +1,15 @@
 //! All that a store says.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tenure_proto::Incarnation;
 use tenure_proto::boot::{self, overwrite};
 use tenure_proto::strong::Cell;
-use tenure_proto::strong::epoch::Charter;
+use tenure_proto::strong::epoch::{Charter, StoreId};
 
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 use crate::contact::Contact;
 use crate::name::{ClusterId, NodeName};
-
-/// Names one store, drawn when it is made. A wiped disk that is set up again under the same node name is another store.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct StoreId(pub u128);
-
-impl fmt::Display for StoreId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl fmt::Debug for StoreId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// The content of a store, whole: each generation of the file is one of these.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -48,6 +48,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::{digest, rand};
 use tenure_proto::boot::{self, Boot, BootId};
+pub use tenure_proto::strong::epoch::StoreId;
 use tenure_proto::strong::epoch::{Body, Charter, Epoch, Lineage};
 use tenure_proto::strong::{Cell, Term};
 use tenure_proto::{Incarnation, NodeId};
@@ -61,7 +62,6 @@ use disk::{Disk, Folder};
 pub use error::StoreError;
 pub(crate) use error::advice;
 use image::Image;
-pub use image::StoreId;
 pub(crate) use revoked::RevokedFile;
 pub(crate) use writer::{Durable, Writer};
 
@@ -118,10 +118,12 @@ impl Store {
     pub(crate) fn found(dir: &Path, founding: &Founding) -> Result<(), StoreError> {
         let Founding { cluster, me, members, body, floor } = founding;
         check_members(me, members, body)?;
+        let draw = founding_draw(*cluster, body);
+        let stores = members.iter().map(|member| (member.id(), founding_store(draw, &member.name))).collect();
         let charter = Charter {
             epoch: Epoch(0),
-            lineage: Lineage::founding(founding_draw(*cluster, body)),
-            body: body.clone(),
+            lineage: Lineage::founding(draw),
+            body: Body { stores, ..body.clone() },
             before: None,
             floor: *floor,
         };
@@ -130,7 +132,7 @@ impl Store {
             &Image {
                 cluster: *cluster,
                 me: me.clone(),
-                id: draw(),
+                id: founding_store(draw, me),
                 incarnation: None,
                 cells: vec![Cell::Ceiling(*floor), Cell::Charter(Arc::new(charter))],
                 contacts: members.clone(),
@@ -143,8 +145,8 @@ impl Store {
     /// it is written like any other record, and with that it starts as a process that is no member. It grants nothing
     /// until a decided epoch names it.
     ///
-    /// A first charter that names it already must be refused: either a store of this name is lost, and its promises with it,
-    /// or another one runs.
+    /// A charter that names another store under its name must be refused: either that store is lost, and its promises with it,
+    /// or another process runs with it.
     pub(crate) fn join(
         dir: &Path,
         cluster: ClusterId,
@@ -351,6 +353,13 @@ pub(crate) fn founding_draw(cluster: ClusterId, body: &Body) -> u128 {
     to.wide(cluster.0);
     body.write(&mut to);
     named_by(b"tenure lineage\0", &to.into_bytes())
+}
+
+/// The store of a founding member. All founders know it without having heard of each other. If a store is founded a second time,
+/// after a lost disk, it has the same name and begins with its first life: others notice that (`driver::kin`).
+fn founding_store(lineage: u128, member: &NodeName) -> StoreId {
+    let name = member.as_str().as_bytes();
+    StoreId(named_by(b"tenure store\0", &[&lineage.to_be_bytes()[..], name].concat()))
 }
 
 /// 128 bits of a hash.

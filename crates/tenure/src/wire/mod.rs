@@ -33,7 +33,7 @@ mod wish;
 use std::sync::Arc;
 
 use tenure_proto::quorum::MAX_MEMBERS;
-use tenure_proto::strong::epoch::{Charter, CharterId, Epoch};
+use tenure_proto::strong::epoch::{Charter, CharterId, Epoch, StoreId};
 use tenure_proto::strong::{Message, Term, Token};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 use thiserror::Error;
@@ -134,6 +134,8 @@ pub(crate) enum Item {
 pub(crate) struct Origin {
     /// What it goes by, if it knows a charter.
     pub goes_by: Option<CharterId>,
+    /// Its store, if it has one.
+    pub store: Option<StoreId>,
 }
 
 /// What a member knows of a group.
@@ -417,9 +419,13 @@ fn unknown<T>(kind: u8) -> Result<T, DecodeError> {
 impl Wire for Origin {
     fn write(&self, to: &mut Writer) {
         to.option(self.goes_by.as_ref(), |to, charter| charter.write(to));
+        to.option(self.store.as_ref(), |to, store| to.wide(store.0));
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self { goes_by: from.option(CharterId::read)? })
+        Ok(Self {
+            goes_by: from.option(CharterId::read)?,
+            store: from.option(|from| from.wide().map(StoreId))?,
+        })
     }
 }
 

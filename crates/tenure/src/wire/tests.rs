@@ -301,6 +301,7 @@ fn a_charter_whose_quorums_need_not_meet_is_refused() {
                     to.byte(3);
                     write_list(to, &sets);
                     to.raw(&[0, 0, 1, 1]);
+                    to.raw(&[0, 0]); // No stores.
                 });
                 to.raw(&[0, 0]);
             });

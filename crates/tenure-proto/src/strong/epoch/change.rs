@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::force::remaining;
-use super::{Body, Lineage};
+use super::{Body, Lineage, Stores};
 use crate::NodeId;
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
@@ -49,11 +49,19 @@ pub enum Change {
         /// A random number, drawn for this word alone: it tells this remainder from any other (`lineage`).
         draw: u128,
     },
+    /// Any of these, of which those who are new have these stores.
+    Named(Box<Change>, Stores),
 }
 
 impl Change {
     /// What this makes of `body`.
     pub fn applied(&self, body: &Body) -> Result<Body, ChangeError> {
+        if let Self::Named(change, stores) = self {
+            let goal = change.applied(body)?;
+            // Who stays keeps its store.
+            let stores = body.stores.with(stores, goal.quorums.members());
+            return Ok(Body { stores, ..goal });
+        }
         let now = &body.quorums;
         let quorums = match self {
             Self::Add(node) => now.with(*node)?,
@@ -62,7 +70,7 @@ impl Change {
             Self::Quorums(quorums) => quorums.clone(),
             Self::Set { quorums: Some(quorums), .. } => quorums.clone(),
             Self::ForceRemove { gone, .. } => remaining(now, gone)?,
-            Self::Clocks(_) | Self::LongestLease(_) | Self::Set { .. } => now.clone(),
+            Self::Clocks(_) | Self::LongestLease(_) | Self::Set { .. } | Self::Named(..) => now.clone(),
         };
         let clocks = match self {
             Self::Clocks(clocks) | Self::Set { clocks: Some(clocks), .. } => *clocks,
@@ -72,7 +80,8 @@ impl Change {
             Self::LongestLease(span) | Self::Set { longest_lease: Some(span), .. } => *span,
             _ => body.longest_lease,
         };
-        Ok(Body { quorums, clocks, longest_lease })
+        let stores = body.stores.with(&Stores::default(), quorums.members());
+        Ok(Body { quorums, clocks, longest_lease, stores })
     }
 }
 
@@ -87,7 +96,8 @@ impl Body {
             return Ok(target.clone());
         }
         let quorums = self.quorums.step_towards(&target.quorums).ok_or(ChangeError::NoChain)?;
-        Ok(Self { quorums, ..target.clone() })
+        let stores = self.stores.with(&target.stores, quorums.members());
+        Ok(Self { quorums, stores, ..target.clone() })
     }
 }
 

@@ -49,7 +49,7 @@
 use std::sync::Arc;
 
 use super::proposer::{Halt, Phase, Timer};
-use super::{Body, Change, ChangeError, Charter, Denial, Epoch};
+use super::{Body, Change, ChangeError, Charter, Denial, Epoch, Stores};
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
 use crate::strong::rules::Rules;
@@ -121,7 +121,8 @@ impl Charter {
             if body.spacing(start) > longest.spacing(start) { body } else { longest }
         });
         let (clocks, longest_lease) = (longest.clocks, longest.longest_lease);
-        let before = Some(Body { quorums: self.body.quorums.clone(), clocks, longest_lease });
+        let (quorums, stores) = (self.body.quorums.clone(), self.body.stores.clone());
+        let before = Some(Body { quorums, clocks, longest_lease, stores });
         Ok(Arc::new(Self { epoch: newest.next_era(), lineage, body, before, floor }))
     }
 
@@ -181,7 +182,8 @@ impl<R: Rules> Process<R> {
         let here = &self.membership.charter.body;
         if let Some(force) = &self.membership.proposer.force {
             let quorums = remaining(&here.quorums, &force.gone).ok()?;
-            return Some(Body { quorums, ..here.clone() });
+            let stores = here.stores.with(&Stores::default(), quorums.members());
+            return Some(Body { quorums, stores, ..here.clone() });
         }
         self.sealed_for().map(|charter| charter.body.clone())
     }

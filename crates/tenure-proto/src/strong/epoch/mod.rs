@@ -34,7 +34,8 @@
 //!
 //! Where a quorum is lost no charter can be decided, and an operator's word must do: see `force`.
 //!
-//! A member is a *store*, not a host: one that lost its disk has lost its promises and never comes back under its name.
+//! A member is a *store*, not a host (`stores`): one that lost its disk has lost its promises and never comes back under its name
+//! unless it was removed before, and then as a new one.
 
 mod acceptor;
 mod change;
@@ -42,6 +43,7 @@ mod force;
 pub(super) mod lineage;
 mod member;
 mod proposer;
+mod stores;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -54,6 +56,7 @@ pub use change::{Change, ChangeError};
 pub use lineage::{CharterId, Lineage, Relation};
 pub(super) use member::Membership;
 pub use proposer::{Halt, Stage};
+pub use stores::{StoreId, Stores};
 
 use super::message::Term;
 use crate::quorum::Quorums;
@@ -90,6 +93,8 @@ pub struct Body {
     pub clocks: Clockwork,
     /// δ_max.
     pub longest_lease: Span,
+    /// Which store holds the promises of each member.
+    pub stores: Stores,
 }
 
 impl Body {

@@ -244,6 +244,7 @@ fn body(fields: &Fields<'_>, before: &str) -> Result<Body, Problem> {
         quorums: Quorums::new(members, rule).map_err(Problem::Quorums)?,
         clocks: Clockwork { bound, tick: fields.get(&key("tick"))? },
         longest_lease: fields.get(&key("longest-lease"))?,
+        stores: fields.maybe(&key("stores"))?.unwrap_or_default(),
     })
 }
 

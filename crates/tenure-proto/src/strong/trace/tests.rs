@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::quorum::{NodeSet, Quorums, Rule as Quorate};
-use crate::strong::epoch::{Ballot, Body, CharterId, Halt, Lineage};
+use crate::strong::epoch::{Ballot, Body, CharterId, Halt, Lineage, StoreId};
 use crate::strong::find::{Hint, Miss};
 use crate::strong::message::{Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Refusal};
 use crate::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
@@ -115,7 +115,10 @@ impl Draw {
         let skew = Bound::Skew(self.local());
         let drift = Bound::Drift(Drift::from_ppm(u32::from(self.byte()) * 3_906).unwrap());
         let clocks = Clockwork { bound: self.pick(&[skew, drift]), tick: self.local() };
-        Body { quorums: Quorums::new(members, rule).unwrap(), clocks, longest_lease: self.span() }
+        let named = members.iter().filter(|_| self.below(2) == 0).copied().collect::<Vec<_>>();
+        let stores = named.into_iter().map(|member| (member, StoreId(self.incarnation().0))).collect();
+        let (quorums, longest_lease) = (Quorums::new(members, rule).unwrap(), self.span());
+        Body { quorums, clocks, longest_lease, stores }
     }
 
     fn charter(&mut self) -> Arc<Charter> {

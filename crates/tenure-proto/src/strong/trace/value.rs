@@ -6,7 +6,7 @@ use super::Common;
 use crate::fence::Rule as Fenced;
 use crate::quorum::{MAX_MEMBERS, NodeSet, Rule};
 use crate::strong::edict::{QuorumStamp, Token};
-use crate::strong::epoch::{Ballot, Epoch, Lineage};
+use crate::strong::epoch::{Ballot, Epoch, Lineage, StoreId, Stores};
 use crate::strong::find::Miss;
 use crate::strong::message::{Failure, Holder, InstanceId, Kind, Loss, Term};
 use crate::time::{Drift, LocalSpan, Span, Stamp};
@@ -268,17 +268,35 @@ impl Value for Vec<NodeId> {
     }
 }
 
+impl Value for Stores {
+    const WANTED: &'static str = "stores such as n1:0123456789abcdef0123456789abcdef";
+    fn put(&self, out: &mut String) {
+        for (i, (member, store)) in self.iter().enumerate() {
+            show(out, format_args!("{}{member}:{store}", if i > 0 { "," } else { "" }));
+        }
+    }
+    fn get(word: &str) -> Option<Self> {
+        let one = |word: &str| {
+            let (member, store) = word.split_once(':')?;
+            Some((NodeId::get(member)?, StoreId(wide(store)?)))
+        };
+        word.split(',').map(one).collect()
+    }
+}
+
+/// 32 hexadecimal digits.
+fn wide(word: &str) -> Option<u128> {
+    let plain = word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u128::from_str_radix(word, 16).ok().filter(|_| plain)
+}
+
 impl Value for Lineage {
     const WANTED: &'static str = "draws of 32 hexadecimal digits, the founding's first";
     fn put(&self, out: &mut String) {
         show(out, format_args!("{self}"));
     }
     fn get(word: &str) -> Option<Self> {
-        let draw = |word: &str| {
-            let plain = word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-            u128::from_str_radix(word, 16).ok().filter(|_| plain)
-        };
-        word.split(',').map(draw).collect::<Option<Vec<u128>>>().and_then(Self::new)
+        word.split(',').map(wide).collect::<Option<Vec<u128>>>().and_then(Self::new)
     }
 }
 

@@ -135,6 +135,10 @@ impl Entry<'_> {
         body.clocks.tick.put(self.out);
         self.key(before, "longest-lease");
         body.longest_lease.put(self.out);
+        if !body.stores.is_empty() {
+            self.key(before, "stores");
+            body.stores.put(self.out);
+        }
     }
 
     fn request(&mut self, request: &GrantRequest) -> &mut Self {

@@ -34,6 +34,7 @@ fn body(members: &[Contact]) -> Body {
             tick: LocalSpan::from_nanos(1),
         },
         longest_lease: Span::from_millis(5000),
+        stores: Default::default(),
     }
 }
 
@@ -79,7 +80,10 @@ fn file(dir: &TempDir) -> PathBuf {
 fn a_founded_store_says_what_was_founded() {
     let (store, opened) = open(&founded()).unwrap();
     let charter = opened.charter.clone().unwrap();
-    assert_eq!((charter.epoch, charter.floor, &charter.body), (Epoch(0), FLOOR, &founding().body));
+    assert_eq!((charter.epoch, charter.floor), (Epoch(0), FLOOR));
+    let stores = charter.body.stores.clone();
+    assert_eq!(charter.body, Body { stores: stores.clone(), ..founding().body });
+    assert_eq!((stores.len(), stores.get(name("a").id())), (3, Some(opened.id)));
     assert_eq!(opened.contacts, founding().members);
     assert_eq!((opened.cluster, ceiling(&opened)), (CLUSTER, FLOOR));
     let here = BootId { boot: 1, clock_offset: 0 };
@@ -262,9 +266,22 @@ fn what_could_not_be_read_again_is_not_written() {
 }
 
 #[test]
-fn stores_made_anew_are_other_stores() {
-    let ids = [(); 2].map(|()| open(&founded()).unwrap().1.id);
-    assert_ne!(ids[0], ids[1]);
+fn stores_of_joining_nodes_and_of_other_clusters_are_other_stores() {
+    let join = || {
+        let dir = tempfile::tempdir().unwrap();
+        Store::join(dir.path(), CLUSTER, &name("a"), Vec::new()).unwrap();
+        open(&dir).unwrap().1.id
+    };
+    let found = |cluster| {
+        let dir = tempfile::tempdir().unwrap();
+        Store::found(dir.path(), &Founding { cluster, ..founding() }).unwrap();
+        Store::open(dir.path(), &name("a"), None).unwrap().1.id
+    };
+    let ids = [join(), join(), found(CLUSTER), found(ClusterId(78))];
+    for (i, id) in ids.iter().enumerate() {
+        assert!(!ids[..i].contains(id), "{ids:?}");
+    }
+    assert_eq!(found(CLUSTER), ids[2], "founders know each other's stores");
 }
 
 #[test]

@@ -7,7 +7,9 @@ use proptest::option;
 use proptest::prelude::*;
 use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{MAX_MEMBERS, NodeSet, Quorums, Rule};
-use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage};
+use tenure_proto::strong::epoch::{
+    Ballot, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage, StoreId,
+};
 use tenure_proto::strong::{
     GrantRequest, HeightTalk, Hint, Holder, How, InstanceId, Kind, Message, Miss, Refusal, Talk, Term, Token,
 };
@@ -30,7 +32,9 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         1 => proclaim().prop_map(Item::Proclaim),
         1 => Just(Item::AskCharter),
         1 => Just(Item::AskOrigin),
-        1 => option::of(charter_id()).prop_map(|goes_by| Item::Origin(Origin { goes_by })),
+        1 => (option::of(charter_id()), option::of(any::<u128>())).prop_map(|(goes_by, store)| {
+            Item::Origin(Origin { goes_by, store: store.map(StoreId) })
+        }),
         1 => charter().prop_map(Item::Charter),
         1 => time().prop_map(|at| Item::Ping { at }),
         1 => (time(), time()).prop_map(|(echo, at)| Item::Pong { echo, at }),
@@ -235,10 +239,11 @@ fn charter_id() -> impl Strategy<Value = CharterId> {
 }
 
 fn body() -> impl Strategy<Value = Body> {
-    (quorums(), clocks(), span()).prop_map(|(quorums, clocks, longest_lease)| Body {
-        quorums,
-        clocks,
-        longest_lease,
+    let stores = vec(option::of(any::<u128>()), MAX_MEMBERS);
+    (quorums(), clocks(), span(), stores).prop_map(|(quorums, clocks, longest_lease, stores)| {
+        let store = |(member, store): (&NodeId, Option<u128>)| Some((*member, StoreId(store?)));
+        let stores = quorums.members().iter().zip(stores).filter_map(store).collect();
+        Body { quorums, clocks, longest_lease, stores }
     })
 }
 

@@ -144,3 +144,23 @@ fn the_digest_of_a_charter_is_the_same_for_every_build() {
 
 /// If this changes, members of two builds take each other for strangers.
 const DIGEST: u128 = 153_791_208_614_416_589_042_721_269_616_098_559_658;
+
+#[test]
+fn who_stays_keeps_its_store_and_who_is_new_gets_the_one_that_the_change_names() {
+    let here = Bench::founded().node.process.charter().body.clone();
+    let named = |all: &[(u64, u128)]| -> Stores {
+        all.iter().map(|(node, store)| (NodeId(*node), StoreId(*store))).collect()
+    };
+    let here = Body { stores: named(&[(0, 10), (1, 11), (2, 12)]), ..here };
+    let other = named(&[(0, 90), (3, 13), (4, 14)]);
+    let add = Change::Named(Box::new(Change::Add(NodeId(3))), other.clone());
+    let goal = add.applied(&here).unwrap();
+    assert_eq!(goal.stores, named(&[(0, 10), (1, 11), (2, 12), (3, 13)]));
+    let replace = Change::Replace { old: NodeId(2), new: NodeId(4) };
+    let goal = Change::Named(Box::new(replace), other).applied(&here).unwrap();
+    let step = here.step_towards(&goal, |one, other| one.adjacent(other)).unwrap();
+    let kept = |body: &Body| body.quorums.members().iter().all(|member| body.stores.get(*member).is_some());
+    assert!(step != goal && kept(&step) && kept(&goal), "{step:?}");
+    let gone = Change::Remove(NodeId(2)).applied(&here).unwrap();
+    assert_eq!(gone.stores, named(&[(0, 10), (1, 11)]), "who was removed can come back with another");
+}
