@@ -97,6 +97,19 @@ pub enum Stopped {
         /// Which.
         name: NodeName,
     },
+    /// Members have heard a later life of this store, or another process with it: it is a copy, or was put back from a backup.
+    #[error(
+        "the store of '{name}' is in life {life}, but members have heard life {highest}: it is a copy, or was put back from a \
+         backup, and has forgotten promises; delete it and bring the host back under a new name with `tenure members replace`"
+    )]
+    RolledBack {
+        /// Whose.
+        name: NodeName,
+        /// The life of this start.
+        life: u128,
+        /// The highest that members have heard.
+        highest: u128,
+    },
     /// The node's thread died.
     #[error("the node's thread has ended unexpectedly: this is a bug")]
     Crashed,

@@ -63,7 +63,8 @@ fn heap(item: &Item) -> usize {
             origin.goes_by.as_ref().map_or(0, |charter| heap_of_lineage(&charter.lineage))
         }
         Item::Told(_)
-        | Item::AskOrigin
+        | Item::AskOrigin { .. }
+        | Item::Condemned { .. }
         | Item::AskCharter
         | Item::Unwatch { .. }
         | Item::Limited { .. }

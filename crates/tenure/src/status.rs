@@ -136,6 +136,8 @@ pub struct PeerStatus {
     pub address: Option<String>,
     /// The store that holds its promises: of a member as the epoch names it, of others as they have announced it.
     pub store: Option<StoreId>,
+    /// Whether that store is condemned: an older copy of it was used. Nothing of it counts until the member is replaced.
+    pub condemned: bool,
     /// Whether it grants in the newest epoch.
     pub is_member: bool,
     /// Whether it is this node.

@@ -253,3 +253,59 @@ async fn a_lost_member_does_not_come_back_under_its_name_although_a_stale_one_an
     assert!(matches!(stopped, Stopped::NameTaken { .. }), "{stopped}");
     drop(c);
 }
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for file in std::fs::read_dir(from).expect("a store").map(|file| file.expect("a file")) {
+        std::fs::copy(file.path(), to.join(file.file_name())).expect("a copy");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_was_put_back_from_a_backup_is_condemned_also_after_restarts() {
+    let cluster = Cluster::found(3, LEASE);
+    let mut nodes = cluster.start().await;
+    nodes.pop().expect("c").shutdown().await;
+    copy(&cluster.path("c"), &cluster.path("backup"));
+    for _ in 0..2 {
+        let c = Node::start(cluster.member(2)).await.expect("it starts");
+        within("readiness", SOON, c.ready()).await.expect("it runs");
+        c.shutdown().await;
+    }
+    std::fs::remove_dir_all(cluster.path("c")).expect("it was there");
+    copy(&cluster.path("backup"), &cluster.path("c"));
+    // Restarts count its lives up to those that were heard; nothing in the memory of this host tells it of them.
+    let memory = cluster.path("no-memory");
+    std::fs::create_dir_all(&memory).expect("a folder");
+    for _ in 0..4 {
+        let config = Config { memory: Some(memory.clone()), ..cluster.member(2) };
+        let c = Node::start(config).await.expect("it starts");
+        let stopped = within("its end", SOON, async {
+            loop {
+                match c.status().await {
+                    Ok(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+                    Err(stopped) => break stopped,
+                }
+            }
+        })
+        .await;
+        assert!(matches!(stopped, Stopped::RolledBack { .. }), "{stopped}");
+    }
+    let peers = nodes[0].status().await.expect("it runs").peers_known;
+    let condemned: Vec<&str> =
+        peers.iter().filter(|peer| peer.condemned).map(|peer| peer.name.as_str()).collect();
+    assert_eq!(condemned, ["c"]);
+    within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("the others go on");
+}
+
+#[tokio::test]
+async fn a_copy_of_a_running_store_does_not_start_on_the_same_host() {
+    let cluster = Cluster::found(1, LEASE);
+    let _node = cluster.start().await;
+    copy(&cluster.path("a"), &cluster.path("twin"));
+    let mut config = cluster.member(0);
+    config.store = Some(cluster.path("twin"));
+    config.listen = free_addresses(1);
+    let error = Node::start(config).await.expect_err("a live twin has the memory");
+    assert!(error.to_string().contains("copy of this store"), "{error}");
+}

@@ -279,7 +279,7 @@ async fn drain_unless<T>(drain: impl Future<Output = T>, again: impl Future<Outp
 
 fn exit_code(why: &Stopped) -> u8 {
     match why {
-        Stopped::Config { .. } | Stopped::NameTaken { .. } => 78,
+        Stopped::Config { .. } | Stopped::NameTaken { .. } | Stopped::RolledBack { .. } => 78,
         _ => FAILED,
     }
 }
@@ -302,12 +302,13 @@ mod tests {
         let (reason, name) = (String::new(), tenure::NodeName::new("a").unwrap());
         let codes = [
             Stopped::Config { reason: reason.clone() },
-            Stopped::NameTaken { name },
+            Stopped::NameTaken { name: name.clone() },
+            Stopped::RolledBack { name, life: 1, highest: 2 },
             Stopped::Clock { reason: reason.clone() },
             Stopped::Store { reason },
             Stopped::Crashed,
         ]
         .map(|why| exit_code(&why));
-        assert_eq!(codes, [78, 78, 70, 70, 70]);
+        assert_eq!(codes, [78, 78, 78, 70, 70, 70]);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::edict::QuorumStamp;
-use super::epoch::{Ballot, Change, Charter, CharterId, Epoch, EpochTalk, Halt};
+use super::epoch::{Ballot, Change, Charter, CharterId, Epoch, EpochTalk, Halt, StoreId};
 use super::find::{Hint, How, Miss};
 use super::height::HeightTalk;
 use super::recovery::RecoveryTalk;
@@ -413,6 +413,17 @@ pub enum Cell {
     },
     /// Durable: the charter of another cluster of this name and key, for which this member has stopped.
     SplitBrain(Option<CharterId>),
+    /// Durable, and the driver's alone: the highest life of another member's store that was heard of.
+    Life {
+        /// Which store.
+        store: StoreId,
+        /// Its highest life.
+        highest: Incarnation,
+        /// Drawn at the start of that life: two processes of one life differ in it.
+        start: u128,
+        /// An older life, or another process of the same, has answered a fresh question since: nothing of this store counts.
+        condemned: bool,
+    },
     /// Remembered: which charter was adopted last and when, and until when this member counts as new.
     Adopted {
         /// The epoch of the charter. Where the disk has another one, `at` says nothing.
@@ -441,6 +452,8 @@ pub enum CellKey {
     Wedge,
     /// See [`Cell::SplitBrain`].
     SplitBrain,
+    /// See [`Cell::Life`].
+    Life(StoreId),
     /// See [`Cell::Adopted`].
     Adopted,
 }
@@ -456,6 +469,7 @@ impl Record for Cell {
             Self::Ballot { .. } => CellKey::Ballot,
             Self::Wedge { .. } => CellKey::Wedge,
             Self::SplitBrain(_) => CellKey::SplitBrain,
+            Self::Life { store, .. } => CellKey::Life(*store),
             Self::Adopted { .. } => CellKey::Adopted,
         }
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tenure_proto::strong::epoch::{Ballot, Charter, CharterId, Epoch};
+use tenure_proto::strong::epoch::{Ballot, Charter, CharterId, Epoch, StoreId};
 use tenure_proto::strong::{Cell, Grant, Term};
-use tenure_proto::{GroupId, LocalTime};
+use tenure_proto::{GroupId, Incarnation, LocalTime};
 
 use super::{DecodeError, Reader, Wire, Writer};
 
@@ -16,6 +16,7 @@ const BALLOT: u8 = 4;
 const WEDGE: u8 = 5;
 const ADOPTED: u8 = 6;
 const SPLIT_BRAIN: u8 = 7;
+const LIFE: u8 = 8;
 
 impl Wire for Cell {
     fn write(&self, to: &mut Writer) {
@@ -58,6 +59,13 @@ impl Wire for Cell {
                 to.byte(SPLIT_BRAIN);
                 to.option(other.as_ref(), |to, other| other.write(to));
             }
+            Self::Life { store, highest, start, condemned } => {
+                to.byte(LIFE);
+                to.wide(store.0);
+                highest.write(to);
+                to.wide(*start);
+                to.byte(u8::from(*condemned));
+            }
             Self::Adopted { epoch, at, young_until } => {
                 to.byte(ADOPTED);
                 epoch.write(to);
@@ -83,6 +91,12 @@ impl Wire for Cell {
                 accepted: from.option(|from| Ok((Term::read(from)?, Arc::<Charter>::read(from)?)))?,
             },
             SPLIT_BRAIN => Self::SplitBrain(from.option(CharterId::read)?),
+            LIFE => Self::Life {
+                store: StoreId(from.wide()?),
+                highest: Incarnation::read(from)?,
+                start: from.wide()?,
+                condemned: from.byte()? != 0,
+            },
             ADOPTED => Self::Adopted {
                 epoch: Epoch::read(from)?,
                 at: LocalTime::read(from)?,
@@ -95,11 +109,11 @@ impl Wire for Cell {
 
 #[cfg(test)]
 mod tests {
+    use tenure_proto::NodeId;
     use tenure_proto::quorum::Quorums;
-    use tenure_proto::strong::epoch::{Body, StoreId};
+    use tenure_proto::strong::epoch::Body;
     use tenure_proto::strong::{Holder, InstanceId};
     use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
-    use tenure_proto::{Incarnation, NodeId};
 
     use super::*;
 
@@ -140,6 +154,7 @@ mod tests {
             Cell::Wedge { epoch: Epoch(0), accepted: Some((Term(9), charter())) },
             Cell::SplitBrain(Some(charter().id())),
             Cell::SplitBrain(None),
+            Cell::Life { store: StoreId(1), highest: Incarnation(2), start: 3, condemned: true },
             Cell::Adopted {
                 epoch: Epoch(u64::MAX),
                 at: LocalTime::from_nanos(1),

@@ -90,6 +90,7 @@ impl Driver {
             name: self.net.name(peer)?,
             address: self.net.book.written_address(peer).map(str::to_owned).or_else(heard_from),
             store: self.store_of(peer),
+            condemned: self.store_of(peer).is_some_and(|store| self.kin.is_condemned(store)),
             is_member,
             is_me,
             has_session: sessions.has_session(peer),

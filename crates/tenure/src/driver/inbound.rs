@@ -42,7 +42,10 @@ impl Driver {
             Item::Machine { message, .. } if !self.counts(peer, &message) => self.ask_origin(peer, now),
             Item::Machine { group, message } => self.on_message(peer, group, message, received),
             Item::Origin(origin) if peer.rights.is_cluster() => self.on_origin(peer, &origin),
-            Item::AskOrigin => self.tell_origin(peer.id),
+            Item::AskOrigin { nonce } => self.answer_origin(peer.id, Some(nonce)),
+            Item::Condemned { store, highest } if peer.rights.is_cluster() => {
+                self.on_condemned(store, highest);
+            }
             Item::Contacts(contacts) if peer.rights.is_cluster() => {
                 contacts.iter().for_each(|contact| self.net.book.learn(contact));
             }
@@ -83,6 +86,7 @@ impl Driver {
             | Item::Proclaim(_)
             | Item::Charter(_)
             | Item::Origin(_)
+            | Item::Condemned { .. }
             | Item::Hinting(_)
             | Item::Revoked { .. }
             | Item::RevokedKept(_)

@@ -13,12 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tenure_proto::strong::epoch::{Charter, CharterId, EpochTalk, Relation, StoreId};
-use tenure_proto::strong::{Command, Message};
-use tenure_proto::{Input, LocalTime, NodeId};
+use tenure_proto::strong::{Cell, Command, Message};
+use tenure_proto::{Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::oneshot;
 
 use super::Driver;
 use super::questions::later;
+use crate::chance;
 use crate::config::{ConfigError, Key};
 use crate::error::Stopped;
 use crate::seal::Peer;
@@ -37,14 +38,29 @@ pub(super) struct Kin {
     /// Who was told what this node goes by, in which life of theirs.
     told: BTreeMap<NodeId, u128>,
     asked: BTreeMap<NodeId, LocalTime>,
+    /// The highest life of each member's store. On the disk too.
+    lives: BTreeMap<StoreId, Life>,
+    /// Questions to processes that seem to be of an older life than another that was heard.
+    doubts: BTreeMap<NodeId, u128>,
+    /// Tells this start from that of another process with a copy of the store.
+    start: u128,
     /// When to tell again.
     pub(super) tell_at: LocalTime,
     /// The founding of a charter that was refused, for it is not the one that the configuration names.
     pub(super) refused: Option<u128>,
 }
 
+/// What was heard of a store.
+#[derive(Clone, Copy)]
+struct Life {
+    highest: Incarnation,
+    start: u128,
+    condemned: bool,
+}
+
 struct Known {
     boot: u128,
+    /// It is of another cluster, or its store is not to be used.
     foreign: bool,
     store: Option<StoreId>,
 }
@@ -55,6 +71,9 @@ impl Default for Kin {
             known: BTreeMap::new(),
             told: BTreeMap::new(),
             asked: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            doubts: BTreeMap::new(),
+            start: chance::wide(),
             tell_at: LocalTime::ZERO,
             refused: None,
         }
@@ -64,7 +83,23 @@ impl Default for Kin {
 impl Kin {
     /// The machine has started: what was told before could not be compared.
     pub(super) fn begin(&mut self, now: LocalTime) {
-        *self = Self { tell_at: later(now, TELL_AGAIN), ..Self::default() };
+        let (lives, start) = (std::mem::take(&mut self.lives), self.start);
+        *self = Self { tell_at: later(now, TELL_AGAIN), lives, start, ..Self::default() };
+    }
+
+    /// What the disk says of the stores of others.
+    pub(super) fn recall(&mut self, durable: &[Cell]) {
+        for cell in durable {
+            if let Cell::Life { store, highest, start, condemned } = cell {
+                let life = Life { highest: *highest, start: *start, condemned: *condemned };
+                self.lives.insert(*store, life);
+            }
+        }
+    }
+
+    /// Whether a store is not to be used any more.
+    pub(super) fn is_condemned(&self, store: StoreId) -> bool {
+        self.lives.get(&store).is_some_and(|life| life.condemned)
     }
 }
 
@@ -90,11 +125,17 @@ impl Driver {
 
     /// Tells a peer where this node comes from.
     pub(super) fn tell_origin(&mut self, to: NodeId) {
+        self.answer_origin(to, None);
+    }
+
+    /// The same, as the answer to a question.
+    pub(super) fn answer_origin(&mut self, to: NodeId, echo: Option<u128>) {
         if matches!(self.config.key, Key::Scoped(_)) {
             return; // Nobody would hear it.
         }
         let goes_by = self.machine.as_ref().map(|machine| machine.charter().id());
-        self.net.send(to, &Item::Origin(Origin { goes_by, store: self.keep.store }));
+        let origin = Origin { goes_by, store: self.keep.store, start: self.kin.start, echo };
+        self.net.send(to, &Item::Origin(origin));
     }
 
     /// This node goes by another charter: whoever may have to do with it is told.
@@ -164,7 +205,7 @@ impl Driver {
         let asked = self.kin.asked.get(&peer.id).is_some_and(|at| now < later(*at, ASK_AGAIN));
         if !asked && self.known_origin(peer).is_none() {
             self.kin.asked.insert(peer.id, now);
-            self.net.send(peer.id, &Item::AskOrigin);
+            self.net.send(peer.id, &Item::AskOrigin { nonce: 0 });
         }
     }
 
@@ -173,11 +214,67 @@ impl Driver {
         let here = self.machine.as_ref().map(|machine| machine.charter().id());
         let compared = here.zip(origin.goes_by.as_ref()).map(|(here, there)| here.relation(there));
         let foreign = compared == Some(Relation::Foreign);
-        self.kin.known.insert(peer.id, Known { boot: peer.boot, foreign, store: origin.store });
+        let doubted = self.doubts_life(peer, origin);
+        let known = Known { boot: peer.boot, foreign: foreign || doubted, store: origin.store };
+        self.kin.known.insert(peer.id, known);
         if let Some(there) = origin.goes_by.clone().filter(|_| compared != Some(Relation::Same)) {
             let message = Message::Epoch(EpochTalk::GoesBy(there));
             let received = self.now();
             self.step(Input::Message { from: peer.id, received, message });
+        }
+    }
+
+    /// Whether a process is of an older life of a member's store than another that was heard: a store that was put back from a
+    /// backup, or a copy. What it promises counts nothing then. Lives count by one, so it would catch up by restarts: the
+    /// store is condemned for good, but only when such a process has answered a question that was asked after the higher
+    /// life was heard. A late or repeated packet answers nothing, and condemns nobody.
+    fn doubts_life(&mut self, peer: &Peer, origin: &Origin) -> bool {
+        let charter = self.machine.as_ref().map(|machine| machine.charter());
+        let named = charter.and_then(|charter| charter.body.stores.get(peer.id));
+        let Some(store) = origin.store.filter(|store| named == Some(*store)) else { return false };
+        let (highest, start) = (Incarnation(peer.boot), origin.start);
+        let known = self.kin.lives.get(&store).copied();
+        let older = |life: Life| life.highest > highest || life.highest == highest && life.start != start;
+        match known {
+            Some(life) if life.condemned => self.tell_condemned(peer.id, store, life),
+            Some(life) if older(life) => {
+                // One question until a higher life is heard: answers to two would outdate each other for ever.
+                let nonce = *self.kin.doubts.entry(peer.id).or_insert_with(chance::wide);
+                if origin.echo != Some(nonce) {
+                    self.net.send(peer.id, &Item::AskOrigin { nonce });
+                    return true;
+                }
+                let life = Life { condemned: true, ..life };
+                self.keep_life(store, life);
+                tracing::error!(name: "tenure.condemned", node = %self.name, peer = %peer.name, store = %store, life = highest.0, highest = life.highest.0, "an older copy of a member's store is in use: nothing of it counts until the member is replaced");
+                self.tell_condemned(peer.id, store, life);
+            }
+            Some(life) if life.highest == highest => return false,
+            _ => {
+                self.kin.doubts.remove(&peer.id);
+                self.keep_life(store, Life { highest, start, condemned: false });
+                return false;
+            }
+        }
+        true
+    }
+
+    fn keep_life(&mut self, store: StoreId, life: Life) {
+        self.kin.lives.insert(store, life);
+        let Life { highest, start, condemned } = life;
+        self.tickets.0 += 1;
+        self.keep.persist(self.tickets, Cell::Life { store, highest, start, condemned }, |_| Vec::new());
+    }
+
+    fn tell_condemned(&mut self, to: NodeId, store: StoreId, life: Life) {
+        self.net.send(to, &Item::Condemned { store, highest: life.highest });
+    }
+
+    /// A member says that this store is not to be used any more.
+    pub(super) fn on_condemned(&mut self, store: StoreId, highest: Incarnation) {
+        if self.keep.store == Some(store) {
+            let (name, life) = (self.name.clone(), self.incarnation);
+            self.stop(Stopped::RolledBack { name, life, highest: highest.0 });
         }
     }
 

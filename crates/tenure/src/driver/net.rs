@@ -290,7 +290,7 @@ fn expects_answer(item: &Item) -> bool {
         Item::Machine { message, .. } => {
             matches!(message, Message::Request(_) | Message::Extend { .. })
         }
-        Item::Watch { .. } | Item::AskCharter | Item::AskOrigin | Item::Ping { .. } => true,
+        Item::Watch { .. } | Item::AskCharter | Item::AskOrigin { .. } | Item::Ping { .. } => true,
         Item::Ask(ask) => ask.order.is_none(),
         Item::Hinting(said) => hints::expects_answer(&said.message),
         _ => false,

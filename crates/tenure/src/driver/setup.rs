@@ -168,6 +168,9 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         farewell: None,
         config,
     };
+    if let Some(pending) = &driver.setup {
+        driver.kin.recall(&pending.boot.durable);
+    }
     if let (Some(charter), Some(machine)) = (past.charter, machine) {
         driver.start_machine(&machine, &charter);
     }

@@ -352,7 +352,7 @@ async fn a_scoped_key_cannot_make_a_member_stop_for_a_foreign_charter() {
     let decided = Message::Epoch(EpochTalk::Decided(foreign.clone()));
     let goes_by = Message::Epoch(EpochTalk::GoesBy(foreign.id()));
     let items = [
-        Item::Origin(Origin { goes_by: Some(foreign.id()), store: None }),
+        Item::Origin(Origin { goes_by: Some(foreign.id()), store: None, start: 0, echo: None }),
         Item::Charter(foreign),
         Item::Machine { group: None, message: decided },
         Item::Machine { group: None, message: goes_by },
@@ -386,7 +386,8 @@ async fn nothing_that_a_member_says_counts_before_its_origin_is_known() {
     let granted = |driver: &Driver| driver.machine.as_ref().unwrap().grant(group.id()).is_some();
     driver.hears(&b, std::slice::from_ref(&ask));
     assert!(!granted(&driver));
-    let origin = Item::Origin(Origin { goes_by: Some(driver.goes_by().id()), store: None });
+    let origin =
+        Item::Origin(Origin { goes_by: Some(driver.goes_by().id()), store: None, start: 0, echo: None });
     driver.hears(&Peer::proved("b", Rights::Member, 2), std::slice::from_ref(&origin));
     driver.hears(&b, std::slice::from_ref(&ask));
     assert!(!granted(&driver), "that was another life");

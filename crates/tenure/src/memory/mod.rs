@@ -171,6 +171,8 @@ impl Memory {
         let taken = open_locked(path).and_then(|lock| Ok((take(path, lock.file(), &header)?, lock)));
         let ((table, found), lock) = match taken {
             Ok(taken) => taken,
+            // The store itself is locked, so whoever has this has a copy of the store.
+            Err(MemoryError::InUse { path }) => return Err(StoreError::Twin { memory: path }),
             Err(error) => return Ok((Self::lost(error), None)),
         };
         match found {

@@ -146,9 +146,8 @@ fn a_memory_ahead_of_its_store_proves_that_the_store_is_an_old_copy() {
 fn a_memory_is_open_once_at_a_time() {
     let dir = left_by_life_3();
     let first = open(&dir, OWNER, HERE, 4);
-    let (second, found) = Memory::open(&dir.path().join("memory"), OWNER, HERE, Incarnation(5)).unwrap();
-    assert!(matches!(second.trouble(), Some(MemoryError::InUse { .. })));
-    assert_eq!(found, None);
+    let second = Memory::open(&dir.path().join("memory"), OWNER, HERE, Incarnation(5));
+    assert!(matches!(second.err(), Some(StoreError::Twin { .. })), "somebody runs with a copy of the store");
     drop(first);
 }
 

@@ -41,6 +41,16 @@ pub enum StoreError {
         /// Where.
         dir: PathBuf,
     },
+    /// A process with a copy of it runs on this host.
+    #[error(
+        "{} is in use: a process with a copy of this store runs on this host; a store is never copied: stop one of the \
+         two, and bring it back with `tenure members replace`",
+        memory.display()
+    )]
+    Twin {
+        /// The memory file that the other has locked.
+        memory: PathBuf,
+    },
     /// It belongs to another cluster.
     #[error(
         "the store in {} belongs to cluster {found}, not to {wanted}: point this node to the folder of its own \

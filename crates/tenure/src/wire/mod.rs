@@ -35,7 +35,7 @@ use std::sync::Arc;
 use tenure_proto::quorum::MAX_MEMBERS;
 use tenure_proto::strong::epoch::{Charter, CharterId, Epoch, StoreId};
 use tenure_proto::strong::{Message, Term, Token};
-use tenure_proto::{GroupId, LocalTime, NodeId};
+use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId};
 use thiserror::Error;
 
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
@@ -94,8 +94,18 @@ pub(crate) enum Item {
     Charter(Arc<Charter>),
     /// Whose charter and store the sender has: the first words of a session with a process that has the cluster's key.
     Origin(Origin),
-    /// Tell that again: nothing of yours counts before.
-    AskOrigin,
+    /// Tell that again, with this number: nothing of yours counts before.
+    AskOrigin {
+        /// Drawn for this question alone: the answer proves that its sender lives now.
+        nonce: u128,
+    },
+    /// The receiver's store is not to be used any more: a later life of it, or another process of the same, was heard.
+    Condemned {
+        /// Which store.
+        store: StoreId,
+        /// The highest life that was heard.
+        highest: Incarnation,
+    },
     /// For the measurement of clock rates.
     Ping {
         /// The sender's clock.
@@ -136,6 +146,10 @@ pub(crate) struct Origin {
     pub goes_by: Option<CharterId>,
     /// Its store, if it has one.
     pub store: Option<StoreId>,
+    /// Drawn when the process started: two processes with copies of one store differ in it.
+    pub start: u128,
+    /// The number of the question that this answers.
+    pub echo: Option<u128>,
 }
 
 /// What a member knows of a group.
@@ -235,6 +249,7 @@ mod tag {
     pub(super) const ORIGIN: u64 = 32;
     pub(super) const ASK_ORIGIN: u64 = 33;
     pub(super) const LIMITED: u64 = 34;
+    pub(super) const CONDEMNED: u64 = 35;
 }
 
 /// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
@@ -322,7 +337,15 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             origin.write(to);
             Ok(tag::ORIGIN)
         }
-        Item::AskOrigin => Ok(tag::ASK_ORIGIN),
+        Item::AskOrigin { nonce } => {
+            to.wide(*nonce);
+            Ok(tag::ASK_ORIGIN)
+        }
+        Item::Condemned { store, highest } => {
+            to.wide(store.0);
+            highest.write(to);
+            Ok(tag::CONDEMNED)
+        }
         Item::Ping { at } => {
             at.write(to);
             Ok(tag::PING)
@@ -380,7 +403,8 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::ASK_CHARTER => Item::AskCharter,
         tag::CHARTER => Item::Charter(Arc::read(from)?),
         tag::ORIGIN => Item::Origin(Origin::read(from)?),
-        tag::ASK_ORIGIN => Item::AskOrigin,
+        tag::ASK_ORIGIN => Item::AskOrigin { nonce: from.wide()? },
+        tag::CONDEMNED => Item::Condemned { store: StoreId(from.wide()?), highest: Incarnation::read(from)? },
         tag::PING => Item::Ping { at: LocalTime::read(from)? },
         tag::PONG => Item::Pong { echo: LocalTime::read(from)?, at: LocalTime::read(from)? },
         tag::ASK => Item::Ask(Ask::read(from)?),
@@ -420,11 +444,15 @@ impl Wire for Origin {
     fn write(&self, to: &mut Writer) {
         to.option(self.goes_by.as_ref(), |to, charter| charter.write(to));
         to.option(self.store.as_ref(), |to, store| to.wide(store.0));
+        to.wide(self.start);
+        to.option(self.echo.as_ref(), |to, echo| to.wide(*echo));
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             goes_by: from.option(CharterId::read)?,
             store: from.option(|from| from.wide().map(StoreId))?,
+            start: from.wide()?,
+            echo: from.option(Reader::wide)?,
         })
     }
 }

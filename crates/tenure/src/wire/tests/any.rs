@@ -31,10 +31,16 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         1 => report().prop_map(Item::Report),
         1 => proclaim().prop_map(Item::Proclaim),
         1 => Just(Item::AskCharter),
-        1 => Just(Item::AskOrigin),
-        1 => (option::of(charter_id()), option::of(any::<u128>())).prop_map(|(goes_by, store)| {
-            Item::Origin(Origin { goes_by, store: store.map(StoreId) })
+        1 => any::<u128>().prop_map(|nonce| Item::AskOrigin { nonce }),
+        1 => (any::<u128>(), incarnation()).prop_map(|(store, highest)| Item::Condemned {
+            store: StoreId(store),
+            highest,
         }),
+        1 => (option::of(charter_id()), option::of(any::<u128>()), any::<u128>()).prop_map(
+            |(goes_by, store, start)| {
+                Item::Origin(Origin { goes_by, store: store.map(StoreId), start, echo: store })
+            }
+        ),
         1 => charter().prop_map(Item::Charter),
         1 => time().prop_map(|at| Item::Ping { at }),
         1 => (time(), time()).prop_map(|(echo, at)| Item::Pong { echo, at }),
