@@ -148,6 +148,10 @@ pub enum Broken {
     ClockBack,
     /// A command that comes while the clock is behind is dropped.
     CommandsLost,
+    /// A leader whose machine was suspended goes by its clock.
+    DisturbedLeadsOn,
+    /// A grantor whose machine was suspended goes by its clock.
+    DisturbedNoSilence,
     /// Late answers become part of the stamps of a run that has completed.
     LateOkMerged,
     /// A leader that resigns gives its grants back and leads on until its lease ends.
@@ -366,6 +370,14 @@ impl Rules for Broken {
 
     fn keeps_commands(&self) -> bool {
         *self != Self::CommandsLost
+    }
+
+    fn leads_on_disturbed(&self) -> bool {
+        *self == Self::DisturbedLeadsOn
+    }
+
+    fn waits_anew(&self) -> bool {
+        *self != Self::DisturbedNoSilence
     }
 
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {
@@ -773,6 +785,16 @@ const STRONG: &[Mutant] = &[
         Flaws { clock_stops_in_suspend: true, ..Flaws::NONE },
         "the clock stops while the machine is suspended",
     ),
+    driver(
+        "coarse-suspend",
+        Flaws { suspend_unnoticed: true, ..Flaws::NONE },
+        "a suspend that the kernel counts coarsely goes unnoticed",
+    )
+    .only(On::Drift),
+    rule("disturbed-leads-on", Broken::DisturbedLeadsOn, "a leader goes by a clock that slept coarsely")
+        .only(On::Drift),
+    rule("disturbed-no-silence", Broken::DisturbedNoSilence, "a grantor goes by a clock that slept coarsely")
+        .only(On::Drift),
     driver(
         "stale-now-grantor",
         Flaws { stale_now: true, ..Flaws::NONE },

@@ -99,7 +99,7 @@ impl<S: Subject> Recorder<S> {
             Action::Freeze(node, Freeze::Pause) => {
                 self.open_bar(lane(*node), now, u64::MAX, BarKind::Paused, "paused");
             }
-            Action::Freeze(node, Freeze::Suspend) => {
+            Action::Freeze(node, Freeze::Suspend | Freeze::Coarse(_)) => {
                 self.open_bar(lane(*node), now, u64::MAX, BarKind::Suspended, "suspended");
             }
             Action::Thaw(node) => {

@@ -140,6 +140,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             tick: tenure_proto::time::LocalSpan::from_nanos(cast.constants.get("tick")),
             synchronised: matches!(subject.assumption(&cast.constants), Assumption::Skew { .. }),
             founding: Vec::new(),
+            on_resume: S::on_resume(),
             flaws: subject.flaws(),
             keeps_flights: watch.record || by_name,
         };
@@ -280,6 +281,10 @@ impl<'s, S: Subject> Stage<'s, S> {
             }),
             Action::Freeze(_, Freeze::Pause) => self.counts.add("pauses"),
             Action::Freeze(_, Freeze::Suspend) => self.counts.add("suspends"),
+            Action::Freeze(_, Freeze::Coarse(_)) => {
+                self.counts.add("suspends");
+                self.counts.add("suspends-counted-coarsely");
+            }
             Action::Tell(..) => self.counts.add("commands"),
             Action::Step { dial: Dial::Clock, .. } => self.counts.add("clock-steps"),
             Action::Step { dial: Dial::TimeOfDay, .. } => self.counts.add("time-of-day-steps"),

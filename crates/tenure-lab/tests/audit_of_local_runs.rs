@@ -89,6 +89,7 @@ fn files<R: Rules, const MAJORITY: bool>(
         tick: LocalSpan::from_nanos(timing.tick.as_nanos()),
         synchronised: false,
         founding: Vec::new(),
+        on_resume: None,
         flaws: subject.flaws(),
         keeps_flights: true,
     };

@@ -19,7 +19,7 @@ use tenure_lab::stage::{Cast, Command};
 use tenure_lab::subject::office::THREADS;
 use tenure_lab::subject::strong::Strong;
 use tenure_lab::subject::{Assumption, Made, Office, Subject};
-use tenure_lab::world::{Action, Flaws, Foundation, How, Interrupt, RealTime, World};
+use tenure_lab::world::{Action, Flaws, Foundation, Freeze, How, Interrupt, RealTime, World};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
 use tenure_proto::strong::trace::{Common, EdictMade, HEADER, Life, Line, Start, What, write_event};
 use tenure_proto::strong::{Event, Nerio, Rules, Sound};
@@ -86,7 +86,9 @@ impl<R: Rules> Scribe<R> {
         let (at, now) = (node.index(), self.world.now);
         let own = self.world.hosts[at].reading(now);
         let common = self.common(now, now);
-        if self.world.hosts[at].process.is_some() && self.lives[at].is_some() {
+        // A process that is killed while its machine sleeps does not get to read its clock once more.
+        let asleep = matches!(self.world.hosts[at].frozen, Some((Freeze::Coarse(_), _)));
+        if self.world.hosts[at].process.is_some() && !asleep && self.lives[at].is_some() {
             Line { own, common, what: What::Stop }.write(&mut self.files[at]);
         }
     }
@@ -172,6 +174,7 @@ where
         tick: founding.body.clocks.tick,
         synchronised: matches!(founding.body.clocks.bound, Bound::Skew(_)),
         founding: Vec::new(),
+        on_resume: S::on_resume(),
         flaws: subject.flaws(),
         keeps_flights: true,
     };
@@ -278,7 +281,8 @@ fn of_mutant<const SKEW: bool>(text: &str, clocks: Clocks) -> (String, Report) {
 }
 
 /// What traces cannot show, and why.
-const UNSEEN: [(&str, &str); 21] = [
+const UNSEEN: [(&str, &str); 22] = [
+    ("disturbed-leads-on", "it says that its clock was disturbed, and is not judged by that clock any more"),
     (
         "change-abandoned",
         "something is owed that does not come, and traces do not say from when on it is owed",

@@ -13,6 +13,27 @@ pub struct BootId {
     pub boot: u128,
     /// The offset of this time namespace's boot clock, in nanoseconds: readings of another namespace do not compare.
     pub clock_offset: i64,
+    /// How long the machine had been suspended since its boot, in nanoseconds, as its clocks say: the boot clock minus the
+    /// monotonic one. Good to [`SLACK`](Self::SLACK).
+    pub slept: u64,
+    /// What a virtual machine's host changes when it disrupts the guest's clocks; zero where the host tells nothing.
+    pub marker: u128,
+}
+
+impl BootId {
+    /// Two measurements of one [`slept`](Self::slept) differ by at most this. What is slept is counted in coarser steps.
+    pub const SLACK: u64 = 20_000;
+
+    /// The same boot and clock: its lives are in order.
+    pub fn is_same_boot(&self, other: &Self) -> bool {
+        (self.boot, self.clock_offset) == (other.boot, other.clock_offset)
+    }
+
+    /// The same boot and clock, and the clock was not disturbed in between: readings of both belong together.
+    pub fn continues(&self, earlier: &Self) -> bool {
+        let undisturbed = self.slept.abs_diff(earlier.slept) <= Self::SLACK && self.marker == earlier.marker;
+        self.is_same_boot(earlier) && undisturbed
+    }
 }
 
 /// What is on the disk.
@@ -78,7 +99,7 @@ impl<R: Data> Boot<R> {
             }
             Store::Used(former, durable) => {
                 let kind = match memory {
-                    Some(memory) if memory.boot == here && memory.writer == former => {
+                    Some(memory) if here.continues(&memory.boot) && memory.writer == former => {
                         BootKind::SameBoot { remembered: memory.records }
                     }
                     _ => BootKind::Rebooted,
@@ -102,7 +123,7 @@ pub fn overwrite<R: Record>(cells: &mut Vec<R>, record: R) {
 mod tests {
     use super::*;
 
-    const HERE: BootId = BootId { boot: 7, clock_offset: 0 };
+    const HERE: BootId = BootId { boot: 7, clock_offset: 0, slept: 1_000_000, marker: 5 };
 
     fn memory(boot: BootId, writer: u128) -> Option<Memory<u8>> {
         Some(Memory { boot, writer: Incarnation(writer), records: vec![1] })
@@ -123,6 +144,17 @@ mod tests {
         assert_eq!(kind(memory(BootId { clock_offset: 1, ..HERE }, 4)), BootKind::Rebooted);
         assert_eq!(kind(memory(HERE, 3)), BootKind::Rebooted);
         assert_eq!(kind(None), BootKind::Rebooted);
+    }
+
+    #[test]
+    fn memory_from_before_a_suspend_or_a_disruption_is_not() {
+        let slept = |slept| kind(memory(BootId { slept, ..HERE }, 4));
+        let believed = BootKind::SameBoot { remembered: vec![1] };
+        assert_eq!(slept(HERE.slept + BootId::SLACK), believed, "it cannot be measured any better");
+        assert_eq!(slept(HERE.slept - BootId::SLACK), believed);
+        assert_eq!(slept(HERE.slept - BootId::SLACK - 1), BootKind::Rebooted);
+        assert_eq!(slept(0), BootKind::Rebooted);
+        assert_eq!(kind(memory(BootId { marker: 6, ..HERE }, 4)), BootKind::Rebooted);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tenure_proto::LocalTime;
 use tenure_proto::strong::trace::Common;
 use tenure_proto::time::Bound;
 
+use crate::steady::{SharedSteady, Suspends};
 use crate::sys::clock::{Which, correction, read, synchronised};
 
 /// What the kernel is told about its clocks by whoever keeps them synchronised: for those who look for faults.
@@ -39,7 +40,11 @@ impl Discipline {
 
 /// Reads the clock of this host. Cheap to copy.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Source);
+pub struct Clock {
+    source: Source,
+    /// Whether the machine counts as able to suspend, if that is not to be asked of the kernel.
+    able: Option<Suspends>,
+}
 
 #[derive(Clone, Debug, Default)]
 enum Source {
@@ -52,24 +57,35 @@ enum Source {
 impl Clock {
     /// The boot clock: what leases are judged by, unless a test says otherwise.
     pub const fn boot() -> Self {
-        Self(Source::Boot)
+        Self { source: Source::Boot, able: None }
     }
 
     /// The synchronised clock, for a cluster whose bound is on skew.
     pub const fn real() -> Self {
-        Self(Source::Real)
+        Self { source: Source::Real, able: None }
     }
 
     /// A clock for tests, which a hand can turn. Until it does, it follows the boot clock.
     pub fn by_hand() -> (Self, Hand) {
         let hand = Hand::default();
-        (Self(Source::Hand(hand.clone())), hand)
+        (Self { source: Source::Hand(hand.clone()), able: Some(Suspends::Yes) }, hand)
+    }
+
+    /// For tests and benchmarks: the same clock on a machine that counts as able to suspend, or not.
+    #[must_use]
+    pub fn suspending(self, able: Suspends) -> Self {
+        Self { able: Some(able), ..self }
+    }
+
+    /// Whether the machine of this clock can be suspended.
+    pub fn suspends(&self) -> Suspends {
+        self.able.unwrap_or_else(Suspends::of_this_machine)
     }
 
     /// A reading.
     #[inline]
     pub fn read(&self) -> LocalTime {
-        LocalTime::from_nanos(match &self.0 {
+        LocalTime::from_nanos(match &self.source {
             Source::Boot => read(Which::Boot),
             Source::Real => read(Which::Real),
             Source::Hand(hand) => hand.read(read(Which::Boot)),
@@ -80,18 +96,47 @@ impl Clock {
     /// a writer that was preempted in between would date what it tells too late, and look as if it led beside another.
     pub(crate) fn reading(&self) -> Reading {
         let from = read(Which::Boot);
-        let Source::Boot = self.0 else {
+        let Source::Boot = self.source else {
             let own = self.read();
             return Reading { own, common: Common::between(from, read(Which::Boot)) };
         };
         Reading { own: LocalTime::from_nanos(from), common: Common::exact(from) }
     }
 
+    /// A reading, and at most how long the machine has been suspended since its boot, in nanoseconds above [`BIAS`]: the monotonic
+    /// clock is read first, so that whoever is preempted in between finds too much and never too little.
+    #[inline]
+    pub(crate) fn read_and_slept(&self) -> (LocalTime, u64) {
+        let monotonic = read(Which::Monotonic);
+        let boot = read(Which::Boot);
+        let at_most = slept(boot, monotonic);
+        match &self.source {
+            Source::Boot => (LocalTime::from_nanos(boot), at_most),
+            Source::Real => (LocalTime::from_nanos(read(Which::Real)), at_most),
+            Source::Hand(hand) => (LocalTime::from_nanos(hand.read(boot)), at_most + hand.suspended()),
+        }
+    }
+
+    /// The same with both bounds: the monotonic clock is read before and after the boot clock.
+    pub(crate) fn slept(&self) -> (LocalTime, (u64, u64)) {
+        let monotonic = read(Which::Monotonic);
+        let boot = read(Which::Boot);
+        let bounds = (slept(boot, read(Which::Monotonic)), slept(boot, monotonic));
+        match &self.source {
+            Source::Boot => (LocalTime::from_nanos(boot), bounds),
+            Source::Real => (LocalTime::from_nanos(read(Which::Real)), bounds),
+            Source::Hand(hand) => {
+                let more = hand.suspended();
+                (LocalTime::from_nanos(hand.read(boot)), (bounds.0 + more, bounds.1 + more))
+            }
+        }
+    }
+
     /// What this clock would show had it stood still whenever the machine was suspended: what a counter that stands still
     /// then can be held against. One reading, not a difference of two: a suspend between two readings would count for one
     /// of them and not for the other. Only differences mean anything.
     pub(crate) fn awake(&self) -> u64 {
-        match &self.0 {
+        match &self.source {
             Source::Boot | Source::Real => read(Which::Monotonic),
             Source::Hand(hand) => hand.awake(),
         }
@@ -99,7 +144,7 @@ impl Clock {
 
     /// Whether it can serve where clocks are synchronised, or where only their rates are bounded.
     pub(crate) fn suits(&self, bound: Bound) -> bool {
-        match (&self.0, bound) {
+        match (&self.source, bound) {
             (Source::Boot, Bound::Skew(_)) | (Source::Real, Bound::Drift(_)) => false,
             (Source::Boot | Source::Real | Source::Hand(_), _) => true,
         }
@@ -107,11 +152,20 @@ impl Clock {
 
     /// How far ahead a timer may be trusted. A clock that is turned by hand may jump at any time.
     pub(crate) fn longest_nap(&self) -> Duration {
-        match self.0 {
+        match self.source {
             Source::Boot | Source::Real => Duration::from_secs(1),
             Source::Hand(_) => Duration::from_millis(2),
         }
     }
+}
+
+/// Differences of the boot clock and the monotonic one are counted from here: in a time namespace the monotonic clock may be
+/// ahead.
+const BIAS: u64 = 1 << 62;
+
+#[inline]
+fn slept(boot: u64, monotonic: u64) -> u64 {
+    (boot + BIAS).saturating_sub(monotonic)
 }
 
 /// When something happened, by the own clock and by the one that all processes of the machine share.
@@ -152,6 +206,10 @@ impl Hand {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).at(boot)
     }
 
+    fn suspended(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).suspended
+    }
+
     fn awake(&self) -> u64 {
         let dial = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (awake, boot) = (read(Which::Monotonic), read(Which::Boot));
@@ -190,23 +248,23 @@ impl Hand {
 }
 
 /// A clock by which a handle judges. A reading below one that it has seen proves nothing: the clock went back, and nobody leads by it
-/// until it is where it was. Clones have seen the same.
+/// until it is where it was. Nor does one of a clock that was disturbed, until the driver has taken back what was shown by it.
+/// Clones have seen the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Forward {
-    clock: Clock,
+    steady: SharedSteady,
     seen: Arc<AtomicU64>,
 }
 
 impl Forward {
-    pub(crate) fn new(clock: Clock) -> Self {
-        let seen = Arc::new(AtomicU64::new(clock.read().as_nanos()));
-        Self { clock, seen }
+    pub(crate) fn new(steady: SharedSteady) -> Self {
+        Self { steady, seen: Arc::default() }
     }
 
     /// Whether it is before `until` now, for certain.
     pub(crate) fn is_before(&self, until: LocalTime) -> bool {
         let seen = self.seen.load(Ordering::Acquire); // Before it is read: another thread may read a later time meanwhile.
-        let now = self.clock.read();
+        let Some(now) = self.steady.read() else { return false };
         self.seen.fetch_max(now.as_nanos(), Ordering::AcqRel);
         now.as_nanos() >= seen && now < until
     }
@@ -220,12 +278,13 @@ pub(crate) fn nanos(length: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steady::Steady;
 
     #[test]
     fn by_a_clock_that_went_back_nothing_lasts_until_it_is_where_it_was() {
         let (clock, hand) = Clock::by_hand();
         hand.rate(0);
-        let forward = Forward::new(clock.clone());
+        let forward = Forward::new(SharedSteady::new(Steady::begin(&clock, None)));
         let clone = forward.clone();
         let until = LocalTime::from_nanos(clock.read().as_nanos() + 5_000_000_000);
         assert!(forward.is_before(until));

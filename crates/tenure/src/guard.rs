@@ -26,10 +26,11 @@ use tenure_proto::strong::trace::Common;
 use tenure_proto::strong::{Edict, Term, Token};
 use tokio::sync::{oneshot, watch};
 
-use crate::clock::{Clock, nanos};
+use crate::clock::nanos;
 use crate::driver::{Mailbox, Request};
 use crate::error::{ProclaimError, TransferError};
 use crate::name::{GroupName, NodeName};
+use crate::steady::Steady;
 use crate::sys::clock::{Which, read};
 use crate::sys::page::Lent;
 use crate::trace::Trace;
@@ -48,7 +49,8 @@ pub struct Tenure {
 /// What the driver and the handles share of a term.
 pub(crate) struct SharedTerm {
     pub(crate) record: Lent,
-    pub(crate) clock: Clock,
+    /// The clock, and what must be as it was when the term began: after any disturbance nobody leads by this term again.
+    pub(crate) steady: Steady,
     pub(crate) group: GroupName,
     pub(crate) number: Term,
     /// The run that began the term: the paper's timestamp, (epoch, QT0).
@@ -82,6 +84,8 @@ pub enum Loss {
     Clock,
     /// The node has heard of another cluster of this id and key, which may have a leader too.
     SplitBrain,
+    /// The machine was suspended, or the virtual machine paused, moved or restored: how much time has passed is not known.
+    Disturbed,
     /// The node was shut down, or had to stop.
     Stopped,
 }
@@ -95,6 +99,7 @@ impl fmt::Display for Loss {
             Self::Unhealthy => "the guarded work gave no sign of life",
             Self::Clock => "the clock can no longer be trusted",
             Self::SplitBrain => "another cluster of this id and key may have a leader",
+            Self::Disturbed => "the machine was suspended, or paused with its clocks",
             Self::Stopped => "the node was stopped",
         })
     }
@@ -103,7 +108,7 @@ impl fmt::Display for Loss {
 impl SharedTerm {
     #[inline]
     fn leads_until(&self) -> Option<(LocalTime, LocalTime)> {
-        self.record.leads_until(|| self.clock.read())
+        self.record.leads_until(|| self.steady.read())
     }
 
     /// For the driver alone: the term is over. Before anything about it is sent.
@@ -118,7 +123,8 @@ impl Tenure {
         Self { hold: Arc::new(Hold { term: term.clone(), mailbox }), term }
     }
 
-    /// Whether this process leads at this instant. Wait-free; about as dear as a look at the clock.
+    /// Whether this process leads at this instant. Wait-free; about as dear as a look at the clock, or two on a machine that can be
+    /// [suspended](crate::Suspends).
     #[inline]
     pub fn is_leader(&self) -> bool {
         self.term.leads_until().is_some()
@@ -144,16 +150,16 @@ impl Tenure {
         if let Some(trace) = &self.term.trace {
             return self.traced_edict(trace);
         }
-        self.term.record.edict(self.term.number, || self.term.clock.read())
+        self.term.record.edict(self.term.number, || self.term.steady.read())
     }
 
     /// The same, written down with the readings around it, so that an audit can judge it.
     #[cold]
     fn traced_edict(&self, trace: &Trace) -> Result<Edict, NotLeader> {
-        let (from, before) = (read(Which::Boot), self.term.clock.read());
+        let (from, before) = (read(Which::Boot), self.term.steady.clock().read());
         let mut reading = before;
         let edict = self.term.record.edict(self.term.number, || {
-            reading = self.term.clock.read();
+            reading = self.term.steady.read();
             reading
         })?;
         let common = Common::between(from, read(Which::Boot));
@@ -185,7 +191,7 @@ impl Tenure {
     /// Tells that the guarded work is alive. Only for a campaign that asked for it: see [`Campaign`](crate::Campaign).
     #[inline]
     pub fn heartbeat(&self) {
-        self.term.record.beat(self.term.clock.read());
+        self.term.record.beat(self.term.steady.clock().read());
     }
 
     /// Waits until this process leads no more, and says why. To be told late is harmless: the clock has refused since then.

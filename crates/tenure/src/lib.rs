@@ -105,11 +105,13 @@ mod record;
 mod seal;
 mod socket;
 mod status;
+mod steady;
 mod store;
 mod sys;
 mod tally;
 mod timing;
 mod trace;
+mod vmclock;
 mod wall_clock;
 mod watchdog;
 mod wire;
@@ -146,6 +148,7 @@ pub use seal::{
     Serial,
 };
 pub use status::{CharterStatus, GroupStatus, NotReady, PackedTerms, PeerStatus, Status, TermStatus};
+pub use steady::Suspends;
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;
 pub use tenure_proto::LocalTime;
@@ -153,6 +156,7 @@ pub use tenure_proto::strong::edict::{NotLeader, PackedToken};
 pub use tenure_proto::strong::epoch::Epoch;
 pub use tenure_proto::strong::{Edict, Term, Token};
 pub use timing::{Timing, Timings};
+pub use vmclock::{VMCLOCK, tells_disruptions};
 pub use wish::{Asked, Granted, MAX_REASON, Wish};
 
 /// The strong machine of every node.

@@ -14,7 +14,7 @@ use tenure_proto::time::Span;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::board::Board;
-use crate::clock::{Clock, Forward, nanos};
+use crate::clock::{Forward, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request};
 use crate::error::{
@@ -28,6 +28,7 @@ use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
 use crate::seal::{ClusterKey, Serial};
 use crate::status::{GroupStatus, Status};
+use crate::steady::{SharedSteady, Steady};
 use crate::store::{Founding, Store, founding_draw};
 use crate::sys::clock::{Which, read};
 use crate::wish::{Asked, Granted, Wish};
@@ -42,7 +43,6 @@ pub struct Node(Arc<Inner>);
 struct Inner {
     name: NodeName,
     launched: Launched,
-    clock: Clock,
     numbers: AtomicU64,
 }
 
@@ -57,6 +57,7 @@ pub(crate) struct Launched {
     pub(crate) ready: watch::Receiver<bool>,
     pub(crate) stopped: watch::Receiver<Option<Stopped>>,
     pub(crate) board: Arc<Board>,
+    pub(crate) steady: SharedSteady,
 }
 
 /// The terms of a cluster that is founded now should begin above this: seconds since the beginning of 2024. So a cluster that is
@@ -126,14 +127,15 @@ pub struct Certain {
     /// In which term.
     pub term: Term,
     pub(crate) until: LocalTime,
-    pub(crate) clock: Clock,
+    /// The clock, as it was when the leader was asked: after a disturbance nothing is certain.
+    pub(crate) steady: Steady,
 }
 
 impl Certain {
     /// For how much longer it is certain, as of now; nothing if it is not any more. Nobody else leads meanwhile; the leader itself
     /// may have stopped.
     pub fn remaining(&self) -> Option<Duration> {
-        let left = self.until.remaining(self.clock.read()).as_nanos();
+        let left = self.until.remaining(self.steady.read()).as_nanos();
         (left > 0).then(|| Duration::from_nanos(left))
     }
 }
@@ -143,11 +145,11 @@ impl Node {
     /// thread of its own.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let checked = Checked::new(&config)?;
-        let (name, clock) = (checked.name.clone(), checked.time.clone());
+        let name = checked.name.clone();
         let launched = driver::launch(checked)?.await.unwrap_or_else(|_| {
             Err(StartError::System(std::io::Error::other("the node's thread has ended at its start")))
         })?;
-        Ok(Self(Arc::new(Inner { name, launched, clock, numbers: AtomicU64::new(1) })))
+        Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1) })))
     }
 
     /// Founds a cluster: writes the store of the member that `config` is for. To be called once for every founding member, with
@@ -268,7 +270,12 @@ impl Node {
         let order = driver::HintOrder { group: group.clone(), reply };
         self.0.launched.mailbox.send(Request::Hint(order));
         let opinion = opinion.await.map_err(|_| KindError::Stopped(self.why_stopped()))??;
-        Ok(Eventual { group, opinion, told: Hint::default(), clock: Forward::new(self.0.clock.clone()) })
+        Ok(Eventual {
+            group,
+            opinion,
+            told: Hint::default(),
+            clock: Forward::new(self.0.launched.steady.clone()),
+        })
     }
 
     /// Takes part in a local group: one leader for every partition, and who is in it. Only those members take part that call this,
@@ -279,7 +286,7 @@ impl Node {
         let mailbox = self.0.launched.mailbox.clone();
         mailbox.send(Request::Local(driver::LocalOrder { group: group.clone(), how: how.clone(), reply }));
         let joined = joined.await.map_err(|_| KindError::Stopped(self.why_stopped()))??;
-        let clock = Forward::new(self.0.clock.clone());
+        let clock = Forward::new(self.0.launched.steady.clone());
         let surroundings = joined.surroundings;
         Ok(Local { group, surroundings, told: None, clock, mailbox, _held: joined.held })
     }

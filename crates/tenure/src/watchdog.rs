@@ -9,7 +9,7 @@
 //! | the rate of each peer | stamps that went there and back | one peer: reported, and its grants do not count |
 //! | | | a quorum of peers, all in one direction: it is this clock; the node stops |
 //! | the error of a synchronised clock | what the kernel says of it, where the bound is on skew | the node stops |
-//! | a suspend | the boot clock against the monotonic one | nothing: leases are judged by a clock that ran on |
+//! | a suspend | the boot clock against the monotonic one | not here: `steady` looks for it where authority is used |
 //! | a jump of the calendar | the real-time clock against the boot clock | reported: a machine that was paused with all its clocks shows it so, afterwards |
 //!
 //! **Rates are intervals.** A ping leaves at `s`, is stamped `r` by the peer and is back at `t`: at `r` the own clock was within

@@ -176,7 +176,7 @@ async fn a_leader_that_was_suspended_past_its_lease_is_over_before_it_can_act() 
     assert!(!tenure.is_leader() && tenure.edict().is_err());
     let next = hall.successor().await;
     assert!(next.term() > tenure.term());
-    assert_eq!(within("the loss", SOON, tenure.lost()).await, Loss::Lapsed);
+    assert_eq!(within("the loss", SOON, tenure.lost()).await, Loss::Disturbed);
     tokio::time::sleep(FOUND_WITHIN).await;
     assert_eq!(hall.nodes[0].status().await.expect("a suspend is no fault").tally.clock_faults, 0);
     let seen = hall.judge.rise();

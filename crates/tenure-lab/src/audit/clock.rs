@@ -42,6 +42,8 @@ pub(super) struct Clock {
     pairs: Vec<Pair>,
     /// Where the own clock went back: the positions of the first pairs afterwards.
     breaks: Vec<usize>,
+    /// Where the life said that its machine had slept, and that what its clock had counted meanwhile means nothing.
+    jumps: Vec<usize>,
     rate: Rate,
 }
 
@@ -59,17 +61,27 @@ impl Clock {
         let distance = |pair: &Pair| i128::from(pair.own) - i128::from(pair.from);
         let same = |pair: &Pair| pair.from == pair.to && Some(distance(pair)) == pairs.first().map(distance);
         let rate = if pairs.iter().all(same) { Rate::Same } else { Rate::Bounded(legal) };
-        Self { pairs, breaks, rate }
+        Self { pairs, breaks, jumps: Vec::new(), rate }
     }
 
-    /// Whether the own clock never went back.
+    /// The same, of a life that said at these pairs that its clock had been disturbed.
+    pub(super) fn disturbed_at(self, jumps: Vec<usize>) -> Self {
+        Self { jumps, ..self }
+    }
+
+    /// Whether the own clock never went back, and was never disturbed.
     pub(super) fn is_steady(&self) -> bool {
-        self.breaks.is_empty()
+        self.breaks.is_empty() && self.jumps.is_empty()
     }
 
     /// The last pair before the clock shows `time`, and the first with which it does, if there is one: from `at` on or, if
     /// the clock shows as much there already, before it.
     fn around(&self, at: usize, time: u64) -> (Pair, Option<Pair>) {
+        // What is counted from before a disturbance lasts as long as it was meant to, whatever the clock shows afterwards.
+        let jump = self.jumps.iter().find(|jump| **jump > at && self.pairs[**jump - 1].own < time);
+        if let Some(jump) = jump.filter(|_| self.pairs[at].own < time) {
+            return (self.pairs[jump - 1], None);
+        }
         if self.pairs[at].own >= time {
             let start = self.breaks.iter().copied().rfind(|start| *start <= at).unwrap_or(0);
             let reached = start + self.pairs[start..at].partition_point(|pair| pair.own < time);

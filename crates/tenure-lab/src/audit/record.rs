@@ -9,7 +9,7 @@ use tenure_proto::strong::epoch::{Body, Charter, Epoch};
 use tenure_proto::strong::trace::{
     Common, Decision, EdictMade, Line, LocalStart, Reader, Start, TraceError, What,
 };
-use tenure_proto::strong::{Event, Holder, InstanceId, Kind, Term};
+use tenure_proto::strong::{Event, Holder, InstanceId, Kind, Loss, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Stamp};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
@@ -77,7 +77,14 @@ impl Life {
         let timed = self.readings.iter().all(|(_, common)| common.is_some());
         self.timed = timed;
         let placed = self.readings.iter().map(|(own, common)| (*own, self.at(*own, *common)));
-        self.clock = Clock::new(placed, legal);
+        // A grantor that falls silent in the middle of its life, and a leader that says so, had its clock disturbed.
+        let disturbed = |step: &&Step| match step.event {
+            Event::Silent { .. } => step.own > self.own,
+            Event::Lost { loss, .. } => loss == Loss::Disturbed,
+            _ => false,
+        };
+        let jumps = self.steps.iter().filter(disturbed).map(|step| step.pair).collect();
+        self.clock = Clock::new(placed, legal).disturbed_at(jumps);
     }
 
     /// When it began, on the clock of its timeline.

@@ -62,6 +62,7 @@
 //! | `n0 crashes`, `restarts`, `restarts elsewhere`, `reboots`, `starts without its disk` | ends and starts a process |
 //! | `n0 crashes after effect 2 of its next step, 1 record durable` | kills it inside a step: see below |
 //! | `n0 pauses`, `is suspended`, `goes on` | stops a process, or a machine, for a while |
+//! | `n0 is suspended, counted 950ms short`, or `long` | the same, and afterwards its clock shows less, or more, than has passed |
 //! | `n0's clock steps back 80ms`, `steps forward 80ms` | sets the clock that its driver reads, which breaks (15) |
 //! | `n0's time of day steps back 80ms` | sets the clock that no sound driver reads |
 //! | `n0's thread 0 takes a step` | one of three steps towards an edict; threads that a play tells what to do do nothing else |

@@ -190,6 +190,7 @@ impl Bench {
             tick: LocalSpan::from_nanos(1),
             synchronised: matches!(case.bound, Bound::Skew(_)),
             founding: Vec::new(),
+            on_resume: None,
             flaws: Flaws::NONE,
             keeps_flights: true,
         };

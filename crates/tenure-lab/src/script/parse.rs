@@ -307,8 +307,19 @@ pub(crate) fn simple_action<C>(node: NodeId, words: &str) -> Option<Action<C, Fl
         "pauses" => Action::Freeze(node, Freeze::Pause),
         "is suspended" => Action::Freeze(node, Freeze::Suspend),
         "goes on" => Action::Thaw(node),
-        _ => return None,
+        _ => Action::Freeze(node, coarse(words)?),
     })
+}
+
+/// `is suspended, counted 950ms short`, or `long`
+fn coarse(words: &str) -> Option<Freeze> {
+    let (by, way) = words.strip_prefix("is suspended, counted ")?.split_once(' ')?;
+    let by = i64::try_from(time(by).ok()?.0).ok().filter(|by| *by <= MOST_STEP)?;
+    match way {
+        "short" => Some(Freeze::Coarse(-by)),
+        "long" => Some(Freeze::Coarse(by)),
+        _ => None,
+    }
 }
 
 fn longer_action<S: Subject>(

@@ -105,6 +105,10 @@ impl<C> Line<C> {
             Action::Start(node, how) => format!("{node} {}", how_text(*how)),
             Action::Freeze(node, Freeze::Pause) => format!("{node} pauses"),
             Action::Freeze(node, Freeze::Suspend) => format!("{node} is suspended"),
+            Action::Freeze(node, Freeze::Coarse(off)) => {
+                let way = if *off < 0 { "short" } else { "long" };
+                format!("{node} is suspended, counted {} {way}", RealTime(off.unsigned_abs()))
+            }
             Action::Thaw(node) => format!("{node} goes on"),
             Action::Step { node, dial, by } => {
                 let which = match dial {

@@ -132,6 +132,9 @@ impl Plan {
         if subject.flaws().reads_time_of_day && setup.faults.has(Fault::Clock) {
             set_times(hosts, longest, heals, &mut Random::stream(seed, "time-of-day"), &mut disasters);
         }
+        if S::on_resume().is_some() && matches!(assumption, Assumption::Drift { .. }) {
+            count_coarsely(&mut Random::stream(seed, "coarse sleep"), &mut disasters);
+        }
         let links = Links::draw(setup, rhythm.round, &mut random).at_least(constants.find("least-delay"));
         let slow = setup.faults.has(Fault::Disk) && random.percent(60);
         if setup.faults.has(Fault::Amnesia) && subject.forgets_often(&constants) {
@@ -361,6 +364,18 @@ fn draw_disasters(
         draw_cuts(hosts, longest, heals, random, &mut disasters);
     }
     disasters
+}
+
+/// Half of the machines that sleep count that by a coarse clock: up to all of it too little, or as much too much.
+fn count_coarsely(random: &mut Random, disasters: &mut [(RealTime, Disaster)]) {
+    for (_, disaster) in disasters {
+        if let Disaster::Freeze(_, freeze @ Freeze::Suspend, long) = disaster
+            && random.percent(50)
+        {
+            let off = i64::try_from(random.below(*long)).unwrap_or(i64::MAX);
+            *freeze = Freeze::Coarse(if random.percent(50) { off } else { -off });
+        }
+    }
 }
 
 /// Operators, often two at once; and processes that crash just then, while promises are half kept.

@@ -48,6 +48,10 @@ pub trait Subject {
     }
     /// What the protocol assumes of clocks.
     fn assumption(&self, constants: &Constants) -> Assumption;
+    /// What the driver tells the machine when its host was suspended; `None` if that is nothing to it.
+    fn on_resume() -> Option<<Self::Machine as Protocol>::Command> {
+        None
+    }
     /// What the driver around it does wrong: nothing, unless it is a mutant.
     fn flaws(&self) -> Flaws;
     /// Draws constants for a run with this many founding members.

@@ -137,6 +137,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         }
     }
 
+    fn on_resume() -> Option<Command> {
+        Some(Command::Disturbed)
+    }
+
     fn flaws(&self) -> Flaws {
         self.flaws
     }
@@ -427,6 +431,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
 
     fn command_text(command: &Command) -> String {
         match command {
+            Command::Disturbed => "disturbed".to_owned(),
             Command::Campaign(group) => format!("campaign {group}"),
             Command::Resign(group) => format!("resign {group}"),
             Command::StandDown(group) => format!("stand-down {group}"),
@@ -454,6 +459,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         let node = |text: &str| text.strip_prefix('n')?.parse().ok().map(NodeId);
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
+            ["disturbed"] => Some(Command::Disturbed),
             ["campaign", id] => group(id).map(Command::Campaign),
             ["resign", id] => group(id).map(Command::Resign),
             ["stand-down", id] => group(id).map(Command::StandDown),

@@ -42,6 +42,8 @@ pub struct Host<P: Protocol> {
     slept: u64,
     /// By how much the clock that the driver reads was set, in this boot.
     stepped: i64,
+    /// While the machine sleeps: what its clock showed before. It does not go back.
+    least: u64,
     /// The memory of each place in which the process has run: the host's, and a container's own.
     memories: [Option<Memory<P::Record>>; 2],
     place: usize,
@@ -92,12 +94,13 @@ impl<P: Protocol> Host<P> {
             disk: Disk { store: Store::Founded(founding), queue: VecDeque::new(), durable: Ticket(0) },
             waiting: Vec::new(),
             flaws,
-            boot: BootId { boot: 0, clock_offset: 0 },
+            boot: BootId { boot: 0, clock_offset: 0, slept: 0, marker: 0 },
             life: Incarnation(0),
             boot_value,
             boot_reading: boot_value,
             slept: 0,
             stepped: 0,
+            least: 0,
             memories: [None, None],
             place: 0,
             claimed: false,
@@ -113,14 +116,14 @@ impl<P: Protocol> Host<P> {
     fn exact(&self, at: RealTime) -> u64 {
         let at = self.stands_since().unwrap_or(at);
         let since_boot = self.clock.value(at) - self.boot_value + self.boot_reading;
-        since_boot.saturating_sub(self.slept).saturating_add_signed(self.stepped)
+        since_boot.saturating_sub(self.slept).saturating_add_signed(self.stepped).max(self.least)
     }
 
     /// Since when the clock stands still, if a flaw makes it.
     fn stands_since(&self) -> Option<RealTime> {
         let (freeze, since) = self.frozen?;
         let stands = match freeze {
-            Freeze::Suspend => self.flaws.clock_stops_in_suspend,
+            Freeze::Suspend | Freeze::Coarse(_) => self.flaws.clock_stops_in_suspend,
             Freeze::Pause => self.flaws.clock_stops_in_pause,
         };
         stands.then_some(since)
@@ -296,7 +299,33 @@ impl<P: Protocol> Host<P> {
         if let Some(since) = self.stands_since() {
             self.slept += self.clock.value(at) - self.clock.value(since);
         }
+        // If it slept for less than is not counted, nothing was counted, and no more is taken away.
+        let shown = self.exact(at);
+        let least = std::mem::take(&mut self.least);
+        let behind = i64::try_from(shown.saturating_sub(self.exact(at))).unwrap_or(i64::MAX);
+        self.stepped = self.stepped.saturating_add(if shown == least { behind } else { 0 });
         self.frozen = None;
+    }
+
+    /// Stands still. A clock that counts sleep coarsely is off from here on, though it never goes back.
+    pub(super) fn freeze(&mut self, freeze: Freeze, at: RealTime) {
+        if let (Freeze::Coarse(off), false) = (freeze, self.flaws.clock_stops_in_suspend) {
+            self.least = self.exact(at);
+            self.stepped = self.stepped.saturating_add(off);
+        }
+        self.frozen = Some((freeze, at));
+    }
+
+    /// The machine has slept: what was remembered before is not believed by a life that begins after it.
+    pub(super) fn sleep_counts(&mut self) {
+        self.boot.slept = self.boot.slept.saturating_add(2 * BootId::SLACK);
+    }
+
+    /// The process knows that the machine has slept: what is remembered is of the time after it.
+    pub(super) fn sleep_is_known(&mut self) {
+        if let Some(memory) = &mut self.memories[self.place] {
+            memory.boot = self.boot;
+        }
     }
 }
 

@@ -107,6 +107,16 @@ pub enum Freeze {
     Pause,
     /// The machine: its boot clock runs on, messages are lost.
     Suspend,
+    /// The same on a machine that counts sleep coarsely: afterwards its clock shows so many nanoseconds more, or less, than it
+    /// would have.
+    Coarse(i64),
+}
+
+impl Freeze {
+    /// Whether the whole machine stands still, which its driver can notice.
+    pub fn is_of_machine(self) -> bool {
+        matches!(self, Self::Suspend | Self::Coarse(_))
+    }
 }
 
 /// Which of a machine's clocks.
@@ -158,6 +168,8 @@ pub struct Flaws {
     pub stale_now: bool,
     /// The clock stops while the machine is suspended.
     pub clock_stops_in_suspend: bool,
+    /// The driver does not notice that the machine was suspended.
+    pub suspend_unnoticed: bool,
     /// The clock stops while the process is paused: it counts wake-ups.
     pub clock_stops_in_pause: bool,
     /// Memory outlives a reboot, and is believed without asking which boot wrote it.
@@ -185,6 +197,7 @@ impl Flaws {
     pub const NONE: Self = Self {
         stale_now: false,
         clock_stops_in_suspend: false,
+        suspend_unnoticed: false,
         clock_stops_in_pause: false,
         memory_of_any_boot: false,
         stale_memory: false,
@@ -219,6 +232,7 @@ pub struct World<P: Protocol> {
     /// Who is being killed inside the step that was the last action, and where: see [`World::finish_kill`].
     pub killed: Option<(NodeId, Kill)>,
     config: P::Config,
+    on_resume: Option<P::Command>,
     flaws: Flaws,
     flights: Vec<Option<Flight<P::Message>>>,
     free: Vec<FlightId>,
@@ -239,6 +253,8 @@ pub struct Foundation<P: Protocol> {
     pub synchronised: bool,
     /// What the founding wrote to every disk.
     pub founding: Vec<P::Record>,
+    /// What the driver tells a process when its machine was suspended, before anything else.
+    pub on_resume: Option<P::Command>,
     /// What the driver does wrong.
     pub flaws: Flaws,
     /// Whether messages are kept after their delivery, so that a file can name them.
@@ -248,7 +264,8 @@ pub struct Foundation<P: Protocol> {
 impl<P: Protocol> World<P> {
     /// Founds a world and starts every process.
     pub fn new(foundation: Foundation<P>, chooser: &mut dyn Chooser) -> Self {
-        let Foundation { config, clocks, tick, synchronised, founding, flaws, keeps_flights } = foundation;
+        let Foundation { config, clocks, tick, synchronised, founding, on_resume, flaws, keeps_flights } =
+            foundation;
         let host = |clock| Host::new(clock, tick, synchronised, founding.clone(), flaws);
         let hosts = clocks.into_iter().map(host).collect();
         let mut world = Self {
@@ -260,6 +277,7 @@ impl<P: Protocol> World<P> {
             interrupt: None,
             killed: None,
             config,
+            on_resume,
             flaws,
             flights: Vec::new(),
             free: Vec::new(),
@@ -336,7 +354,7 @@ impl<P: Protocol> World<P> {
             Action::Crash(node) => self.crash(index(*node)),
             Action::Start(node, how) => self.start(index(*node), *how, chooser),
             Action::Freeze(node, freeze) => self.freeze(index(*node), *freeze),
-            Action::Thaw(node) => self.thaw(index(*node)),
+            Action::Thaw(node) => self.thaw(index(*node), chooser),
             Action::Step { node, dial, by } => {
                 self.hosts[index(*node)].step(*dial, *by);
                 true
@@ -439,6 +457,7 @@ impl<P: Protocol> World<P> {
 
     fn crash(&mut self, node: usize) -> bool {
         let was_up = self.hosts[node].process.is_some();
+        self.wake_up(node);
         self.records_lost = self.hosts[node].crash();
         was_up
     }
@@ -473,15 +492,33 @@ impl<P: Protocol> World<P> {
         if !host.is_up() {
             return false;
         }
-        host.frozen = Some((freeze, self.now));
+        host.freeze(freeze, self.now);
         true
     }
 
-    fn thaw(&mut self, node: usize) -> bool {
+    /// Goes on. Where the driver notices that the machine was suspended, it says so before anything else; then the memory is of
+    /// the time after it.
+    fn thaw(&mut self, node: usize, chooser: &mut dyn Chooser) -> bool {
         let host = &mut self.hosts[node];
-        let was_frozen = host.frozen.is_some();
+        if host.frozen.is_none() {
+            return false;
+        }
+        if let Some(command) = self.wake_up(node) {
+            self.handle(node, Input::Command(command), self.now, chooser);
+            self.hosts[node].sleep_is_known();
+        }
+        true
+    }
+
+    /// A machine that stood still does no more. What its driver tells the process, if it notices.
+    fn wake_up(&mut self, node: usize) -> Option<P::Command> {
+        let host = &mut self.hosts[node];
+        let slept = host.frozen.is_some_and(|(freeze, _)| freeze.is_of_machine());
         host.thaw(self.now);
-        was_frozen
+        let unnoticed = self.flaws.suspend_unnoticed || self.flaws.clock_stops_in_suspend;
+        let command = self.on_resume.clone().filter(|_| slept && !unnoticed)?;
+        host.sleep_counts();
+        Some(command)
     }
 }
 

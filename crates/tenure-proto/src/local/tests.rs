@@ -193,7 +193,7 @@ impl World {
     }
 }
 
-const HERE: BootId = BootId { boot: 1, clock_offset: 0 };
+const HERE: BootId = BootId { boot: 1, clock_offset: 0, slept: 0, marker: 0 };
 
 fn set(members: &[usize]) -> NodeSet {
     members.iter().copied().collect()

@@ -325,6 +325,23 @@ impl Candidate {
         }
     }
 
+    /// The clock has shown more or less than has passed: nothing that was measured over it counts. E goes first, then the
+    /// grants are given back: whoever led, leads no more.
+    pub(super) fn on_disturbed<R: Rules>(&mut self, silent: LocalTime, around: &mut Around<'_, '_, R>) {
+        self.verifying.on_disturbed(silent);
+        if around.process.config.settings().rules.leads_on_disturbed() {
+            return;
+        }
+        let asked = self.run.is_some();
+        self.end_run();
+        if self.drop_lead(Loss::Disturbed, around) || asked {
+            self.give_back(around);
+        }
+        if self.is_waiting() {
+            self.await_turn(around.cx.now(), around);
+        }
+    }
+
     pub(super) fn on_deadline<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let now = around.cx.now();
         if self.timers.take_expired(Timer::Expire, now) && self.leads_until(now).is_none() {

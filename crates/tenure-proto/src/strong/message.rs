@@ -303,9 +303,13 @@ pub enum Refusal {
     TooManyGroups,
 }
 
-/// What a process's user wants.
+/// What a process's user wants, and what its driver has noticed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
+    /// For the driver: the machine was suspended, or a virtual machine was paused or moved. Its clock may have counted
+    /// more or less than has passed, so nothing that was measured over it counts: see [`Rules::leads_on_disturbed`](super::Rules::leads_on_disturbed) and
+    /// [`Rules::waits_anew`](super::Rules::waits_anew). To be told before anything else that happens after it.
+    Disturbed,
     /// Lead this group whenever possible.
     Campaign(GroupId),
     /// Lead this group if somebody asks for a leader and there is none: for those who wait, and while it leads.
@@ -753,4 +757,6 @@ pub enum Loss {
     ClockWentBack,
     /// Another cluster of this name may have a leader.
     SplitBrain,
+    /// The machine was suspended, or its clocks were disrupted: how much time has passed is not known.
+    Disturbed,
 }

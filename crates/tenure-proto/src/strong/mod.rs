@@ -118,7 +118,7 @@
 //! }
 //! .validate()?;
 //! let store = boot::Store::Founded(Vec::new());
-//! let boot = Boot::judge(store, None, boot::BootId { boot: 1, clock_offset: 0 });
+//! let boot = Boot::judge(store, None, boot::BootId { boot: 1, clock_offset: 0, slept: 0, marker: 0 });
 //!
 //! let (mut chance, mut ticket, mut effects) = (First, Ticket(0), Vec::new());
 //! let now = LocalTime::from_nanos(5_000_000);
@@ -298,6 +298,23 @@ impl<R: Rules> Process<R> {
         let end = |body: &Body| rules.silence_end(body.clocks, start, body.longest_lease);
         let here = end(&self.charter().body);
         self.charter().before.as_ref().map_or(here, |before| end(before).max(here))
+    }
+
+    /// All waits of a grantor begin anew: its silence, which ends at `silent`, rule W, the wait before a charter that an
+    /// operator forced, and the reading after a lost disk. A process that is no member and holds no grant promised nothing.
+    fn wait_anew(&mut self, silent: LocalTime, granted: bool, cx: &mut Context<'_, Nerio<R>>) {
+        if self.position.is_none() && !granted {
+            return;
+        }
+        self.silent_until = self.silent_until.max(silent);
+        cx.remember(Cell::Silence(self.silent_until));
+        let now = self.clock.latest().max(cx.now());
+        self.adopted_anew(now, cx);
+        let asks_from = self.config.settings().rules.reads_from(now, self.silent_until);
+        if let Some(recovery) = &mut self.recovery {
+            recovery.asks_at = recovery.asks_at.max(asks_from);
+        }
+        cx.publish(Event::Silent { until: self.silent_until });
     }
 
     /// Decides between silence and memory, and says so.
@@ -547,6 +564,7 @@ impl<R: Rules> Nerio<R> {
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
+            Command::Disturbed => self.on_disturbed(cx),
             Command::Campaign(group) => {
                 self.with_group(group, cx, |candidate, around| candidate.campaign(around));
             }
@@ -621,6 +639,19 @@ impl<R: Rules> Nerio<R> {
             && self.process.config.settings().rules.keeps_commands()
         {
             self.process.kept.push(command);
+        }
+    }
+
+    /// Nothing that was measured up to now counts: leaderships are over, and a grantor waits as after a reboot.
+    fn on_disturbed(&mut self, cx: &mut Context<'_, Self>) {
+        let silent = self.process.silence_from(self.process.clock.latest().max(cx.now()));
+        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        for group in groups {
+            self.with_group(group, cx, |candidate, around| candidate.on_disturbed(silent, around));
+        }
+        let granted = self.groups.values().any(|group| group.grantor.grant.is_some());
+        if self.process.config.settings().rules.waits_anew() {
+            self.with_process(|process| process.wait_anew(silent, granted, cx));
         }
     }
 
@@ -719,7 +750,11 @@ impl<R: Rules> Protocol for Nerio<R> {
             Ok(()) => self.process.clock_is_behind = false,
             Err(by) => {
                 self.on_clock_went_back(by, cx);
-                return self.keep_command(input);
+                // What was disturbed stays so when the clock has caught up.
+                return match input {
+                    Input::Command(Command::Disturbed) => self.on_disturbed(cx),
+                    input => self.keep_command(input),
+                };
             }
         }
         for command in std::mem::take(&mut self.process.kept) {

@@ -137,6 +137,21 @@ pub trait Rules: Data {
         true
     }
 
+    /// A leader whose clock was disturbed leads no more, and its runs are worth nothing. E counts on (15): from `Start` on
+    /// this clock has shown at least (1-ρ) of what has passed. A kernel that counts sleep by a clock of one second may have
+    /// lost almost two, and a virtual machine that was paused all of it: then `C_p < E_p` says nothing.
+    fn leads_on_disturbed(&self) -> bool {
+        false
+    }
+
+    /// A grantor whose clock was disturbed waits as after a reboot, from the first reading after it: the silence (1+ρ)δ_max,
+    /// and rule W anew. The clock may have shown more than has passed, so that F, or the end of a wait, was reached while
+    /// a lease that counts on it is in force. What was granted before is over δ_max of real time after the disturbance; the
+    /// silence, measured by readings after it alone, is at least that long.
+    fn waits_anew(&self) -> bool {
+        true
+    }
+
     /// Until when a leader that answered a question keeps its grants (erratum E4): a release before then would make the
     /// answer false.
     fn pledged_until(&self, pledge: Pledge) -> LocalTime {

@@ -44,6 +44,13 @@ impl Verifying {
         self.pledged.filter(|until| now < *until)
     }
 
+    /// The clock was disturbed. What was asked before has a start that means nothing now; and a pledge given before may
+    /// look over and not be, so it is kept until `silent`, when all that was promised before is over.
+    pub(super) fn on_disturbed(&mut self, silent: LocalTime) {
+        self.asked = None;
+        self.pledged = self.pledged.map(|until| until.max(silent));
+    }
+
     /// What was owed is covered by a release that is sent now.
     pub(super) fn release_is_sent(&mut self, upto: InstanceId) {
         self.owed = self.owed.filter(|owed| *owed > upto);

@@ -49,6 +49,7 @@ pub(crate) struct Checked {
     pub(crate) longest_pledge: Span,
     pub(crate) limits: Limits,
     pub(crate) time: Clock,
+    pub(crate) vmclock: Option<PathBuf>,
     /// What is said of the synchronised clock; tests say something else.
     pub(crate) calendar: fn() -> Synchronised,
     /// Tests speak others.
@@ -98,6 +99,7 @@ impl Checked {
             longest_pledge: span(config.longest_pledge),
             limits: check_limits(config.limits)?,
             time: config.time.clone(),
+            vmclock: config.vmclock.clone(),
             calendar: synchronised,
             versions: VERSIONS,
             body,

@@ -256,6 +256,9 @@ pub struct Config {
     pub limits: Limits,
     /// The clock. Only tests have another than the system's.
     pub time: Clock,
+    /// Where the host of a virtual machine tells that it has disrupted the clocks; `None` not to look. If there is nothing, the
+    /// machine is not virtual or its host does not tell.
+    pub vmclock: Option<PathBuf>,
 }
 
 impl Config {
@@ -287,6 +290,7 @@ impl Config {
             longest_pledge: Duration::from_millis(100),
             limits: Limits::default(),
             time: Clock::boot(),
+            vmclock: Some(PathBuf::from(crate::VMCLOCK)),
         }
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::Notice;
 use crate::contact::Contact;
 use crate::memory::Memory;
+use crate::steady::Steady;
 use crate::store::{Store, StoreError, StoreId, Writer};
 use crate::timing::Timing;
 
@@ -39,6 +40,13 @@ impl Keep {
     pub(crate) fn claim(&mut self) {
         if let Some(memory) = &mut self.memory {
             memory.claim();
+        }
+    }
+
+    /// The clock was disturbed, and the machine knows: see [`Memory::claim_anew`].
+    pub(crate) fn claim_anew(&mut self, steady: &Steady) {
+        if let Some(memory) = &mut self.memory {
+            memory.claim_anew(steady);
         }
     }
 

@@ -72,6 +72,7 @@ use crate::observe::Scene;
 use crate::seal::{Credentials, Serial};
 use crate::socket::Bulk;
 use crate::status::Status;
+use crate::steady::{SharedSteady, Steady};
 use crate::store::Durable;
 use crate::tally::Tally;
 use crate::timing::Stopwatch;
@@ -210,6 +211,10 @@ pub(crate) struct Driver {
     incarnation: u128,
     config: Checked,
     clock: Clock,
+    /// What must be as it is for readings to belong together.
+    steady: Steady,
+    /// The same, for handles that have no term.
+    shared: SharedSteady,
     /// The reading of the last turn.
     turned: LocalTime,
     machine: Option<Machine>,
@@ -315,6 +320,7 @@ impl Driver {
 
     /// Everything that time brings, then all that may leave, leaves.
     fn turn(&mut self) {
+        self.notice_disturbance();
         let now = self.clock.read();
         self.on_time(now);
         self.settle();
@@ -368,6 +374,7 @@ impl Driver {
     }
 
     fn on_packet(&mut self, packet: &mut [u8], from: SocketAddr) {
+        self.notice_disturbance();
         let received = self.clock.read();
         match self.net.open(packet, from, received) {
             Opened::Items(peer, bytes) => self.on_items(&peer, bytes, received),
@@ -377,6 +384,7 @@ impl Driver {
     }
 
     fn on_bulk(&mut self, mut packet: Vec<u8>) {
+        self.notice_disturbance();
         let received = self.clock.read();
         if let Opened::Items(peer, bytes) = self.net.open_bulk(&mut packet, received) {
             self.on_items(&peer, bytes, received);
@@ -401,6 +409,7 @@ impl Driver {
     }
 
     fn on_request(&mut self, request: Request) {
+        self.notice_disturbance();
         self.dirty.extend(request.group());
         match request {
             Request::Campaign(entry, priority) => self.on_campaign(entry, priority),

@@ -14,10 +14,10 @@ use tenure_proto::{GroupId, LocalTime};
 use tokio::sync::{oneshot, watch};
 
 use super::Mailbox;
-use crate::clock::Clock;
 use crate::error::{CampaignError, Stopped};
 use crate::guard::{Loss, SharedTerm, Tenure, overdue_at};
 use crate::name::GroupName;
+use crate::steady::Steady;
 use crate::sys::page::Pages;
 use crate::trace::Trace;
 use crate::wish::{Desk, Note};
@@ -42,7 +42,8 @@ struct Led {
 
 /// All campaigns and terms of this process.
 pub(crate) struct Office {
-    clock: Clock,
+    /// What the terms that begin from here on go by.
+    pub(crate) steady: Steady,
     trace: Option<Trace>,
     mailbox: Mailbox,
     pages: Arc<Pages>,
@@ -57,9 +58,9 @@ pub(crate) struct Office {
 }
 
 impl Office {
-    pub(crate) fn new(clock: Clock, trace: Option<Trace>, mailbox: Mailbox) -> Self {
+    pub(crate) fn new(steady: Steady, trace: Option<Trace>, mailbox: Mailbox) -> Self {
         Self {
-            clock,
+            steady,
             trace,
             mailbox,
             pages: Arc::default(),
@@ -193,7 +194,7 @@ impl Office {
         };
         let term = Arc::new(SharedTerm {
             record,
-            clock: self.clock.clone(),
+            steady: self.steady.clone(),
             group: entry.group,
             number,
             tag,
@@ -225,6 +226,7 @@ impl Office {
             MachineLoss::HandedOver => Loss::HandedOver,
             MachineLoss::ClockWentBack => Loss::Clock,
             MachineLoss::SplitBrain => Loss::SplitBrain,
+            MachineLoss::Disturbed => Loss::Disturbed,
             MachineLoss::Lapsed | MachineLoss::EndedEpoch | MachineLoss::NextEpoch => Loss::Lapsed,
         });
         // Who stood down gives back later; everybody else has nothing left to give, and stops asking.
@@ -232,7 +234,9 @@ impl Office {
     }
 
     fn is_overdue(&self, led: &Led) -> bool {
-        led.health.is_some_and(|health| self.clock.read() >= overdue_at(led.term.record.last_beat(), health))
+        led.health.is_some_and(|health| {
+            self.steady.clock().read() >= overdue_at(led.term.record.last_beat(), health)
+        })
     }
 
     /// When the work of some group may have given no sign of life for too long.
@@ -243,7 +247,7 @@ impl Office {
     /// Groups whose work seems to hang: authority ends, and the lease runs out, for the work may still be doing something. All are
     /// looked at only when one may be overdue: there may be thousands.
     pub(crate) fn unhealthy(&mut self) -> Vec<Command> {
-        let now = self.clock.read();
+        let now = self.steady.clock().read();
         if self.check_at.is_none_or(|at| now < at) {
             return Vec::new();
         }
@@ -302,7 +306,7 @@ mod tests {
     type Won = oneshot::Receiver<Result<Tenure, CampaignError>>;
 
     fn office() -> Office {
-        Office::new(Clock::boot(), None, Mailbox(mpsc::unbounded_channel().0))
+        Office::new(Steady::begin(&crate::Clock::boot(), None), None, Mailbox(mpsc::unbounded_channel().0))
     }
 
     fn campaign(office: &mut Office, number: u64) -> (Option<Command>, Won) {
@@ -331,7 +335,7 @@ mod tests {
     }
 
     fn in_an_hour() -> LocalTime {
-        overdue_at(Clock::boot().read(), Duration::from_secs(3600))
+        overdue_at(crate::Clock::boot().read(), Duration::from_secs(3600))
     }
 
     #[test]

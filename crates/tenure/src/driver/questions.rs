@@ -179,10 +179,10 @@ impl Driver {
     }
 
     fn on_verified(&mut self, group: GroupId, leader: Holder, term: Term, until: LocalTime) {
-        let clock = self.clock.clone();
+        let steady = self.steady.clone();
         let leader = self.net.name(leader.node).unwrap_or_else(|| self.name.clone());
         for asked in self.questions.verifications.remove(&group).into_iter().flatten() {
-            let certain = Certain { leader: leader.clone(), term, until, clock: clock.clone() };
+            let certain = Certain { leader: leader.clone(), term, until, steady: steady.clone() };
             let _ = asked.order.reply.send(Ok(certain));
         }
     }

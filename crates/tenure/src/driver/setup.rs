@@ -36,10 +36,12 @@ use crate::name::ClusterId;
 use crate::node::Launched;
 use crate::seal::{ClusterKey, Credentials, Identity, Keyring, Limits, Sessions};
 use crate::socket::{ANY, ANY_V4, Bulk, Sockets};
+use crate::steady::{SharedSteady, Steady};
 use crate::store::{Opened, RevokedFile, Store};
 use crate::tally::Tally;
 use crate::timing::Stopwatch;
 use crate::trace::Trace;
+use crate::vmclock::VmClock;
 use crate::watchdog::Watchdog;
 use crate::wire::Item;
 use crate::{Machine, MachineConfig, chance};
@@ -100,7 +102,9 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let (notice, notices) = mpsc::unbounded_channel();
     let (request, requests) = mpsc::unbounded_channel();
     let mailbox = Mailbox(request);
-    let past = recall(&config, &notice)?;
+    // First of all: whatever disturbs the clock from here on is noticed in the first turn.
+    let steady = watch_clock(&config);
+    let past = recall(&config, &steady, &notice)?;
     // The file is checked against the cluster before anything is said to anybody.
     past.charter.as_ref().map_or(Ok(()), |charter| comes_from(charter, config.lineage))?;
     let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
@@ -117,14 +121,23 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let (ready, is_ready) = watch::channel(false);
     let (stopped, why) = watch::channel(None);
     let board = Arc::new(Board::new(config.name.clone(), config.time.clone()));
-    let launched =
-        Launched { mailbox: mailbox.clone(), addresses, ready: is_ready, stopped: why, board: board.clone() };
+    let shared = SharedSteady::new(steady.clone());
+    let launched = Launched {
+        mailbox: mailbox.clone(),
+        addresses,
+        ready: is_ready,
+        stopped: why,
+        board: board.clone(),
+        steady: shared.clone(),
+    };
     let mut driver = Driver {
         me,
         name: config.name.clone(),
         cluster: past.cluster,
         incarnation: boot,
         clock: config.time.clone(),
+        steady: steady.clone(),
+        shared,
         turned: LocalTime::ZERO,
         machine: None,
         tickets: Ticket(0),
@@ -148,7 +161,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
             (limits.retry, config.adapts()),
         ),
         keep: past.keep,
-        office: Office::new(config.time.clone(), trace.clone(), mailbox),
+        office: Office::new(steady, trace.clone(), mailbox),
         gallery: Gallery::new(config.limits.watches_per_key),
         questions: Questions::default(),
         kin: Kin::default(),
@@ -177,8 +190,24 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     Ok((driver, Ends { requests, notices, bulk }, launched))
 }
 
+/// Looks at the clock, at how long the machine has slept, and at what the host of a virtual machine tells.
+fn watch_clock(config: &Checked) -> Steady {
+    let page = config.vmclock.as_deref().and_then(|path| match VmClock::open(path) {
+        Ok(page) => page.map(Arc::new),
+        Err(error) => {
+            tracing::warn!(name: "tenure.vmclock", node = %config.name, path = %path.display(), reason = %error, "what the host of this virtual machine tells of its clocks cannot be read");
+            None
+        }
+    });
+    Steady::begin(&config.time, page)
+}
+
 /// A member has a store and perhaps a memory; everybody else begins anew each time, under a name of its own.
-fn recall(config: &Checked, notices: &mpsc::UnboundedSender<Notice>) -> Result<Past, StartError> {
+fn recall(
+    config: &Checked,
+    steady: &Steady,
+    notices: &mpsc::UnboundedSender<Notice>,
+) -> Result<Past, StartError> {
     let Some(dir) = config.store.as_ref().filter(|_| config.role.grants()) else {
         let cluster = match &config.key {
             Key::Scoped(key) => key.cluster(),
@@ -200,23 +229,24 @@ fn recall(config: &Checked, notices: &mpsc::UnboundedSender<Notice>) -> Result<P
     };
     let (store, opened) = Store::open(dir, &config.name, config.cluster)?;
     let revoking = Revoking::new(dir.clone(), RevokedFile::read(dir)?);
-    let (memory, boot) = remember(config, &opened)?;
+    let (memory, boot) = remember(config, steady, &opened)?;
     let keep = Keep::new((store, opened.id), memory, notices.clone())?;
     let (cluster, charter, contacts) = (opened.cluster, opened.charter, opened.contacts);
     Ok(Past { cluster, keep, boot, charter, contacts, revoking })
 }
 
 /// Opens the memory, and judges by store and memory what this start may believe.
-fn remember(config: &Checked, opened: &Opened) -> Result<(Memory, Boot<Cell>), StartError> {
+fn remember(config: &Checked, steady: &Steady, opened: &Opened) -> Result<(Memory, Boot<Cell>), StartError> {
     let path = Memory::path(config.memory.as_deref(), opened.cluster, &config.name);
     let store = opened.boot_store.clone();
     match memory::here() {
         Ok(here) => {
+            let here = steady.in_boot(here);
             let (memory, found) = Memory::open(&path, opened.id, here, opened.incarnation)?;
             Ok((memory, Boot::judge(store, found, here)))
         }
         Err(why) => {
-            let nowhere = BootId { boot: 0, clock_offset: 0 };
+            let nowhere = BootId { boot: 0, clock_offset: 0, slept: 0, marker: 0 };
             Ok((Memory::lost(why), Boot::judge(store, None, nowhere)))
         }
     }

@@ -25,6 +25,28 @@ impl Chooser for Os {
 impl Driver {
     /// One input. The clock is read here, after the input was taken from wherever it waited.
     pub(super) fn step(&mut self, input: Input<Machine>) {
+        self.notice_disturbance();
+        self.step_undisturbed(input);
+    }
+
+    /// If the clock was disturbed, nothing that was measured before counts: whatever leads here is over, and the grantor begins a
+    /// silence, before anything else is done. The order matters: the clock is looked at anew first, so that a second disturbance
+    /// is not missed; then the machine gives up and remembers its silence; then what handles were shown is taken back; and only
+    /// then memory and handles go by the new look.
+    pub(super) fn notice_disturbance(&mut self) {
+        let Some(why) = self.steady.disturbance().filter(|_| self.machine.is_some()) else { return };
+        let steady = self.steady.anew();
+        tracing::warn!(name: "tenure.disturbed", node = %self.name, reason = %why, "all leaderships here are over, and this member is silent for a longest lease");
+        self.step_undisturbed(Input::Command(Command::Disturbed));
+        self.forget_hints();
+        self.forget_locals();
+        self.keep.claim_anew(&steady);
+        self.office.steady = steady.clone();
+        self.shared.replace(steady.clone());
+        self.steady = steady;
+    }
+
+    fn step_undisturbed(&mut self, input: Input<Machine>) {
         let Some(machine) = &mut self.machine else { return };
         let at = self.clock.reading();
         let mut effects = std::mem::take(&mut self.effects);

@@ -9,7 +9,8 @@ use super::MemoryError;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
-/// The boot id of this process. Where it cannot be known nothing can be remembered.
+/// The boot id of this process, without what [`Steady`](crate::steady::Steady) adds to it. Where it cannot be known nothing can be
+/// remembered.
 pub(crate) fn here() -> Result<BootId, MemoryError> {
     let unknown = |what: &'static str| MemoryError::NoBootId { what };
     let boot = fs::read_to_string(BOOT).ok().and_then(|text| boot_of(&text)).ok_or(unknown(BOOT))?;
@@ -22,7 +23,7 @@ pub(crate) fn here() -> Result<BootId, MemoryError> {
         Ok(text) => offset_of(&text).ok_or(unknown(OFFSETS))?,
         Err(_) => 0, // A kernel without time namespaces.
     };
-    Ok(BootId { boot, clock_offset })
+    Ok(BootId { boot, clock_offset, slept: 0, marker: 0 })
 }
 
 /// The number of a boot: 32 hexadecimal digits and four hyphens.

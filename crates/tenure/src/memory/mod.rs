@@ -8,8 +8,8 @@
 //! # When it is believed
 //!
 //! A memory that is not the last word of this very store is worse than none. It is believed only if it was written in
-//! this boot, by this clock, for this store, by the life just before this one ([`Boot::judge`]); and each life makes it
-//! its own in this order:
+//! this boot, by this clock, for this store, by the life just before this one ([`Boot::judge`]), and if the clock was not disturbed
+//! since by a suspend or a pause of the virtual machine (`steady`); and each life makes it its own in this order:
 //!
 //! 1. The store's incarnation has been raised, durably ([`Store::open`](crate::store::Store::open)). Whatever is here now belongs to the
 //!    life before. If this one is killed now, the next one finds it two lives old: silence.
@@ -46,6 +46,7 @@ use thiserror::Error;
 
 use crate::lock::Lock;
 use crate::name::{ClusterId, NodeName};
+use crate::steady::Steady;
 use crate::store::{StoreError, StoreId};
 pub(crate) use boot::here;
 use mapped::Mapped;
@@ -176,7 +177,7 @@ impl Memory {
             Err(error) => return Ok((Self::lost(error), None)),
         };
         match found {
-            Some(found) if found.boot == here && found.writer >= writer => {
+            Some(found) if found.boot.is_same_boot(&here) && found.writer >= writer => {
                 Err(StoreError::WentBack { store: writer.0.saturating_sub(1), memory: found.writer.0 })
             }
             found => {
@@ -200,6 +201,15 @@ impl Memory {
             kept.erase();
             self.0 = State::Lost(MemoryError::Cut { path: kept.path.clone() });
         }
+    }
+
+    /// The clock was disturbed, and the machine has begun its silence, which is remembered: from here on the memory is of the time
+    /// after it. Whoever is killed before this leaves one of the time before, which the next life does not believe.
+    pub(crate) fn claim_anew(&mut self, steady: &Steady) {
+        if let State::Kept(kept) = &mut self.0 {
+            kept.header.boot = steady.in_boot(kept.header.boot);
+        }
+        self.claim();
     }
 
     /// Keeps a cell for a restart within this boot. When this returns it is kept, or the whole memory is void.
@@ -233,7 +243,7 @@ fn take(
     let mapped = Mapped::existing(file).map_err(failed)?;
     let found = match mapped.and_then(|mapped| read(mapped, header.owner)) {
         // The caller refuses: nothing is touched.
-        Some((table, found)) if found.boot == header.boot && found.writer >= header.writer => {
+        Some((table, found)) if found.boot.is_same_boot(&header.boot) && found.writer >= header.writer => {
             return Ok((table, Some(found)));
         }
         Some((mut table, found)) if is_believed(&found, header) => {

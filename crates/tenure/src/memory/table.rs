@@ -36,8 +36,8 @@ const COPY_WORDS: usize = 16;
 /// What a copy has room for beside its checksum and its number: the longest remembered cell has 100 bytes.
 const ROOM: usize = (COPY_WORDS - 2) * 8;
 
-const FORMAT: u64 = u64::from_be_bytes(*b"tenure\0\x01");
-const NAMED: usize = 8;
+const FORMAT: u64 = u64::from_be_bytes(*b"tenure\0\x02");
+const NAMED: usize = 11;
 const HEADER_SUM: usize = NAMED;
 const MARK: usize = 16;
 const WRITING: usize = 17;
@@ -64,11 +64,17 @@ impl Header {
     /// What is there, if it is whole.
     pub(super) fn read(words: &impl Words) -> Option<Self> {
         let named: [u64; NAMED] = std::array::from_fn(|at| words.load(at));
-        let [format, owner_high, owner_low, boot_high, boot_low, offset, writer_high, writer_low] = named;
+        let [format, owner_high, owner_low, boot_high, boot_low, offset, rest @ ..] = named;
+        let [slept, marker_high, marker_low, writer_high, writer_low] = rest;
         let whole = format == FORMAT && words.load(HEADER_SUM) == checksum(0, &named);
         whole.then(|| Self {
             owner: StoreId(wide(owner_high, owner_low)),
-            boot: BootId { boot: wide(boot_high, boot_low), clock_offset: offset.cast_signed() },
+            boot: BootId {
+                boot: wide(boot_high, boot_low),
+                clock_offset: offset.cast_signed(),
+                slept,
+                marker: wide(marker_high, marker_low),
+            },
             writer: Incarnation(wide(writer_high, writer_low)),
         })
     }
@@ -76,8 +82,10 @@ impl Header {
     /// Writes it. Left in between, there is none.
     pub(super) fn write(&self, words: &impl Words) {
         let (owner, boot) = (halves(self.owner.0), halves(self.boot.boot));
-        let (offset, writer) = (self.boot.clock_offset.cast_unsigned(), halves(self.writer.0));
-        let named = [FORMAT, owner.0, owner.1, boot.0, boot.1, offset, writer.0, writer.1];
+        let (offset, slept) = (self.boot.clock_offset.cast_unsigned(), self.boot.slept);
+        let (marker, writer) = (halves(self.boot.marker), halves(self.writer.0));
+        let named =
+            [FORMAT, owner.0, owner.1, boot.0, boot.1, offset, slept, marker.0, marker.1, writer.0, writer.1];
         Self::erase(words);
         named.into_iter().enumerate().for_each(|(at, word)| words.store(at, word));
         words.store(HEADER_SUM, checksum(0, &named));

@@ -17,7 +17,7 @@ use super::*;
 use crate::store::tests::child::{folder, passes_in_namespace};
 
 const OWNER: StoreId = StoreId(5);
-const HERE: BootId = BootId { boot: 9, clock_offset: 0 };
+const HERE: BootId = BootId { boot: 9, clock_offset: 0, slept: 0, marker: 0 };
 
 pub(crate) fn grant(group: u64, until: u64) -> Cell {
     let holder = Holder { node: NodeId(u64::MAX - group), incarnation: Incarnation(1 << 100) };
@@ -92,9 +92,14 @@ fn a_grant_that_was_given_back_is_not_recalled() {
 fn a_memory_of_another_boot_clock_life_or_store_is_worthless_now_and_for_the_life_after() {
     let other_boot = BootId { boot: 10, ..HERE };
     let other_clock = BootId { clock_offset: 1, ..HERE };
-    for (owner, here, life) in
-        [(OWNER, other_boot, 4), (OWNER, other_clock, 4), (OWNER, HERE, 5), (StoreId(6), HERE, 4)]
-    {
+    for (owner, here, life) in [
+        (OWNER, other_boot, 4),
+        (OWNER, other_clock, 4),
+        (OWNER, BootId { slept: BootId::SLACK + 1, ..HERE }, 4),
+        (OWNER, BootId { marker: 1, ..HERE }, 4),
+        (OWNER, HERE, 5),
+        (StoreId(6), HERE, 4),
+    ] {
         let dir = left_by_life_3();
         let (mut memory, found) = open(&dir, owner, here, life);
         let store = Store::Used(Incarnation(life - 1), Vec::new());
@@ -104,6 +109,29 @@ fn a_memory_of_another_boot_clock_life_or_store_is_worthless_now_and_for_the_lif
         drop(memory);
         assert_eq!(recalled(&dir, owner, here, life + 1), Some(vec![silence(9)]), "no old grant comes back");
     }
+}
+
+#[test]
+fn a_memory_from_before_a_suspend_is_believed_again_once_its_silence_is_in_it() {
+    use crate::clock::Clock;
+    let dir = in_memory();
+    let (clock, hand) = Clock::by_hand();
+    let steady = Steady::begin(&clock, None);
+    let (mut memory, _) = open(&dir, OWNER, steady.in_boot(HERE), 3);
+    memory.claim();
+    memory.remember(&grant(1, 100));
+    hand.suspend(std::time::Duration::from_secs(1));
+    let anew = steady.anew();
+    // Killed after the silence was remembered, and before the memory was claimed anew.
+    memory.remember(&silence(7));
+    drop(memory);
+    let copy = fs::read(dir.path().join("memory")).unwrap();
+    assert_eq!(recalled(&dir, OWNER, anew.in_boot(HERE), 4), None);
+    fs::write(dir.path().join("memory"), copy).unwrap();
+    let (mut memory, _) = open(&dir, OWNER, steady.in_boot(HERE), 4);
+    memory.claim_anew(&anew);
+    drop(memory);
+    assert_eq!(recalled(&dir, OWNER, anew.in_boot(HERE), 5), Some(vec![grant(1, 100), silence(7)]));
 }
 
 #[test]

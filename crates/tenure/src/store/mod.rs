@@ -252,7 +252,7 @@ impl Store {
 impl Opened {
     fn from_image(image: &Image) -> Self {
         // Which memory there is changes nothing about the number of this life.
-        let nowhere = BootId { boot: 0, clock_offset: 0 };
+        let nowhere = BootId { boot: 0, clock_offset: 0, slept: 0, marker: 0 };
         let boot_store = image.boot_store();
         Self {
             cluster: image.cluster,

@@ -14,7 +14,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::bus::Watched;
 
@@ -92,6 +92,76 @@ impl Map {
 impl Drop for Map {
     fn drop(&mut self) {
         // First of all, so that no fault is answered by a mapping at an address that may be somebody else's by then.
+        self.watched.forget();
+        // SAFETY: exactly what `new` mapped; nothing borrowed from it outlives `self`.
+        unsafe {
+            libc::munmap(self.words.as_ptr().cast(), self.words.len() * size_of::<AtomicU64>());
+        }
+    }
+}
+
+/// The beginning of a file or device, mapped for reading alone, shared by threads. If a file is cut it reads as zeros.
+pub(crate) struct View {
+    words: NonNull<[AtomicU64]>,
+    watched: Watched,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread, and its words are atomic and never written here.
+unsafe impl Send for View {}
+// SAFETY: as above.
+unsafe impl Sync for View {}
+
+impl View {
+    /// Maps the first `words` words. A file must have them; a device does not tell its length.
+    pub(crate) fn new(file: &File, words: usize) -> io::Result<Self> {
+        let bytes = words * size_of::<AtomicU64>();
+        let found = file.metadata()?;
+        if words == 0 || (found.is_file() && found.len() < bytes as u64) {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        let (read, shared, start) = (libc::PROT_READ, libc::MAP_SHARED, ptr::null_mut());
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let start = unsafe { libc::mmap(start, bytes, read, shared, file.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
+        let watched = match Watched::new(start.cast(), bytes) {
+            Ok(watched) => watched,
+            Err(error) => {
+                // SAFETY: what was just mapped, and nobody has seen yet.
+                unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
+                return Err(error);
+            }
+        };
+        Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
+    }
+
+    /// Reads a word, before anything that is read later. Relaxed, with a fence behind it: what else an atomic load may compile to is
+    /// not allowed on memory that cannot be written.
+    #[inline]
+    pub(crate) fn load(&self, at: usize) -> u64 {
+        // SAFETY: the mapping is that long, aligned to a page, and lasts as long as `self`; any bits are a word.
+        let word = unsafe { self.words.as_ref() }[at].load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        word
+    }
+
+    /// Whether the file was cut under this mapping.
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.watched.is_lost()
+    }
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").finish_non_exhaustive()
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
         self.watched.forget();
         // SAFETY: exactly what `new` mapped; nothing borrowed from it outlives `self`.
         unsafe {

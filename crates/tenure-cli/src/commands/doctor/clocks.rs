@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use tenure::{ClockBound, Discipline};
+use tenure::{ClockBound, Discipline, Suspends};
 
 use super::finding::Finding;
 use crate::output::{grouped, readable};
@@ -92,22 +92,37 @@ pub(super) fn source(host: &Host) -> Finding {
     }
 }
 
-/// Whether the machine has slept since it was booted.
+/// Whether the machine can sleep, and whether it has since it was booted.
 pub(super) fn suspend() -> Finding {
     let asleep = now(ClockId::Boottime).saturating_sub(now(ClockId::Monotonic));
-    judge_suspend(asleep)
+    judge_suspend(asleep, Suspends::of_this_machine())
 }
 
-fn judge_suspend(asleep: Duration) -> Finding {
+fn judge_suspend(asleep: Duration, able: Suspends) -> Finding {
     const CHECK: &str = "suspend";
-    if asleep < Duration::from_secs(1) {
-        return Finding::ok(CHECK, "never since boot");
+    const FORBID: &str = "on a server, forbid it: `systemctl mask sleep.target suspend.target`";
+    const THEN: &str = "leaderships here end when it does, and a member is silent for a longest lease";
+    if asleep >= Duration::from_secs(1) {
+        let says = format!("this machine was suspended for {} since boot: {THEN}", readable(asleep));
+        return Finding::warn(CHECK, says, FORBID);
     }
-    Finding::warn(
-        CHECK,
-        format!("this machine was suspended for {} since boot: leases run out meanwhile", readable(asleep)),
-        "on a server, forbid it: `systemctl mask sleep.target suspend.target`",
-    )
+    match able {
+        Suspends::No => {
+            Finding::ok(CHECK, "this machine cannot be suspended: authority costs one clock reading")
+        }
+        Suspends::Yes => Finding::ok(
+            CHECK,
+            format!(
+                "never since boot, but this machine can be suspended (authority costs two clock readings): {THEN}"
+            ),
+        ),
+        _ => Finding::ok(
+            CHECK,
+            format!(
+                "never since boot; whether it is possible is not known here (/sys/power/state), so it is looked for: {THEN}"
+            ),
+        ),
+    }
 }
 
 /// Who corrects the clocks, and how much they are allowed to.
@@ -423,8 +438,13 @@ mod tests {
 
     #[test]
     fn a_suspend_is_told_with_its_length() {
-        assert_eq!(judge_suspend(Duration::from_micros(3)).state, State::Ok);
-        let slept = judge_suspend(Duration::from_secs(7200));
+        let says = |able| judge_suspend(Duration::from_micros(3), able);
+        assert!(
+            [Suspends::Yes, Suspends::No, Suspends::Unknown].map(says).iter().all(|f| f.state == State::Ok)
+        );
+        assert!(says(Suspends::No).says.contains("cannot be suspended"));
+        assert!(says(Suspends::Unknown).says.contains("not known"));
+        let slept = judge_suspend(Duration::from_secs(7200), Suspends::Yes);
         assert!(slept.state == State::Warn && slept.says.contains("120.0 min"), "{}", slept.says);
     }
 

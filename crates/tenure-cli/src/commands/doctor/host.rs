@@ -74,11 +74,33 @@ pub(super) fn machine(host: &Host) -> Finding {
     if !is_virtual && !known.iter().any(|name| vendor.contains(name)) {
         return Finding::ok(CHECK, "it does not look virtual");
     }
-    Finding::warn(
-        CHECK,
-        "a virtual machine: when it is paused, migrated or restored from a snapshot its clocks stop with it, and nothing inside can see that",
-        "fence what leaders write to (see the fences of the library); do not snapshot members while they run",
-    )
+    let fence =
+        "fence what leaders write to (see the fences of the library); do not snapshot members while they run";
+    match tenure::tells_disruptions(&host.path(tenure::VMCLOCK)) {
+        Ok(true) => Finding::ok(
+            CHECK,
+            format!(
+                "a virtual machine whose host tells of disruptions ({}): leaderships end with one",
+                tenure::VMCLOCK
+            ),
+        ),
+        Ok(false) => Finding::warn(
+            CHECK,
+            format!(
+                "a virtual machine without {}: when it is paused, migrated or restored from a snapshot its clocks stop with it, and nothing inside can see that",
+                tenure::VMCLOCK
+            ),
+            fence,
+        ),
+        Err(error) => Finding::warn(
+            CHECK,
+            format!(
+                "a virtual machine whose {} cannot be read ({error}): when it is paused, migrated or restored from a snapshot nothing inside can see that",
+                tenure::VMCLOCK
+            ),
+            format!("let the daemon's user read it (a udev rule), or {fence}"),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +121,16 @@ mod tests {
         let virtual_one = says("fpu hypervisor tsc");
         assert_eq!(virtual_one.state, State::Warn);
         assert!(virtual_one.says.contains("paused"), "{}", virtual_one.says);
+        let device = Host::at(root.path()).path(tenure::VMCLOCK);
+        std::fs::create_dir_all(device.parent().unwrap()).unwrap();
+        std::fs::write(&device, "something else").unwrap();
+        assert!(says("hypervisor").says.contains("cannot be read"));
+        let mut page = vec![0; 4096];
+        page[0..4].copy_from_slice(b"VCLK");
+        page[8] = 1;
+        std::fs::write(&device, page).unwrap();
+        let told = says("hypervisor");
+        assert!(told.state == State::Ok && told.says.contains("tells of disruptions"), "{}", told.says);
     }
 
     #[test]

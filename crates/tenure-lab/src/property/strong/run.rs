@@ -11,7 +11,8 @@ impl StrongJudge {
     fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
         let host = world.host(node);
         for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {
-            claim.until = host.reading_reaches(claim.lease);
+            // A promise lasts as long as it was meant to, even if a clock that counted sleep coarsely has passed its end.
+            claim.until = host.reading_reaches(claim.lease).max(claim.until);
         }
         let doubted = self.doubts.extract_if(.., |(belief, _)| belief.holder.node == node);
         self.beliefs.extend(doubted.map(|(belief, _)| belief));

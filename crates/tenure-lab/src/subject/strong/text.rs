@@ -29,6 +29,7 @@ pub(super) fn loss_text(loss: Loss) -> &'static str {
         Loss::NextEpoch => "its epoch has ended",
         Loss::ClockWentBack => "its clock went back",
         Loss::SplitBrain => "there is another cluster of its name",
+        Loss::Disturbed => "its machine was suspended or moved",
     }
 }
 

@@ -90,7 +90,7 @@ impl Cluster {
     }
 
     fn boot(&mut self, node: u64, store: Store<Record>) {
-        let boot = Boot::judge(store, None, BootId { boot: 0, clock_offset: 0 });
+        let boot = Boot::judge(store, None, BootId { boot: 0, clock_offset: 0, slept: 0, marker: 0 });
         let host = &mut self.hosts[NodeId(node).index()];
         (host.life, host.ticket, host.durable) = (boot.incarnation.0, Ticket(0), Ticket(0));
         let (mut effects, now) = (Vec::new(), LocalTime::from_nanos(self.now));

@@ -264,6 +264,14 @@ impl<R: Rules> Process<R> {
         self.membership.timers.set(Timer::Effect, from);
     }
 
+    /// The same wait from `now` on, if it is under way.
+    pub(super) fn await_effect_anew(&mut self, now: crate::LocalTime) {
+        let Some(proposal) = &self.membership.proposer.ballot else { return };
+        let Phase::Waits(charter) = &proposal.phase else { return };
+        let from = self.config.settings().rules.takes_effect_from(charter, now);
+        self.membership.timers.set(Timer::Effect, from);
+    }
+
     /// Whether what the operator asked for has come about.
     pub(super) fn on_adopted_forced(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         let Some(force) = &self.membership.proposer.force else { return };

@@ -144,6 +144,14 @@ impl<R: Rules> Process<R> {
         true
     }
 
+    /// W and the wait of a forced charter, counted from `now`: how long ago they began is not known any more.
+    pub(in crate::strong) fn adopted_anew(&mut self, now: LocalTime, cx: &mut Context<'_, Nerio<R>>) {
+        self.membership.adopted_at = self.membership.adopted_at.max(now);
+        let Membership { adopted_at: at, young_until, .. } = self.membership;
+        cx.remember(Cell::Adopted { epoch: self.membership.epoch(), at, young_until });
+        self.await_effect_anew(now);
+    }
+
     /// MONO, for a request or a ballot of `epoch`: whether it may be answered at all. Whoever is behind is told; what this
     /// process does not know yet it asks for.
     pub(in crate::strong) fn admits(

@@ -188,8 +188,8 @@ impl Draw {
             }
             16 => {
                 let all = [Loss::Lapsed, Loss::Resigned, Loss::HandedOver, Loss::EndedEpoch];
-                let loss = self
-                    .pick(&[&all[..], &[Loss::NextEpoch, Loss::ClockWentBack, Loss::SplitBrain]].concat());
+                let more = [Loss::NextEpoch, Loss::ClockWentBack, Loss::SplitBrain, Loss::Disturbed];
+                let loss = self.pick(&[&all[..], &more].concat());
                 Event::Lost { group, term, loss }
             }
             17 => Event::Silent { until },

@@ -471,7 +471,7 @@ impl Value for Failure {
 
 impl Value for Loss {
     const WANTED: &'static str =
-        "lapsed, resigned, handed-over, ended-epoch, next-epoch, clock-went-back or split-brain";
+        "lapsed, resigned, handed-over, ended-epoch, next-epoch, clock-went-back, split-brain or disturbed";
     fn put(&self, out: &mut String) {
         out.push_str(match self {
             Self::Lapsed => "lapsed",
@@ -481,6 +481,7 @@ impl Value for Loss {
             Self::NextEpoch => "next-epoch",
             Self::ClockWentBack => "clock-went-back",
             Self::SplitBrain => "split-brain",
+            Self::Disturbed => "disturbed",
         });
     }
     fn get(word: &str) -> Option<Self> {
@@ -492,6 +493,7 @@ impl Value for Loss {
             "next-epoch" => Self::NextEpoch,
             "clock-went-back" => Self::ClockWentBack,
             "split-brain" => Self::SplitBrain,
+            "disturbed" => Self::Disturbed,
             _ => return None,
         })
     }

@@ -86,7 +86,7 @@ fn a_founded_store_says_what_was_founded() {
     assert_eq!((stores.len(), stores.get(name("a").id())), (3, Some(opened.id)));
     assert_eq!(opened.contacts, founding().members);
     assert_eq!((opened.cluster, ceiling(&opened)), (CLUSTER, FLOOR));
-    let here = BootId { boot: 1, clock_offset: 0 };
+    let here = BootId { boot: 1, clock_offset: 0, slept: 0, marker: 0 };
     let boot = Boot::judge(opened.boot_store, None, here);
     assert_eq!((boot.kind, boot.incarnation), (BootKind::Founding, Incarnation(1)));
     assert_eq!(opened.incarnation, Incarnation(1));
@@ -241,7 +241,7 @@ fn a_joining_node_knows_no_charter_until_it_is_told_one() {
     Store::join(dir.path(), CLUSTER, &name("d"), vec![contact("a")]).unwrap();
     let (mut store, opened) = Store::open(dir.path(), &name("d"), None).unwrap();
     assert_eq!((opened.charter, opened.contacts), (None, vec![contact("a")]));
-    let boot = Boot::judge(opened.boot_store, None, BootId { boot: 1, clock_offset: 0 });
+    let boot = Boot::judge(opened.boot_store, None, BootId { boot: 1, clock_offset: 0, slept: 0, marker: 0 });
     assert_eq!((boot.kind, boot.durable), (BootKind::Founding, Vec::new()), "it has promised nothing");
     let told = Arc::new(Charter { floor: FLOOR, ..(*Charter::founding(founding().body)).clone() });
     store.image.put(Cell::Charter(told.clone()));
