@@ -59,24 +59,24 @@ impl From<Timer> for usize {
 
 /// A run in flight: Start and the answers so far.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Run {
-    request: GrantRequest,
+pub(super) struct Run {
+    pub(super) request: GrantRequest,
     /// Whose members were asked, and by whose quorums the answers are judged (ONE).
     charter: Arc<Charter>,
     oks: NodeSet,
     /// When those granted, by their own clocks.
     stamps: Vec<(NodeId, Stamp)>,
-    nacks: NodeSet,
+    pub(super) nacks: NodeSet,
     /// Who counts as refusing without a word, for it is silent or seems dead.
     mute: NodeSet,
     /// How often the silent ones were asked again.
     retries: u32,
     /// Whether every nack said that the term is too small.
-    all_stale: bool,
+    pub(super) all_stale: bool,
     /// The largest term that a nack told of.
-    told: Term,
+    pub(super) told: Term,
     /// The shortest wait of those who found the term too high.
-    held_back: Option<LocalSpan>,
+    pub(super) held_back: Option<LocalSpan>,
     /// The first process that a refusal named as holder, who is bound to it, and for how long.
     rival: Option<Rival>,
 }
@@ -628,32 +628,6 @@ impl Candidate {
         self.patience.awaited = leader.map(|rival| rival.node);
         let earliest = leader.map_or(now, |rival| rival.until).max(self.pause(&run, around));
         self.await_turn(earliest, around);
-    }
-
-    /// Whether only the term was too small, and a larger one is known now: then there is no need to wait. Not for ever: each
-    /// round should reach the top of one grantor more.
-    fn hastens<R: Rules>(&mut self, run: &Run, around: &Around<'_, '_, R>) -> bool {
-        let members = around.process.charter().members().len();
-        let next = around.own.largest_term(around.process).max(self.hint).next();
-        let hastens = run.all_stale && next > run.request.term && self.patience.hasty < members;
-        self.patience.hasty = if hastens { self.patience.hasty + 1 } else { 0 };
-        hastens
-    }
-
-    /// When a run that failed for its term may be followed by another: a term that cannot be had is not asked for without a
-    /// pause, whatever chance says.
-    fn pause<R: Rules>(&mut self, run: &Run, around: &mut Around<'_, '_, R>) -> LocalTime {
-        let now = around.cx.now();
-        let retry = around.process.config.settings().retry.nominal();
-        if let Some(wait) = run.held_back {
-            let wait = wait.max(retry);
-            let (group, term) = (around.group, run.request.term);
-            around.cx.publish(Event::HeldBack { group, term, wait });
-            // Whatever made it ask for so much, the grantors have said what is enough.
-            self.hint = run.told;
-            return now.after(wait);
-        }
-        if run.all_stale && !run.nacks.is_empty() { now.after(retry.times(4)) } else { now }
     }
 
     /// The term is over (rule U): a renewal under way is worth nothing any more.

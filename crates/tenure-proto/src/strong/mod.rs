@@ -140,8 +140,10 @@
 
 mod candidate;
 mod config;
+mod disturbed;
 pub mod edict;
 pub mod epoch;
+mod event;
 pub mod find;
 mod forget;
 mod free;
@@ -150,6 +152,7 @@ pub mod height;
 mod message;
 mod pace;
 mod prefer;
+mod process;
 mod recovery;
 mod rules;
 mod standing;
@@ -181,11 +184,11 @@ pub use standing::{Standing, WeakLeader};
 
 use crate::detect::weak::{Advisor, Weak};
 use crate::quorum::NodeSet;
-use crate::time::{LocalSpan, StampClock};
+use crate::time::StampClock;
 use crate::timers::Agenda;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 use candidate::{Around, Candidate};
-use epoch::{Body, Charter, CharterId, Epoch, Halt, Membership, Stage};
+use epoch::{Charter, CharterId, Epoch, Halt, Membership, Stage};
 use grantor::{Grantor, remembered_grants};
 use height::Heights;
 use pace::Trips;
@@ -254,94 +257,6 @@ struct Group {
 impl Group {
     fn new(largest_term: Term, remembered: Option<Grant>) -> Self {
         Self { grantor: Grantor::new(largest_term, remembered), candidate: Candidate::default() }
-    }
-}
-
-impl<R: Rules> Process<R> {
-    /// The last word of a clean stop. A process that has lost its disk, or reads what was on it, has nothing to write.
-    fn close(&mut self, cx: &mut Context<'_, Nerio<R>>) {
-        if self.recovery.is_none() {
-            Ceiling::close(self.heights.granted.max(self.largest_term), cx);
-        }
-        self.closed = self.config.settings().rules.ends_with_close();
-    }
-
-    /// Whether this process takes no part: its disk was lost, or it has said its last word.
-    fn is_deaf(&self) -> bool {
-        self.mute || self.closed
-    }
-
-    fn is_silent(&self, now: LocalTime) -> bool {
-        now < self.silent_until || self.recovery.is_some()
-    }
-
-    /// When the process itself wants to be woken.
-    fn next_deadline(&self) -> Option<LocalTime> {
-        let reads = self.recovery.as_ref().map(|recovery| recovery.asks_at);
-        let all = [self.membership.next_deadline(), self.wedging.next_deadline(), reads];
-        all.into_iter().flatten().min()
-    }
-
-    fn next_instance(&mut self) -> InstanceId {
-        self.seq += 1;
-        self.newest_instance()
-    }
-
-    /// The newest run that this life has begun, of any group.
-    fn newest_instance(&self) -> InstanceId {
-        InstanceId { holder: self.holder, seq: self.seq }
-    }
-
-    /// When all is over that this grantor may have promised before `start`, in its epoch or the one before.
-    fn silence_from(&self, start: LocalTime) -> LocalTime {
-        let rules = &self.config.settings().rules;
-        let end = |body: &Body| rules.silence_end(body.clocks, start, body.longest_lease);
-        let here = end(&self.charter().body);
-        self.charter().before.as_ref().map_or(here, |before| end(before).max(here))
-    }
-
-    /// All waits of a grantor begin anew: its silence, which ends at `silent`, rule W, the wait before a charter that an
-    /// operator forced, and the reading after a lost disk. A process that is no member and holds no grant promised nothing.
-    fn wait_anew(&mut self, silent: LocalTime, granted: bool, cx: &mut Context<'_, Nerio<R>>) {
-        if self.position.is_none() && !granted {
-            return;
-        }
-        self.silent_until = self.silent_until.max(silent);
-        cx.remember(Cell::Silence(self.silent_until));
-        let now = self.clock.latest().max(cx.now());
-        self.adopted_anew(now, cx);
-        let asks_from = self.config.settings().rules.reads_from(now, self.silent_until);
-        if let Some(recovery) = &mut self.recovery {
-            recovery.asks_at = recovery.asks_at.max(asks_from);
-        }
-        cx.publish(Event::Silent { until: self.silent_until });
-    }
-
-    /// Decides between silence and memory, and says so.
-    fn recall(&mut self, kind: &BootKind<Cell>, cx: &mut Context<'_, Nerio<R>>) {
-        let settings = self.config.settings();
-        match kind {
-            BootKind::Founding => {}
-            BootKind::SameBoot { remembered } => {
-                let silences = remembered.iter().filter_map(|cell| match cell {
-                    Cell::Silence(until) => Some(settings.rules.silence_remembered(*until)),
-                    _ => None,
-                });
-                self.silent_until = silences.max().unwrap_or(LocalTime::ZERO);
-            }
-            BootKind::Rebooted => {
-                self.silent_until = self.silence_from(cx.now());
-            }
-            BootKind::Amnesia if settings.succession == Succession::Fixed => self.begin_recovery(cx),
-            BootKind::Amnesia => {
-                self.mute = true;
-                cx.publish(Event::Mute);
-            }
-        }
-        if self.is_silent(cx.now()) {
-            cx.remember(Cell::Silence(self.silent_until));
-            cx.publish(Event::Silent { until: self.silent_until });
-        }
     }
 }
 
@@ -630,42 +545,6 @@ impl<R: Rules> Nerio<R> {
         }
         self.on_wedge_deadline(now, cx);
         self.on_recovery_deadline(now, cx);
-    }
-
-    /// A command outlasts a clock that is behind: whoever gave it waits for what comes of it. A message may be lost at any time, and
-    /// deadlines are looked at when the clock has caught up.
-    fn keep_command(&mut self, input: Input<Self>) {
-        if let Input::Command(command) = input
-            && self.process.config.settings().rules.keeps_commands()
-        {
-            self.process.kept.push(command);
-        }
-    }
-
-    /// Nothing that was measured up to now counts: leaderships are over, and a grantor waits as after a reboot.
-    fn on_disturbed(&mut self, cx: &mut Context<'_, Self>) {
-        let silent = self.process.silence_from(self.process.clock.latest().max(cx.now()));
-        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
-        for group in groups {
-            self.with_group(group, cx, |candidate, around| candidate.on_disturbed(silent, around));
-        }
-        let granted = self.groups.values().any(|group| group.grantor.grant.is_some());
-        if self.process.config.settings().rules.waits_anew() {
-            self.with_process(|process| process.wait_anew(silent, granted, cx));
-        }
-    }
-
-    /// A clock that went back breaks (15): what it measured cannot be trusted. Nobody leads by it, nothing is granted
-    /// by it, until it has caught up; grants given before then only last longer, which is safe.
-    fn on_clock_went_back(&mut self, by: LocalSpan, cx: &mut Context<'_, Self>) {
-        if std::mem::replace(&mut self.process.clock_is_behind, true) {
-            return; // Said already.
-        }
-        cx.publish(Event::ClockWentBack { by });
-        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
-        for group in groups {
-            self.with_group(group, cx, |candidate, around| candidate.distrust_clock(around));
-        }
     }
 }
 

@@ -103,13 +103,13 @@ mod tests {
 
         /// What is on the disk when the write of a ticket is.
         fn at(&self, upto: Option<Ticket>) -> Term {
-            let written = self.0.iter().filter_map(|effect| match effect {
+            let mut written = self.0.iter().filter_map(|effect| match effect {
                 Effect::Persist { ticket, record: Cell::Ceiling(term) } if Some(*ticket) <= upto => {
                     Some(*term)
                 }
                 _ => None,
             });
-            written.last().unwrap_or_default()
+            written.next_back().unwrap_or_default()
         }
     }
 

@@ -24,9 +24,9 @@
 use crate::detect::weak::{Beat, Turn, Weak};
 use crate::{Context, LocalTime, NodeId};
 
-use super::candidate::{Around, Candidate, Timer};
+use super::candidate::{Around, Candidate, Run, Timer};
 use super::epoch::Epoch;
-use super::message::Message;
+use super::message::{Event, Message};
 use super::rules::Rules;
 use super::{Nerio, Process};
 
@@ -136,6 +136,32 @@ impl Candidate {
         }
         around.process.say_here(now, around.cx);
         self.timers.set(Timer::Look, now.after(interval));
+    }
+
+    /// Whether only the term was too small, and a larger one is known now: then there is no need to wait. Not for ever: each
+    /// round should reach the top of one grantor more.
+    pub(super) fn hastens<R: Rules>(&mut self, run: &Run, around: &Around<'_, '_, R>) -> bool {
+        let members = around.process.charter().members().len();
+        let next = around.own.largest_term(around.process).max(self.hint).next();
+        let hastens = run.all_stale && next > run.request.term && self.patience.hasty < members;
+        self.patience.hasty = if hastens { self.patience.hasty + 1 } else { 0 };
+        hastens
+    }
+
+    /// When a run that failed for its term may be followed by another: a term that cannot be had is not asked for without a
+    /// pause, whatever chance says.
+    pub(super) fn pause<R: Rules>(&mut self, run: &Run, around: &mut Around<'_, '_, R>) -> LocalTime {
+        let now = around.cx.now();
+        let retry = around.process.config.settings().retry.nominal();
+        if let Some(wait) = run.held_back {
+            let wait = wait.max(retry);
+            let (group, term) = (around.group, run.request.term);
+            around.cx.publish(Event::HeldBack { group, term, wait });
+            // Whatever made it ask for so much, the grantors have said what is enough.
+            self.hint = run.told;
+            return now.after(wait);
+        }
+        if run.all_stale && !run.nacks.is_empty() { now.after(retry.times(4)) } else { now }
     }
 }
 

@@ -110,14 +110,9 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
     let (sockets, bulk) = open_sockets(&config)?;
     let me = config.name.id();
-    let mut book = Book::default();
-    past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));
-    book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
-    let boot = past.boot.incarnation.0;
-    let identity = identity(&config, past.cluster, boot);
-    let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
     let trace = open_trace(&config, past.boot.incarnation)?;
     let addresses = sockets.addresses();
+    let net = network(&config, &past, sockets, notice);
     let (ready, is_ready) = watch::channel(false);
     let (stopped, why) = watch::channel(None);
     let board = Arc::new(Board::new(config.name.clone(), config.time.clone()));
@@ -134,7 +129,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         me,
         name: config.name.clone(),
         cluster: past.cluster,
-        incarnation: boot,
+        incarnation: past.boot.incarnation.0,
         clock: config.time.clone(),
         steady: steady.clone(),
         shared,
@@ -146,20 +141,13 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         orders: std::collections::VecDeque::new(),
         waiting: std::collections::BTreeMap::new(),
         registry: Registry::new(config.limits),
-        board: board.clone(),
+        board,
         dirty: std::collections::BTreeSet::new(),
         erased: Vec::new(),
         askers: Vec::new(),
         status_at: LocalTime::ZERO,
         over_limit: std::collections::BTreeMap::new(),
-        net: Net::new(
-            me,
-            book,
-            past.revoking.applied(Sessions::new(identity, limits, chance::bytes())),
-            sockets,
-            notice,
-            (limits.retry, config.adapts()),
-        ),
+        net,
         keep: past.keep,
         office: Office::new(steady, trace.clone(), mailbox),
         gallery: Gallery::new(config.limits.watches_per_key),
@@ -181,13 +169,19 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         farewell: None,
         config,
     };
-    if let Some(pending) = &driver.setup {
-        driver.kin.recall(&pending.boot.durable);
-    }
-    if let (Some(charter), Some(machine)) = (past.charter, machine) {
-        driver.start_machine(&machine, &charter);
-    }
+    driver.begin_life(past.charter, machine);
     Ok((driver, Ends { requests, notices, bulk }, launched))
+}
+
+/// Who this node knows, and its sessions with them.
+fn network(config: &Checked, past: &Past, sockets: Sockets, notice: mpsc::UnboundedSender<Notice>) -> Net {
+    let mut book = Book::default();
+    past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));
+    book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
+    let identity = identity(config, past.cluster, past.boot.incarnation.0);
+    let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
+    let sessions = past.revoking.applied(Sessions::new(identity, limits, chance::bytes()));
+    Net::new(config.name.id(), book, sessions, sockets, notice, (limits.retry, config.adapts()))
 }
 
 /// Looks at the clock, at how long the machine has slept, and at what the host of a virtual machine tells.
@@ -296,6 +290,16 @@ impl Driver {
             }
         }
         self.settle();
+    }
+
+    /// Recalls what is known of other stores, and starts the machine if the charter is known.
+    fn begin_life(&mut self, charter: Option<Arc<Charter>>, machine: Option<MachineConfig>) {
+        if let Some(pending) = &self.setup {
+            self.kin.recall(&pending.boot.durable);
+        }
+        if let (Some(charter), Some(machine)) = (charter, machine) {
+            self.start_machine(&machine, &charter);
+        }
     }
 
     /// Starts the machine: from here on this process takes part.

@@ -307,36 +307,18 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             write_list(to, contacts);
             Ok(tag::CONTACTS)
         }
-        Item::Watch { group } => {
-            group.write(to);
-            Ok(tag::WATCH)
-        }
-        Item::Unwatch { group } => {
-            group.write(to);
-            Ok(tag::UNWATCH)
-        }
-        Item::Limited { group } => {
-            group.write(to);
-            Ok(tag::LIMITED)
-        }
-        Item::Report(report) => {
-            report.write(to);
-            Ok(tag::REPORT)
-        }
+        Item::Watch { group } => one(group, tag::WATCH, to),
+        Item::Unwatch { group } => one(group, tag::UNWATCH, to),
+        Item::Limited { group } => one(group, tag::LIMITED, to),
+        Item::Report(report) => one(report, tag::REPORT, to),
         Item::Proclaim(proclaim) => {
             limit(proclaim.body.as_ref().map_or(0, Vec::len), MAX_PROCLAIM)?;
             proclaim.write(to);
             Ok(tag::PROCLAIM)
         }
         Item::AskCharter => Ok(tag::ASK_CHARTER),
-        Item::Charter(charter) => {
-            charter.write(to);
-            Ok(tag::CHARTER)
-        }
-        Item::Origin(origin) => {
-            origin.write(to);
-            Ok(tag::ORIGIN)
-        }
+        Item::Charter(charter) => one(charter, tag::CHARTER, to),
+        Item::Origin(origin) => one(origin, tag::ORIGIN, to),
         Item::AskOrigin { nonce } => {
             to.wide(*nonce);
             Ok(tag::ASK_ORIGIN)
@@ -346,10 +328,7 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             highest.write(to);
             Ok(tag::CONDEMNED)
         }
-        Item::Ping { at } => {
-            at.write(to);
-            Ok(tag::PING)
-        }
+        Item::Ping { at } => one(at, tag::PING, to),
         Item::Pong { echo, at } => {
             echo.write(to);
             at.write(to);
@@ -373,16 +352,19 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             hinting.write(to)?;
             Ok(tag::HINTING)
         }
-        Item::Neighbourly(said) => {
-            said.write(to);
-            Ok(tag::NEIGHBOURLY)
-        }
+        Item::Neighbourly(said) => one(said, tag::NEIGHBOURLY, to),
         Item::Revoked { keys, answer } => {
             to.byte(u8::from(*answer));
             write_keys(to, keys, tag::REVOKED)
         }
         Item::RevokedKept(keys) => write_keys(to, keys, tag::REVOKED_KEPT),
     }
+}
+
+/// A value that is all of an item.
+fn one(value: &impl Wire, tag: u64, to: &mut Writer) -> Result<u64, EncodeError> {
+    value.write(to);
+    Ok(tag)
 }
 
 fn write_keys<T: Wire>(to: &mut Writer, keys: &[T], tag: u64) -> Result<u64, EncodeError> {

@@ -432,11 +432,8 @@ impl StrongJudge {
                 let newest = self.given_back.entry((*group, upto.holder)).or_insert(*upto);
                 *newest = (*newest).max(*upto);
             }
-            Event::Verified { group, leader, until, .. } => {
-                let (lease, until, mark) = (*until, sight.stops(node, *until), sight.mark());
-                let claim = Claim { group: *group, leader: *leader, by: node, lease, until, mark };
-                self.judge_claim(sight, claim, now);
-                self.claims.push(claim);
+            Event::Verified { group, leader, until: lease, .. } => {
+                self.on_verified(sight, node, (*group, *leader), *lease);
             }
             Event::Sought { .. } | Event::Found { .. } | Event::NotFound { .. } => {
                 self.on_search(sight, node, event);
@@ -470,15 +467,7 @@ impl StrongJudge {
                 self.see(RECOVERED);
             }
             Event::Confirmed { term } => self.note_height(*term),
-            Event::Adopted { charter, .. } => {
-                self.note_height(charter.floor);
-                self.bounds.settles(node);
-                self.stays.adopts(node, charter.epoch, now);
-                if !sight.sees_all() {
-                    self.epochs.decides(charter, |member| sight.knows(member, now)); // Nobody need have said so.
-                }
-                self.judge_charter((now, sight.mark()), node, charter);
-            }
+            Event::Adopted { charter, .. } => self.on_adopted(sight, node, charter),
             Event::Yields { group, .. } => self.stability.gives(*group, node),
             Event::Lost { group, .. } => {
                 self.leave_all(now, |b| b.group == *group && b.holder.node == node);
@@ -498,6 +487,30 @@ impl StrongJudge {
             | Event::LineageAccepted
             | Event::ClockWentBack { .. } => {}
         }
+    }
+
+    fn on_verified<S: Sight>(
+        &mut self,
+        sight: &S,
+        by: NodeId,
+        (group, leader): (GroupId, Holder),
+        lease: LocalTime,
+    ) {
+        let (until, mark) = (sight.stops(by, lease), sight.mark());
+        let claim = Claim { group, leader, by, lease, until, mark };
+        self.judge_claim(sight, claim, sight.now());
+        self.claims.push(claim);
+    }
+
+    fn on_adopted<S: Sight>(&mut self, sight: &S, node: NodeId, charter: &Arc<Charter>) {
+        let now = sight.now();
+        self.note_height(charter.floor);
+        self.bounds.settles(node);
+        self.stays.adopts(node, charter.epoch, now);
+        if !sight.sees_all() {
+            self.epochs.decides(charter, |member| sight.knows(member, now)); // Nobody need have said so.
+        }
+        self.judge_charter((now, sight.mark()), node, charter);
     }
 
     /// Time is about to pass to `to`, without any event until then: what runs out meanwhile is judged at its last instant.

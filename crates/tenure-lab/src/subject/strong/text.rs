@@ -1,7 +1,7 @@
 //! What processes say, and why something came to an end, in words.
 
 use tenure_proto::GroupId;
-use tenure_proto::strong::{Failure, Loss, Refusal, Talk};
+use tenure_proto::strong::{Event, Failure, Kind, Loss, Refusal, Talk};
 
 pub(super) fn talk_text(group: GroupId, talk: &Talk) -> String {
     match talk {
@@ -56,4 +56,62 @@ pub(super) fn refusal_text(refusal: &Refusal) -> String {
         Refusal::TooHigh { wait } => format!("the term is too high: wait {wait}"),
         Refusal::Implausible => "the term is so high that an operator must confirm it".to_owned(),
     }
+}
+
+/// As what an event is counted.
+pub(super) fn count_kind(event: &Event) -> Option<&'static str> {
+    Some(match event {
+        Event::Asked(_) => "runs",
+        Event::Granted { .. } => "grants",
+        Event::Refused { refusal: Refusal::Busy { .. }, .. } => "refusals-busy",
+        Event::Refused { refusal: Refusal::StaleTerm, .. } => "refusals-stale-term",
+        Event::Refused { refusal: Refusal::LeaseTooLong, .. } => "refusals-too-long",
+        Event::Refused { refusal: Refusal::Released, .. } => "refusals-released",
+        Event::Refused { refusal: Refusal::FromTheFuture, .. } => "refusals-from-the-future",
+        Event::Refused { refusal: Refusal::Young, .. } => "refusals-young",
+        Event::Refused { refusal: Refusal::Wedged, .. } => "refusals-wedged",
+        Event::Refused { refusal: Refusal::Draining, .. } => "refusals-draining",
+        Event::Refused { refusal: Refusal::TooHigh { .. }, .. } => "refusals-too-high",
+        Event::Refused { refusal: Refusal::Implausible, .. } => "refusals-implausible",
+        // A driver's refusal: the machines of the laboratory never give it.
+        Event::Refused { refusal: Refusal::TooManyGroups, .. } => return None,
+        Event::Implausible { .. } => "terms-doubted",
+        Event::Confirmed { .. } => "terms-confirmed",
+        Event::HeldBack { .. } => "candidates-held-back",
+        Event::GaveBack { .. } => "releases",
+        Event::Freed { .. } => "grants-given-back",
+        Event::Lost { loss: Loss::Resigned, .. } => "resignations",
+        Event::Lost { loss: Loss::HandedOver, .. } => "transfers",
+        Event::Lost { loss: Loss::EndedEpoch, .. } => "epochs-ended-by-leader",
+        Event::Verified { .. } => "verifications",
+        Event::Pledged { .. } => "pledges",
+        Event::Sought { .. } => "searches",
+        Event::Found { .. } => "leaders-found",
+        Event::NotFound { .. } => "leaders-not-found",
+        Event::Leads { kind: Kind::Acquire, .. } => "elections",
+        Event::Leads { kind: Kind::Renew, .. } => "renewals",
+        Event::Failed { failure: Failure::Aborted, .. } => "runs-aborted",
+        Event::Failed { failure: Failure::TooLate, .. } => "runs-too-late",
+        Event::Failed { .. } => "runs-failed",
+        Event::Lost { .. } => "leases-lapsed",
+        Event::Silent { .. } => "silences",
+        Event::WeakLeader { leader: Some(_), .. } => "weak-leaders",
+        Event::WeakLeader { leader: None, .. } => "weak-leaders-ended",
+        Event::Paced { .. } => "lease-changes",
+        Event::Strained { .. } => "lease-alarms",
+        Event::Yields { .. } => "preferred-handed-over",
+        Event::Mute => "mutes",
+        Event::Recovering => "recoveries-begun",
+        Event::Recovered { .. } => "recoveries",
+        Event::Wedged { .. } => "wedges",
+        Event::Adopted { joined: true, .. } => "members-joined",
+        Event::Adopted { .. } => "epochs-adopted",
+        Event::Accepted { .. } => "charters-accepted",
+        Event::Decided { .. } => "epochs-decided",
+        Event::Changed { .. } => "changes-done",
+        Event::ChangeHalted { .. } => "changes-halted",
+        Event::SplitBrain { .. } => "split-brains",
+        Event::LineageAccepted => "lineages-accepted",
+        Event::ClockWentBack { .. } => "clocks-went-back",
+    })
 }

@@ -204,7 +204,7 @@ fn a_charter_whose_floor_is_absurd_is_neither_accepted_nor_adopted_unconfirmed()
     let next = here.next(here.body.clone(), floor);
     let ballot = epoch::Ballot { number: 1, node: Some(NodeId(1)), incarnation: Incarnation(1) };
     let accept = epoch::EpochTalk::Accept { epoch: Epoch(0), ballot, charter: next.clone() };
-    let denied = bench.hear(1, Message::Epoch(accept.clone()));
+    let denied = bench.hear(1, Message::Epoch(accept));
     let implausible = epoch::Denial::Implausible(floor);
     assert!(denied.iter().any(|effect| matches!(
         effect,
