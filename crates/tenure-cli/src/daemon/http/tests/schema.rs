@@ -231,7 +231,7 @@ async fn a_change_of_members_is_told_line_by_line_as_the_description_says() {
     };
     let done = ends("/v1/members/set", json!({ "drift_ppm": 2000 })).await;
     assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
-    let done = ends("/v1/members/confirm-term", json!({ "term": 1 << 40 })).await;
+    let done = ends("/v1/members/confirm-term", json!({ "term": 1_u64 << 40 })).await;
     assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
     let failed = ends("/v1/members/remove", json!({ "name": "n1" })).await;
     assert_eq!(failed["event"], "failed");
