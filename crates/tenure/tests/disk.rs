@@ -77,16 +77,18 @@ fn a_disk_that_stalls_for_four_seconds_deposes_nobody() {
     let mut members = place.start(processes::member).expect("they start");
     members[0].campaign(0, 1, 5).expect("it is told");
     await_led(&mut members[0], 5);
+    // Blocks of terms begin small and grow with use: after this each covers at least 128 terms more.
+    members[1].ask("cycle 100 600").expect("others are elected");
     let before = members[0].table().expect("it runs");
 
     let frozen = Frozen::freeze(&disk);
     let begun = now();
     let probe = disk.join("probe");
     let mut probe = Command::new("touch").arg(probe).spawn().expect("touch runs");
-    // Half a block is used up by this: all grantors want to write, and cannot. The other half still covers the terms. One
-    // that waited for the disk would wait for ever: until this is over, it stays as it is.
-    let last = members[1].ask("cycle 100 200").expect("others are elected meanwhile");
-    assert_eq!(last, ["1200"]);
+    // A part of a block is used up by this: grantors may want to write, and cannot. What is left covers the terms. One that
+    // waited for the disk would wait for good: until this is over, it stays as it is.
+    let last = members[1].ask("cycle 100 100").expect("others are elected meanwhile");
+    assert_eq!(last, ["1700"]);
     std::thread::sleep((begun + STALL).saturating_sub(now()));
     let stalled = probe.try_wait().expect("it can be asked").is_none();
     let during = (members[0].table().expect("it runs"), members[0].report().expect("it runs"));
@@ -95,7 +97,7 @@ fn a_disk_that_stalls_for_four_seconds_deposes_nobody() {
     assert!(stalled, "the disk did not stall");
     assert_eq!((during.0, during.1.led, during.1.lost), (before.clone(), 5, 0));
     assert!(probe.wait().expect("it ends").success());
-    members[1].ask("cycle 100 200").expect("and afterwards, beyond the block");
+    members[1].ask("cycle 100 600").expect("and afterwards, beyond the block");
     assert_eq!(members[0].table().expect("it runs"), before);
     drop((members, place));
     run("umount", &[text(&disk)]);
