@@ -196,6 +196,11 @@ fn a_node_whose_clock_cannot_be_trusted_ends_with_seventy() {
     let cluster = Daemons::found(1, "");
     fs::remove_dir_all(cluster.path().join("n1/store")).unwrap();
     cluster.edit(0, "[cluster]\n", "[cluster]\nclock = \"skew\"\nskew = \"1s\"\n");
+    // Other bounds are another founding: the file must not name the old one.
+    let file = cluster.path().join("n1/tenure.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let kept = text.lines().filter(|line| !line.starts_with("lineage")).map(|line| format!("{line}\n"));
+    fs::write(&file, kept.collect::<String>()).unwrap();
     let mut node = cluster.node(0);
     node.args(["--found", "--term-floor", "1"]);
     // The kernel says that nobody keeps the clock synchronised.

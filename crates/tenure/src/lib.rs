@@ -32,8 +32,8 @@
 //!
 //! * Clocks' rates are off by less than ρ (a tenth, unless [`Config::bound`] says otherwise). A watchdog looks, and stops the node
 //!   when it sees the bound broken; until then two may lead, and only a [`fence`] protects.
-//! * A *machine* is not paused together with all its clocks (a snapshot of a virtual machine, a live migration). Nothing inside
-//!   can see that. Where it can happen, fence.
+//! * A *machine* is not paused together with all its clocks (a snapshot of a virtual machine, a live migration). Only
+//!   a marker of the hypervisor shows that (`/dev/vmclock0`), and only afterwards. Where it can happen, fence.
 //! * Members do not lie, and the store's disk keeps what it has synced.
 //!
 //! # Where to find what
