@@ -45,7 +45,7 @@ fn a_seed_is_the_same_run_on_every_machine() {
     }
     assert_eq!(
         (report.events, sum),
-        (8293, 413_437_033_952_352_653),
+        (9016, 1_166_682_668_385_627_357),
         "events and checksum of the trace of seed 7"
     );
 }

@@ -68,10 +68,12 @@ impl Experiment for Paxos {
     fn showcase(&self, mutant: &str) -> Option<Showcase> {
         let (property, first) = match mutant {
             "accept-large-quorum" => (log::TIMELY, 0),
-            "ignore-promises" | "promise-any" | "prepare-small-quorum" | "promise-in-part" => {
-                (log::AGREEMENT, 0)
-            }
-            "accept-small-quorum" | "commit-any-ballot" | "propose-forgotten" => (log::AGREEMENT, 30),
+            "ignore-promises"
+            | "promise-any"
+            | "prepare-small-quorum"
+            | "promise-in-part"
+            | "accept-small-quorum" => (log::AGREEMENT, 0),
+            "commit-any-ballot" | "propose-forgotten" => (log::AGREEMENT, 30),
             "apply-over-gap" => (log::ORDER, 0),
             "snapshot-loses-sessions" => (log::OUTCOME, 0),
             "session-forgotten" | "closed-session" => (log::LINEARIZABLE, 0),

@@ -49,6 +49,8 @@ pub struct Host<P: Protocol> {
     place: usize,
     /// Whether the memory here speaks for the present life: the effects of its start are carried out.
     claimed: bool,
+    /// Whether its clock has ever counted a sleep coarsely.
+    slept_coarsely: bool,
 }
 
 /// What a process finds of its former life when it starts.
@@ -104,6 +106,7 @@ impl<P: Protocol> Host<P> {
             memories: [None, None],
             place: 0,
             claimed: false,
+            slept_coarsely: false,
         }
     }
 
@@ -127,6 +130,16 @@ impl<P: Protocol> Host<P> {
             Freeze::Pause => self.flaws.clock_stops_in_pause,
         };
         stands.then_some(since)
+    }
+
+    /// Whether its machine sleeps, and its clock counts that coarsely.
+    pub fn sleeps_coarsely(&self) -> bool {
+        matches!(self.frozen, Some((Freeze::Coarse(_), _)))
+    }
+
+    /// Whether its clock has ever counted a sleep coarsely.
+    pub fn has_slept_coarsely(&self) -> bool {
+        self.slept_coarsely
     }
 
     /// The first instant at which the true clock of this boot reaches `time`, if nobody sets it: the paper's c_p.
@@ -311,6 +324,7 @@ impl<P: Protocol> Host<P> {
     pub(super) fn freeze(&mut self, freeze: Freeze, at: RealTime) {
         if let (Freeze::Coarse(off), false) = (freeze, self.flaws.clock_stops_in_suspend) {
             self.least = self.exact(at);
+            self.slept_coarsely = true;
             self.stepped = self.stepped.saturating_add(off);
         }
         self.frozen = Some((freeze, at));

@@ -5,17 +5,23 @@ use super::*;
 use crate::property::{Outside, Tenure};
 use crate::subject::Made;
 
+/// When a process that sleeps believes again, as far as is known.
+const NEVER: RealTime = RealTime(u64::MAX);
+
 impl StrongJudge {
     /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes nothing by readings below
     /// one that it has seen; but if it sees none of them, it will believe again.
     fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
         let host = world.host(node);
         for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {
-            // A promise lasts as long as it was meant to, even if a clock that counted sleep coarsely has passed its end.
-            claim.until = host.reading_reaches(claim.lease).max(claim.until);
+            // By a clock that counted sleep coarsely nobody is certain of anything: a claim ends when it was meant to, at most.
+            if !host.has_slept_coarsely() {
+                claim.until = host.reading_reaches(claim.lease);
+            }
         }
-        let doubted = self.doubts.extract_if(.., |(belief, _)| belief.holder.node == node);
-        self.beliefs.extend(doubted.map(|(belief, _)| belief));
+        let doubted: Vec<_> = self.doubts.extract_if(.., |(belief, _)| belief.holder.node == node).collect();
+        let slept = doubted.iter().any(|(_, again)| *again == NEVER);
+        self.beliefs.extend(doubted.into_iter().map(|(belief, _)| belief));
         let reading = host.reading(world.now);
         let believes = |belief: &Belief| {
             host.process.as_ref().is_some_and(|process| process.leadership(belief.group, reading).is_some())
@@ -25,9 +31,16 @@ impl StrongJudge {
             belief.gone = belief.until;
             self.stability.leads(*belief, world.now);
         }
-        let again = host.reading_reaches(host.last_seen());
+        // A machine that sleeps acts on nothing. If its clock counts sleep coarsely, what it believes is seen when it wakes.
+        let sleeps = host.sleeps_coarsely();
+        let again = match (sleeps, slept) {
+            (true, _) => NEVER,
+            (false, true) => world.now,
+            (false, false) => host.reading_reaches(host.last_seen()),
+        };
         let doubts = self.beliefs.extract_if(.., |belief| {
-            belief.holder.node == node && reading < belief.lease && !believes(belief)
+            let doubtful = reading < belief.lease && (!believes(belief) || slept);
+            belief.holder.node == node && (sleeps || doubtful)
         });
         self.doubts.extend(doubts.map(|belief| (belief, again)));
     }
