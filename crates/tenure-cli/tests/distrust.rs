@@ -158,15 +158,14 @@ fn a_configuration_of_another_user_that_was_named_may_name_that_users_secrets_on
 #[test]
 fn a_token_that_everybody_can_read_or_others_can_write_is_refused_by_client_and_daemon() {
     let trap = Trap::set();
-    let daemons = Daemons::found(1, "token_file = \"token\"");
+    let daemons = Daemons::found(1, "");
     for mode in [0o644, 0o604, 0o622] {
         trap.write("secret", "the-token", mode);
         let said = refuses(&trap.tenure("status"));
         assert!(said.contains("secret") && said.contains("chmod 600"), "{said}");
-        daemons.write_secret("token", "the-token\n");
-        fs::set_permissions(daemons.path("token"), fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(daemons.path("tokens"), fs::Permissions::from_mode(mode)).unwrap();
         let said = refuses(&tenure().args(["node", "-c"]).arg(daemons.file(0)).output().unwrap());
-        assert!(said.contains("daemon.token_file") && said.contains("chmod 600"), "{said}");
+        assert!(said.contains("daemon.tokens_file") && said.contains("chmod 600"), "{said}");
     }
     assert_eq!(trap.heard(), "nothing");
 }
@@ -192,12 +191,9 @@ fn config_check_says_what_node_says_word_for_word() {
     let good = fs::read_to_string(daemons.file(0)).unwrap();
     fs::write(daemons.path("text"), "no certificate").unwrap();
     daemons.write_secret("text.key", "no key");
-    daemons.write_secret("empty", "\n");
     let extra = |line: &str| good.replace("[daemon]\n", &format!("[daemon]\n{line}\n"));
     let files = [
-        extra("token_file = \"missing\""),
-        extra("token_file = \"empty\""),
-        extra("token_file = \"text\""),
+        good.replace("tokens_file = \"tokens\"", "tokens_file = \"text.key\""),
         extra("tls_cert = \"text\""),
         extra("tls_cert = \"text\"\ntls_key = \"text.key\""),
         extra("tls_client_ca = \"text\""),
@@ -206,7 +202,7 @@ fn config_check_says_what_node_says_word_for_word() {
         extra("replace_after = \"1s\""),
         extra("replace_after = \"60s\""),
         extra("htpp = \"127.0.0.1:1\""),
-        good.replace("http = \"127.0.0.1:", "http = \"0.0.0.0:"),
+        good.replace("http = \"127.0.0.1:", "http = \"0.0.0.0:").replace("tokens_file = \"tokens\"\n", ""),
         good.replace("key = \"tenure", "key = \"tunere"),
         good.replace("name = \"n1\"\nkey", "name = \"no name\"\nkey"),
         good.replace("length = \"1s\"", "length = \"1h\""),

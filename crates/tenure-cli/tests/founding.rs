@@ -33,7 +33,7 @@ fn a_cluster_is_founded_with_a_folder_for_each_member() {
     for file in ["prod/tenure.toml", "prod/a/tenure.toml", "prod/b/tenure.toml"] {
         assert!(succeeds(dir, &format!("config check {file}")).contains("ok"));
     }
-    assert_eq!(fs::read_dir(dir.join("prod")).unwrap().count(), 5, "nothing else");
+    assert_eq!(fs::read_dir(dir.join("prod")).unwrap().count(), 6, "nothing else");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn status_shows_the_cluster_and_says_whether_the_daemon_is_ready() {
     let status = json(&output);
     assert_eq!(
         shape(&status),
-        "addresses:list charter:object cluster:string counts:object epoch:number groups:list groups_total:number is_member:bool lease_ms:number led:number members:list name:string not_ready:list ready:bool role:string silent_for_ms:null uptime_ms:number version:string"
+        "addresses:list charter:object cluster:string counts:object epoch:number groups:list groups_total:number is_member:bool lease_ms:number led:number members:list name:string not_ready:list ready:bool role:string silent_for_ms:null terms:object uptime_ms:number version:string"
     );
     assert_eq!(shape(&status["charter"]).split(' ').next(), Some("changing:bool"));
     assert_eq!(status["members"].as_array().unwrap().len(), 3);

@@ -319,8 +319,6 @@ pub const CLIMBS: Property = property(
 
 /// What holds however epochs follow one another.
 const COMMON: [Property; 44] = [
-    HEIGHTS,
-    CLIMBS,
     UNIQUENESS,
     SUPPORT,
     INSIDE,
@@ -363,6 +361,8 @@ const COMMON: [Property; 44] = [
     SECOND_LIFE,
     ELECTED,
     STABLE,
+    HEIGHTS,
+    CLIMBS,
 ];
 
 /// The common properties and some more.
