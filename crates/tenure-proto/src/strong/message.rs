@@ -388,6 +388,14 @@ pub enum Command {
     AcceptLineage,
 }
 
+impl Command {
+    /// Whether it must wait while the clock is behind. What was disturbed stays so when the clock has caught up; a last word
+    /// that waited would be followed by others, or never be said; and who asks while the clock is behind fills no memory.
+    pub(super) fn needs_clock(&self) -> bool {
+        !matches!(self, Self::Disturbed | Self::Close | Self::KeyOf { .. })
+    }
+}
+
 /// What a process keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {

@@ -629,9 +629,8 @@ impl<R: Rules> Protocol for Nerio<R> {
             Ok(()) => self.process.clock_is_behind = false,
             Err(by) => {
                 self.on_clock_went_back(by, cx);
-                // What was disturbed stays so when the clock has caught up.
                 return match input {
-                    Input::Command(Command::Disturbed) => self.on_disturbed(cx),
+                    Input::Command(command) if !command.needs_clock() => self.on_command(command, cx),
                     input => self.keep_command(input),
                 };
             }

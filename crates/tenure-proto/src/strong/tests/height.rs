@@ -304,3 +304,23 @@ fn lives_that_end_cleanly_cost_no_terms() {
         assert_eq!(found, Term(8));
     }
 }
+
+#[test]
+fn a_clean_stop_is_the_last_word_although_the_clock_is_behind() {
+    let mut bench = Bench::founded();
+    bench.at(10_500).hear(1, Message::Request(request(1, 1, 3)));
+    assert_eq!(ceilings(&bench.at(10_400).handle(Input::Command(Command::Close))), [3]);
+    let late = GrantRequest { group: GroupId(1), ..request(1, 2, 4) };
+    assert_eq!(bench.at(10_500).hear(1, Message::Request(late)), [], "the disk does not cover it");
+}
+
+#[test]
+fn requests_that_come_while_the_clock_is_behind_fill_no_memory() {
+    let mut bench = Bench::founded();
+    bench.at(10_500).handle(Input::Deadline);
+    for _ in 0..100 {
+        bench.at(10_400).handle(Input::Command(Command::KeyOf { node: NodeId(OUTSIDER), key: 42 }));
+    }
+    assert_eq!(bench.node.process.kept, []);
+    assert_eq!(bench.node.key_of(NodeId(OUTSIDER)), Some(42));
+}
