@@ -8,6 +8,7 @@
 //!                     known := max(top, what a member vouched for, what an operator confirmed)
 //!   term <= known     free: nothing rises
 //!   by an outsider    term - known is charged to a bucket of its key; what does not fit is refused, with the time to wait
+//!                     the same for a term that it makes a member ask for, which it wants to take over
 //!   by a member       at most 2^24 above known; beyond that an operator must confirm it
 //! ```
 //!
@@ -162,12 +163,34 @@ impl<R: Rules> Process<R> {
         if self.config.settings().rules.vouches(self.charter().has(payer)) {
             return self.doubts(payer, request.term, cx).then_some(Refusal::Implausible);
         }
-        let height = self.config.settings().rules.charged(request.term, known);
-        let members = u32::try_from(self.charter().members().len()).unwrap_or(u32::MAX);
-        let key = self.heights.keys.get(&payer).copied().unwrap_or(payer.0);
-        let wait = self.heights.charge(key, height, cx.now(), REFILL.times(members)).err()?;
+        let wait = self.pay(payer, request.term, cx.now()).err()?;
         let soon = self.ask_tops(cx);
         Some(Refusal::TooHigh { wait: soon.map_or(wait, |soon| soon.min(wait)) })
+    }
+
+    /// Charges an outsider for a term above what is known, or says how long it must wait.
+    fn pay(&mut self, payer: NodeId, term: Term, now: LocalTime) -> Result<(), LocalSpan> {
+        let height = self.config.settings().rules.charged(term, self.known());
+        let members = u32::try_from(self.charter().members().len()).unwrap_or(u32::MAX);
+        let key = self.heights.keys.get(&payer).copied().unwrap_or(payer.0);
+        self.heights.charge(key, height, now, REFILL.times(members))
+    }
+
+    /// HEIGHT: whether the term of a leader that wants this process to take over is believed. The run that follows asks for
+    /// one above it, in the name of this process: what a member asks for is free, so whoever made it ask pays here.
+    pub(super) fn believes_leader(&mut self, leader: NodeId, term: Term, now: LocalTime) -> bool {
+        let (known, rules) = (self.known(), &self.config.settings().rules);
+        if term <= known {
+            return true;
+        }
+        if rules.vouches(self.charter().has(leader)) {
+            return rules.is_plausible(term, known);
+        }
+        let paid = self.pay(leader, term, now).is_ok();
+        if paid {
+            self.heights.vouched = self.heights.vouched.max(term); // It is accounted for, once.
+        }
+        paid
     }
 
     /// Asks the other members for their tops, not too often. Says how long the answers may take, if they were asked just now.

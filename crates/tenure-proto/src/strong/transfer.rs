@@ -62,11 +62,7 @@ impl Candidate {
             return;
         }
         // A leader that is no member may say anything. If its term is higher, grantors will tell.
-        let (process, known) = (&around.process, around.process.known());
-        let settings = process.config.settings();
-        if process.charter().has(from) && settings.rules.is_plausible(term, known)
-            || settings.rules.charged(term, known) <= super::height::BURST
-        {
+        if around.process.believes_leader(from, term, around.cx.now()) {
             self.hint = self.hint.max(term);
         }
         let retry = around.process.config.settings().retry.nominal();

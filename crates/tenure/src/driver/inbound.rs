@@ -22,6 +22,9 @@ use crate::wire::{self, Item, Pass};
 /// How many groups are looked at in one turn, to see whether they may be forgotten.
 const LOOKS: usize = 64;
 
+/// Stands for the keys of all outsiders that have no session here.
+const STRANGERS: u64 = 0;
+
 impl Driver {
     /// The items of one authentic packet.
     pub(super) fn on_items(&mut self, peer: &Peer, bytes: &[u8], received: LocalTime) {
@@ -158,15 +161,18 @@ impl Driver {
         self.step(Input::Message { from, received, message });
     }
 
-    /// Tells the machine by which key outsiders ask for terms: names of one key share a bucket.
+    /// Tells the machine by which key outsiders ask for terms, or make it ask: names of one key share a bucket.
     fn tell_keys(&mut self, from: NodeId, message: &Message) {
         let successor = match message {
             Message::Request(_) | Message::Extend { .. } => None,
+            Message::Talk { talk: Talk::TakeOver { .. }, .. } => None,
             Message::Talk { talk: Talk::Relay { request, .. }, .. } => Some(request.id.holder.node),
             _ => return,
         };
-        for node in std::iter::once(from).chain(successor) {
-            let key = self.net.sessions.peer(node).and_then(|peer| peer.holder.key());
+        let me = self.me;
+        for node in std::iter::once(from).chain(successor).filter(|node| *node != me) {
+            // Whose words others pass on has perhaps no session here: all such share one bucket.
+            let key = self.net.sessions.peer(node).map_or(Some(STRANGERS), |peer| peer.holder.key());
             let known = self.machine.as_ref().and_then(|machine| machine.key_of(node));
             if let Some(key) = key.filter(|_| self.config.role.grants() && key != known) {
                 self.step(Input::Command(Command::KeyOf { node, key }));

@@ -324,3 +324,22 @@ fn requests_that_come_while_the_clock_is_behind_fill_no_memory() {
     assert_eq!(bench.node.process.kept, []);
     assert_eq!(bench.node.key_of(NodeId(OUTSIDER)), Some(42));
 }
+
+#[test]
+fn an_outsider_that_asks_members_to_take_over_pays_for_the_term_that_it_names() {
+    let mut bench = Bench::founded();
+    bench.handle(Input::Command(Command::KeyOf { node: NodeId(8), key: OUTSIDER }));
+    for (step, from) in (1..=20).zip([OUTSIDER, 8].into_iter().cycle()) {
+        let term = Term(bench.node.top().0 + 1000);
+        let talk = Talk::TakeOver { term };
+        let effects = bench.at(10_000 + 5_000 * step).hear(from, Message::Talk { group: GROUP, talk });
+        let asked = effects.iter().find_map(|effect| match effect {
+            Effect::Publish(Event::Asked(request)) => Some(*request),
+            _ => None,
+        });
+        // Nobody passes it on: it asks by itself, as a member, whose word is free.
+        bench.hear(0, Message::Request(asked.expect("it prepares a run")));
+    }
+    let most = crate::strong::height::BURST + 20;
+    assert!(bench.node.top() <= Term(most), "{:?} in an instant", bench.node.top());
+}
