@@ -386,5 +386,5 @@ impl Driver {
 
 /// To whom a group is charged that a peer brings up.
 fn by(peer: &Peer) -> By {
-    if peer.rights.is_cluster() { By::Cluster } else { By::Key(peer.id) }
+    peer.holder.key().map_or(By::Cluster, By::Key)
 }

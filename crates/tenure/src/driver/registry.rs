@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_proto::{GroupId, LocalTime, NodeId};
+use tenure_proto::{GroupId, LocalTime};
 
 use crate::config::Limits;
 use crate::name::GroupName;
@@ -26,8 +26,8 @@ const MOST_CHARGED: usize = MOST / 2;
 pub(super) enum By {
     /// This process, or one with the cluster's key.
     Cluster,
-    /// One with a key of its own.
-    Key(NodeId),
+    /// A process with a key of its own, by a number for that key: all names under one key share one limit.
+    Key(u64),
 }
 
 /// A group was not added: there is no room, or none for this key.
@@ -38,7 +38,7 @@ pub(super) struct Full;
 struct Known {
     /// Members speak of groups by number; their name comes with the next acquisition.
     name: Option<GroupName>,
-    charged: Option<NodeId>,
+    charged: Option<u64>,
     /// Somebody has campaigned for it. The others were only asked about.
     is_election: bool,
     /// Nobody had to do with it at the last look.
@@ -51,7 +51,7 @@ struct Known {
 pub(super) struct Registry {
     limits: Limits,
     known: BTreeMap<GroupId, Known>,
-    shares: BTreeMap<NodeId, usize>,
+    shares: BTreeMap<u64, usize>,
     charged: usize,
     /// When to look at each of them.
     looks: BTreeSet<(LocalTime, GroupId)>,
@@ -97,7 +97,7 @@ impl Registry {
         Ok(is_new)
     }
 
-    fn charge(&mut self, by: By) -> Result<Option<NodeId>, Full> {
+    fn charge(&mut self, by: By) -> Result<Option<u64>, Full> {
         if self.known.len() >= MOST {
             return Err(Full);
         }
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    const KEY: By = By::Key(NodeId(7));
+    const KEY: By = By::Key(7);
 
     fn at(seconds: u64) -> LocalTime {
         LocalTime::from_nanos(seconds * 1_000_000_000)
@@ -181,7 +181,7 @@ mod tests {
         assert!((0..3).all(|number| learn(&mut registry, number, KEY) == Ok(true)));
         assert_eq!(learn(&mut registry, 3, KEY), Err(Full));
         assert_eq!(learn(&mut registry, 2, KEY), Ok(false), "one that it has already");
-        assert_eq!(learn(&mut registry, 3, By::Key(NodeId(8))), Ok(true));
+        assert_eq!(learn(&mut registry, 3, By::Key(8)), Ok(true));
         assert_eq!(learn(&mut registry, 3, KEY), Ok(false), "it is charged to whoever brought it up");
         assert!((10..20).all(|number| learn(&mut registry, number, By::Cluster) == Ok(true)));
     }
