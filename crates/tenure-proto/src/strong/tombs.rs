@@ -14,7 +14,7 @@ use crate::{Incarnation, LocalTime, NodeId};
 
 use super::message::{Holder, InstanceId};
 
-/// The most lives of one process whose releases are remembered. A live process has one session, hence
+/// The most lives of one process whose releases are remembered. A live process has one session, so
 /// one life; requests of earlier ones can only be on their way still.
 const LIVES: usize = 8;
 
