@@ -201,7 +201,7 @@ pub enum Broken {
     ForceLowFloor,
     /// Nothing is charged for the height of a term.
     HeightFree,
-    /// Whoever asks for a term vouches for it, outsiders too.
+    /// Asking for a term vouches for it, also by an outsider.
     OutsidersVouch,
     /// Whatever a member says of terms is believed.
     AbsurdBelieved,

@@ -21,7 +21,7 @@ use crate::status::GroupStatus;
 /// How many groups are read under the lock at a time.
 const SLICE: usize = 128;
 
-/// What is known of one group. Ends are readings of the node's clock: whoever reads compares them.
+/// What is known of one group. Ends are readings of the node's clock: readers compare them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// The term led here, and E.

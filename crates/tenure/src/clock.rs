@@ -104,7 +104,7 @@ impl Clock {
     }
 
     /// A reading, and at most how long the machine has been suspended since its boot, in nanoseconds above [`BIAS`]: the monotonic
-    /// clock is read first, so that whoever is preempted in between finds too much and never too little.
+    /// clock is read first, so that a thread preempted in between finds too much and never too little.
     #[inline]
     pub(crate) fn read_and_slept(&self) -> (LocalTime, u64) {
         let monotonic = read(Which::Monotonic);

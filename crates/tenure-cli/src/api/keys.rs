@@ -14,7 +14,7 @@ pub(crate) struct RevokeOrder {
     pub(crate) not_after: Option<u64>,
 }
 
-/// Who has a revocation.
+/// The members that have a revocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RevokedKey {
     /// The key's id.

@@ -229,7 +229,7 @@ pub struct World<P: Protocol> {
     pub records_lost: usize,
     /// When and where the process that takes the next step is to be killed. Each action uses it up.
     pub interrupt: Option<Interrupt>,
-    /// Who is being killed inside the step that was the last action, and where: see [`World::finish_kill`].
+    /// The process being killed inside the step that was the last action, and where: see [`World::finish_kill`].
     pub killed: Option<(NodeId, Kill)>,
     config: P::Config,
     on_resume: Option<P::Command>,

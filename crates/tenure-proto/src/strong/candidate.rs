@@ -326,7 +326,7 @@ impl Candidate {
     }
 
     /// The clock has shown more or less than has passed: nothing that was measured over it counts. E goes first, then the
-    /// grants are given back: whoever led, leads no more.
+    /// grants are given back: the former leader leads no more.
     pub(super) fn on_disturbed<R: Rules>(&mut self, silent: LocalTime, around: &mut Around<'_, '_, R>) {
         self.verifying.on_disturbed(silent);
         if around.process.config.settings().rules.leads_on_disturbed() {

@@ -30,7 +30,7 @@ impl<R: Rules> Process<R> {
 }
 
 impl<R: Rules> Nerio<R> {
-    /// A command outlasts a clock that is behind: whoever gave it waits for what comes of it. A message may be lost at any time, and
+    /// A command outlasts a clock that is behind: its caller waits for what comes of it. A message may be lost at any time, and
     /// deadlines are looked at when the clock has caught up.
     pub(super) fn keep_command(&mut self, input: Input<Self>) {
         if let Input::Command(command) = input

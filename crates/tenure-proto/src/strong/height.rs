@@ -147,7 +147,7 @@ impl<R: Rules> Process<R> {
     }
 
     /// HEIGHT: why a request is refused for its term, which is otherwise granted. `by` has sent it, in its own name or as a
-    /// leader that hands over. An outsider pays for what it sends, whoever shall lead by it.
+    /// leader that hands over. An outsider pays for what it sends, no matter which process is to lead by it.
     pub(super) fn too_high(
         &mut self,
         request: &GrantRequest,
@@ -177,7 +177,7 @@ impl<R: Rules> Process<R> {
     }
 
     /// HEIGHT: whether the term of a leader that wants this process to take over is believed. The run that follows asks for
-    /// one above it, in the name of this process: what a member asks for is free, so whoever made it ask pays here.
+    /// one above it, in the name of this process: what a member asks for is free, so the process that made it ask pays here.
     pub(super) fn believes_leader(&mut self, leader: NodeId, term: Term, now: LocalTime) -> bool {
         let (known, rules) = (self.known(), &self.config.settings().rules);
         if term <= known {

@@ -170,7 +170,7 @@ impl Message {
 }
 
 impl Talk {
-    /// See [`Message::speaker`]. Whoever asks names its question by a life too: that life is its own.
+    /// See [`Message::speaker`]. A question is named by a life too: that of the process that asks.
     pub fn speaker(&self) -> Option<Holder> {
         match self {
             Self::Ready(request) => Some(request.id.holder),

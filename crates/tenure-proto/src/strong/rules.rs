@@ -444,7 +444,7 @@ pub trait Rules: Data {
     }
 
     /// LINEAGE: a charter that neither comes from one's own nor leads to it has quorums that need not meet one's own, and
-    /// no wait lies between. Whoever is a member of either must stop: to refuse the other is not enough.
+    /// no wait lies between. Members of both must stop: to refuse the other is not enough.
     fn stops_for_foreign(&self, relation: Relation) -> bool {
         relation == Relation::Foreign
     }

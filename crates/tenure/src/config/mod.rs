@@ -240,7 +240,7 @@ pub struct Config {
     pub old_keys: Vec<ClusterKey>,
     /// Which cluster this is, for those without a store.
     pub cluster: Option<ClusterId>,
-    /// Which founding this cluster comes from, as `tenure init` wrote it: whoever has another is refused. `None` to believe the
+    /// Which founding this cluster comes from, as `tenure init` wrote it: a cluster with another is refused. `None` to believe the
     /// first member that answers.
     pub lineage: Option<u128>,
     /// The folder of the durable promise. On a disk, not on tmpfs; one process at a time.
@@ -309,7 +309,7 @@ impl Config {
 /// What one key may cost a member, and when a member forgets.
 ///
 /// A key is one name: a key of a candidate or observer works under no other. The cluster's own key is
-/// not limited: whoever has it can do worse.
+/// not limited: its holder can do worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many groups one key makes a member know at once, by campaigning, asking or watching.

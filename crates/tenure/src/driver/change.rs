@@ -131,7 +131,7 @@ impl Driver {
         if underway.held.is_none() {
             return self.tell_stage(now);
         }
-        // Who has not said which store it has is no joining node, or has not been heard yet.
+        // A node that has not said which store it has is not joining, or has not been heard yet.
         match newcomers.iter().find(|new| self.announced_store(**new).is_none()) {
             None => self.begin_change(),
             Some(silent) if late => {

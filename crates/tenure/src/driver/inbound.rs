@@ -327,7 +327,7 @@ impl Driver {
         }
     }
 
-    /// The sender's key has as many groups here as it may. Whoever asks for a grant is told; the rest
+    /// The sender's key has as many groups here as it may. A process that asks for a grant is told; the rest
     /// is dropped, as if the group had been forgotten since.
     fn refuse(&mut self, peer: &Peer, message: &Message) {
         self.tally.over_limit += 1;
@@ -350,7 +350,7 @@ impl Driver {
     }
 
     /// A member cannot know one more group of this node's key. If so many cannot that no quorum is
-    /// left, whoever campaigns is told: to ask on would be in vain.
+    /// left, the campaign is told: to ask on would be in vain.
     fn on_too_many_groups(&mut self, member: NodeId, group: GroupId) {
         let Some(machine) = self.machine.as_ref().filter(|_| self.office.campaigns_for(group)) else {
             return;

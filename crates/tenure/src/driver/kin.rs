@@ -35,7 +35,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 pub(super) struct Kin {
     /// Peers that have told, in the life that has told it.
     known: BTreeMap<NodeId, Known>,
-    /// Who was told what this node goes by, in which life of theirs.
+    /// Peers that were told what this node goes by, in which life of theirs.
     told: BTreeMap<NodeId, u128>,
     asked: BTreeMap<NodeId, LocalTime>,
     /// The highest life of each member's store. On the disk too.
@@ -138,7 +138,7 @@ impl Driver {
         self.net.send(to, &Item::Origin(origin));
     }
 
-    /// This node goes by another charter: whoever may have to do with it is told.
+    /// This node goes by another charter: all that may have to do with it are told.
     pub(super) fn tell_origins(&mut self) {
         self.kin.told.clear();
         self.kin.tell_at = self.now();

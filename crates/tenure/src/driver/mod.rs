@@ -231,7 +231,7 @@ pub(crate) struct Driver {
     board: Arc<Board>,
     dirty: BTreeSet<GroupId>,
     erased: Vec<GroupName>,
-    /// Who asks how this node is, and when to look.
+    /// Callers that ask how this node is, and when to look.
     askers: Vec<oneshot::Sender<Arc<Status>>>,
     status_at: LocalTime,
     /// Which members know too many groups of this node's key to know one that it campaigns for.

@@ -21,7 +21,7 @@ const MOST: usize = 1_000_000;
 /// The most groups that all keys but the cluster's own make a node know.
 const MOST_CHARGED: usize = MOST / 2;
 
-/// Who brings a group up.
+/// The key by which a group is brought up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     /// This process, or one with the cluster's key.

@@ -84,7 +84,7 @@ pub(crate) struct Revoking {
     /// After a failed write: not before this.
     mend_at: Option<LocalTime>,
     asked: Vec<Asked>,
-    /// Who is told that a key is on the disk, after which change.
+    /// Members to be told that a key is on the disk, after which change.
     owed: VecDeque<(u64, NodeId, Serial)>,
 }
 
@@ -293,7 +293,7 @@ impl Driver {
         }
     }
 
-    /// Tells whoever revoked a key who has that, once all members have or time is up.
+    /// Tells the caller that revoked a key which members have that, once all have or time is up.
     fn answer_revoked(&mut self, now: LocalTime) {
         let Some(machine) = self.machine.as_ref().filter(|_| !self.revoking.asked.is_empty()) else { return };
         let quorums = machine.charter().body.quorums.clone();

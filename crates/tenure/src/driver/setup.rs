@@ -173,7 +173,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     Ok((driver, Ends { requests, notices, bulk }, launched))
 }
 
-/// Who this node knows, and its sessions with them.
+/// The peers that this node knows, and its sessions with them.
 fn network(config: &Checked, past: &Past, sockets: Sockets, notice: mpsc::UnboundedSender<Notice>) -> Net {
     let mut book = Book::default();
     past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));

@@ -172,7 +172,7 @@ impl Memory {
         let taken = open_locked(path).and_then(|lock| Ok((take(path, lock.file(), &header)?, lock)));
         let ((table, found), lock) = match taken {
             Ok(taken) => taken,
-            // The store itself is locked, so whoever has this has a copy of the store.
+            // The store itself is locked, so a process that has this has a copy of the store.
             Err(MemoryError::InUse { path }) => return Err(StoreError::Twin { memory: path }),
             Err(error) => return Ok((Self::lost(error), None)),
         };

@@ -15,7 +15,7 @@ use tenure::ClusterId;
 
 use crate::trust;
 
-/// The longest path: the address of a socket has room for 107 bytes, `/socket` and the last nought included.
+/// The longest path: the address of a socket has room for 107 bytes, `/socket` and the final zero included.
 const LONGEST: usize = 99;
 
 /// How often a name is drawn. The first is free, unless the system's chance is broken.

@@ -109,7 +109,7 @@ impl TokenFile {
         Ok(Self { path, author, list, stamp, looked: boottime(), calendar })
     }
 
-    /// Who shows this token, and what it is good for.
+    /// The holder of this token, and what the token allows.
     pub(super) fn check(&mut self, shown: &str) -> Result<(String, Role), Unwelcome> {
         self.look();
         let token = tokens::Token::parse(shown).ok_or(Unwelcome::Unknown)?;
@@ -209,7 +209,7 @@ impl Access {
         self.inner().port = port;
     }
 
-    /// Who shows this token.
+    /// The holder of this token.
     pub(super) fn token(&self, shown: &str) -> Result<(String, Role), Unwelcome> {
         self.inner().tokens.check(shown)
     }

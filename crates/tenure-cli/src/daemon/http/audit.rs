@@ -29,7 +29,7 @@ const LONGEST: usize = 200;
 /// The most refusals of unknown callers that are logged in a second. More are counted.
 const MOST_REFUSALS: u64 = 10;
 
-/// Who does what.
+/// An operator, and what the operator does.
 #[derive(Debug)]
 pub(super) struct Story {
     /// This node.

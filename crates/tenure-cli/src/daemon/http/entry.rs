@@ -174,7 +174,7 @@ impl Rules {
 }
 
 impl Gate {
-    /// Who asks. An error if something was shown that does not hold.
+    /// The caller. An error if something was shown that does not hold.
     fn identify(&self, rules: &Rules, request: &Request) -> Result<Identity, Refused> {
         let nobody = |role| Identity { who: "nobody".to_owned(), role, is_known: false };
         let caller = request.extensions().get::<Caller>();
@@ -219,7 +219,7 @@ impl Gate {
         cookies.find_map(|cookies| self.access.session(&cookies, proof.as_deref()))
     }
 
-    /// Who asks, if it may.
+    /// The caller, if it may.
     fn admit(&self, need: Need, request: &Request) -> Result<Identity, (Option<Identity>, Refused)> {
         let rules = self.rules.borrow().clone();
         let identity = match self.identify(&rules, request) {

@@ -40,7 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
         ("post", "/v1/tokens/add", Need::admin("token add"), post(access::add)),
         ("post", "/v1/tokens/revoke", Need::admin("token revoke"), post(access::revoke)),
         ("post", "/v1/session/link", Need::operate("session link"), post(access::link)),
-        // Who has the code of a link needs nothing else.
+        // The code of a link suffices: nothing else is needed.
         ("post", "/v1/session", Need { role: None, act: Some("session open") }, post(access::open)),
         // The rest of the path is the group's name: whoever sets up a load balancer need not encode its slashes.
         ("get", "/leader/{*group}", Need::READ, get(health::leader)),

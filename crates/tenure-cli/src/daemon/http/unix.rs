@@ -36,7 +36,7 @@ const MOST_CONNECTIONS: usize = 128;
 /// How many connections the system keeps for us before they are accepted.
 const BACKLOG: i32 = 64;
 
-/// Who may do everything, besides the daemon's user and root.
+/// The group that may do everything, besides the daemon's user and root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Friends {
     group: Option<u32>,
@@ -80,7 +80,7 @@ impl Socket {
     /// Accepts connections and serves them, until `stopping` turns true.
     ///
     /// The file stays when the daemon ends: a command that finds it and nobody behind it knows that
-    /// the daemon is down, and does not show its token to whoever has taken the port meanwhile.
+    /// the daemon is down, and does not show its token to a program that has taken the port meanwhile.
     pub(super) async fn run(self, service: Served, mut stopping: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         let until = stopping.clone();

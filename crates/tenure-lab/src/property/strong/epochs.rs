@@ -175,7 +175,7 @@ impl Epochs {
 #[derive(Default)]
 pub(super) struct Stays {
     since: BTreeMap<NodeId, (Epoch, RealTime)>,
-    /// Who was killed inside a step after which it would have been in this epoch: its disk may say so.
+    /// Members killed inside a step after which they would have been in this epoch: their disks may say so.
     killed: BTreeMap<NodeId, (Epoch, RealTime)>,
 }
 

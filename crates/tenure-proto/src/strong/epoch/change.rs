@@ -58,7 +58,7 @@ impl Change {
     pub fn applied(&self, body: &Body) -> Result<Body, ChangeError> {
         if let Self::Named(change, stores) = self {
             let goal = change.applied(body)?;
-            // Who stays keeps its store.
+            // A member that stays keeps its store.
             let stores = body.stores.with(stores, goal.quorums.members());
             return Ok(Body { stores, ..goal });
         }

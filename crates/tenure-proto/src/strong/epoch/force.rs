@@ -110,7 +110,7 @@ impl Charter {
         let lineage = newest.map_or(&self.lineage, |charter| &charter.lineage);
         let lineage = match draw {
             Some(draw) => lineage.forced(draw)?,
-            // Who finishes what another began goes on under that one's draw.
+            // A proposer that finishes what another began goes on under that one's draw.
             None => lineage.clone(),
         };
         let newest = found.iter().map(|charter| charter.epoch).fold(self.epoch, Epoch::max);

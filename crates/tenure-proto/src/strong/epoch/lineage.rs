@@ -191,7 +191,7 @@ impl<R: Rules> Nerio<R> {
         if self.is_foreign(&other) {
             self.stop_for(other, cx);
         } else if other.epoch != self.process.membership.epoch() {
-            self.process.admits(from, other.epoch, cx); // Whoever is behind is told, or asks.
+            self.process.admits(from, other.epoch, cx); // A process that is behind is told, or asks.
         }
     }
 
@@ -212,7 +212,7 @@ impl<R: Rules> Nerio<R> {
             return true;
         }
         self.process.split = Some(other.clone());
-        // Before anything else of this step: whoever leads here stops first.
+        // Before anything else of this step: a leader here stops first.
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for group in groups {
             self.with_group(group, cx, |candidate, around| candidate.stop_for_foreign(around));
