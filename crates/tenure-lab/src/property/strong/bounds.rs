@@ -181,10 +181,9 @@ impl StrongJudge {
         let held = self.ghosts.get(&(grantor, request.group, self.age(request.epoch)));
         let held = held.filter(|ghost| ghost.holder == request.id.holder).map(|ghost| ghost.until);
         // A grant that was remembered and not told, because its process was killed in between, may be what lasts longer.
-        let latest = match self.unseen.contains(&grantor) {
-            true => latest.max(self.epochs.latest_grant(at.at)),
-            false => latest,
-        };
+        // In traces every start counts as unseen: there only a grant of which nothing is known may last longer.
+        let unseen = self.unseen.contains(&grantor) && (held.is_none() || sight.sees_all());
+        let latest = if unseen { latest.max(self.epochs.latest_grant(at.at)) } else { latest };
         if until > latest && held.is_none_or(|held| held.is_before(sight.ends(grantor, until))) {
             self.break_at(ENDS, sight.now(), || {
                 let holder = request.id.holder.node;
