@@ -317,7 +317,7 @@ pub struct Limits {
     /// an application with more groups is refused ([`CampaignError::TooManyGroups`](crate::CampaignError));
     /// give it several keys, or raise this at every member.
     pub groups_per_key: usize,
-    /// How many groups one key watches at a member at once. Default 1,000. A watch is looked at 50
+    /// How many groups one process with a key of its own watches at a member at once. Default 1,000. A watch is looked at 50
     /// times a second; further watches are not served, and their watchers see `Unknown`.
     pub watches_per_key: usize,
     /// How long nobody has to do anything with a group before a member forgets it. Default ten

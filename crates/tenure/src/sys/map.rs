@@ -55,14 +55,7 @@ impl Map {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
-        let watched = match Watched::new(start.cast(), bytes) {
-            Ok(watched) => watched,
-            Err(error) => {
-                // SAFETY: what was just mapped, and nobody has seen yet.
-                unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
-                return Err(error);
-            }
-        };
+        let watched = watch(start, bytes)?;
         Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
     }
 
@@ -126,14 +119,7 @@ impl View {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
-        let watched = match Watched::new(start.cast(), bytes) {
-            Ok(watched) => watched,
-            Err(error) => {
-                // SAFETY: what was just mapped, and nobody has seen yet.
-                unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
-                return Err(error);
-            }
-        };
+        let watched = watch(start, bytes)?;
         Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
     }
 
@@ -181,6 +167,14 @@ pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
     // SAFETY: the call succeeded, so the answer was filled in.
     let found = unsafe { found.assume_init() };
     Ok(found.f_type == libc::TMPFS_MAGIC)
+}
+
+/// Notices when the file under a new mapping is cut. If that cannot be, nothing stays mapped.
+fn watch(start: NonNull<AtomicU64>, bytes: usize) -> io::Result<Watched> {
+    Watched::new(start.cast(), bytes).inspect_err(|_| {
+        // SAFETY: what was just mapped, and nobody has seen yet.
+        unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
+    })
 }
 
 #[cfg(test)]
