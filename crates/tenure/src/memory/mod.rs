@@ -204,7 +204,7 @@ impl Memory {
     }
 
     /// The clock was disturbed, and the machine has begun its silence, which is remembered: from here on the memory is of the time
-    /// after it. Whoever is killed before this leaves one of the time before, which the next life does not believe.
+    /// after it. A process killed before this leaves one of the time before, which the next life does not believe.
     pub(crate) fn claim_anew(&mut self, steady: &Steady) {
         if let State::Kept(kept) = &mut self.0 {
             kept.header.boot = steady.in_boot(kept.header.boot);

@@ -36,7 +36,7 @@ const KEPT_AFTER_EXPIRY: u64 = 90 * 86_400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Revocation {
     pub(crate) serial: Serial,
-    /// The last second in which the key would have been good, if whoever revoked it knew.
+    /// The last second in which the key would have been good, if the caller that revoked it knew.
     pub(crate) not_after: Option<u64>,
     /// The keys of the cluster that it may have been made from. Empty: not known.
     roots: Vec<KeyId>,

@@ -96,7 +96,7 @@ fn victim(sources: &[IpAddr]) -> usize {
     (0..sources.len()).rev().max_by_key(count).unwrap_or(0)
 }
 
-/// Who opened a stream: a host, or for IPv6 the network that one host commonly has to itself.
+/// The source of a stream: a host, or for IPv6 the network that one host commonly has to itself.
 fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

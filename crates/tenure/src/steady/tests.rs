@@ -48,7 +48,7 @@ impl Machine {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What was slept at the beginning: far from nought, as a [`Clock`] counts it.
+/// What was slept at the beginning: far from zero, as a [`Clock`] counts it.
 const SLEPT: u64 = 1 << 62;
 
 #[test]

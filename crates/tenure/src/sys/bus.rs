@@ -179,7 +179,7 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
         }
         Some(former) if former.sa_flags & libc::SA_SIGINFO != 0 => {
             type Full = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
-            // SAFETY: whoever installed it said by the flag that it takes these three.
+            // SAFETY: the program that installed it said by the flag that it takes these three.
             let call = unsafe { std::mem::transmute::<libc::sighandler_t, Full>(former.sa_sigaction) };
             call(signal, info, context);
         }

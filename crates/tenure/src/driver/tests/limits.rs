@@ -39,13 +39,13 @@ async fn a_group_that_nobody_has_to_do_with_is_forgotten_and_its_terms_rise_on()
     let founded = Founded::new(&["a"], drift());
     let limits = Limits { groups_per_key: 1, forget_after: Duration::from_millis(50), ..Limits::default() };
     let mut config = member(&founded, limits);
-    (config.lease, config.longest_lease) = (Duration::from_millis(400), Duration::from_millis(400));
+    (config.lease, config.longest_lease) = (Duration::from_secs(1), Duration::from_secs(1));
     let founded = Founded { dir: tempfile::tempdir().unwrap(), ..founded };
     config.store = Some(founded.dir.path().join("a"));
     Node::found(&config, founded.id, Term(1)).unwrap();
     let grantor = Node::start(config).await.unwrap();
     let mut app = founded.candidate("app", "app/*");
-    app.lease = Duration::from_millis(400);
+    app.lease = Duration::from_secs(1);
     let app = Node::start(app).await.unwrap();
     let first = within(SOON, app.campaign("app/1")).await.unwrap().unwrap();
     let term = first.term();
