@@ -79,6 +79,8 @@ pub(super) struct Run {
     pub(super) held_back: Option<LocalSpan>,
     /// The first process that a refusal named as holder, who is bound to it, and for how long.
     rival: Option<Rival>,
+    /// A shorter pause between tries, for a leader whose lease is almost over.
+    hurry: Option<LocalSpan>,
 }
 
 impl Run {
@@ -445,8 +447,9 @@ impl Candidate {
             told: Term(0),
             held_back: None,
             rival: None,
+            hurry: self.hurry(around),
         });
-        self.timers.set(Timer::Retry, now.after(self.retry_interval(around)));
+        self.timers.set(Timer::Retry, now.after(self.pause_before_retry(around)));
         self.timers.clear(Timer::Start);
         self.timers.clear(Timer::Look);
         around.cx.publish(Event::Asked(request));
@@ -472,8 +475,14 @@ impl Candidate {
         let asked = if request.kind == Kind::Renew { missing } else { silent };
         around.ask(asked, request, self.tells(request.kind));
         self.measure_repeated();
-        let interval = self.retry_interval(around);
+        let interval = self.pause_before_retry(around);
         self.timers.set(Timer::Retry, around.cx.now().after(interval));
+    }
+
+    fn pause_before_retry<R: Rules>(&self, around: &Around<'_, '_, R>) -> LocalSpan {
+        let usual = self.retry_interval(around);
+        let hurry = self.run.as_ref().and_then(|run| run.hurry);
+        hurry.map_or(usual, |hurry| hurry.min(usual))
     }
 
     /// What a leader tells in its renewals.
