@@ -9,6 +9,7 @@ use crate::commands::calc::Calc;
 use crate::commands::completions::Completions;
 use crate::commands::config::Config;
 use crate::commands::doctor::Doctor;
+use crate::commands::fence::Fence;
 use crate::commands::init::Init;
 use crate::commands::key::Key;
 use crate::commands::lab::Lab;
@@ -97,6 +98,8 @@ pub(crate) enum Command {
     Transfer(Transfer),
     /// List and change the members of the cluster
     Members(Members),
+    /// Look at fences in files: what they have admitted
+    Fence(Fence),
     /// Run one daemon
     Node(Node),
     /// Found a cluster: make its key and every founding member's store
@@ -137,6 +140,7 @@ impl Arguments {
             Command::Resign(resign) => resign.run(&common),
             Command::Transfer(transfer) => transfer.run(&common),
             Command::Members(members) => members.run(&common),
+            Command::Fence(fence) => fence.run(&common),
             Command::Node(node) => node.run(&common),
             Command::Init(init) => init.run(&common),
             Command::Key(key) => key.run(&common),

@@ -198,8 +198,9 @@ impl Candidate {
         known.or(strained).map(|trip| trip.times(1 << self.pacing.strain))
     }
 
-    /// How long to wait before asking again: d, but where the longest lease is too short for that, so long that all tries
-    /// fit into the lease.
+    /// How long to wait before asking again: d. Where a lease is too short for that, all tries must fit into it: into the
+    /// one that is asked for, and into the rest of the one that a leader holds. A new epoch may allow longer leases, so that
+    /// d is long for the lease of before; and a quarter of d is the least, or tries would crowd before the end.
     pub(super) fn retry_interval<R: Rules>(&self, around: &Around<'_, '_, R>) -> LocalSpan {
         let settings = around.process.config.settings();
         let (Some(adapt), Some(trip)) = (settings.adapt, self.round_trip(around)) else {
@@ -207,7 +208,11 @@ impl Candidate {
         };
         let clocks = around.process.charter().body.clocks;
         let lease = clocks.usable(self.pacing.lease.unwrap_or(settings.lease));
-        trip.min(lease.fraction(1, adapt.retries.saturating_add(2))).max(clocks.tick)
+        let pause = trip.min(lease.fraction(1, adapt.retries.saturating_add(2)));
+        let rest = self.lead.map(|lead| lead.until.remaining(around.cx.now()));
+        let short = rest.map(|rest| rest.fraction(1, adapt.retries.saturating_add(1)));
+        let pause = short.map_or(pause, |short| pause.min(short.max(trip.fraction(1, 4))));
+        pause.max(clocks.tick)
     }
 
     /// When to renew a lease that began at `start` and ends at `until`.

@@ -6,9 +6,9 @@
 
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
-use crate::{Data, LocalTime, NodeId, Ticket};
+use crate::{Data, GroupId, LocalTime, NodeId, Ticket};
 
-use super::epoch::{Ballot, Charter, Epoch, Relation};
+use super::epoch::{Ballot, Charter, Epoch, Relation, TermReset};
 use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
@@ -471,6 +471,19 @@ pub trait Rules: Data {
     /// after the last that is left was sealed, on any legal clock at least δ_max.
     fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {
         forced.spacing(sealed)
+    }
+
+    // Terms that are set anew: see `epoch::reset`.
+
+    /// RESET: a member allows terms to fall to a floor only if it has granted no higher term to a group that stays open.
+    /// Otherwise a later leader of that group would have a lower term than an earlier one.
+    fn allows_reset(&self, floor: Term, granted: Term) -> bool {
+        granted <= floor
+    }
+
+    /// RESET: a group that held a term above the floor is never granted again, for the same reason.
+    fn is_barred(&self, reset: &TermReset, group: GroupId) -> bool {
+        reset.bars(group)
     }
 
     // The end of an epoch: see `wedge`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Change, Epoch, Halt, Stage, Stores};
 use tenure_proto::strong::{Command, Event};
-use tenure_proto::{LocalTime, NodeId};
+use tenure_proto::{GroupId, LocalTime, NodeId};
 use tokio::sync::mpsc;
 
 use super::Driver;
@@ -13,7 +13,6 @@ use super::questions::later;
 use crate::config::UNSUITED;
 use crate::error::MembersError;
 use crate::members::{Progress, Wanted};
-use crate::name::NodeName;
 use crate::wire::Item;
 
 /// How long a newcomer has to answer.
@@ -160,7 +159,7 @@ impl Driver {
 
     /// Whether those that answer will be too few after a change.
     fn quorum_is_left(&self, change: &Change) -> Option<MembersError> {
-        if matches!(change, Change::ForceRemove { .. }) {
+        if matches!(change, Change::ForceRemove { .. } | Change::ResetTerms { .. }) {
             return None; // All who are left must answer, or nothing comes of it.
         }
         let body = change.applied(&self.machine.as_ref()?.charter().body).ok()?;
@@ -227,11 +226,16 @@ impl Driver {
 
     /// The machine knows numbers; people know names.
     fn named(&self, text: &str) -> String {
-        let known: Vec<(NodeId, NodeName)> =
-            self.members().into_iter().filter_map(|node| Some((node, self.net.name(node)?))).collect();
-        known
-            .iter()
-            .fold(text.to_owned(), |text, (node, name)| text.replace(&node.to_string(), &format!("'{name}'")))
+        let members = self.members().into_iter().filter_map(|node| {
+            let name = self.net.name(node)?;
+            Some((node.to_string(), name.to_string()))
+        });
+        let groups = text.split(|c: char| !c.is_alphanumeric()).filter_map(|word| {
+            let group = GroupId(word.strip_prefix('g')?.parse().ok()?);
+            Some((word.to_owned(), self.registry.name(group)?.to_string()))
+        });
+        let known = members.chain(groups);
+        known.fold(text.to_owned(), |text, (number, name)| text.replace(&number, &format!("'{name}'")))
     }
 
     fn tell_change(&mut self, progress: &Progress, last: bool) {

@@ -15,6 +15,7 @@ use tenure_proto::{GroupId, Incarnation, Input, LocalTime, NodeId};
 use super::Driver;
 use super::registry::{By, Full};
 use super::step::group_of;
+use crate::error::CampaignError;
 use crate::name::GroupName;
 use crate::seal::{Peer, Rights};
 use crate::wire::{self, Item, Pass};
@@ -143,8 +144,16 @@ impl Driver {
         {
             self.touch(request.group);
         }
-        if let Message::Nack { group, refusal: Refusal::TooManyGroups, .. } = &message {
-            self.on_too_many_groups(peer.id, *group);
+        match &message {
+            Message::Nack { group, refusal: Refusal::TooManyGroups, .. } => {
+                self.on_too_many_groups(peer.id, *group);
+            }
+            // One member's word suffices: a charter that all of them go by says so.
+            Message::Nack { group, refusal: Refusal::Barred, .. } if self.members().contains(&peer.id) => {
+                let why = |group| CampaignError::Barred { group };
+                self.orders.extend(self.office.refuse(*group, why));
+            }
+            _ => {}
         }
         self.hear(peer.id, &peer.rights, message, received);
     }
@@ -361,7 +370,8 @@ impl Driver {
         let places = refused.iter().filter_map(|member| quorums.position(*member)).collect();
         if quorums.is_blocking(places) {
             self.over_limit.remove(&group);
-            self.orders.extend(self.office.refuse(group));
+            let why = |group| CampaignError::TooManyGroups { group };
+            self.orders.extend(self.office.refuse(group, why));
         }
     }
 

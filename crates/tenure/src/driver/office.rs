@@ -138,10 +138,14 @@ impl Office {
         self.is_led(group) || self.campaigns_for(group) || self.held.contains_key(&group)
     }
 
-    /// The members know too many groups of this node's key: the campaign ends.
-    pub(crate) fn refuse(&mut self, group: GroupId) -> Option<Command> {
+    /// The members will not have this node lead a group, and why: the campaign ends.
+    pub(crate) fn refuse(
+        &mut self,
+        group: GroupId,
+        why: impl FnOnce(GroupName) -> CampaignError,
+    ) -> Option<Command> {
         let entry = self.waiting.remove(&group)?;
-        let _ = entry.prize.send(Err(CampaignError::TooManyGroups { group: entry.group }));
+        let _ = entry.prize.send(Err(why(entry.group)));
         Some(Command::Resign(group))
     }
 

@@ -26,7 +26,7 @@ mod memory;
 pub mod postgres;
 pub mod sqlite;
 
-pub use file::{FileError, FileFence};
+pub use file::{FileError, FileFence, FileFenceState};
 pub use memory::MemoryFence;
 pub use tenure_proto::fence::{Admitted, Fence, Newest, Rule, Stale};
 pub use tenure_proto::strong::Term;

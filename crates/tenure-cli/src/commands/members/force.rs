@@ -57,32 +57,37 @@ impl ForceRemove {
         change("force-remove", &order, &self.waiting, common)
     }
 
-    /// Says what it comes to, and waits for the word itself.
+    /// Says what will happen, and waits for the word itself.
     fn confirm(&self, common: &Common) -> Result<(), Failure> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Err(Failure::new(
-                "force-remove asks back on a terminal; give --yes if the named members are powered off for ever",
-            ));
-        }
+        require_terminal(
+            "force-remove asks back on a terminal; give --yes if the named members are powered off for ever",
+        )?;
         let client = self.waiting.asking.client(common)?;
         let now: api::Members = client::block_on(client.get("/v1/members"))??;
         let gone = |name: &String| self.powered_off.contains(name);
         let left: Vec<String> =
             now.members.iter().map(|member| member.name.clone()).filter(|name| !gone(name)).collect();
-        let mut stderr = io::stderr();
-        let _ = write!(
-            stderr,
+        let question = format!(
             "Gone for ever: {}. Left as the whole cluster: {}.\n\
              If one of the first runs on or is started again with its store, two may lead at once, and no wait and no vote prevents it.\n\
              Write 'powered off' if they are: ",
             self.powered_off.join(", "),
             output::in_line(&left.join(", "))
         );
-        let mut word = String::new();
-        io::stdin().lock().read_line(&mut word).map_err(|error| Failure::new(format!("stdin: {error}")))?;
-        match word.trim() {
-            "powered off" => Ok(()),
-            _ => Err(Failure::new("nothing was done")),
-        }
+        ask_back(&question, "powered off")
     }
+}
+
+/// Refuses to ask back where nobody can answer.
+pub(super) fn require_terminal(else_say: &str) -> Result<(), Failure> {
+    let both = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if both { Ok(()) } else { Err(Failure::new(else_say)) }
+}
+
+/// Asks on the terminal, and goes on only after this very answer.
+pub(super) fn ask_back(question: &str, wanted: &str) -> Result<(), Failure> {
+    let _ = write!(io::stderr(), "{question}");
+    let mut word = String::new();
+    io::stdin().lock().read_line(&mut word).map_err(|error| Failure::new(format!("stdin: {error}")))?;
+    if word.trim() == wanted { Ok(()) } else { Err(Failure::new("nothing was done")) }
 }

@@ -96,6 +96,8 @@ pub struct StrongJudge {
     last_term: BTreeMap<GroupId, (Term, Holder, Option<Mark>)>,
     /// The highest term that was granted, or that a charter or an operator has allowed.
     highest: Term,
+    /// The last epoch in which terms were set anew.
+    lowered: Epoch,
     last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// Grants on which a process counts though the judge cannot know of them.
@@ -137,6 +139,7 @@ impl StrongJudge {
             in_memory: InMemory::new(),
             last_term: BTreeMap::new(),
             highest: Term(0),
+            lowered: Epoch(0),
             last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             trusted: BTreeSet::new(),
@@ -504,7 +507,7 @@ impl StrongJudge {
 
     fn on_adopted<S: Sight>(&mut self, sight: &S, node: NodeId, charter: &Arc<Charter>) {
         let now = sight.now();
-        self.note_height(charter.floor);
+        self.note_floor(charter);
         self.bounds.settles(node);
         self.stays.adopts(node, charter.epoch, now);
         if !sight.sees_all() {

@@ -123,6 +123,10 @@ impl<R: Rules> Process<R> {
             self.membership.proposer.goal = None;
             return self.force((gone, *least, *margin, *draw), cx);
         }
+        if let Change::ResetTerms { floor, barred } = change {
+            self.membership.proposer.goal = None;
+            return self.reset_terms(*floor, barred, cx);
+        }
         match change.applied(&self.membership.charter.body) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
             Ok(goal) => {
@@ -210,7 +214,7 @@ impl<R: Rules> Process<R> {
         }
         let here = self.membership.charter.clone();
         // Without its promise the floor need not cover what it reports: others must make up a quorum.
-        if here.has(from) && self.doubts(from, reported, cx) {
+        if !self.is_resetting() && here.has(from) && self.doubts(from, reported, cx) {
             return;
         }
         let Some((proposal, position)) = self.answered(from, epoch, ballot) else { return };
@@ -366,6 +370,12 @@ impl<R: Rules> Process<R> {
                 self.drop_ballot();
                 let soon = self.config.settings().retry.nominal();
                 self.membership.timers.set(Timer::Propose, cx.now().after(soon));
+            }
+            Denial::Unbarred { group, term } => {
+                let why = format!(
+                    "{from} has granted term {term} to {group}, above the floor: bar that group too, or choose a floor above its term"
+                );
+                self.halt(Halt::Impossible(why), cx);
             }
             Denial::Implausible(floor) => {
                 let why = format!(

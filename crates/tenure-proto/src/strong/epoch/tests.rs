@@ -2,11 +2,12 @@
 
 mod force;
 mod lineage;
+mod reset;
 
 use super::*;
 use crate::boot::{Memory, Store};
 use crate::strong::message::{Cell, Command, Event, GrantRequest, Message};
-use crate::strong::tests::{Bench, HERE, answers, request};
+use crate::strong::tests::{Bench, GROUP, HERE, answers, request};
 use crate::strong::{Kind, Nerio};
 use crate::{Effect, Incarnation, Input};
 

@@ -1,6 +1,7 @@
 //! What is at the machine's discretion: when it tries, for how long it asks, to whom it hands over.
 
 use super::*;
+use crate::strong::epoch::{Change, EpochTalk};
 
 /// Node `node` of `count`, campaigning since reading 10,000.
 fn campaigning(node: u64, count: u64, settings: Settings) -> Bench {
@@ -288,6 +289,23 @@ fn a_slow_answer_makes_the_next_lease_longer_at_once_and_an_alarm_is_raised_once
     let last = *leases(&effects).last().unwrap();
     assert!((1800..=2000).contains(&last), "as long as leases may be, but for a trifle: {last}");
     assert!(bench.leads().is_some());
+}
+
+#[test]
+fn a_leader_whose_new_epoch_allows_longer_leases_asks_again_before_the_short_one_is_over() {
+    let mut bench = adaptive();
+    renew(&mut bench, 20, 660);
+    let until = bench.leads().expect("it leads");
+    let charter = bench.node.charter().clone();
+    let body = Change::LongestLease(Span::from_nanos(9000)).applied(&charter.body).unwrap();
+    let next = charter.next(body, Term(bench.node.top().0));
+    bench.at(until - 400).hear(1, Message::Epoch(EpochTalk::Decided(next)));
+    // Those who are asked in an epoch that they do not know yet do not answer.
+    let again = wait(&mut bench, until - 1);
+    let asked = again.iter().filter(|(_, effect)| {
+        matches!(effect, Effect::Send { to: NodeId(1), message: Message::Extend { .. }, .. })
+    });
+    assert!(asked.count() >= 1, "{again:?}");
 }
 
 #[test]

@@ -68,6 +68,18 @@ pub struct FileFence {
     sync: Sync,
 }
 
+/// What a file fence had admitted when it was looked at: see [`FileFence::look`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileFenceState {
+    /// What it guards.
+    pub resource: String,
+    /// How it decides.
+    pub rule: Rule,
+    /// The largest token that was admitted, if any was.
+    pub newest: Option<Newest<String>>,
+}
+
 type Sync = Box<dyn FnMut(&File) -> io::Result<()> + Send>;
 
 impl FileFence {
@@ -83,6 +95,21 @@ impl FileFence {
     /// damaged, not a fence, another's, or in use.
     pub fn open(path: impl AsRef<Path>, resource: &str, rule: Rule) -> Result<Self, FileError> {
         Self::open_with(path.as_ref(), resource, rule, Box::new(File::sync_all))
+    }
+
+    /// Reads what a fence has admitted, without a lock and without a change: for people who look, not for a decision. The
+    /// process that uses the fence may admit something newer at any moment.
+    ///
+    /// # Errors
+    /// If the file is missing, damaged or not a fence.
+    pub fn look(path: impl AsRef<Path>) -> Result<FileFenceState, FileError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|error| FileError::opening(path, error))?;
+        let mut bytes = Vec::new();
+        let reading = file.take(text::LONGEST + 1).read_to_end(&mut bytes);
+        reading.map_err(|error| FileError::io(path, "read", error))?;
+        let State { resource, fence: Fence { rule, newest } } = State::parse(&bytes, path)?;
+        Ok(FileFenceState { resource, rule, newest })
     }
 
     /// Decides on a write. If it is admitted, that is on the disk already. Make the write before anybody else asks, that
