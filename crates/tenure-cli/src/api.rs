@@ -2,7 +2,7 @@
 //!
 //! What is promised of version 1: fields keep their names, types and meanings; new ones may come, and who reads passes over those
 //! it does not know. A field that has no value is `null`, never left out. Units are in the names: `_ms` are milliseconds, `_us`
-//! microseconds; both are rounded down. `docs/api.md` has an example of each.
+//! microseconds; both are rounded down. `docs/reference/http.md` has an example of each.
 
 pub(crate) mod access;
 pub(crate) mod keys;

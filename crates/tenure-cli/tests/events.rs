@@ -1,4 +1,4 @@
-//! `docs/events.md` and the code say the same of every event in the log.
+//! `docs/reference/events.md` and the code say the same of every event in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -76,7 +76,7 @@ fn in_code() -> Events {
 
 /// Every event of the table.
 fn in_document() -> Events {
-    let text = fs::read_to_string(root().join("docs/events.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/reference/events.md")).unwrap();
     let words = |cell: &str| -> BTreeSet<String> {
         cell.split(',')
             .map(|word| word.trim().trim_matches('`').to_owned())

@@ -1,4 +1,4 @@
-//! Every command's help has examples and exit codes, `docs/exit-codes.md` has the same codes, and every code has a test.
+//! Every command's help has examples and exit codes, `docs/reference/exit-codes.md` has the same codes, and every code has a test.
 
 #[path = "support/cluster.rs"]
 mod cluster;
@@ -82,7 +82,7 @@ fn pages() -> Vec<Page> {
     found
 }
 
-/// A row of `docs/exit-codes.md`.
+/// A row of `docs/reference/exit-codes.md`.
 struct Row {
     code: String,
     commands: Vec<String>,
@@ -102,7 +102,7 @@ impl Row {
 
 fn rows() -> Vec<Row> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let table = fs::read_to_string(root.join("docs/exit-codes.md")).unwrap();
+    let table = fs::read_to_string(root.join("docs/reference/exit-codes.md")).unwrap();
     let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     let row = |line: &str| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
@@ -129,7 +129,7 @@ fn the_table_of_exit_codes_has_what_the_pages_of_help_have() {
     for page in &pages {
         for code in page.codes() {
             let listed = rows.iter().any(|row| row.code == code && row.covers(&page.name()));
-            assert!(listed, "docs/exit-codes.md lacks {code} of `{}`", page.name());
+            assert!(listed, "docs/reference/exit-codes.md lacks {code} of `{}`", page.name());
         }
     }
     for row in &rows {

@@ -215,7 +215,7 @@ fn lessons(tutorial: &str) -> Vec<Lesson> {
 
 #[test]
 fn every_command_of_the_tutorial_runs_and_says_what_stands_there() {
-    let tutorial = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tutorial.md");
+    let tutorial = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/laboratory/tutorial.md");
     let folder = Folder::new();
     let lessons = lessons(&std::fs::read_to_string(tutorial).unwrap());
     assert!(lessons.len() >= 20, "the tutorial has commands");

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Every id walks both ways. Who has heard one id from both sides knows that it has been all round the ring, and nobody has
-//! swallowed it: it leads, half a lap earlier than with `clockwise`. `docs/tutorial.md` tells the story.
+//! swallowed it: it leads, half a lap earlier than with `clockwise`. `docs/laboratory/tutorial.md` tells the story.
 
 use std::fmt;
 

@@ -57,7 +57,7 @@ pub(crate) struct SetOrder {
     pub(crate) force: bool,
 }
 
-/// What `POST /v1/members/force-remove` is told. See `docs/members.md` for what rests on this word.
+/// What `POST /v1/members/force-remove` is told. See `docs/guides/backup.md` for what rests on this word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForceRemoveOrder {

@@ -4,7 +4,7 @@
 //! time=2026-11-05T12:00:00.123Z level=info event=elected node=a group=jobs term=7 epoch=0 msg=leads
 //! ```
 //!
-//! What the library and the daemon say has a name, `event=…`, that does not change: `docs/events.md` lists them all. What
+//! What the library and the daemon say has a name, `event=…`, that does not change: `docs/reference/events.md` lists them all. What
 //! other crates say has `target=` in its place. Under systemd each line begins with its priority, as journald likes it.
 
 use std::fmt;

@@ -4,7 +4,7 @@ use tenure_proto::eventual::{Epoch, Rules, Sound, State};
 use tenure_proto::time::{Drift, LocalSpan};
 use tenure_proto::{NodeId, time::Span};
 
-/// Which line is as it is printed. The numbers are those of `docs/errata.md`.
+/// Which line is as it is printed. The numbers are those of `docs/explanation/errata.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Printed {
     /// None: every rule is as it should be.

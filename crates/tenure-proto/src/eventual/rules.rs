@@ -2,7 +2,7 @@
 //!
 //! The machines ask these functions and decide nothing of the kind by themselves. [`Sound`] takes them as they stand here. The laboratory has a
 //! type of its own that answers as the printed figures do, one line at a time, to show what comes of it. The numbers A1 to C8 are those of
-//! `docs/errata.md`.
+//! `docs/explanation/errata.md`.
 
 use crate::Data;
 use crate::time::{Drift, LocalSpan};

@@ -29,7 +29,7 @@ pub(super) fn ready(asked: &[Asked]) -> Vec<Finding> {
         Ok(status) if status.not_ready.iter().any(|why| why.starts_with("split brain")) => Finding::bad(
             "lineage",
             format!("{} at {} has stopped: {}", status.name, one.endpoint, status.not_ready.join("; ")),
-            "docs/members.md, \"Two clusters of one id\": end one, then `tenure members accept-lineage` at the other",
+            "docs/guides/members.md, \"Two clusters of one id\": end one, then `tenure members accept-lineage` at the other",
         ),
         Ok(status) if !status.ready => Finding::bad(
             CHECK,

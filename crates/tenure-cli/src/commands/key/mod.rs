@@ -76,7 +76,7 @@ where that is no cluster's key. Members need not be told: they derive the same k
 
 A name that ends with '*' is for many processes: each takes a name that begins so. Without --days
 a key does not expire. Members judge that by a date that follows their wall clocks, but not when
-these jump (docs/keys.md).
+these jump (docs/guides/keys.md).
 
 Examples:
   tenure key derive --candidate app1 --groups 'app1/*'

@@ -2,7 +2,7 @@
 //!
 //! A line of words in, a line of JSON out, as often as wanted over one connection. Each answer is made at that instant by the guard
 //! itself, which compares the clock with the end of the lease: an edict that comes out of here was created by a leader.
-//! Only processes of the same user are answered. See `docs/run.md`.
+//! Only processes of the same user are answered. See `docs/guides/run.md`.
 
 use std::io;
 use std::path::Path;

@@ -9,7 +9,7 @@
 //! The sentinel is the parent of everything that runs, so nothing can run that it does not know of. Both it and the runner are
 //! subreapers: if one of the two is killed, the family comes to the other, which ends it. If one is stopped, the other
 //! sees the deadline come and keeps it. `timing.rs` has the deadlines, `family.rs` how death is confirmed, `board.rs` how E gets from
-//! one to the other, `supervise.rs` and `hold.rs` the life of a runner and of one term. `docs/run.md` says what is not covered.
+//! one to the other, `supervise.rs` and `hold.rs` the life of a runner and of one term. `docs/guides/run.md` says what is not covered.
 
 pub(crate) mod board;
 mod desk;
@@ -65,7 +65,7 @@ What is not:
   Runner and sentinel both stopped, or both killed while descendants of the command live; a
   machine that is paused with its clocks; a clock worse than the cluster's bound; a command that
   hands its work to a process it did not start. There only a fence protects: give the token with
-  each write. See docs/run.md.
+  each write. See docs/guides/run.md.
 
 Exit codes:
   the command's own; 128+N if signal N ended it; 126, 127 it cannot be run or found

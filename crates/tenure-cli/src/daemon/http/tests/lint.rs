@@ -139,7 +139,7 @@ async fn every_line_of_the_metrics_is_as_prometheus_wants_it() {
 
 #[tokio::test]
 async fn every_metric_is_documented() {
-    let documented = include_str!("../../../../../../docs/api.md");
+    let documented = include_str!("../../../../../../docs/reference/metrics.md");
     let daemon = Daemon::start("").await;
     let text = daemon.get("/metrics").await;
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
@@ -150,7 +150,7 @@ async fn every_metric_is_documented() {
             _ => "",
         };
         let listed = ["`", "{"].iter().any(|after| documented.contains(&format!("`{name}{end}{after}")));
-        assert!(listed, "{name}{end} is not in docs/api.md");
+        assert!(listed, "{name}{end} is not in docs/reference/metrics.md");
     }
     daemon.end().await;
 }

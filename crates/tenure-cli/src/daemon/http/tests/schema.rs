@@ -244,10 +244,10 @@ async fn a_change_of_members_is_told_line_by_line_as_the_description_says() {
     daemon.end().await;
 }
 
-/// In `docs/api.md` a comment before each block of JSON names its schema.
+/// In `docs/reference/http.md` a comment before each block of JSON names its schema.
 #[test]
 fn the_examples_in_the_documents_are_as_the_description_says() {
-    let text = include_str!("../../../../../../docs/api.md");
+    let text = include_str!("../../../../../../docs/reference/http.md");
     let mut examples = 0;
     for part in text.split("<!-- schema: ").skip(1) {
         let (name, rest) = part.split_once(" -->").unwrap();
