@@ -21,6 +21,9 @@ use crate::sweep::Swept;
 use crate::world::RealTime;
 
 /// All protocols.
+// A function as small as this would be inlined into other crates, and with its tables every
+// simulator would be compiled again there: that doubled the build.
+#[inline(never)]
 pub fn all() -> &'static [&'static dyn Experiment] {
     &[
         &strong::NERIO_DRIFT,

@@ -27,6 +27,7 @@ use crate::subject::named::Lesson;
 use crate::world::node_id;
 
 /// All elections among named processes that are counted.
+#[inline(never)] // See `catalogue::all`.
 pub fn all() -> &'static [&'static dyn Election] {
     &[&TRIVIAL, &RING, &BULLY, &BY_CONSENSUS, &BY_ELECTION]
 }
