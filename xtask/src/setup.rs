@@ -129,6 +129,13 @@ fn apt_get(arguments: &[&str]) -> Command {
     command
 }
 
+/// Whether a command succeeds; what it says is of no interest.
+pub(crate) fn works(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }

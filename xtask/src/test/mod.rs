@@ -6,10 +6,12 @@
 //! | `options.rs` | the arguments: everything, or a part for a developer who waits for it       |
 //! | `needs.rs`   | what tests need beyond Rust, and whether this machine has it                |
 //! | `program.rs` | test programs: how cargo builds them, and the tests in them                 |
+//! | `lanes.rs`   | in which order programs run, and which of them side by side                 |
 //! | `run.rs`     | runs a program and follows what it prints                                   |
 //! | `libtest.rs` | reads what a program prints                                                 |
 //! | `report.rs`  | failures, the slowest tests, what was left out, and the closing line        |
 
+mod lanes;
 mod libtest;
 mod needs;
 mod options;
@@ -213,14 +215,11 @@ fn run_tests(root: &Path, options: &Options, programs: &[Program], tally: &mut T
     let needs = Needs::try_out()?;
     if options.are_empty() && cfg!(target_os = "linux") {
         needs.stale(&tests)?;
+        lanes::stale(programs)?;
     }
     let (logs, threads) = (target(root)?.join("xtask-test"), threads());
-    for plan in plan(tests, options, &needs, tally) {
-        let done = plan.run(&logs, threads)?;
-        done.tell();
-        tally.add(&done);
-    }
-    Ok(())
+    let plans = plan(tests, options, &needs, tally);
+    lanes::run(plans, &logs, threads, tally)
 }
 
 /// The tests that can run, by program; the others are counted with the reason.

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
 
 use super::program::Program;
 use crate::failure::Failure;
@@ -116,17 +115,10 @@ fn parse_line(number: usize, line: &str) -> Result<Line, Failure> {
     Ok(Line { number, need, package: package.to_string(), program: program.to_string(), test })
 }
 
-/// Whether a command succeeds; what it says is of no interest.
-fn works(program: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
 /// As `crates/tenure/tests/support/mounts.rs` does.
 fn can_mount() -> bool {
     let mount = "mount -t tmpfs tmpfs /mnt";
-    works("unshare", &["--mount", "--propagation", "private", "sh", "-c", mount])
+    setup::works("unshare", &["--mount", "--propagation", "private", "sh", "-c", mount])
 }
 
 fn has_loop() -> bool {
@@ -134,26 +126,26 @@ fn has_loop() -> bool {
 }
 
 fn has_user_namespaces() -> bool {
-    works("unshare", &["--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs tmpfs /mnt"])
+    setup::works("unshare", &["--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs tmpfs /mnt"])
 }
 
 fn has_time_namespaces() -> bool {
-    works("unshare", &["--time", "--boottime", "1000", "--fork", "--map-root-user", "true"])
+    setup::works("unshare", &["--time", "--boottime", "1000", "--fork", "--map-root-user", "true"])
 }
 
 fn has_own_clock() -> bool {
-    works("unshare", &["--time", "--boottime", "1000", "true"])
+    setup::works("unshare", &["--time", "--boottime", "1000", "true"])
 }
 
 /// A bridge, a cable and a filter, in a namespace that is gone at once.
 fn has_net() -> bool {
     const SCRIPT: &str = "ip link add br0 type bridge && ip link add p1 type veth peer name eth0 \
         && nft 'table inet cut { chain input { type filter hook input priority 0; iifname != \"lo\" drop; }; }'";
-    setup::is_root() && works("unshare", &["--net", "sh", "-c", SCRIPT])
+    setup::is_root() && setup::works("unshare", &["--net", "sh", "-c", SCRIPT])
 }
 
 fn has_strace() -> bool {
-    works("strace", &["-o", "/dev/null", "true"])
+    setup::works("strace", &["-o", "/dev/null", "true"])
 }
 
 /// Linux may forbid all users but root to attach to processes that are not their children.
