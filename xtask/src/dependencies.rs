@@ -1,5 +1,5 @@
-//! `cargo xtask dependencies`: holds the dependency graph to `deny.toml`, from what `cargo metadata`
-//! says: licences, sources, banned crates, versions that allow anything.
+//! `cargo xtask dependencies`: holds the dependency graph to `deny.toml`, from what
+//! `cargo metadata` says: licences, sources, banned crates, versions that allow anything.
 //!
 //! cargo-deny checks the same and more, from the same file, but takes minutes to build on a new
 //! machine. Advisories need a database from the network; they are the one thing that is left to it
@@ -20,10 +20,10 @@ const POLICY: &str = "deny.toml";
 const REGISTRIES: &[&str] =
     &["registry+https://github.com/rust-lang/crates.io-index", "sparse+https://index.crates.io/"];
 
-/// What is shipped runs on Linux; crates for other systems alone are not in it.
+/// The packages run on Linux; crates that only other systems need are not in them.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// What `deny.toml` asks for.
+/// The rules of `deny.toml`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Policy {
     allowed: Vec<String>,
@@ -143,7 +143,8 @@ impl Package {
     }
 }
 
-/// Whether a licence expression can be satisfied by allowed licences: `OR` by one side, `AND` by both.
+/// Whether a licence expression can be satisfied by allowed licences: `OR` by one side, `AND` by
+/// both.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     // An old way to write OR.
     let text = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");

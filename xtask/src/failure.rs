@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// What ended a command early. The text is for a person: it names what to change.
+/// The reason why a command ended early. The text is for a person: it names what to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// It ran, and the answer is no: a test failed, a rule is broken.

@@ -1,4 +1,4 @@
-//! What CI does, nothing hidden: `cargo xtask test`, and the tools beside it.
+//! All that CI does, nothing hidden: `cargo xtask test`, and the tools beside it.
 //!
 //! | Command        | File              | Does                                                       |
 //! |----------------|-------------------|------------------------------------------------------------|
@@ -32,7 +32,7 @@ use failure::Failure;
 use json::Json;
 
 const USAGE: &str = "\
-What CI does, nothing hidden.
+All that CI does, nothing hidden.
 
 Usage: cargo xtask <COMMAND>
 
@@ -87,7 +87,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         return Err(Failure::Error(format!("which command?\n\n{}", USAGE.trim_end())));
     };
     let passes_help_on = command == "bench" && rest.first().is_some_and(|first| !is_help(first));
-    if is_help(command) || (!passes_help_on && rest.iter().any(|argument| is_help(argument))) {
+    // `help` is also the name of an area of `tidy --list`, and a part of names of tests.
+    let asks = |argument: &String| is_help(argument) && (argument != "help" || rest.len() == 1);
+    if is_help(command) || (!passes_help_on && rest.iter().any(asks)) {
         print!("{USAGE}");
         return Ok(());
     }
@@ -172,6 +174,8 @@ mod tests {
         assert_eq!(run_words("--help"), Ok(()));
         assert_eq!(run_words("test --help"), Ok(()));
         assert_eq!(run_words("bench -h"), Ok(()));
+        assert_eq!(run_words("tidy help"), Ok(()));
+        assert!(run_words("tidy help me").is_err());
     }
 
     #[test]

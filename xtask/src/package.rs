@@ -1,5 +1,5 @@
-//! `cargo xtask package`: the Debian package, from nothing: the command, then what the command itself writes (manual pages,
-//! completions), then all of it by cargo-deb.
+//! `cargo xtask package`: the Debian package, from nothing: the command, then what the command
+//! itself writes (manual pages, completions), then all of it by cargo-deb.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,8 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
         finish(command, &format!("`tenure completions {shell}`"))?;
     }
     let mut deb = cargo(root);
-    // The release build has line numbers for backtraces: eighty megabytes that a package need not carry.
+    // The release build has line numbers for backtraces: eighty megabytes that a package need not
+    // carry.
     deb.args(["deb", "--package", "tenure-cli", "--no-build", "--strip"]);
     finish(deb, "`cargo deb`")
 }

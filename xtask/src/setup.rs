@@ -19,7 +19,6 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
-    ("chrt", "util-linux"),
     ("fsfreeze", "util-linux"),
     ("mount", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
@@ -45,7 +44,8 @@ pub(crate) fn run() -> Result<(), Failure> {
     install(&missing).map_err(Failure::Error)
 }
 
-/// The set-up before tests. A machine that cannot be set up is no failure: tests that need more are left out.
+/// The set-up before tests. A machine that cannot be set up is no failure: tests that need more are
+/// left out.
 pub(crate) fn provide() {
     provide_components();
     if !cfg!(target_os = "linux") {

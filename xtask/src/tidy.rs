@@ -7,8 +7,8 @@
 //! | paths named in README and ARCHITECTURE exist                   | `mentions.rs` |
 //! | plain words: counts that may only fall                         | `ratchet.rs`  |
 //!
-//! `words.rs` finds what the ratchet counts, in the text that `prose.rs` and `rust.rs` find in files;
-//! `areas.rs` says for which readers a text is.
+//! `words.rs` finds what the ratchet counts, in the text that `prose.rs` and `rust.rs` find in
+//! files; `areas.rs` says for which readers a text is.
 //!
 //! Every rule is a function from text to problems, so that its tests need no files.
 

@@ -1,10 +1,10 @@
 //! The order in which test programs run, and which of them run side by side.
 //!
-//! Most programs that start real nodes wait for most of their time: for leases to end, for elections.
-//! Two of those side by side take half the time and leave the processor as idle as before. Which do
-//! is measured: `xtask/quiet.txt` names them. All others run alone. Tests draw their ports by the
-//! number of their process, so two programs could draw the same: the second lane has a network
-//! namespace of its own, and where none can be made there is one lane.
+//! Most programs that start real nodes wait for most of their time: for leases to end, for
+//! elections. Two of those side by side take half the time and leave the processor as idle as
+//! before. Which do is measured: `xtask/quiet.txt` names them. All others run alone. Tests draw
+//! their ports by the number of their process, so two programs could draw the same: the second lane
+//! has a network namespace of its own, and where none can be made there is one lane.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,14 +1,14 @@
-//! What a test program prints, read line by line: which test passed, and how long each took.
+//! Reads the output of a test program line by line: which test passed, how long each took.
 //!
 //! Rust's stable test harness prints no times. It starts tests in the order of its list, as many at
-//! once as it has threads, and prints a line when one ends; then it starts the next. So a test began
-//! when the line came that made room for it. Times serve the report alone: a verdict never depends
-//! on them.
+//! once as it has threads, and prints a line when one ends; then it starts the next. So a test
+//! began when the line came that made room for it. Times serve the report alone: a verdict never
+//! depends on them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// What became of one test.
+/// The result of one test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Passed,
@@ -74,8 +74,8 @@ impl Listener {
     /// The end of the program, and the time since its start.
     ///
     /// A program that died before it printed its sum has failed in the tests that ran; those that
-    /// waited did not run, and count as failed too. One that succeeded without a sum has a harness of
-    /// its own, and its exit code speaks for all its tests.
+    /// waited did not run, and count as failed too. One that succeeded without a sum has a harness
+    /// of its own, and its exit code speaks for all its tests.
     pub(super) fn end(mut self, succeeded: bool, at: Duration) -> Heard {
         let mut counts = self.sum.unwrap_or(self.counts);
         if self.sum.is_none() && succeeded {
@@ -92,7 +92,7 @@ impl Listener {
     }
 }
 
-/// What is known of a program that has ended.
+/// The results of a program that has ended.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) counts: Counts,
@@ -102,7 +102,7 @@ pub(super) struct Heard {
     pub(super) failed: Vec<String>,
 }
 
-/// What a line says of a test: `test a::b ... ok`, or `test a::b - should panic ... ok`.
+/// The verdict of a line on a test: `test a::b ... ok`, or `test a::b - should panic ... ok`.
 fn verdict(line: &str, name: &str) -> Option<Verdict> {
     let (_, rest) = line.split_once(&format!("test {name} "))?;
     let said = rest.strip_prefix("- should panic ").unwrap_or(rest).strip_prefix("... ")?;

@@ -44,7 +44,8 @@ struct Check {
 }
 
 enum Action {
-    /// A cargo command about all crates that build here, with arguments after `--` and one environment variable.
+    /// A cargo command about all crates that build here, with arguments after `--` and one
+    /// environment variable.
     Cargo { command: &'static [&'static str], after: &'static [&'static str], environment: Environment },
     /// The one cargo command that builds nothing.
     Format,
@@ -179,7 +180,8 @@ impl Check {
     }
 }
 
-/// The arguments that name the crates: those that are asked for, or all; without those that do not build here.
+/// The arguments that name the crates: those that are asked for, or all; without those that do not
+/// build here.
 fn crates(asked: &[String]) -> Vec<String> {
     let builds = |package: &&str| cfg!(target_os = "linux") || !LINUX_ONLY.contains(package);
     let asked: Vec<&str> = asked.iter().map(String::as_str).filter(builds).collect();
@@ -290,8 +292,8 @@ fn run_doctests(root: &Path, libraries: &[String], tally: &mut Tally) -> Result<
     Ok(())
 }
 
-/// As many tests at once as cargo would run. At least two: with one thread, a test's name is printed before it
-/// runs, and what it prints comes between the name and the verdict.
+/// As many tests at once as cargo would run. At least two: with one thread, a test's name is
+/// printed before it runs, and what it prints comes between the name and the verdict.
 fn threads() -> usize {
     let asked = env::var("RUST_TEST_THREADS").ok().and_then(|number| number.parse().ok());
     let processors = || std::thread::available_parallelism().map_or(2, usize::from);

@@ -1,4 +1,4 @@
-//! What tests need beyond Rust, and whether this machine has it.
+//! The needs of tests beyond Rust, and whether this machine meets them.
 //!
 //! `xtask/needs.txt` says which test needs what. A need that is not met leaves out those tests
 //! alone, and the report counts them with the reason: a machine without root or without PostgreSQL
@@ -18,7 +18,7 @@ const TABLE: &str = include_str!("../../needs.txt");
 /// One thing that a machine may lack.
 struct Need {
     name: &'static str,
-    /// What the report says where it is missing.
+    /// The words of the report where it is missing.
     reason: &'static str,
     is_met: fn() -> bool,
 }
@@ -74,7 +74,8 @@ impl Needs {
         self.lines.iter().find(missing).map(|line| line.need.reason)
     }
 
-    /// Lines that name no test of these programs: the test was renamed, and would fail where its need is not met.
+    /// Lines that name no test of these programs: the test was renamed, and would fail where its
+    /// need is not met.
     pub(super) fn stale(&self, tests: &[(Program, Vec<String>)]) -> Result<(), Failure> {
         let known = |line: &Line| {
             tests.iter().any(|(program, names)| names.iter().any(|name| line.names(program, name)))

@@ -88,7 +88,8 @@ fn listed(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_suffix(": test")).map(String::from).collect()
 }
 
-/// Builds what is asked for, with cargo's messages on our standard error; gives the programs in cargo's order.
+/// Builds what is asked for, with cargo's messages on our standard error; gives the programs in
+/// cargo's order.
 pub(super) fn build(root: &Path, options: &Options, crates: &[String]) -> Result<Vec<Program>, Failure> {
     let mut command = cargo(root);
     command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);

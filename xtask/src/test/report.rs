@@ -15,9 +15,9 @@ pub(super) struct Tally {
     pub(super) failed: usize,
     /// Tests that their own source ignores.
     pub(super) ignored: usize,
-    /// What was left out, counted by what it is and why: `("test", "no tmux")`.
+    /// Things that were left out, counted by kind and reason: `("test", "no tmux")`.
     pub(super) left_out: BTreeMap<(&'static str, String), usize>,
-    /// What failed, and the command that repeats it.
+    /// Failures, each with the command that repeats it.
     pub(super) failures: Vec<String>,
     /// The time of each test, with its name.
     pub(super) tests: Vec<(Duration, String)>,

@@ -39,7 +39,7 @@ pub(super) struct Done {
     pub(super) heard: Heard,
     pub(super) taken: Duration,
     pub(super) status: ExitStatus,
-    /// What its failing tests printed; empty if none failed.
+    /// The output of its failing tests; empty if none failed.
     pub(super) failures: String,
     /// The file that has all of it.
     pub(super) log: PathBuf,

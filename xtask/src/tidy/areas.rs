@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::files::Source;
 use super::prose::Origin;
 
-/// What users read. In these areas no count may ever rise, whatever falls elsewhere.
+/// Areas that users read. In these no count may rise, even if others fall.
 pub(super) const FOR_USERS: &[&str] = &["README", "docs", "help", "rustdoc"];
 
 /// Crates whose public items are documentation for users.
@@ -76,7 +76,8 @@ fn area_of_path(path: &str) -> String {
     }
 }
 
-/// The files of modules that users can name: the root of each library, and what it declares by `pub mod`.
+/// The files of modules that users can name: the root of each library, and what it declares by
+/// `pub mod`.
 pub(super) fn public_modules(sources: &[Source]) -> BTreeSet<String> {
     let roots = LIBRARIES.iter().map(|library| format!("crates/{library}/src/lib.rs"));
     let mut open: Vec<String> = roots.collect();

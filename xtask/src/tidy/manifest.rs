@@ -1,7 +1,8 @@
 //! As much of a `Cargo.toml` as the rules need, read line by line.
 //!
-//! Reads tables, dotted keys, comments, and values that go on over several lines. Does not read strings in triple quotes,
-//! and dependencies must be in a table of their own, as they are written everywhere.
+//! Reads tables, dotted keys, comments, and values that go on over several lines. Does not read
+//! strings in triple quotes, and dependencies must be in a table of their own, as they are written
+//! everywhere.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ pub(crate) struct Dependency {
     pub(crate) line: usize,
 }
 
-/// Name in the manifests of the workspace, and the name of the package behind it where that differs.
+/// Name in the manifests of the workspace, and the name of the package behind it where that
+/// differs.
 pub(crate) type Aliases = BTreeMap<String, String>;
 
 /// Every key of a manifest, in order.
@@ -48,7 +50,8 @@ pub(crate) fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// Every dependency of a package: normal, of the build script, of the tests, and for one target only.
+/// Every dependency of a package: normal, of the build script, of the tests, and for one target
+/// only.
 pub(crate) fn dependencies(entries: &[Entry], aliases: &Aliases) -> Vec<Dependency> {
     let mut found: BTreeMap<(bool, String), Dependency> = BTreeMap::new();
     for entry in entries {

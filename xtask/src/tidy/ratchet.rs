@@ -1,8 +1,8 @@
 //! Counts that may only fall: wide lines, banned phrases, private English (`words.rs`), by area.
 //!
-//! `xtask/ratchet.txt` has the counts. A rise is a problem, with the places that are new. A fall asks
-//! for `cargo xtask tidy --lower`, which writes the new counts. Between crates text may move: there
-//! `--lower` looks at the sum. In what users read, no count may rise at all.
+//! `xtask/ratchet.txt` has the counts. A rise is a problem, with the places that are new. A fall
+//! asks for `cargo xtask tidy --lower`, which writes the new counts. Between crates text may move:
+//! there `--lower` looks at the sum. In what users read, no count may rise at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -91,7 +91,7 @@ fn find(sources: &[Source]) -> Vec<Found> {
 
 fn count(found: &[Found]) -> Counts {
     let mut counts = Counts::new();
-    // What users read is always listed: a line of zeros there is the aim.
+    // Areas that users read are always listed: a line of zeros there is the aim.
     for area in FOR_USERS {
         counts.entry(area.to_string()).or_default();
     }
@@ -154,7 +154,8 @@ fn risen(
     problems
 }
 
-/// A count that has risen and must not: any in what users read, the sum of all other areas elsewhere.
+/// A count that has risen and must not: any in what users read, the sum of all other areas
+/// elsewhere.
 fn rise(before: &Counts, now: &Counts) -> Option<String> {
     let users = |area: &&String| FOR_USERS.contains(&area.as_str());
     let sum = |counts: &Counts, finding| -> usize {

@@ -1,10 +1,13 @@
-//! What the ratchet counts: wide lines, banned phrases, and sentences that begin with "Who" or
-//! "What" and ask nothing.
+//! The findings that the ratchet counts: wide lines, banned phrases, and sentences that begin with
+//! "Who" or "What" and ask nothing.
 
 use super::prose::{Origin, Paragraph, paragraphs};
 
 /// Comments and Markdown have at most so many columns.
 const COLUMNS: usize = 100;
+
+/// So many words of a sentence are shown.
+const SHOWN: usize = 6;
 
 const BANNED: &str = include_str!("../../banned.txt");
 
@@ -124,7 +127,7 @@ impl Joined {
         places
     }
 
-    /// Sentences that begin with "Who", "Whoever" or "What" and do not end with a question mark.
+    /// Sentences that begin with one of three words and do not end with a question mark.
     fn openings(&self) -> Vec<Place> {
         let mut places = Vec::new();
         let mut begin = 0;
@@ -134,9 +137,10 @@ impl Joined {
             if ends || at + letter.len_utf8() == self.text.len() {
                 let sentence = &self.text[begin..=at];
                 if letter != '?' {
-                    places.extend(opening(sentence).map(|(finding, word)| {
+                    places.extend(opening(sentence).map(|finding| {
                         let skipped = sentence.len() - begun(sentence).len();
-                        self.place(finding, begin + skipped, word)
+                        let words: Vec<&str> = begun(sentence).split_whitespace().take(SHOWN).collect();
+                        self.place(finding, begin + skipped, &words.join(" "))
                     }));
                 }
                 begin = at + 1;
@@ -151,15 +155,14 @@ fn begun(sentence: &str) -> &str {
     sentence.trim_start_matches([' ', ')', '(', '"', '*', '_'])
 }
 
-fn opening(sentence: &str) -> Option<(Finding, &'static str)> {
+fn opening(sentence: &str) -> Option<Finding> {
     // A word alone is no sentence.
     let is_opened = |rest: &str| rest.starts_with([' ', '\'', ',']) && rest.contains(char::is_alphabetic);
     let starts = |word: &str| begun(sentence).strip_prefix(word).is_some_and(is_opened);
-    match () {
-        () if starts("Whoever") => Some((Finding::Who, "Whoever")),
-        () if starts("Who") => Some((Finding::Who, "Who")),
-        () if starts("What") => Some((Finding::What, "What")),
-        () => None,
+    if starts(concat!("Who", "ever")) || starts("Who") {
+        Some(Finding::Who)
+    } else {
+        starts("What").then_some(Finding::What)
     }
 }
 
@@ -215,7 +218,7 @@ mod tests {
     #[test]
     fn a_literal_that_goes_on_is_one_text() {
         let text = format!("f(\"A. \\\n   {} leads.\");\n", concat!("W", "ho"));
-        assert_eq!(found("a.rs", &text), [(Finding::Who, 2, "Who".to_string())]);
+        assert_eq!(found("a.rs", &text), [(Finding::Who, 2, format!("{} leads.", concat!("W", "ho")))]);
     }
 
     #[test]
