@@ -25,7 +25,7 @@ struct Need {
 
 /// The namespaces are tried out: being root is not enough in a container, and not always needed.
 const NEEDS: &[Need] = &[
-    Need { name: "root", reason: "only root becomes another user", is_met: setup::is_root },
+    Need { name: "root", reason: "not root", is_met: setup::is_root },
     Need { name: "mounts", reason: "no right to mount", is_met: can_mount },
     Need { name: "loop", reason: "no right to mount, no loop device or no mkfs.ext4", is_met: has_loop },
     Need { name: "user-namespaces", reason: "no user namespaces", is_met: has_user_namespaces },
@@ -181,7 +181,7 @@ mod tests {
         let (lib, pg) = (program("tenure", Kind::Lib, "tenure"), program("tenure", Kind::Test, "pg"));
         let other = program("tenure-cli", Kind::Test, "pg");
         let poor = needs(table, &[]);
-        assert_eq!(poor.lacks(&lib, "a::b"), Some("only root becomes another user"));
+        assert_eq!(poor.lacks(&lib, "a::b"), Some("not root"));
         assert_eq!(poor.lacks(&lib, "a::c"), None);
         assert_eq!(poor.lacks(&pg, "any"), Some("no PostgreSQL server"));
         assert_eq!(poor.lacks(&other, "any"), None);
