@@ -182,7 +182,8 @@ impl<R: Rules> Process<R> {
         let here = &self.membership.charter.body;
         if let Some(force) = &self.membership.proposer.force {
             let quorums = remaining(&here.quorums, &force.gone).ok()?;
-            let stores = here.stores.with(&Stores::default(), quorums.members());
+            let stores =
+                here.stores.with(&Stores::default(), quorums.members(), &self.config.settings().rules);
             return Some(Body { quorums, stores, ..here.clone() });
         }
         self.sealed_for().map(|charter| charter.body.clone())

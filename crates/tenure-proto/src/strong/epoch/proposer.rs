@@ -123,7 +123,7 @@ impl<R: Rules> Process<R> {
             self.membership.proposer.goal = None;
             return self.force((gone, *least, *margin, *draw), cx);
         }
-        match change.applied(&self.membership.charter.body) {
+        match change.applied(&self.membership.charter.body, &self.config.settings().rules) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
             Ok(goal) => {
                 self.membership.proposer.goal = Some(goal);
@@ -284,7 +284,7 @@ impl<R: Rules> Process<R> {
         if epoch.next().begins_era() {
             return Some(Err(ChangeError::LastOfEra));
         }
-        Some(here.step_towards(goal, |one, other| rules.adjacent(one, other)))
+        Some(here.step_towards(goal, rules))
     }
 
     pub(super) fn drop_ballot(&mut self) {
