@@ -193,7 +193,8 @@ impl Plan {
         let programme = world.programme(&site)?;
         let mut disasters = programme.disasters;
         let random = &mut Random::stream(seed, "kills in a world");
-        sharpen_crashes((rhythm.round, subject.interruptible(&constants)), random, &mut disasters);
+        let within = S::interrupted_within(&constants);
+        sharpen_crashes((within, subject.interruptible(&constants)), random, &mut disasters);
         disasters.sort_by_key(|(at, _)| *at);
         let ends = setup.horizon.unwrap_or(programme.ends);
         let assumption = subject.assumption(&constants);
@@ -449,7 +450,7 @@ fn draw_kills(
 /// Where an adversary counts on who is there, nobody else may fail. But who fails may do so inside the next step: in half of all
 /// runs most crashes do.
 fn sharpen_crashes(
-    (round, kinds): (u64, &[Which]),
+    (soon, kinds): (u64, &[Which]),
     random: &mut Random,
     disasters: &mut Vec<(RealTime, Disaster)>,
 ) {
@@ -460,7 +461,7 @@ fn sharpen_crashes(
     let mut kills = Vec::new();
     for (at, disaster) in disasters.iter_mut() {
         let Disaster::Crash(node, how, down) = disaster else { continue };
-        let (within, bits) = ((round + random.below(round)).min(*down / 2), random.bits());
+        let (within, bits) = ((soon + random.below(soon)).min(*down / 2), random.bits());
         let which = random.pick(kinds);
         if random.percent(75) && within > 0 {
             // It is back when it would have been. If no such step comes in time, the crash does; if it came, nobody is left to end.

@@ -116,6 +116,11 @@ pub trait Subject {
         &[Which::Keeps, Which::Writes, Which::Both]
     }
 
+    /// Within how long such a step comes, in nanoseconds: a kill that waits no longer than a crash may be put off needs to know.
+    fn interrupted_within(constants: &Constants) -> u64 {
+        Self::rhythm(constants).round
+    }
+
     /// What an operator may want of the members, if the protocol can change them.
     fn reform(
         &self,

@@ -157,6 +157,11 @@ impl Subject for Eventual {
         }
     }
 
+    /// States are kept once a period.
+    fn interrupted_within(constants: &Constants) -> u64 {
+        constants.get("period")
+    }
+
     fn tell_office(_office: &mut Office, _event: &Event) {}
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> EventualJudge {
