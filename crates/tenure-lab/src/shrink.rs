@@ -157,7 +157,8 @@ impl<S: Subject> Shrinker<'_, S> {
             let mut candidate = script.clone();
             candidate.clocks.pop();
             let last = node_id(candidate.clocks.len());
-            candidate.lines.retain(|line| line.node() != Some(last) && sender(&line.action) != Some(last));
+            let concerns = |action: &Action<_, FlightRef>| senders(action).contains(&Some(last));
+            candidate.lines.retain(|line| line.node() != Some(last) && !concerns(&line.action));
             (candidate.constants, candidate.members) = S::without_last(&script.constants, script.members);
             match self.keeps(candidate) {
                 Some(smaller) => script = smaller,
@@ -219,10 +220,12 @@ impl<S: Subject> Shrinker<'_, S> {
     }
 }
 
-fn sender<C>(action: &Action<C, FlightRef>) -> Option<tenure_proto::NodeId> {
+/// The process that sent what is handled, and one that says it in its name.
+fn senders<C>(action: &Action<C, FlightRef>) -> [Option<tenure_proto::NodeId>; 2] {
     match action {
-        Action::Deliver { flight, .. } => Some(flight.from),
-        _ => None,
+        Action::Deliver { flight, .. } => [Some(flight.from), None],
+        Action::Forge { flight, by, .. } => [Some(flight.from), Some(*by)],
+        _ => [None, None],
     }
 }
 
@@ -237,6 +240,7 @@ fn without_time<C: Clone>(script: &Script<C>, from: RealTime, gap: u64) -> Scrip
                 flight.sent = moved(flight.sent);
                 *arrived = moved(*arrived);
             }
+            Action::Forge { flight, .. } => flight.sent = moved(flight.sent),
             Action::Written { given, .. } => *given = moved(*given),
             _ => {}
         }

@@ -141,6 +141,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             synchronised: matches!(subject.assumption(&cast.constants), Assumption::Skew { .. }),
             founding: Vec::new(),
             on_resume: S::on_resume(),
+            forger: S::forged,
             flaws: subject.flaws(),
             keeps_flights: watch.record || by_name,
         };
@@ -288,6 +289,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             Action::Tell(..) => self.counts.add("commands"),
             Action::Step { dial: Dial::Clock, .. } => self.counts.add("clock-steps"),
             Action::Step { dial: Dial::TimeOfDay, .. } => self.counts.add("time-of-day-steps"),
+            Action::Forge { .. } => self.counts.add("messages-forged"),
             Action::Deliver { .. } | Action::Wake(_) | Action::Written { .. } => {}
             Action::Thaw(_) | Action::Network(_) | Action::Work(..) => {}
         }
@@ -389,7 +391,9 @@ fn until(tenure: Tenure, end: RealTime) -> Tenure {
 /// Whom an action concerns, and how.
 fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Option<(NodeId, Outside)> {
     match action {
-        Action::Deliver { flight, .. } => Some((world.flight(*flight)?.name.to, Outside::Step)),
+        Action::Deliver { flight, .. } | Action::Forge { flight, .. } => {
+            Some((world.flight(*flight)?.name.to, Outside::Step))
+        }
         Action::Wake(node) | Action::Tell(node, _) => Some((*node, Outside::Step)),
         Action::Start(node, _) => Some((*node, Outside::Started)),
         Action::Written { node, .. } => Some((*node, Outside::Step)),

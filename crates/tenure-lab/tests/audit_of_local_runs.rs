@@ -90,6 +90,7 @@ fn files<R: Rules, const MAJORITY: bool>(
         synchronised: false,
         founding: Vec::new(),
         on_resume: None,
+        forger: |_, _, _, _| None,
         flaws: subject.flaws(),
         keeps_flights: true,
     };

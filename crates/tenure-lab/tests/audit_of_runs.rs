@@ -175,6 +175,7 @@ where
         synchronised: matches!(founding.body.clocks.bound, Bound::Skew(_)),
         founding: Vec::new(),
         on_resume: S::on_resume(),
+        forger: S::forged,
         flaws: subject.flaws(),
         keeps_flights: true,
     };

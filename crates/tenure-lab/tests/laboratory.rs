@@ -516,3 +516,28 @@ fn a_world_names_those_that_are_for_a_protocol() {
         Some("the world 'graph' is not for nerio-drift: no world with an adversary is")
     );
 }
+
+#[test]
+fn most_kills_that_a_seed_draws_happen() {
+    for name in ["local", "omega-stable", "nerio-drift"] {
+        let experiment = find(name).expect("it is in the catalogue");
+        let home = experiment.home();
+        let mut trial = trial(5, "majority", home.map_or(Faults::all(), |(_, faults)| faults));
+        trial.setup.world = home.map(|(world, _)| world);
+        let range = Seeds { first: 0, count: 150, stop_at_first: false, threads: 2 };
+        let counts = experiment.sweep(&trial, range, &|_| ()).expect("the setup is right").counts;
+        let [drawn, happened] = ["kills-drawn", "crashes-inside-a-step"].map(|kind| counts.get(kind));
+        assert!(drawn > 20 && 2 * happened > drawn, "{name}: {happened} of {drawn}");
+    }
+}
+
+#[test]
+fn a_process_that_speaks_for_another_is_in_sweeps_and_believed_by_nobody() {
+    let mut trial = trial(5, "majority", Faults::all());
+    trial.setup.sets = sets(&[("outsiders", "1")]);
+    let with = sweep(&trial, 150, 2);
+    assert_eq!(with.violations, []);
+    assert!(with.counts.get("messages-forged") > 500, "{}", with.counts.get("messages-forged"));
+    trial.setup.faults = Faults::all().without(Fault::Forgery);
+    assert_eq!(sweep(&trial, 150, 2).counts.get("messages-forged"), 0);
+}

@@ -76,9 +76,11 @@
 //! | `hold n0 -> n1 release until 900ms` | such messages, sent from here on, arrive at that time |
 //! | `lose n0 -> n1 release until 900ms` | such messages, sent from here to there, are lost |
 //! | `repeat n0 -> n1 release at 900ms` | such messages, sent from here to there, come once more at that time |
+//! | `forge n0 -> n1 request by n4 as a release at 900ms` | n4 says to n1 then that n0 gives back what it asked for |
 //!
 //! Several processes may do the same (`n0 n2 crash`, `everyone campaigns`), and one may do several things (`n2 restarts
-//! and campaigns`). A kind of message may be `message`, which is any, and `next release` means one alone. A message is
+//! and campaigns`). A kind of message may be `message`, which is any, and `next release` means one alone. What is
+//! forged may also be said `as a relay`, in a hand-over, or with neither word just as it was sent. A message is
 //! cut when it is sent: what is on its way arrives. A line that cannot be carried out, such as a crash of a process that
 //! is down, is an error.
 
@@ -104,7 +106,7 @@ use tenure_proto::NodeId;
 use crate::script::Expect;
 use crate::simulate::Shape;
 use crate::subject::Constants;
-use crate::world::{Clock, Dial, Freeze, How, Interrupt, RealTime};
+use crate::world::{Clock, Dial, Freeze, Guise, How, Interrupt, RealTime};
 
 /// The first line of a play.
 pub const MAGIC: &str = "tenure play 1";
@@ -208,4 +210,11 @@ pub(crate) enum What {
     Lose,
     /// It comes twice.
     Repeat,
+    /// It comes, and another process says it, or something made of it, in the sender's name.
+    Forge {
+        /// The process that says it.
+        by: NodeId,
+        /// What it makes of it.
+        guise: Guise,
+    },
 }

@@ -191,6 +191,7 @@ impl Bench {
             synchronised: matches!(case.bound, Bound::Skew(_)),
             founding: Vec::new(),
             on_resume: None,
+            forger: |_, _, _, _| None,
             flaws: Flaws::NONE,
             keeps_flights: true,
         };

@@ -26,12 +26,14 @@ pub enum Fault {
     Disk,
     /// Operators change the members, several at a time and without waiting for each other.
     Members,
+    /// Processes say under their own names what others have said, or give back what others asked for.
+    Forgery,
     /// A clock breaks the drift bound. The assumption of every promise; so never part of `all`.
     ClockBeyondRho,
 }
 
 /// All kinds, with their names.
-pub const FAULTS: [(Fault, &str); 12] = [
+pub const FAULTS: [(Fault, &str); 13] = [
     (Fault::Clock, "clock"),
     (Fault::Delay, "delay"),
     (Fault::Loss, "loss"),
@@ -43,6 +45,7 @@ pub const FAULTS: [(Fault, &str); 12] = [
     (Fault::Pause, "pause"),
     (Fault::Disk, "disk"),
     (Fault::Members, "members"),
+    (Fault::Forgery, "forgery"),
     (Fault::ClockBeyondRho, "clock-beyond-rho"),
 ];
 

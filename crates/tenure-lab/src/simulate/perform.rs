@@ -2,6 +2,7 @@
 
 use tenure_proto::{Elects, GroupId, NodeId};
 
+use super::forge::{Forged, Forgeries};
 use super::network::{Fate, Links};
 use super::pace::Pace;
 use super::plan::Plan;
@@ -44,6 +45,7 @@ pub(crate) fn perform<S: Subject>(
         cast: Cast::new::<S>(&play.quorums, play.members, play.constants.clone(), play.clocks.clone())?,
         adversary: None,
         links: Links::steady(play.delay),
+        forgeries: Forgeries::none(),
         slowest_write: play.disk,
         latest_wake: 0,
         disasters: Vec::new(),
@@ -171,11 +173,15 @@ impl<'s, S: Subject> Simulation<'s, S> {
         };
         *stands = !meddling.once;
         let delay = fate[0].unwrap_or_default();
-        let until = Some(delay.max(meddling.until.0 - now.0));
+        let (at, until) = (meddling.until, Some(delay.max(meddling.until.0 - now.0)));
         match meddling.what {
             What::Hold => [until, None],
             What::Lose => [None, None],
             What::Repeat => [fate[0], until],
+            What::Forge { by, guise } => {
+                self.enter(at, Pending::Forge(Forged { flight: id, by, guise }));
+                fate
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::Property;
 use crate::property::local::{LOCAL, LocalJudge, MAJORITY};
 use crate::random::Random;
-use crate::world::{Flaws, clock::MILLI, node_id};
+use crate::world::{Flaws, Which, clock::MILLI, node_id};
 
 /// Local leadership under some rules: sound, or a mutant. With a majority, or without.
 #[derive(Clone, Debug)]
@@ -149,6 +149,11 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
         tracks: ["", ""],
         routine: "",
     };
+
+    /// A promise is remembered, and nothing is ever written.
+    fn interruptible(&self, _constants: &Constants) -> &'static [Which] {
+        &[Which::Keeps, Which::Keeps, Which::Any]
+    }
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }

@@ -157,7 +157,7 @@ pub(super) fn recovery_text(talk: &RecoveryTalk) -> String {
 }
 
 /// What happens in this protocol.
-pub(super) const COUNTS: [&str; 32] = [
+pub(super) const COUNTS: [&str; 33] = [
     "runs",
     "grants",
     "refusals-busy",
@@ -190,4 +190,5 @@ pub(super) const COUNTS: [&str; 32] = [
     "epochs-decided",
     "changes-done",
     "changes-halted",
+    "messages-forged",
 ];

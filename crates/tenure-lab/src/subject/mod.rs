@@ -22,7 +22,7 @@ use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::{Judge, Kind, Property};
 use crate::random::Random;
-use crate::world::{Clock, Flaws, RealTime};
+use crate::world::{Clock, Flaws, Guise, RealTime, Which};
 
 /// A protocol in the laboratory. A new protocol is one implementation of this, its properties, and its mutants.
 pub trait Subject {
@@ -110,6 +110,17 @@ pub trait Subject {
         false
     }
 
+    /// In which kinds of steps processes are killed: those that the machine takes with these constants. A kill that waits for
+    /// a step which never comes is none.
+    fn interruptible(&self, _constants: &Constants) -> &'static [Which] {
+        &[Which::Keeps, Which::Writes, Which::Both]
+    }
+
+    /// Within how long such a step comes, in nanoseconds: a kill that waits no longer than a crash may be put off needs to know.
+    fn interrupted_within(constants: &Constants) -> u64 {
+        Self::rhythm(constants).round
+    }
+
     /// What an operator may want of the members, if the protocol can change them.
     fn reform(
         &self,
@@ -117,6 +128,16 @@ pub trait Subject {
         _constants: &Constants,
         _nodes: usize,
     ) -> Option<<Self::Machine as Protocol>::Command> {
+        None
+    }
+
+    /// What `by` makes of a message to `receiver`, to say it in the sender's name, where the machine promises to bear it.
+    fn forged(
+        _message: &<Self::Machine as Protocol>::Message,
+        _by: NodeId,
+        _guise: Guise,
+        _receiver: &Self::Machine,
+    ) -> Option<<Self::Machine as Protocol>::Message> {
         None
     }
 

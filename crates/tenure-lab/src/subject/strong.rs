@@ -1,11 +1,12 @@
 //! Nerio in the laboratory.
 
 mod find;
+mod forge;
 mod height;
 mod text;
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Body, Change, EpochTalk};
+use tenure_proto::strong::epoch::{Body, Change, EpochTalk, StoreId};
 use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
     Command, Event, Kind, Message, Nerio, RecoveryTalk, Rules, Settings, Sound, Succession, Talk, Term,
@@ -26,7 +27,7 @@ use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::Property;
 use crate::property::strong::{ALL, StrongJudge, WEDGE_ALL};
 use crate::random::Random;
-use crate::world::{Flaws, MOST_HOSTS, RealTime, clock::MILLI, node_id};
+use crate::world::{Flaws, Guise, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 
 /// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew; with
 /// members that change gaplessly, or with the paper's own change and recovery from a lost disk.
@@ -140,8 +141,12 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         Some(Command::Disturbed)
     }
 
+    /// After a lost disk a driver makes a new store, and asks the rule whether that is the member which the charter names. If
+    /// it is not, the process takes no part. Else it starts as after a reboot: it waits, but knows no term and no promise.
     fn flaws(&self) -> Flaws {
-        self.flaws
+        let (lost, new) = (Some(StoreId(0)), Some(StoreId(1)));
+        let taken = self.rules.is_same_store(lost, new);
+        Flaws { missing_is_reboot: self.flaws.missing_is_reboot || taken, ..self.flaws }
     }
 
     /// Exaggerated drift and coarse ticks make mistakes visible; short leases make many elections.
@@ -372,6 +377,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Message::Recovery(RecoveryTalk::Known { .. }) => "known",
             Message::Height(talk) => height::message_kind(*talk),
         }
+    }
+
+    fn forged(message: &Message, by: NodeId, guise: Guise, receiver: &Nerio<R>) -> Option<Message> {
+        forge::forged(message, by, guise, receiver)
     }
 
     fn answers(message: &Message) -> Option<&'static str> {
@@ -658,6 +667,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             "charters-accepted",
             "epochs-decided",
             "changes-done",
+            "messages-forged",
         ]
     }
 }

@@ -4,10 +4,12 @@
 //! go through [`World::act`], so that they cannot differ in what an action means.
 
 pub mod clock;
+mod forge;
 mod host;
 mod kill;
 
 pub use clock::{Clock, RealTime, Stretch};
+pub use forge::{Forger, Guise};
 pub use host::{Found, Host};
 pub use kill::{Interrupt, Kill, Which};
 
@@ -23,6 +25,15 @@ pub enum Action<C, F> {
         flight: F,
         /// When it came in.
         arrived: RealTime,
+    },
+    /// A process handles what another says in the sender's name: see [`Guise`].
+    Forge {
+        /// The message from which it is made.
+        flight: F,
+        /// The process that says it.
+        by: NodeId,
+        /// What it makes of it.
+        guise: Guise,
     },
     /// A process looks at its deadlines.
     Wake(NodeId),
@@ -61,7 +72,8 @@ pub enum Action<C, F> {
 impl<C, F> Action<C, F> {
     /// Whether a machine takes a step by it, which has effects.
     pub fn is_step(&self) -> bool {
-        matches!(self, Self::Deliver { .. } | Self::Wake(_) | Self::Tell(..) | Self::Start(..))
+        let hears = matches!(self, Self::Deliver { .. } | Self::Forge { .. });
+        hears || matches!(self, Self::Wake(_) | Self::Tell(..) | Self::Start(..))
     }
 }
 
@@ -71,6 +83,9 @@ impl<C: Clone, F> Action<C, F> {
         Some(match self {
             Self::Deliver { flight, arrived } => {
                 Action::Deliver { flight: rename(flight)?, arrived: *arrived }
+            }
+            Self::Forge { flight, by, guise } => {
+                Action::Forge { flight: rename(flight)?, by: *by, guise: *guise }
             }
             Self::Wake(node) => Action::Wake(*node),
             Self::Tell(node, command) => Action::Tell(*node, command.clone()),
@@ -233,6 +248,7 @@ pub struct World<P: Protocol> {
     pub killed: Option<(NodeId, Kill)>,
     config: P::Config,
     on_resume: Option<P::Command>,
+    forger: Forger<P>,
     flaws: Flaws,
     flights: Vec<Option<Flight<P::Message>>>,
     free: Vec<FlightId>,
@@ -255,6 +271,8 @@ pub struct Foundation<P: Protocol> {
     pub founding: Vec<P::Record>,
     /// What the driver tells a process when its machine was suspended, before anything else.
     pub on_resume: Option<P::Command>,
+    /// What others may say in a sender's name.
+    pub forger: Forger<P>,
     /// What the driver does wrong.
     pub flaws: Flaws,
     /// Whether messages are kept after their delivery, so that a file can name them.
@@ -264,8 +282,17 @@ pub struct Foundation<P: Protocol> {
 impl<P: Protocol> World<P> {
     /// Founds a world and starts every process.
     pub fn new(foundation: Foundation<P>, chooser: &mut dyn Chooser) -> Self {
-        let Foundation { config, clocks, tick, synchronised, founding, on_resume, flaws, keeps_flights } =
-            foundation;
+        let Foundation {
+            config,
+            clocks,
+            tick,
+            synchronised,
+            founding,
+            on_resume,
+            forger,
+            flaws,
+            keeps_flights,
+        } = foundation;
         let host = |clock| Host::new(clock, tick, synchronised, founding.clone(), flaws);
         let hosts = clocks.into_iter().map(host).collect();
         let mut world = Self {
@@ -278,6 +305,7 @@ impl<P: Protocol> World<P> {
             killed: None,
             config,
             on_resume,
+            forger,
             flaws,
             flights: Vec::new(),
             free: Vec::new(),
@@ -346,6 +374,7 @@ impl<P: Protocol> World<P> {
     ) -> bool {
         match action {
             Action::Deliver { flight, arrived } => self.deliver(*flight, *arrived, chooser),
+            Action::Forge { flight, by, guise } => self.forge(*flight, *by, *guise, chooser),
             Action::Wake(node) => self.handle(index(*node), Input::Deadline, at, chooser),
             Action::Tell(node, command) => {
                 self.handle(index(*node), Input::Command(command.clone()), at, chooser)
@@ -376,6 +405,21 @@ impl<P: Protocol> World<P> {
             message: flight.message.clone(),
         };
         self.handle(to, input, self.now, chooser)
+    }
+
+    /// What a process would make of a message, if the receiver promises to bear it.
+    pub fn forged(&self, id: FlightId, by: NodeId, guise: Guise) -> Option<P::Message> {
+        let Flight { name, message } = self.flight(id)?;
+        let receiver = self.host(name.to).process.as_ref()?;
+        (self.forger)(message, by, guise, receiver).filter(|_| by != name.from)
+    }
+
+    fn forge(&mut self, id: FlightId, by: NodeId, guise: Guise, chooser: &mut dyn Chooser) -> bool {
+        let to = self.flight(id).map(|flight| index(flight.name.to));
+        let says = self.host(by).is_up();
+        let Some((to, message)) = to.zip(self.forged(id, by, guise)).filter(|_| says) else { return false };
+        let received = self.hosts[to].reading(self.now);
+        self.handle(to, Input::Message { from: by, received, message }, self.now, chooser)
     }
 
     /// One step of a process, and its effects. `now` is read after the input was taken, unless that is the flaw.

@@ -172,8 +172,9 @@ impl Grantor {
         let after = match kind {
             Kind::Renew if term <= self.max_term => None,
             Kind::Acquire | Kind::Renew => {
-                let ticket = process.ceiling.cover(term, cx);
-                process.config.settings().rules.ok_waits_for(ticket)
+                let rules = &process.config.settings().rules;
+                let ticket = process.ceiling.cover(term, rules, cx);
+                rules.ok_waits_for(ticket)
             }
         };
         self.max_term = self.max_term.max(term);
@@ -196,9 +197,11 @@ impl Grantor {
         process: &Process<R>,
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
-        if process.position.is_none() || process.is_silent(cx.now()) {
-            return false; // What may be forgotten cannot be given back.
+        if process.position.is_none() {
+            return false; // This process grants nothing that could be given back.
         }
+        // A silent grantor hears it too: the holder counts on this grant no more, whether or not it is forgotten, and a late
+        // request of that run must not bind this grantor when the silence is over.
         let forget = cx.now().after(process.charter().body.longest_lease.nominal().times(2));
         self.tombs.bury(upto, forget, cx.now());
         let settings = process.config.settings();

@@ -631,10 +631,12 @@ impl<R: Rules> Protocol for Nerio<R> {
             Ok(()) => self.process.clock_is_behind = false,
             Err(by) => {
                 self.on_clock_went_back(by, cx);
-                return match input {
-                    Input::Command(command) if !command.needs_clock() => self.on_command(command, cx),
-                    input => self.keep_command(input),
-                };
+                if !self.process.config.settings().rules.acts_while_behind() {
+                    return match input {
+                        Input::Command(command) if !command.needs_clock() => self.on_command(command, cx),
+                        input => self.keep_command(input),
+                    };
+                }
             }
         }
         for command in std::mem::take(&mut self.process.kept) {

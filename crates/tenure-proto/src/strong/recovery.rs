@@ -90,8 +90,9 @@ impl<R: Rules> Process<R> {
     /// Counts an answer. Says what a quorum without this process knows, once it is one.
     fn count_known(&mut self, from: NodeId, id: InstanceId, top: Term) -> Option<Term> {
         let quorums = &self.membership.charter.body.quorums;
-        let position = quorums.position(from).filter(|_| from != self.holder.node)?;
         let recovery = self.recovery.as_mut().filter(|recovery| recovery.id == id)?;
+        let voice = self.config.settings().rules.voice_of(quorums, from, recovery.answered);
+        let position = voice.filter(|_| from != self.holder.node)?;
         recovery.answered.insert(position);
         recovery.top = recovery.top.max(top);
         quorums.is_quorum(recovery.answered).then_some(recovery.top)

@@ -8,7 +8,7 @@ use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
 use crate::{Data, GroupId, LocalTime, NodeId, Ticket};
 
-use super::epoch::{Ballot, Charter, Epoch, Relation, TermReset};
+use super::epoch::{Ballot, Charter, Epoch, Relation, StoreId, TermReset};
 use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
@@ -131,6 +131,12 @@ pub trait Rules: Data {
         now >= latest
     }
 
+    /// Whether a process acts on what it hears while its clock is behind. It must not: if the clock is set forward again, what
+    /// was granted in between is over by its F before (1+ρ)δ have passed. What was granted before has seen both steps, and lasts.
+    fn acts_while_behind(&self) -> bool {
+        false
+    }
+
     /// Whether a command that comes while the clock is behind is kept until it has caught up (availability): nobody says it
     /// again.
     fn keeps_commands(&self) -> bool {
@@ -245,6 +251,12 @@ pub trait Rules: Data {
         known.max(forgotten)
     }
 
+    /// The write that covers a term is that of the first block which reaches it. The older block may be durable already; it
+    /// covers no term above its end (`in_older`), and an Ok that waits for it leaves while the disk says less.
+    fn covered_by(&self, in_older: bool, (older, newer): (Option<Ticket>, Option<Ticket>)) -> Option<Ticket> {
+        if in_older { older } else { newer }
+    }
+
     /// After a restart every group's largest term is the durable ceiling: it is at least every term ever granted.
     fn largest_term_known(&self, ceiling: Term) -> Term {
         ceiling
@@ -341,6 +353,12 @@ pub trait Rules: Data {
     /// W: adopt, then wait. The wait is counted from this adoption, not from the one before.
     fn counted_from(&self, _previous: LocalTime, adopted: LocalTime) -> LocalTime {
         adopted
+    }
+
+    /// W: where a restart finds no adoption in memory, as after a reboot or in another place, the wait begins anew with the
+    /// start: nobody knows how long ago the charter was adopted.
+    fn adopted_before(&self, remembered: Option<LocalTime>, started: LocalTime) -> LocalTime {
+        remembered.unwrap_or(started)
     }
 
     /// W: an adoption is remembered together with its epoch, before the charter is given to the disk, and counts for that epoch alone. A
@@ -447,6 +465,20 @@ pub trait Rules: Data {
     /// no wait lies between. Members of both must stop: to refuse the other is not enough.
     fn stops_for_foreign(&self, relation: Relation) -> bool {
         relation == Relation::Foreign
+    }
+
+    // Stores: see `epoch::stores`.
+
+    /// STORE: a process is a member of a charter only by the store that the charter names. Another store under the same name
+    /// has promised and accepted nothing: counted as that member it may grant or accept the opposite (T1, T6).
+    fn is_same_store(&self, named: Option<StoreId>, own: Option<StoreId>) -> bool {
+        named == own
+    }
+
+    /// STORE: a member that stays keeps its store, whatever a change says: only one that was removed before can come back with
+    /// another, when no lease counts on the old one any more.
+    fn store_after(&self, kept: Option<StoreId>, said: Option<StoreId>) -> Option<StoreId> {
+        kept.or(said)
     }
 
     // A lost quorum: see `epoch::force`.

@@ -12,6 +12,7 @@
 use crate::{Context, Protocol, Ticket};
 
 use super::message::{Cell, Term};
+use super::rules::Rules;
 
 /// How long the first block of a life is.
 const FIRST_BLOCK: u64 = 16;
@@ -60,6 +61,7 @@ impl Ceiling {
     pub(super) fn cover<P: Protocol<Record = Cell>>(
         &mut self,
         term: Term,
+        rules: &impl Rules,
         cx: &mut Context<'_, P>,
     ) -> Option<Ticket> {
         let last = self.newer.upto == Term(u64::MAX);
@@ -68,8 +70,8 @@ impl Ceiling {
         } else if !last && term.0 > self.newer.upto.0.saturating_sub(self.length / 2) {
             self.raise(self.newer.upto, cx);
         }
-        // The older block may be durable already. Where it was forgotten the wait is for the newer one: longer, safe.
-        if term <= self.older.upto { self.older.ticket } else { self.newer.ticket }
+        // Where the block below the older one is forgotten the wait is longer, which is safe.
+        rules.covered_by(term <= self.older.upto, (self.older.ticket, self.newer.ticket))
     }
 
     fn raise<P: Protocol<Record = Cell>>(&mut self, above: Term, cx: &mut Context<'_, P>) {
@@ -89,7 +91,7 @@ impl Ceiling {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Nerio, tests::First};
+    use super::super::{Nerio, Sound, tests::First};
     use super::*;
     use crate::{Effect, LocalTime};
 
@@ -122,7 +124,7 @@ mod tests {
                 for step in [1, 1, 2, 3, 100, 100, 400, u64::MAX / 2, u64::MAX] {
                     let term = Term(disk.at(Some(Ticket(u64::MAX))).0.saturating_add(step));
                     for term in [Term(durable.saturating_add(1)), term] {
-                        let ticket = disk.with(|cx| ceiling.cover(term, cx));
+                        let ticket = disk.with(|cx| ceiling.cover(term, &Sound, cx));
                         assert!(disk.at(ticket).max(Term(durable)) >= term, "{term} of {durable}, {size}");
                     }
                 }
@@ -136,7 +138,7 @@ mod tests {
         let mut ceiling = disk.with(|cx| Ceiling::start(Term(1000), 256, cx));
         assert_eq!(disk.at(Some(Ticket(u64::MAX))), Term(1016));
         for term in 1001..=2000 {
-            disk.with(|cx| ceiling.cover(Term(term), cx));
+            disk.with(|cx| ceiling.cover(Term(term), &Sound, cx));
         }
         assert!(disk.0.len() < 16, "blocks grow: {} writes for 1000 terms", disk.0.len());
     }
@@ -147,7 +149,7 @@ mod tests {
         let mut ceiling = disk.with(|cx| Ceiling::start(Term(u64::MAX), 256, cx));
         let written = disk.0.len();
         for _ in 0..10 {
-            disk.with(|cx| ceiling.cover(Term(u64::MAX), cx));
+            disk.with(|cx| ceiling.cover(Term(u64::MAX), &Sound, cx));
         }
         assert_eq!(disk.0.len(), written);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Change, Epoch, Halt, Stage, Stores};
-use tenure_proto::strong::{Command, Event};
+use tenure_proto::strong::{Command, Event, Sound};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 use tokio::sync::mpsc;
 
@@ -162,7 +162,7 @@ impl Driver {
         if matches!(change, Change::ForceRemove { .. } | Change::ResetTerms { .. }) {
             return None; // All who are left must answer, or nothing comes of it.
         }
-        let body = change.applied(&self.machine.as_ref()?.charter().body).ok()?;
+        let body = change.applied(&self.machine.as_ref()?.charter().body, &Sound).ok()?;
         let members = body.quorums.members();
         let answers = |node: &NodeId| *node == self.me || self.net.answers(*node);
         let live: NodeSet = (0..members.len()).filter(|position| answers(&members[*position])).collect();

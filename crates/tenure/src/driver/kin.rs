@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tenure_proto::strong::epoch::{Charter, CharterId, EpochTalk, Relation, StoreId};
-use tenure_proto::strong::{Cell, Command, Message};
+use tenure_proto::strong::{Cell, Command, Message, Rules as _, Sound};
 use tenure_proto::{Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::oneshot;
 
@@ -188,7 +188,7 @@ impl Driver {
     /// Whether a charter names another store under this node's name: this one has promised nothing to anybody, and must never
     /// grant as if it were that one.
     pub(super) fn is_named_for_another(&self, charter: &Charter) -> bool {
-        charter.has(self.me) && charter.body.stores.get(self.me) != self.keep.store
+        charter.has(self.me) && !Sound.is_same_store(charter.body.stores.get(self.me), self.keep.store)
     }
 
     /// Whether what a peer says may count. What it says of decided charters is compared by the machine itself.

@@ -23,8 +23,8 @@ pub(super) struct Common {
     /// The seed that decides everything else; the first one, where there are many [default: 1 for run, else 0]
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub(super) seed: Option<u64>,
-    /// What may go wrong: none, all, or some of clock,delay,loss,dup,reorder,partition,crash,amnesia,pause,disk. Beyond
-    /// that, clock-beyond-rho breaks the assumption itself (alone it comes with all the others) [default: all; for run,
+    /// What may go wrong: none, all, or some of clock,delay,loss,dup,reorder,partition,crash,amnesia,pause,disk,members,
+    /// forgery. Beyond that, clock-beyond-rho breaks the assumption itself (alone it comes with all the others) [default: all; for run,
     /// each kind with one chance in two, drawn from the seed]
     #[arg(long, value_name = "LIST", value_parser = Faults::parse)]
     pub(super) faults: Option<Faults>,

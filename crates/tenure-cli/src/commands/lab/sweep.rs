@@ -157,6 +157,7 @@ fn signs(fault: Fault) -> &'static [&'static str] {
         Fault::Pause => &["pauses", "suspends"],
         Fault::Disk => &["writes-slow"],
         Fault::Members => &["epochs-decided"],
+        Fault::Forgery => &["messages-forged"],
         Fault::ClockBeyondRho => &[], // One clock of every run: nothing to count.
     }
 }

@@ -68,6 +68,14 @@ impl Node {
     fn reigns(&self, now: RealTime) -> Option<Reign> {
         self.reign.filter(|reign| reign.until > now)
     }
+
+    /// It has had this support set.
+    fn had(&mut self, set: NodeSet) {
+        self.past.push_back(set);
+        if self.past.len() > 16 {
+            self.past.pop_front();
+        }
+    }
 }
 
 /// Names a datagram: sender, receiver, the sender's life, the how-manieth.
@@ -279,11 +287,7 @@ impl LocalJudge {
         self.nodes[node].reign = reign;
         if let (Some(reign), Some(lease)) = (reign, lease) {
             self.begins(sight, node, reign);
-            let past = &mut self.nodes[node].past;
-            past.push_back(reign.set);
-            if past.len() > 16 {
-                past.pop_front();
-            }
+            self.nodes[node].had(reign.set);
             self.record_tenure(node, lease.request.number, reign, before.is_some());
         } else if let Some(tenure) = self.tenures.iter_mut().rev().find(|tenure| tenure.node == node_id(node))
         {
@@ -390,7 +394,13 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
             self.event(world, node.index(), event);
         }
         if outside != Outside::Killed {
-            self.look(world, node.index());
+            return self.look(world, node.index());
+        }
+        // It is gone before anybody looks, but others may hear of the support set that it published.
+        for (_, _, event) in &world.published {
+            if let Event::Leads { lease, .. } = event {
+                self.nodes[node.index()].had(lease.supporters);
+            }
         }
     }
 

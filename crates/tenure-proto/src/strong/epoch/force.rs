@@ -201,7 +201,8 @@ impl<R: Rules> Process<R> {
                 return Some(here.clone());
             }
             let quorums = remaining(&here.quorums, &force.gone).ok()?;
-            let stores = here.stores.with(&Stores::default(), quorums.members());
+            let stores =
+                here.stores.with(&Stores::default(), quorums.members(), &self.config.settings().rules);
             return Some(Body { quorums, stores, ..here.clone() });
         }
         self.sealed_for().map(|charter| charter.body.clone())
@@ -263,6 +264,9 @@ impl<R: Rules> Process<R> {
     pub(super) fn forced_objection(&self, charter: &Charter, known: Known) -> Option<Denial> {
         let sealed = self.sealed_for();
         if !charter.epoch.begins_era() {
+            // No rule: safety does not need it. If all who are left have accepted the forced charter, an ordinary ballot above
+            // it was promised by one of them after that, which told of it, or by the gone alone; and then every quorum of
+            // its charter needs one of the gone (ADJ). It is denied so that the seal stays, and is told to the next proposer.
             return sealed.map(|sealed| Denial::Sealed(sealed.epoch));
         }
         let rules = &self.config.settings().rules;

@@ -55,7 +55,8 @@ impl Membership {
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => None,
         };
         let counts = |epoch: Epoch| epoch == charter.epoch || !rules.ties_adoption_to_epoch();
-        let adopted_at = remembered.filter(|(epoch, ..)| counts(*epoch)).map_or(now, |(_, at, _)| at);
+        let adopted_at = remembered.filter(|(epoch, ..)| counts(*epoch)).map(|(_, at, _)| at);
+        let adopted_at = rules.adopted_before(adopted_at, now);
         // An end that was counted on this clock, for whichever epoch: Y is there for availability alone.
         let young_until = remembered.map_or(LocalTime::ZERO, |(_, _, until)| until);
         let acceptor = Acceptor::start(charter.epoch, durable, rules);

@@ -127,7 +127,7 @@ impl<R: Rules> Process<R> {
             self.membership.proposer.goal = None;
             return self.reset_terms(*floor, barred, cx);
         }
-        match change.applied(&self.membership.charter.body) {
+        match change.applied(&self.membership.charter.body, &self.config.settings().rules) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
             Ok(goal) => {
                 self.membership.proposer.goal = Some(goal);
@@ -288,7 +288,7 @@ impl<R: Rules> Process<R> {
         if epoch.next().begins_era() {
             return Some(Err(ChangeError::LastOfEra));
         }
-        Some(here.step_towards(goal, |one, other| rules.adjacent(one, other)))
+        Some(here.step_towards(goal, rules))
     }
 
     pub(super) fn drop_ballot(&mut self) {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::NodeId;
+use crate::strong::rules::Rules;
 
 /// Names one store, drawn when it is made. A wiped disk that is set up again under the same node name is another store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +28,7 @@ impl fmt::Debug for StoreId {
     }
 }
 
-/// The stores of members. Where none is named, as in the laboratory, a member is known by its name alone.
+/// The stores of members. Where none is named a member is known by its name alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stores(BTreeMap<NodeId, StoreId>);
 
@@ -52,11 +53,11 @@ impl Stores {
         self.0.is_empty()
     }
 
-    /// The stores of `members`: these, and those of `others` for whom nothing is said here.
+    /// The stores of `members` after a change that says `others`: see [`Rules::store_after`].
     #[must_use]
-    pub fn with(&self, others: &Self, members: &[NodeId]) -> Self {
-        let store = |member: &NodeId| Some((*member, self.get(*member).or_else(|| others.get(*member))?));
-        members.iter().filter_map(store).collect()
+    pub fn with(&self, others: &Self, members: &[NodeId], rules: &impl Rules) -> Self {
+        let after = |member: NodeId| rules.store_after(self.get(member), others.get(member));
+        members.iter().filter_map(|member| Some((*member, after(*member)?))).collect()
     }
 }
 

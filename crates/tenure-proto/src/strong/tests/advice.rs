@@ -297,7 +297,7 @@ fn a_leader_whose_new_epoch_allows_longer_leases_asks_again_before_the_short_one
     renew(&mut bench, 20, 660);
     let until = bench.leads().expect("it leads");
     let charter = bench.node.charter().clone();
-    let body = Change::LongestLease(Span::from_nanos(9000)).applied(&charter.body).unwrap();
+    let body = Change::LongestLease(Span::from_nanos(9000)).applied(&charter.body, &Sound).unwrap();
     let next = charter.next(body, Term(bench.node.top().0));
     bench.at(until - 400).hear(1, Message::Epoch(EpochTalk::Decided(next)));
     // Those who are asked in an epoch that they do not know yet do not answer.

@@ -26,7 +26,7 @@ impl<R: Rules> Nerio<R> {
             return cx.publish(Event::ChangeHalted { halt: Halt::Impossible(why) });
         }
         let here = &self.process.charter().body;
-        match change.applied(here) {
+        match change.applied(here, &self.process.config.settings().rules) {
             Ok(goal) if goal == *here => {
                 cx.publish(Event::Changed { epoch: self.process.membership.epoch() });
             }
@@ -226,8 +226,9 @@ impl<R: Rules> Process<R> {
 
     /// The attempt under way, if an answer to `bid` is for it, and the position of the member that answered.
     fn attempt_of(&mut self, from: NodeId, bid: Bid) -> Option<(&mut Attempt, usize)> {
-        let position = self.membership.charter.body.quorums.position(from)?;
         let attempt = self.wedging.attempt.as_mut()?;
+        let quorums = &self.membership.charter.body.quorums;
+        let position = self.config.settings().rules.voice_of(quorums, from, attempt.answered)?;
         (attempt.bid == bid).then_some((attempt, position))
     }
 

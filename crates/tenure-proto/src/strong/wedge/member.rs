@@ -18,9 +18,11 @@ impl<R: Rules> Nerio<R> {
         talk: WedgeTalk,
         cx: &mut Context<'_, Self>,
     ) {
+        let rules = self.process.config.settings().rules.clone();
+        let own = |bid: Bid| rules.speaks_for(from, bid.id.holder.node);
         match talk {
-            WedgeTalk::Wedge(bid) if bid.id.holder.node == from => self.on_wedge(from, bid, cx),
-            WedgeTalk::Accept { bid, charter, release } if bid.id.holder.node == from => {
+            WedgeTalk::Wedge(bid) if own(bid) => self.on_wedge(from, bid, cx),
+            WedgeTalk::Accept { bid, charter, release } if own(bid) => {
                 self.on_accept_next(from, (bid, &charter), release, cx);
             }
             WedgeTalk::Wedge(_) | WedgeTalk::Accept { .. } => {} // Nobody may speak in another's name.
@@ -69,7 +71,8 @@ impl<R: Rules> Nerio<R> {
         if !self.has_a_say(from, bid.epoch, cx) {
             return;
         }
-        if let Some((group, upto)) = release.filter(|(_, upto)| upto.holder.node == from) {
+        let rules = &self.process.config.settings().rules;
+        if let Some((group, upto)) = release.filter(|(_, upto)| rules.speaks_for(from, upto.holder.node)) {
             self.on_release(group, upto, cx);
         }
         let top = self.top();
@@ -122,7 +125,7 @@ impl<R: Rules> Process<R> {
         let Bid { epoch, ballot, .. } = bid;
         self.largest_term = self.largest_term.max(ballot);
         self.note_granted(ballot);
-        let ceiling = self.ceiling.cover(ballot, cx);
+        let ceiling = self.ceiling.cover(ballot, &self.config.settings().rules, cx);
         if !std::mem::replace(&mut self.wedging.wedged, true) {
             cx.publish(Event::Wedged { epoch, ballot });
         }
