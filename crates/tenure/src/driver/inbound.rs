@@ -13,7 +13,7 @@ use tenure_proto::strong::{Command, GrantRequest, Holder, Message, Refusal, Talk
 use tenure_proto::{GroupId, Incarnation, Input, LocalTime, NodeId};
 
 use super::Driver;
-use super::registry::{By, Full};
+use super::registry::{By, For, Full};
 use super::step::group_of;
 use crate::name::GroupName;
 use crate::seal::{Peer, Rights};
@@ -105,8 +105,9 @@ impl Driver {
         match item {
             Item::Watch { group } if self.config.role.grants() => {
                 let Some(machine) = &self.machine else { return };
-                let post = self.gallery.on_watch(self.me, group.id(), machine, now);
-                self.post(post);
+                if let Ok(post) = self.gallery.on_watch((self.me, By::Cluster), group.id(), machine, now) {
+                    self.post(post);
+                }
             }
             Item::Unwatch { group } => self.gallery.on_unwatch(self.me, *group),
             Item::Report(report) => {
@@ -133,8 +134,12 @@ impl Driver {
             self.tally.out_of_scope += 1;
             return;
         }
+        let purpose = match message {
+            Message::Request(_) | Message::Extend { .. } => For::Election,
+            _ => For::Question,
+        };
         if let Some(group) = group
-            && self.learn(group, name, by(peer)).is_err()
+            && self.learn(group, name, (by(peer), purpose)).is_err()
         {
             return self.refuse(peer, &message);
         }
@@ -292,11 +297,11 @@ impl Driver {
     }
 
     /// Keeps the name of a group. One whose number is taken by another name is not believed.
-    pub(super) fn learn_group(&mut self, name: GroupName, by: By) -> Result<(), Full> {
+    pub(super) fn learn_group(&mut self, name: GroupName, by: (By, For)) -> Result<(), Full> {
         self.learn(name.id(), Some(name), by)
     }
 
-    fn learn(&mut self, group: GroupId, name: Option<GroupName>, by: By) -> Result<(), Full> {
+    fn learn(&mut self, group: GroupId, name: Option<GroupName>, by: (By, For)) -> Result<(), Full> {
         let now = self.now();
         if self.registry.learn(group, name, by, now)?
             && let (Some(trace), Some(name)) = (&self.trace, self.registry.name(group))
@@ -308,15 +313,17 @@ impl Driver {
 
     /// Somebody wants to be told of a group, if its key may have one more.
     fn on_watch(&mut self, peer: &Peer, group: GroupName, now: LocalTime) {
-        let id = group.id();
-        let limited = !peer.rights.is_cluster();
-        if !self.gallery.has_room(peer.id, id, limited, now) || self.learn_group(group, by(peer)).is_err() {
-            self.tally.over_limit += 1;
-            return self.net.send(peer.id, &Item::Limited { group: id });
-        }
+        let (id, by) = (group.id(), by(peer));
         let Some(machine) = &self.machine else { return };
-        let post = self.gallery.on_watch(peer.id, id, machine, now);
-        self.post(post);
+        let post = self.gallery.on_watch((peer.id, by), id, machine, now);
+        match post.and_then(|post| self.learn_group(group, (by, For::Question)).map(|()| post)) {
+            Ok(post) => self.post(post),
+            Err(Full) => {
+                self.gallery.on_unwatch(peer.id, id);
+                self.tally.over_limit += 1;
+                self.net.send(peer.id, &Item::Limited { group: id });
+            }
+        }
     }
 
     /// A member does not tell this node of a group: its key watches or names too many.

@@ -20,7 +20,8 @@ use super::locals::Locals;
 use super::net::Net;
 use super::office::Office;
 use super::questions::Questions;
-use super::registry::{By, Registry};
+use super::refused::Refused;
+use super::registry::{By, For, Registry};
 use super::revoking::Revoking;
 use super::step::Os;
 use super::terms::Terms;
@@ -156,6 +157,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         hints: Hints::default(),
         locals: Locals::default(),
         wishes: Wishes::default(),
+        refused: Refused::default(),
         revoking: past.revoking,
         detours: 0,
         trace,
@@ -314,7 +316,7 @@ impl Driver {
         let mut context = Context::new(at.own, &mut chance, &mut self.tickets, &mut effects);
         let machine = Machine::start(config, self.me, boot, &mut context);
         for group in machine.groups() {
-            let _ = self.registry.learn(group, None, By::Cluster, at.own);
+            let _ = self.registry.learn(group, None, (By::Cluster, For::Election), at.own);
         }
         self.machine = Some(machine);
         self.perform(&mut effects, at);
