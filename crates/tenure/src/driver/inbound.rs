@@ -17,10 +17,18 @@ use super::registry::{By, For, Full};
 use super::step::group_of;
 use crate::name::GroupName;
 use crate::seal::{Peer, Rights};
+use crate::sys::heap::give_back;
 use crate::wire::{self, Item, Pass};
 
 /// How many groups are looked at in one turn, to see whether they may be forgotten.
 const LOOKS: usize = 64;
+
+/// The memory of so many forgotten groups is returned at once, about 15 MB, although more are to be
+/// forgotten.
+const MANY: usize = 4096;
+
+/// The memory of so many is returned when no others are to be forgotten now.
+const SOME: usize = 512;
 
 /// Stands for the keys of all outsiders that have no session here.
 const STRANGERS: u64 = 0;
@@ -376,7 +384,7 @@ impl Driver {
     /// nobody has had to do with since.
     pub(super) fn forget_groups(&mut self, now: LocalTime) {
         for _ in 0..LOOKS {
-            let Some(group) = self.registry.due(now) else { return };
+            let Some(group) = self.registry.due(now) else { return self.return_memory(SOME) };
             let Some(machine) = &self.machine else { return };
             let used_here = self.office.has_to_do_with(group) || self.gallery.has_to_do_with(group, now);
             let is_idle = !used_here && machine.may_forget(group, now);
@@ -386,7 +394,18 @@ impl Driver {
                 self.over_limit.remove(&group);
                 self.erase(group);
                 self.tally.forgotten += 1;
+                self.unreturned += 1;
             }
+        }
+        self.return_memory(MANY);
+    }
+
+    /// Returns the memory of forgotten groups to the system, on another thread, if there are so many
+    /// of them. Little by little: the allocator lets this thread wait meanwhile.
+    fn return_memory(&mut self, so_many: usize) {
+        if self.unreturned >= so_many {
+            self.unreturned = 0;
+            tokio::task::spawn_blocking(give_back);
         }
     }
 }

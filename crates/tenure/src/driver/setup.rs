@@ -148,6 +148,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         askers: Vec::new(),
         status_at: LocalTime::ZERO,
         over_limit: std::collections::BTreeMap::new(),
+        unreturned: 0,
         net,
         keep: past.keep,
         office: Office::new(steady, trace.clone(), mailbox),
