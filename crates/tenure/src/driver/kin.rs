@@ -41,7 +41,7 @@ pub(super) struct Kin {
     /// The highest life of each member's store. On the disk too.
     lives: BTreeMap<StoreId, Life>,
     /// Questions to processes that seem to be of an older life than another that was heard.
-    doubts: BTreeMap<NodeId, u128>,
+    pub(super) doubts: BTreeMap<NodeId, u128>,
     /// Tells this start from that of another process with a copy of the store.
     start: u128,
     /// When to tell again.
