@@ -185,6 +185,21 @@ async fn a_flood_of_groups_and_names_costs_no_other_leader_its_lease_and_is_give
     forget(&daemons, &counted, all.min(1000), forget_after);
     println!("all are forgotten after {:?}: {:?}", now() - at, resident(&daemons));
 
+    let (at, counted): (_, Vec<u64>) = (now(), (0..3).map(|index| forgotten(&daemons, index)).collect());
+    let (http, names) = (daemons.http[0], all.min(2_000));
+    let read = (0..4).map(|part| {
+        thread::spawn(move || {
+            let names = (part..names).step_by(4).map(|number| format!("/v1/groups/http-{number}"));
+            names.filter(|path| get(http, path).is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))).count()
+        })
+    });
+    let read: Vec<_> = read.collect();
+    let read: usize = read.into_iter().map(|thread| thread.join().expect("it does not panic")).sum();
+    println!("{read} names were read over HTTP in {:?}: {:?}", now() - at, resident(&daemons));
+    assert!(read > 0);
+    forget(&daemons, &counted, u64::try_from(read).expect("a number"), forget_after);
+    println!("all are forgotten after {:?}: {:?}", now() - at, resident(&daemons));
+
     let after = resident(&daemons);
     for (before, after) in before.iter().zip(&after) {
         assert!(*after < before + REST, "{before} KiB before, {after} KiB after");

@@ -315,7 +315,7 @@ impl Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many groups one key makes a member know at once, by campaigning, asking or watching.
-    /// Default 10,000, about 20 MB of a member's memory. Larger: a key can cost a member more. Smaller:
+    /// Default 10,000, about 40 MB of a member's memory. Larger: a key can cost a member more. Smaller:
     /// an application with more groups is refused ([`CampaignError::TooManyGroups`](crate::CampaignError));
     /// give it several keys, or raise this at every member.
     pub groups_per_key: usize,

@@ -30,6 +30,9 @@ const MANY: usize = 4096;
 /// The memory of so many is returned when no others are to be forgotten now.
 const SOME: usize = 512;
 
+/// The most items of one packet of an outsider that are heard.
+const MOST_ITEMS: usize = 256;
+
 /// Stands for the keys of all outsiders that have no session here.
 const STRANGERS: u64 = 0;
 
@@ -38,10 +41,15 @@ impl Driver {
     pub(super) fn on_items(&mut self, peer: &Peer, bytes: &[u8], received: LocalTime) {
         self.introduce_self(peer);
         self.judge_origin(peer, bytes);
+        let mut share = Share::of(peer);
         for item in wire::decode(bytes) {
             match item {
-                Ok(item) => self.on_item(peer, item, received),
+                Ok(item) if share.has(&item) => self.on_item(peer, item, received),
+                Ok(_) => self.tally.over_limit += 1,
                 Err(_) => self.net.traffic.items_unreadable += 1,
+            }
+            if share.items == 0 {
+                break;
             }
         }
         self.settle();
@@ -407,6 +415,37 @@ impl Driver {
             self.unreturned = 0;
             tokio::task::spawn_blocking(give_back);
         }
+    }
+}
+
+/// What one packet of an outsider may make a member do. Items may be as short as two bytes, and a
+/// question of two bytes has an answer of hundreds: six hundred of them in each packet would keep the
+/// granting thread from its work. Of members everything is taken.
+struct Share {
+    is_limited: bool,
+    items: usize,
+    charter: bool,
+    origin: bool,
+    ping: bool,
+}
+
+impl Share {
+    fn of(peer: &Peer) -> Self {
+        let is_limited = !peer.rights.is_cluster();
+        let items = if is_limited { MOST_ITEMS } else { usize::MAX };
+        Self { is_limited, items, charter: false, origin: false, ping: false }
+    }
+
+    /// Whether an item is still in it. Of each question that has one answer, the first is.
+    fn has(&mut self, item: &Item) -> bool {
+        self.items = self.items.saturating_sub(1);
+        let asked = match item {
+            Item::AskCharter => &mut self.charter,
+            Item::AskOrigin { .. } => &mut self.origin,
+            Item::Ping { .. } => &mut self.ping,
+            _ => return true,
+        };
+        !std::mem::replace(asked, true) || !self.is_limited
     }
 }
 

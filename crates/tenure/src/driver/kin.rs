@@ -121,6 +121,12 @@ impl Driver {
             self.kin.known.retain(|peer, _| sessions.has_session(*peer));
             self.kin.asked.retain(|peer, _| sessions.has_session(*peer));
         }
+        if self.net.book.strangers() > 2 * sessions.peers() + 1024 {
+            let members: BTreeSet<NodeId> = self.members().into_iter().collect();
+            let sessions = &self.net.sessions;
+            let stays = |peer| members.contains(&peer) || sessions.has_session(peer);
+            self.net.book.forget_strangers(stays);
+        }
     }
 
     /// Tells a peer where this node comes from.

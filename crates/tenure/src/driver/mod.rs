@@ -111,6 +111,9 @@ pub(crate) use wishes::{AskOrder, LONGEST_ASK};
 /// How many datagrams are taken before deadlines and users are looked at again.
 const BATCH: usize = 256;
 
+/// For how long they are taken, in nanoseconds: some are more work than others.
+const ENOUGH: u64 = 2_000_000;
+
 /// When to write down again what could not be written, for somebody was reading, in nanoseconds.
 const SHOW_AGAIN: u64 = 5_000_000;
 
@@ -373,11 +376,15 @@ impl Driver {
 
     /// Takes what has come, but not so much that deadlines are missed.
     fn receive(&mut self, buffer: &mut [u8]) {
+        let enough = LocalTime::from_nanos(self.clock.read().as_nanos().saturating_add(ENOUGH));
         for _ in 0..BATCH {
             let Some((length, from)) = self.net.sockets.receive(buffer) else {
                 return self.net.has_heard_all(self.clock.read());
             };
             self.on_packet(&mut buffer[..length], from);
+            if self.clock.read() >= enough {
+                return;
+            }
         }
     }
 
