@@ -304,6 +304,9 @@ fn a_key_is_revoked_at_running_members_and_the_command_says_who_has_it() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(77), "no member takes that key any more: {said}");
     assert!(said.contains("the members refuse this key: it was revoked"), "{said}");
+    let doctor = tenure(cluster.path(), "doctor -c tenure.toml");
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(found.contains("the members refuse the key of this configuration: it was revoked"), "{found}");
     let listed = tenure(cluster.path(), "key list -c tenure.toml -o json");
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed, json!({ "revoked": [{ "key": revoked["key"], "not_after": null }] }));

@@ -144,8 +144,8 @@ pub use node::{Campaign, Certain, Node, Revoked, RevokedKey, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
 pub use seal::Counters as SessionCounters;
 pub use seal::{
-    CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, KeyRefusal, Keyring, MAX_SCOPE, Names, Scope, ScopeError,
-    Serial,
+    CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, KeyRefusal, Keyring, MAX_SCOPE, Names, Scope,
+    ScopeError, Serial,
 };
 pub use status::{CharterStatus, GroupStatus, NotReady, PackedTerms, PeerStatus, Status, TermStatus};
 pub use steady::{Disturbance, Disturbances, Suspends};

@@ -136,7 +136,10 @@ async fn what_a_former_life_of_a_member_said_condemns_nobody_when_it_comes_late_
     let held = Duration::from_secs(2);
     arena.proxy.rule(Box::new(move |packet| {
         let late = packet.kind() == HELLO && packet.from == address;
-        vec![(Duration::ZERO, packet.bytes.clone()), (if late { held } else { Duration::ZERO }, packet.bytes.clone())]
+        vec![
+            (Duration::ZERO, packet.bytes.clone()),
+            (if late { held } else { Duration::ZERO }, packet.bytes.clone()),
+        ]
     }));
     for life in 0..3 {
         let former = arena.proxy.recorded(|packet| packet.from == address || packet.to == address);
@@ -150,7 +153,11 @@ async fn what_a_former_life_of_a_member_said_condemns_nobody_when_it_comes_late_
         for index in 0..3 {
             let status = arena.status(index).await;
             assert!(status.ready, "{life}: {:?}", status.not_ready);
-            assert!(status.peers_known.iter().all(|peer| !peer.condemned), "{life}: {:?}", status.peers_known);
+            assert!(
+                status.peers_known.iter().all(|peer| !peer.condemned),
+                "{life}: {:?}",
+                status.peers_known
+            );
         }
     }
     vigil.kept(&arena, &tenure).await;

@@ -55,7 +55,8 @@ impl Place {
             Self { folder, cluster: ClusterId::draw(), names: ["a", "b", "c"].map(String::from).into() };
         let key = ClusterKey::generate();
         let key_file = place.folder.join("key");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&key_file)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&key_file)?;
         file.write_all(key.reveal().as_bytes())?;
         let addresses = free_addresses(place.names.len())?;
         let members: String = place

@@ -81,8 +81,9 @@ impl Book {
 
     /// What can be told to others of these.
     pub(crate) fn contacts(&self, nodes: impl Iterator<Item = NodeId>) -> Vec<Contact> {
-        let told =
-            |node| self.known.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() });
+        let told = |node| {
+            self.known.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() })
+        };
         nodes.filter_map(told).collect()
     }
 

@@ -97,13 +97,7 @@ impl Gallery {
         let asks = &mut self.asks;
         let shown = self.shown.entry(group).or_insert_with(|| {
             asks.insert((now, group));
-            Shown {
-                name,
-                view: View::default(),
-                scene: watch::Sender::default(),
-                handles: 0,
-                ask_at: now,
-            }
+            Shown { name, view: View::default(), scene: watch::Sender::default(), handles: 0, ask_at: now }
         });
         shown.handles += 1;
         shown.scene.subscribe()

@@ -31,7 +31,7 @@ use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
-use super::{By, For, Driver};
+use super::{By, Driver, For};
 use crate::chance;
 use crate::clock::nanos;
 use crate::error::KindError;

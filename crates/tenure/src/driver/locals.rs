@@ -16,7 +16,7 @@ use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
-use super::{By, For, Driver};
+use super::{By, Driver, For};
 use crate::chance;
 use crate::clock::{Reading, nanos};
 use crate::error::KindError;

@@ -9,7 +9,7 @@ use tenure_proto::{GroupId, LocalTime};
 use tokio::sync::oneshot;
 
 use super::change::Underway;
-use super::{By, For, Driver};
+use super::{By, Driver, For};
 use crate::clock::nanos;
 use crate::error::{TransferError, VerifyError};
 use crate::name::{GroupName, NodeName};

@@ -28,7 +28,8 @@ mod tests {
     #[test]
     fn memory_between_records_that_stay_is_returned() {
         const RECORDS: usize = 100_000;
-        let mut records: Vec<Option<Box<[u8; 600]>>> = (0..RECORDS).map(|_| Some(Box::new([7; 600]))).collect();
+        let mut records: Vec<Option<Box<[u8; 600]>>> =
+            (0..RECORDS).map(|_| Some(Box::new([7; 600]))).collect();
         let full = resident();
         for (index, record) in records.iter_mut().enumerate() {
             if index % 500 != 0 {

@@ -12,7 +12,8 @@ use crate::output::{Answer, Table};
 
 /// List the keys that members refuse because they were revoked.
 #[derive(Args, Debug)]
-#[command(after_help = "The daemon that is asked says what it refuses itself. A member that was down gets the list from
+#[command(
+    after_help = "The daemon that is asked says what it refuses itself. A member that was down gets the list from
 the others within about ten seconds. Keys that have expired are refused too and are not on it:
 `tenure key show FILE` says when a key expires.
 
@@ -20,7 +21,8 @@ Examples:
   tenure key list
   tenure key list -o json --endpoint http://127.0.0.1:7403
 
-Exit codes: 0 listed, 2 error, 69 nobody answers, 77 not allowed, 78 no daemon is known")]
+Exit codes: 0 listed, 2 error, 69 nobody answers, 77 not allowed, 78 no daemon is known"
+)]
 pub(super) struct List {
     /// Whom to ask
     #[command(flatten)]

@@ -24,7 +24,8 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// `GET /v1/keys`
 async fn list(State(desk): State<Desk>) -> Result<Json<RevokedKeys>, Refused> {
-    let entry = |key: tenure::RevokedKey| RevokedEntry { key: key.serial.to_string(), not_after: key.not_after };
+    let entry =
+        |key: tenure::RevokedKey| RevokedEntry { key: key.serial.to_string(), not_after: key.not_after };
     let revoked = desk.node.revoked_keys().await?;
     Ok(Json(RevokedKeys { revoked: revoked.into_iter().map(entry).collect() }))
 }

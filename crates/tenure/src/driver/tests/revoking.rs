@@ -121,12 +121,15 @@ async fn one_member_of_three_that_refuses_a_key_ends_no_campaign() {
     let key = founded.key.derive(founded.id, claims.not_after(now + 3600));
     // One member believes in another century.
     members.remove(0).shutdown().await;
-    RevokedFile { keys: Vec::new(), date: Some(now + 86_400 * 30) }.write(&founded.dir.path().join("a")).unwrap();
+    RevokedFile { keys: Vec::new(), date: Some(now + 86_400 * 30) }
+        .write(&founded.dir.path().join("a"))
+        .unwrap();
     let a = Node::start(founded.member(0)).await.unwrap();
     let app = Node::start(candidate(&founded, "app", key)).await.unwrap();
     let tenure = within(LONG, app.campaign("jobs")).await.expect("it leads").unwrap();
     let refused = async {
-        while !a.status().await.unwrap().sessions.refused().any(|(why, count)| why == "expired" && count > 0) {
+        while !a.status().await.unwrap().sessions.refused().any(|(why, count)| why == "expired" && count > 0)
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
