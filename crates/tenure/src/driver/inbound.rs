@@ -402,7 +402,6 @@ impl Driver {
                 self.over_limit.remove(&group);
                 self.erase(group);
                 self.tally.forgotten += 1;
-                self.unreturned += 1;
             }
         }
         self.return_memory(MANY);
@@ -411,8 +410,7 @@ impl Driver {
     /// Returns the memory of forgotten groups to the system, on another thread, if there are so many
     /// of them. Little by little: the allocator lets this thread wait meanwhile.
     fn return_memory(&mut self, so_many: usize) {
-        if self.unreturned >= so_many {
-            self.unreturned = 0;
+        if self.registry.has_memory_of(so_many) {
             tokio::task::spawn_blocking(give_back);
         }
     }

@@ -244,8 +244,6 @@ pub(crate) struct Driver {
     status_at: LocalTime,
     /// Which members know too many groups of this node's key to know one that it campaigns for.
     over_limit: BTreeMap<GroupId, BTreeSet<NodeId>>,
-    /// How many groups were forgotten whose memory the allocator may still hold.
-    unreturned: usize,
     net: Net,
     keep: Keep,
     office: Office,

@@ -75,6 +75,8 @@ pub(super) struct Registry {
     charged: usize,
     /// How many were only asked about.
     asked: usize,
+    /// How many were forgotten whose memory the allocator may still hold.
+    unreturned: usize,
     /// When to look at each of them.
     looks: BTreeSet<(LocalTime, GroupId)>,
 }
@@ -165,10 +167,20 @@ impl Registry {
         std::mem::replace(&mut known.was_idle, is_idle) && is_idle
     }
 
+    /// Whether the memory of at least so many forgotten groups is to be returned to the system. It counts as returned then.
+    pub(super) fn has_memory_of(&mut self, so_many: usize) -> bool {
+        let has = self.unreturned >= so_many;
+        if has {
+            self.unreturned = 0;
+        }
+        has
+    }
+
     pub(super) fn forget(&mut self, group: GroupId) -> Option<GroupName> {
         let known = self.known.remove(&group)?;
         self.looks.remove(&(known.look_at, group));
         self.asked -= usize::from(!known.is_election);
+        self.unreturned += 1;
         if let Some(key) = known.charged {
             self.charged -= 1;
             match self.shares.get_mut(&key) {
@@ -269,9 +281,11 @@ mod tests {
     #[test]
     fn what_is_forgotten_makes_room() {
         let mut registry = few();
+        assert!(!registry.has_memory_of(1));
         (0..3).for_each(|number| _ = learn(&mut registry, number, KEY));
         registry.forget(name(0).id());
         assert_eq!(learn(&mut registry, 3, KEY), Ok(true));
         assert_eq!(learn(&mut registry, 0, KEY), Err(Full));
+        assert!(!registry.has_memory_of(2) && registry.has_memory_of(1) && !registry.has_memory_of(1));
     }
 }

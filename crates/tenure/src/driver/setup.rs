@@ -110,7 +110,6 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     past.charter.as_ref().map_or(Ok(()), |charter| comes_from(charter, config.lineage))?;
     let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
     let (sockets, bulk) = open_sockets(&config)?;
-    let me = config.name.id();
     let trace = open_trace(&config, past.boot.incarnation)?;
     let addresses = sockets.addresses();
     let net = network(&config, &past, sockets, notice);
@@ -127,7 +126,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         steady: shared.clone(),
     };
     let mut driver = Driver {
-        me,
+        me: config.name.id(),
         name: config.name.clone(),
         cluster: past.cluster,
         incarnation: past.boot.incarnation.0,
@@ -148,7 +147,6 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         askers: Vec::new(),
         status_at: LocalTime::ZERO,
         over_limit: std::collections::BTreeMap::new(),
-        unreturned: 0,
         net,
         keep: past.keep,
         office: Office::new(steady, trace.clone(), mailbox),
