@@ -71,7 +71,8 @@
 //! Welcome that begins nothing, or else it would wait without ever knowing why. This opens no door:
 //!
 //! * *Amplification.* It is a Welcome like any other: shorter than the greeting, answered to the
-//!   knock of a genuine greeting only, and taken from the same limits.
+//!   knock of a genuine greeting only, and taken from a small limit of its own: such keys use up
+//!   nothing of what others are allowed.
 //! * *Oracle.* The verdict is sealed under the pair key and of the same length as any other. One who
 //!   repeats a greeting that it saw gets a Welcome in both cases and cannot open it. Silence, which
 //!   it would get otherwise, would tell it that the key was revoked. One who guesses ids of keys has

@@ -131,6 +131,8 @@ pub(crate) struct Sessions {
 struct Limiters {
     members: Limiter,
     outsiders: Limiter,
+    /// Keys that are not good any more: they use up nothing of those that are.
+    refused: Limiter,
 }
 
 impl Limiters {
@@ -144,13 +146,14 @@ impl Sessions {
     /// accepted again.
     pub(crate) fn new(me: Identity, limits: Limits, seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
-        let limiter = |challenge: Rate, what: &[u8], who: &[u8]| {
+        let limiter = |challenge: Rate, what: &[u8], who: &[u8], share: u32| {
             let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what, who]));
-            Limiter::new(limits.welcomes, limits.welcomes_from_one_source, challenge, places)
+            Limiter::new(limits.welcomes / share, limits.welcomes_from_one_source / share, challenge, places)
         };
         let limiters = |challenge: Rate, what: &[u8]| Limiters {
-            members: limiter(challenge, what, b" of members"),
-            outsiders: limiter(challenge, what, b" of outsiders"),
+            members: limiter(challenge, what, b" of members", 1),
+            outsiders: limiter(challenge, what, b" of outsiders", 1),
+            refused: limiter(challenge, what, b" of refused keys", 20),
         };
         let beginnings = limits.beginnings_of_one_key;
         Self {
@@ -375,22 +378,23 @@ impl Sessions {
         if !hello.knocks(accepted.knock(as_member)) {
             return Err(Refusal::Forged);
         }
-        if !self.hellos.of(as_member).allows(from.ip(), &hello.challenge, now) {
+        let not_after = sender.claims.and_then(|claims| claims.not_after);
+        let good = self.check_key(serial_of(&sender.claims), not_after);
+        let limiter = if good.is_ok() { self.hellos.of(as_member) } else { &mut self.hellos.refused };
+        if !limiter.allows(from.ip(), &hello.challenge, now) {
             return Err(Refusal::Limited);
         }
         let challenge = hello.challenge;
         let pair = self.me.pair_of(&accepted.root, &sender);
         let (theirs, boot) = hello.open(&hello_key(&pair, sender.name)).ok_or(Refusal::Forged)?;
-        // What the key was made for is true, as the greeting opened: the name must be one that it
-        // allows.
+        // What the key was made for is true, as the greeting opened: it must allow the name.
         let (name, _) = sender.rights().ok_or(Refusal::Forged)?;
         if name.id() == self.me.id {
             return Err(Refusal::NameTaken);
         }
         let (issued, ours) = (self.instant(now), self.me.versions);
-        // Only now is it known that the sender holds the key, or repeats one that does: see the module on what is told.
-        let not_after = sender.claims.and_then(|claims| claims.not_after);
-        let verdict = match (self.check_key(serial_of(&sender.claims), not_after), ours.common(theirs)) {
+        // Only now is it known that the sender holds the key, or repeats one that does.
+        let verdict = match (good, ours.common(theirs)) {
             (Err(why), _) => Verdict::Refused(why),
             (Ok(()), Some(version)) => Verdict::Version(version),
             (Ok(()), None) => Verdict::NoCommon(ours),
@@ -477,8 +481,7 @@ impl Sessions {
         self.check_stamp(&introduction, from, now)?;
         let peer = self.introduced(&introduction)?;
         self.admit(&peer, Place::Theirs, introduction.issued)?;
-        // First what is counted for this key alone: one that begins too much is refused before it
-        // costs others anything.
+        // First by key: one that begins too much is refused before it costs others anything.
         if !self.floors.may_begin(peer.holder, now)
             || !self.firsts.of(peer.holder.is_member()).allows(from.ip(), &introduction.challenge, now)
         {
@@ -674,7 +677,7 @@ impl Sessions {
         Asked { challenge, born: self.instant(now), since: now, pair, welcome }
     }
 
-    /// The time, but never the same twice and never going back: it names Welcomes and puts sessions in order.
+    /// The time, but never the same twice and never going back: it orders Welcomes and sessions.
     fn instant(&mut self, now: LocalTime) -> u64 {
         self.last = now.as_nanos().max(self.last + 1);
         self.last

@@ -246,6 +246,27 @@ fn a_refusal_tells_one_that_repeats_a_greeting_nothing() {
 }
 
 #[test]
+fn a_revoked_key_that_greets_without_end_keeps_no_other_out() {
+    let mut b = Node::member("b", 2);
+    let web = key(1).derive(CLUSTER, Claims::candidate(Names::new("web-*").unwrap(), scope("*")));
+    b.sessions.set_revoked([web.serial()]);
+    let (mut answered, mut refused) = (0, 0);
+    for number in 0..6_000 {
+        let mut bad = Node::named(name(&format!("web-{number}")), web.clone(), 9);
+        let hello = bad.hello(&b, at(1));
+        match b.get(&hello, bad.address, at(1)) {
+            Got::Reply(_) => answered += 1,
+            Got::Dropped(Refusal::Limited) => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(answered > 0 && answered < 1_000 && refused > 5_000, "{answered} answered, {refused} not");
+    let mut good = Node::candidate("app", "*", 9);
+    shake(&mut good, &mut b, at(1));
+    reaches(&mut good, &mut b, "of the same address", at(2));
+}
+
+#[test]
 fn no_session_begins_by_the_stamp_of_a_refusal() {
     let mut b = Node::member("b", 2);
     let mut app = Node::candidate("app", "*", 1);
