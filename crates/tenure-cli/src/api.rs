@@ -121,6 +121,10 @@ pub(crate) struct Member {
     pub(crate) round_trip_us: Option<u64>,
     /// Whether its clock keeps to the bound, as far as can be seen. If not, its grants do not count.
     pub(crate) clock_trusted: bool,
+    /// The id of the store that holds its promises: 32 hexadecimal digits; null if it is not known.
+    pub(crate) store: Option<String>,
+    /// Whether an older copy of that store was used. Nothing of it counts until the member is replaced.
+    pub(crate) condemned: bool,
 }
 
 /// What is known of who leads.

@@ -188,6 +188,7 @@ const ASKING: &[&str] = &[
     "proclaim jobs hello",
     "resign jobs",
     "key revoke 0123456789abcdef",
+    "key list",
     "transfer jobs --to a",
     "members list",
     "members remove a",

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::config::ConfigError;
 use crate::guard::MAX_PROCLAIM;
 use crate::name::{GroupName, NodeName};
+use crate::seal::KeyRefusal;
 use crate::store::StoreError;
 
 /// Why a node did not start. Nothing was promised to anybody.
@@ -155,6 +156,12 @@ pub enum CampaignError {
         /// Which.
         group: GroupName,
     },
+    /// The members refuse the key of this process.
+    #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
+    },
     /// The name is none.
     #[error(transparent)]
     Name(#[from] crate::name::NameError),
@@ -238,6 +245,12 @@ pub enum VerifyError {
         /// Of which group.
         group: GroupName,
     },
+    /// The members refuse the key of this process.
+    #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
+    },
     /// The name is none.
     #[error(transparent)]
     Name(#[from] crate::name::NameError),
@@ -282,6 +295,12 @@ pub enum AskError {
     TooLong {
         /// How many were given.
         length: usize,
+    },
+    /// The members refuse the key of this process.
+    #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
     },
     /// The name is none.
     #[error(transparent)]

@@ -140,15 +140,15 @@ pub use local::{Local, LocalOver, Locality, Partition};
 pub use members::{Changing, MemberChange, Progress};
 pub use memory::{MemoryError, memory_folder};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
-pub use node::{Campaign, Certain, Node, Revoked, term_floor};
+pub use node::{Campaign, Certain, Node, Revoked, RevokedKey, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
 pub use seal::Counters as SessionCounters;
 pub use seal::{
-    CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Names, Scope, ScopeError,
-    Serial,
+    CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, KeyRefusal, Keyring, MAX_SCOPE, Names, Scope,
+    ScopeError, Serial,
 };
 pub use status::{CharterStatus, GroupStatus, NotReady, PackedTerms, PeerStatus, Status, TermStatus};
-pub use steady::Suspends;
+pub use steady::{Disturbance, Disturbances, Suspends};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;
 pub use tenure_proto::LocalTime;

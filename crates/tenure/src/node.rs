@@ -105,6 +105,17 @@ impl Campaign {
     }
 }
 
+/// A key that a member refuses: see [`Node::revoked_keys`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RevokedKey {
+    /// Its id.
+    pub serial: Serial,
+    /// The last second, since 1970, in which it would have been good, if that was known. The entry is
+    /// forgotten some months later.
+    pub not_after: Option<u64>,
+}
+
 /// What became of a [revocation](Node::revoke).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -380,8 +391,8 @@ impl Node {
         revoked.await.unwrap_or_else(|_| Err(RevokeError::Stopped(self.why_stopped())))
     }
 
-    /// The keys that this member refuses because they were revoked.
-    pub async fn revoked_keys(&self) -> Result<Vec<Serial>, Stopped> {
+    /// The keys that this member refuses because they were revoked, by id.
+    pub async fn revoked_keys(&self) -> Result<Vec<RevokedKey>, Stopped> {
         let (reply, keys) = oneshot::channel();
         self.0.launched.mailbox.send(Request::RevokedKeys(reply));
         keys.await.map_err(|_| self.why_stopped())

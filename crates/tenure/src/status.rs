@@ -14,7 +14,7 @@ use crate::config::{ClockBound, Role};
 use crate::driver::Traffic;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::Proclaimed;
-use crate::seal::Counters;
+use crate::seal::{Counters, KeyRefusal};
 use crate::store::StoreId;
 use crate::tally::Tally;
 use crate::timing::Timings;
@@ -181,6 +181,11 @@ pub enum NotReady {
     },
     /// Its disk was lost: under this name it never grants again.
     Mute,
+    /// The members refuse its key.
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
+    },
     /// The members that it reaches are no quorum.
     NoQuorum {
         /// How many it reaches, itself among them.
@@ -212,6 +217,9 @@ impl fmt::Display for NotReady {
                 "the members that answer come from another founding ({lineage:032x}) than `lineage` names: \
                  check the addresses under `members`, or put the lineage of `tenure members list` into the file"
             ),
+            Self::KeyRefused { why } => {
+                write!(f, "the members refuse its key: it {why}; ask for a new one (`tenure key derive`)")
+            }
             Self::Mute => f.write_str(
                 "its disk was lost: give it a new name and a new store, and use `tenure members replace`",
             ),

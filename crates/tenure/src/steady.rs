@@ -84,7 +84,8 @@ impl Suspends {
 
 /// What has happened to the clocks of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disturbance {
+#[non_exhaustive]
+pub enum Disturbance {
     /// The machine was suspended, and has counted at least this much of it.
     Slept(Duration),
     /// The host of this virtual machine says that its clocks were disrupted.
@@ -114,6 +115,28 @@ enum Verdict {
     Slept(u64),
     /// Both may be.
     Unsure,
+}
+
+/// Notices suspends and disruptions of the clocks, for a process that watches over a leader's work and
+/// has no guard of its own: `tenure run` has such a one. A guard ([`Tenure`](crate::Tenure)) notices
+/// them by itself.
+#[derive(Debug)]
+pub struct Disturbances(Steady);
+
+impl Disturbances {
+    /// Looks from now on: at the clock, and at the page of a virtual machine's host at `vmclock`
+    /// ([`VMCLOCK`](crate::VMCLOCK)) if there is one.
+    pub fn since_now(clock: &Clock, vmclock: Option<&Path>) -> Self {
+        let page = vmclock.and_then(|path| VmClock::open(path).ok().flatten());
+        Self(Steady::begin(clock, page.map(Arc::new)))
+    }
+
+    /// What has happened since, or since it was last told: each is told once.
+    pub fn take(&mut self) -> Option<Disturbance> {
+        let happened = self.0.disturbance()?;
+        self.0 = self.0.anew();
+        Some(happened)
+    }
 }
 
 /// What the driver and handles without a term share: the driver begins it anew after a disturbance, once it has taken back all that it

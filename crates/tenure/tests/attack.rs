@@ -126,6 +126,44 @@ async fn what_was_recorded_is_worth_nothing_later_in_an_ended_session_or_after_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_former_life_of_a_member_said_condemns_nobody_when_it_comes_late_or_again() {
+    let _alone = alone().await;
+    let mut arena = Arena::new().await;
+    let (tenure, vigil) = arena.led().await;
+    let victim = 2;
+    // Some greetings of the first life are still on their way when the next life has begun.
+    let address = arena.real[victim];
+    let held = Duration::from_secs(2);
+    arena.proxy.rule(Box::new(move |packet| {
+        let late = packet.kind() == HELLO && packet.from == address;
+        vec![
+            (Duration::ZERO, packet.bytes.clone()),
+            (if late { held } else { Duration::ZERO }, packet.bytes.clone()),
+        ]
+    }));
+    for life in 0..3 {
+        let former = arena.proxy.recorded(|packet| packet.from == address || packet.to == address);
+        arena.restart(victim).await;
+        within("the restart", SOON, arena.nodes[victim].ready()).await.expect("it runs");
+        assert!(former.iter().any(|packet| packet.kind() == HELLO) && former.iter().any(is_talk));
+        for packet in &former {
+            packet.send(&packet.bytes);
+        }
+        tokio::time::sleep(held).await;
+        for index in 0..3 {
+            let status = arena.status(index).await;
+            assert!(status.ready, "{life}: {:?}", status.not_ready);
+            assert!(
+                status.peers_known.iter().all(|peer| !peer.condemned),
+                "{life}: {:?}",
+                status.peers_known
+            );
+        }
+    }
+    vigil.kept(&arena, &tenure).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_greeting_or_welcome_begins_nothing_and_is_answered_shortly() {
     let _alone = alone().await;
     let arena = Arena::new().await;

@@ -1,4 +1,4 @@
-//! Revoking keys that are no cluster's keys.
+//! Keys that are no cluster's keys: revoking them, and the list of those that are.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,4 +25,20 @@ pub(crate) struct RevokedKey {
     pub(crate) missing: Vec<String>,
     /// Whether those that have it are a quorum: only then does the revocation hold.
     pub(crate) quorum: bool,
+}
+
+/// What `GET /v1/keys` answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RevokedKeys {
+    /// The keys that the member refuses because they were revoked, by id.
+    pub(crate) revoked: Vec<RevokedEntry>,
+}
+
+/// A key that was revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RevokedEntry {
+    /// The key's id.
+    pub(crate) key: String,
+    /// When it expires, in seconds since 1970; null if that was not said when it was revoked.
+    pub(crate) not_after: Option<u64>,
 }

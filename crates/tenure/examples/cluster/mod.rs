@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, process, thread};
 
@@ -54,7 +55,8 @@ impl Plan {
     pub(crate) fn found(&self) -> Result<ClusterId, Box<dyn Error>> {
         fs::create_dir_all(&self.folder)?;
         let key = self.folder.join("key");
-        let mut key = fs::File::create_new(&key).map_err(|error| format!("{}: {error}", key.display()))?;
+        let owned = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&key);
+        let mut key = owned.map_err(|error| format!("{}: {error}", key.display()))?;
         key.write_all(ClusterKey::generate().reveal().as_bytes())?;
         let cluster = ClusterId::draw();
         for (name, address) in NAMES.iter().zip(self.addresses) {

@@ -1,8 +1,10 @@
 //! Members as processes: founds a cluster on this machine, starts its members, talks to them, looks at what they take.
 
 use std::error::Error;
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -53,7 +55,9 @@ impl Place {
             Self { folder, cluster: ClusterId::draw(), names: ["a", "b", "c"].map(String::from).into() };
         let key = ClusterKey::generate();
         let key_file = place.folder.join("key");
-        std::fs::write(&key_file, key.reveal())?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&key_file)?;
+        file.write_all(key.reveal().as_bytes())?;
         let addresses = free_addresses(place.names.len())?;
         let members: String = place
             .names

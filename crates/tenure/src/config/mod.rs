@@ -16,6 +16,8 @@ mod check;
 mod complaint;
 #[cfg(feature = "config")]
 mod file;
+#[cfg(feature = "config")]
+mod secrets;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -308,17 +310,17 @@ impl Config {
 
 /// What one key may cost a member, and when a member forgets.
 ///
-/// A key is one name: a key of a candidate or observer works under no other. The cluster's own key is
-/// not limited: its holder can do worse.
+/// All processes under one key share its limits. The cluster's own key is not limited: its holder
+/// can do worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many groups one key makes a member know at once, by campaigning, asking or watching.
-    /// Default 10,000, about 20 MB of a member's memory. Larger: a key can cost a member more. Smaller:
+    /// Default 10,000, about 40 MB of a member's memory. Larger: a key can cost a member more. Smaller:
     /// an application with more groups is refused ([`CampaignError::TooManyGroups`](crate::CampaignError));
     /// give it several keys, or raise this at every member.
     pub groups_per_key: usize,
-    /// How many groups one process with a key of its own watches at a member at once. Default 1,000. A watch is looked at 50
-    /// times a second; further watches are not served, and their watchers see `Unknown`.
+    /// How many watches one key has at a member at once: a watch is one process that is told of one group, and all names of a
+    /// key share the limit. Default 1,000. Further watches are not served, and their watchers see `Unknown`.
     pub watches_per_key: usize,
     /// How long nobody has to do anything with a group before a member forgets it. Default ten
     /// minutes; it takes at most twice as long. The group is listed no more then; terms rise on when

@@ -31,7 +31,7 @@ use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
-use super::{By, Driver};
+use super::{By, Driver, For};
 use crate::chance;
 use crate::clock::nanos;
 use crate::error::KindError;
@@ -192,7 +192,7 @@ impl Driver {
             return Ok(());
         }
         let Terms { charter, config, quiet_until, patience } = self.hint_terms()?;
-        let _ = self.learn_group(name.clone(), By::Cluster);
+        let _ = self.learn_group(name.clone(), (By::Cluster, For::Question));
         let (machine, outcome) = self.start_hints(&config, BootKind::Amnesia);
         let (opinion, _) = watch::channel(Opinion::default());
         let (named, patience) = (name.clone(), Some(patience));

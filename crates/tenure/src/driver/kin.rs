@@ -41,7 +41,7 @@ pub(super) struct Kin {
     /// The highest life of each member's store. On the disk too.
     lives: BTreeMap<StoreId, Life>,
     /// Questions to processes that seem to be of an older life than another that was heard.
-    doubts: BTreeMap<NodeId, u128>,
+    pub(super) doubts: BTreeMap<NodeId, u128>,
     /// Tells this start from that of another process with a copy of the store.
     start: u128,
     /// When to tell again.
@@ -120,6 +120,12 @@ impl Driver {
             self.kin.told.retain(|peer, _| sessions.has_session(*peer));
             self.kin.known.retain(|peer, _| sessions.has_session(*peer));
             self.kin.asked.retain(|peer, _| sessions.has_session(*peer));
+        }
+        if self.net.book.strangers() > 2 * sessions.peers() + 1024 {
+            let members: BTreeSet<NodeId> = self.members().into_iter().collect();
+            let sessions = &self.net.sessions;
+            let stays = |peer| members.contains(&peer) || sessions.has_session(peer);
+            self.net.book.forget_strangers(stays);
         }
     }
 

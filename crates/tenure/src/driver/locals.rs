@@ -16,7 +16,7 @@ use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
-use super::{By, Driver};
+use super::{By, Driver, For};
 use crate::chance;
 use crate::clock::{Reading, nanos};
 use crate::error::KindError;
@@ -161,7 +161,7 @@ impl Driver {
             };
         }
         let (id, config) = (name.id(), settings(&how, &charter)?);
-        let _ = self.learn_group(name.clone(), By::Cluster);
+        let _ = self.learn_group(name.clone(), (By::Cluster, For::Question));
         let at = self.clock.reading();
         let (machine, outcome) = self.start_local(id, &config, at);
         let (shown, surroundings) = watch::channel(Surroundings::default());

@@ -15,7 +15,7 @@ use super::hints;
 use super::outbox::{Encoded, Lane, Outbox, Parcel};
 use crate::contact::Contact;
 use crate::name::NodeName;
-use crate::seal::{Expect, Peer, Received, Refusal, Sessions};
+use crate::seal::{Expect, KeyRefusal, Peer, Received, Refusal, Sessions};
 use crate::socket::Sockets;
 use crate::wire::{self, Item};
 
@@ -85,6 +85,8 @@ pub(crate) enum Opened<'p> {
     Session(Arc<Peer>),
     /// Authentic bytes of a peer.
     Items(Arc<Peer>, &'p [u8]),
+    /// A member refuses the key of this process.
+    KeyRefused(NodeId, KeyRefusal),
 }
 
 impl Net {
@@ -150,6 +152,7 @@ impl Net {
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Items(peer, plaintext)
             }
+            Received::KeyRefused { by, why } => Opened::KeyRefused(by, why),
         }
     }
 

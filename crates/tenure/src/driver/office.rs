@@ -149,6 +149,16 @@ impl Office {
         Some(Command::Resign(group))
     }
 
+    /// No campaign can succeed: all of them end with this.
+    pub(crate) fn refuse_all(&mut self, why: &CampaignError) -> Vec<Command> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let refused = |(group, entry): (GroupId, Entry)| {
+            let _ = entry.prize.send(Err(why.clone()));
+            Command::Resign(group)
+        };
+        waiting.into_iter().map(refused).collect()
+    }
+
     /// How many groups are led here.
     pub(crate) fn led(&self) -> usize {
         self.led.len()

@@ -20,7 +20,8 @@ use super::locals::Locals;
 use super::net::Net;
 use super::office::Office;
 use super::questions::Questions;
-use super::registry::{By, Registry};
+use super::refused::Refused;
+use super::registry::{By, For, Registry};
 use super::revoking::Revoking;
 use super::step::Os;
 use super::terms::Terms;
@@ -109,7 +110,6 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     past.charter.as_ref().map_or(Ok(()), |charter| comes_from(charter, config.lineage))?;
     let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
     let (sockets, bulk) = open_sockets(&config)?;
-    let me = config.name.id();
     let trace = open_trace(&config, past.boot.incarnation)?;
     let addresses = sockets.addresses();
     let net = network(&config, &past, sockets, notice);
@@ -126,7 +126,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         steady: shared.clone(),
     };
     let mut driver = Driver {
-        me,
+        me: config.name.id(),
         name: config.name.clone(),
         cluster: past.cluster,
         incarnation: past.boot.incarnation.0,
@@ -156,6 +156,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         hints: Hints::default(),
         locals: Locals::default(),
         wishes: Wishes::default(),
+        refused: Refused::default(),
         revoking: past.revoking,
         detours: 0,
         trace,
@@ -314,7 +315,7 @@ impl Driver {
         let mut context = Context::new(at.own, &mut chance, &mut self.tickets, &mut effects);
         let machine = Machine::start(config, self.me, boot, &mut context);
         for group in machine.groups() {
-            let _ = self.registry.learn(group, None, By::Cluster, at.own);
+            let _ = self.registry.learn(group, None, (By::Cluster, For::Election), at.own);
         }
         self.machine = Some(machine);
         self.perform(&mut effects, at);

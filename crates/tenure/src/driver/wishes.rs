@@ -321,6 +321,13 @@ impl Driver {
         self.finish(id, result);
     }
 
+    /// No leader can be found any more: what has not reached one ends with this.
+    pub(super) fn fail_asks(&mut self, why: &AskError) {
+        let unheard = self.wishes.asking.iter().filter(|(_, asking)| asking.meant.is_none());
+        let unheard: Vec<u128> = unheard.map(|(id, _)| *id).collect();
+        unheard.into_iter().for_each(|id| self.finish(id, Err(why.clone())));
+    }
+
     /// It took too long: nobody was found, or the one that was found did not answer.
     fn give_up(&mut self, id: u128) {
         let Some(asking) = self.wishes.asking.get(&id) else { return };

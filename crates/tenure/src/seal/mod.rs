@@ -65,6 +65,23 @@
 //! Rule 3 also keeps a First that was held back from replacing a newer session; and one of another
 //! boot or key than the sessions that are there must be newer than all of them ([`known`]).
 //!
+//! # What a process is told whose key is refused
+//!
+//! A key may be genuine and not good any more: revoked, or expired. Its holder is told so, in a
+//! Welcome that begins nothing, or else it would wait without ever knowing why. This opens no door:
+//!
+//! * *Amplification.* It is a Welcome like any other: shorter than the greeting, answered to the
+//!   knock of a genuine greeting only, and taken from a small limit of its own: such keys use up
+//!   nothing of what others are allowed.
+//! * *Oracle.* The verdict is sealed under the pair key and of the same length as any other. One who
+//!   repeats a greeting that it saw gets a Welcome in both cases and cannot open it. Silence, which
+//!   it would get otherwise, would tell it that the key was revoked. One who guesses ids of keys has
+//!   no greeting that opens, and gets nothing.
+//! * *Forgery.* Only one that holds the cluster's key can make it, for a challenge that the receiver
+//!   is waiting for. The receiver believes members that are enough to keep it from leading anyway
+//!   (a blocking set), never a single one.
+//! * *Beginnings.* The stamp is over version 0, and no First with that version is taken.
+//!
 //! # What an attacker can still do
 //!
 //! One who sees and sends packets can hold them back, and sees names, scopes and sizes. If it sends a packet on faster
@@ -96,7 +113,7 @@ mod tests;
 
 pub use claims::{Claims, Names, Serial};
 pub use keys::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring};
-pub use refusal::Counters;
+pub use refusal::{Counters, KeyRefusal};
 pub use scope::{MAX_SCOPE, Scope, ScopeError};
 
 pub(crate) use identity::{Credentials, Identity};

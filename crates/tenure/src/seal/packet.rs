@@ -4,6 +4,7 @@
 //!   every packet   magic 1 · kind 1
 //!   Hello          knock 8 · cluster 4 · to 8 · challenge 16 · sender · sealed { oldest 1, newest 1, boot 16, zeros }
 //!   Welcome        challenge 16 · issued 8 · stamp 16 · sealed { version 1, oldest 1, newest 1, boot 16 }
+//!                  refusing a key: version 0, oldest 0 (which no process speaks), newest 1 revoked or 2 expired
 //!   First          session 8 · counter 8 · introduction · sealed { anything }
 //!   Data           session 8 · counter 8 · sealed { anything }
 //!
@@ -24,7 +25,7 @@ use tenure_proto::NodeId;
 
 use super::claims::{Claims, MAX_CLAIMS, Stated, short_text};
 use super::keys::KeyId;
-use super::refusal::Versions;
+use super::refusal::{KeyRefusal, Versions};
 use super::scope::Rights;
 use crate::name::{MAX_NODE_NAME, NodeName};
 
@@ -223,20 +224,46 @@ impl<'p> Welcome<'p> {
         Some(Self { challenge, issued, stamp: array(head, 26), head, sealed })
     }
 
-    /// What is sealed in it: the chosen version, all versions of the sender, and its boot.
-    pub(super) fn open(self, key: &LessSafeKey) -> Option<(Option<u8>, Versions, u128)> {
+    /// What is sealed in it: the verdict, and the boot of the sender.
+    pub(super) fn open(self, key: &LessSafeKey) -> Option<(Verdict, u128)> {
         let plain = open(key, nonce_of(&self.stamp), self.head, self.sealed)?;
         let versions = Versions { oldest: plain[1], newest: plain[2] };
-        Some(((plain[0] != 0).then_some(plain[0]), versions, u128::from_be_bytes(array(plain, 3))))
+        let verdict = match (plain[0], versions.oldest) {
+            (0, 0) => KeyRefusal::from_code(versions.newest).map(Verdict::Refused)?,
+            (0, _) => Verdict::NoCommon(versions),
+            (version, _) => Verdict::Version(version),
+        };
+        Some((verdict, u128::from_be_bytes(array(plain, 3))))
     }
 }
 
-/// What an answer to a greeting says. Without a version there is none that both speak.
+/// The answer to a greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// A session may begin; it speaks this version.
+    Version(u8),
+    /// The sender speaks these versions, and none in common.
+    NoCommon(Versions),
+    /// The key is genuine and not good any more.
+    Refused(KeyRefusal),
+}
+
+impl Verdict {
+    /// The version of a session that may begin; 0 if none may.
+    pub(super) fn version(self) -> u8 {
+        match self {
+            Self::Version(version) => version,
+            Self::NoCommon(_) | Self::Refused(_) => 0,
+        }
+    }
+}
+
+/// What an answer to a greeting says.
 pub(super) struct Answer {
     pub(super) challenge: [u8; 16],
     pub(super) issued: u64,
     pub(super) stamp: [u8; 16],
-    pub(super) version: Option<u8>,
+    pub(super) verdict: Verdict,
     pub(super) versions: Versions,
     pub(super) boot: u128,
 }
@@ -248,7 +275,11 @@ impl Answer {
         packet.extend(self.challenge);
         packet.extend(self.issued.to_be_bytes());
         packet.extend(self.stamp);
-        packet.extend([self.version.unwrap_or(0), self.versions.oldest, self.versions.newest]);
+        let Versions { oldest, newest } = match self.verdict {
+            Verdict::Refused(why) => Versions { oldest: 0, newest: why.code() },
+            Verdict::Version(_) | Verdict::NoCommon(_) => self.versions,
+        };
+        packet.extend([self.verdict.version(), oldest, newest]);
         packet.extend(self.boot.to_be_bytes());
         seal(key, nonce_of(&self.stamp), &mut packet, 0, WELCOME_HEAD);
         packet

@@ -34,6 +34,47 @@ impl fmt::Display for Versions {
     }
 }
 
+/// Why members refuse a key that is genuine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyRefusal {
+    /// An operator has revoked it.
+    Revoked,
+    /// It was good up to a date that has passed.
+    Expired,
+}
+
+impl KeyRefusal {
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Revoked => 1,
+            Self::Expired => 2,
+        }
+    }
+
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        [Self::Revoked, Self::Expired].into_iter().find(|why| why.code() == code)
+    }
+}
+
+impl fmt::Display for KeyRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Revoked => "was revoked",
+            Self::Expired => "has expired",
+        })
+    }
+}
+
+impl From<KeyRefusal> for Refusal {
+    fn from(why: KeyRefusal) -> Self {
+        match why {
+            KeyRefusal::Revoked => Self::Revoked,
+            KeyRefusal::Expired => Self::Expired,
+        }
+    }
+}
+
 /// Why a packet was not taken. Nothing changed but the count.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {

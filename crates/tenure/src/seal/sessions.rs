@@ -17,8 +17,8 @@ use super::keys::{KeyId, Pair};
 use super::known::{Known, Peer, Place};
 use super::limit::{Limiter, Rate};
 use super::link::{End, Link, Terms};
-use super::packet::{self, Answer, DATA_HEAD, Greeting, Hello, Introduction, Kind, Welcome};
-use super::refusal::{Counters, Refusal};
+use super::packet::{self, Answer, DATA_HEAD, Greeting, Hello, Introduction, Kind, Verdict, Welcome};
+use super::refusal::{Counters, KeyRefusal, Refusal};
 use super::scope::Rights;
 use super::secret::Secret;
 use crate::name::NodeName;
@@ -70,6 +70,8 @@ pub(crate) enum Received<'p> {
     Ready { peer: Arc<Peer>, reply: Option<Vec<u8>> },
     /// Something from this peer. There is a session: what waits for the peer can go, too.
     Data { peer: Arc<Peer>, plaintext: &'p [u8] },
+    /// A peer that was greeted refuses the key of this process.
+    KeyRefused { by: NodeId, why: KeyRefusal },
 }
 
 /// Whether silence after a packet means that the peer may have lost the session.
@@ -129,6 +131,8 @@ pub(crate) struct Sessions {
 struct Limiters {
     members: Limiter,
     outsiders: Limiter,
+    /// Keys that are not good any more: they use up nothing of those that are.
+    refused: Limiter,
 }
 
 impl Limiters {
@@ -142,13 +146,14 @@ impl Sessions {
     /// accepted again.
     pub(crate) fn new(me: Identity, limits: Limits, seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
-        let limiter = |challenge: Rate, what: &[u8], who: &[u8]| {
+        let limiter = |challenge: Rate, what: &[u8], who: &[u8], share: u32| {
             let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what, who]));
-            Limiter::new(limits.welcomes, limits.welcomes_from_one_source, challenge, places)
+            Limiter::new(limits.welcomes / share, limits.welcomes_from_one_source / share, challenge, places)
         };
         let limiters = |challenge: Rate, what: &[u8]| Limiters {
-            members: limiter(challenge, what, b" of members"),
-            outsiders: limiter(challenge, what, b" of outsiders"),
+            members: limiter(challenge, what, b" of members", 1),
+            outsiders: limiter(challenge, what, b" of outsiders", 1),
+            refused: limiter(challenge, what, b" of refused keys", 20),
         };
         let beginnings = limits.beginnings_of_one_key;
         Self {
@@ -344,12 +349,12 @@ impl Sessions {
     }
 
     /// Whether a genuine key is still good.
-    fn check_key(&self, serial: Option<Serial>, not_after: Option<u64>) -> Result<(), Refusal> {
+    fn check_key(&self, serial: Option<Serial>, not_after: Option<u64>) -> Result<(), KeyRefusal> {
         if serial.is_some_and(|serial| self.revoked.contains(&serial)) {
-            return Err(Refusal::Revoked);
+            return Err(KeyRefusal::Revoked);
         }
         match (not_after, self.date) {
-            (Some(last), Some(date)) if date > last => Err(Refusal::Expired),
+            (Some(last), Some(date)) if date > last => Err(KeyRefusal::Expired),
             _ => Ok(()),
         }
     }
@@ -373,29 +378,37 @@ impl Sessions {
         if !hello.knocks(accepted.knock(as_member)) {
             return Err(Refusal::Forged);
         }
-        self.check_key(serial_of(&sender.claims), sender.claims.and_then(|claims| claims.not_after))?;
-        if !self.hellos.of(as_member).allows(from.ip(), &hello.challenge, now) {
+        let not_after = sender.claims.and_then(|claims| claims.not_after);
+        let good = self.check_key(serial_of(&sender.claims), not_after);
+        let limiter = if good.is_ok() { self.hellos.of(as_member) } else { &mut self.hellos.refused };
+        if !limiter.allows(from.ip(), &hello.challenge, now) {
             return Err(Refusal::Limited);
         }
         let challenge = hello.challenge;
         let pair = self.me.pair_of(&accepted.root, &sender);
         let (theirs, boot) = hello.open(&hello_key(&pair, sender.name)).ok_or(Refusal::Forged)?;
-        // What the key was made for is true, as the greeting opened: the name must be one that it
-        // allows.
+        // What the key was made for is true, as the greeting opened: it must allow the name.
         let (name, _) = sender.rights().ok_or(Refusal::Forged)?;
         if name.id() == self.me.id {
             return Err(Refusal::NameTaken);
         }
         let (issued, ours) = (self.instant(now), self.me.versions);
-        let version = ours.common(theirs);
-        let said = packet::say(sender.bytes, boot, challenge, version.unwrap_or(0), issued);
+        // Only now is it known that the sender holds the key, or repeats one that does.
+        let verdict = match (good, ours.common(theirs)) {
+            (Err(why), _) => Verdict::Refused(why),
+            (Ok(()), Some(version)) => Verdict::Version(version),
+            (Ok(()), None) => Verdict::NoCommon(ours),
+        };
+        let said = packet::say(sender.bytes, boot, challenge, verdict.version(), issued);
         let stamp = packet::stamp(&self.stamps, &said, from);
-        let answer = Answer { challenge, issued, stamp, version, versions: ours, boot: self.me.boot };
+        let answer = Answer { challenge, issued, stamp, verdict, versions: ours, boot: self.me.boot };
         let reply = answer.seal(&welcome_key(&pair, self.me.name.as_str()));
-        self.counters.welcomes += 1;
-        if version.is_none() {
-            self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours });
+        match verdict {
+            Verdict::Version(_) => {}
+            Verdict::NoCommon(_) => self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours }),
+            Verdict::Refused(why) => self.counters.refuse(&why.into()),
         }
+        self.counters.welcomes += 1;
         Ok(Received::Reply(reply))
     }
 
@@ -412,11 +425,15 @@ impl Sessions {
         let greeted = self.greeted.values_mut().find(is_meant).ok_or(Refusal::Unsolicited)?;
         let asked = greeted.asked.as_ref().ok_or(Refusal::Unsolicited)?;
         let (challenge, issued, stamp) = (welcome.challenge, welcome.issued, welcome.stamp);
-        let (version, theirs, boot) = welcome.open(&asked.welcome).ok_or(Refusal::Forged)?;
+        let (verdict, boot) = welcome.open(&asked.welcome).ok_or(Refusal::Forged)?;
         let name = greeted.name.clone();
         let asked = greeted.asked.take().ok_or(Refusal::Unsolicited)?;
-        let Some(version) = version else {
-            return Err(Refusal::Versions { peer: name, theirs, ours: self.me.versions });
+        let version = match verdict {
+            Verdict::Version(version) => version,
+            Verdict::Refused(why) => return Ok(Received::KeyRefused { by: name.id(), why }),
+            Verdict::NoCommon(theirs) => {
+                return Err(Refusal::Versions { peer: name, theirs, ours: self.me.versions });
+            }
         };
         if !self.me.versions.has(version) {
             return Err(Refusal::Malformed);
@@ -464,8 +481,7 @@ impl Sessions {
         self.check_stamp(&introduction, from, now)?;
         let peer = self.introduced(&introduction)?;
         self.admit(&peer, Place::Theirs, introduction.issued)?;
-        // First what is counted for this key alone: one that begins too much is refused before it
-        // costs others anything.
+        // First by key: one that begins too much is refused before it costs others anything.
         if !self.floors.may_begin(peer.holder, now)
             || !self.firsts.of(peer.holder.is_member()).allows(from.ip(), &introduction.challenge, now)
         {
@@ -661,7 +677,7 @@ impl Sessions {
         Asked { challenge, born: self.instant(now), since: now, pair, welcome }
     }
 
-    /// The time, but never the same twice and never going back: it names Welcomes and puts sessions in order.
+    /// The time, but never the same twice and never going back: it orders Welcomes and sessions.
     fn instant(&mut self, now: LocalTime) -> u64 {
         self.last = now.as_nanos().max(self.last + 1);
         self.last

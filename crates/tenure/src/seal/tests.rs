@@ -53,6 +53,7 @@ enum Got {
     Reply(Vec<u8>),
     Ready(Arc<Peer>, Option<Vec<u8>>),
     Data(Arc<Peer>, Vec<u8>),
+    KeyRefused(tenure_proto::NodeId, KeyRefusal),
 }
 
 impl Got {
@@ -148,6 +149,7 @@ impl Node {
             Received::Reply(reply) => Got::Reply(reply),
             Received::Ready { peer, reply } => Got::Ready(peer, reply),
             Received::Data { peer, plaintext } => Got::Data(peer, plaintext.to_vec()),
+            Received::KeyRefused { by, why } => Got::KeyRefused(by, why),
         }
     }
 

@@ -263,6 +263,9 @@ impl Hold<'_> {
             Report::Terminating(Why::Lease) => {
                 runner.note("the lease is running out and was not renewed: the command gets TERM");
             }
+            Report::Terminating(Why::Disturbed) => {
+                runner.note("this machine was suspended, or paused by its host: the command is ended");
+            }
             Report::Killing => runner.note("the command did not end in time: it gets KILL"),
             Report::Over { code, why } => return self.over(code, why, runner),
             Report::Ready { .. } | Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {
@@ -284,7 +287,7 @@ impl Hold<'_> {
         let stop = match (self.stop.take(), why) {
             (Some(stop), _) => Some(stop),
             (None, Why::Exit) => None,
-            (None, Why::Lease) => Some(Stop::Lease),
+            (None, Why::Lease | Why::Disturbed) => Some(Stop::Lease),
             (None, Why::Asked | Why::Orphaned) => Some(Stop::Wish),
         };
         if stop.is_none() && runner.run.respawn && self.tenure.is_leader() {

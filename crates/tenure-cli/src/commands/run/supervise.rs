@@ -292,7 +292,7 @@ fn by_signal(signal: i32) -> u8 {
 /// Why a campaign was refused, with its exit code.
 fn refusal(error: &CampaignError) -> Failure {
     match error {
-        CampaignError::OutOfScope { .. } => Failure::denied(error),
+        CampaignError::OutOfScope { .. } | CampaignError::KeyRefused { .. } => Failure::denied(error),
         CampaignError::Stopped(why) => stopped(why),
         CampaignError::Name(_) | CampaignError::NotACandidate { .. } => Failure::config(error),
         _ => Failure::new(error.to_string()),

@@ -70,6 +70,8 @@ pub(crate) enum Why {
     Exit,
     /// The lease was not renewed in time.
     Lease,
+    /// The clocks of the machine were disturbed, by a suspend for example: no lease is worth anything then.
+    Disturbed,
     /// The runner asked for it.
     Asked,
     /// The runner is gone.

@@ -8,6 +8,7 @@
 //! that parent is still there, joins the cgroup, and becomes the command. The number of the process stays the same.
 
 mod cgroup;
+mod sleep;
 mod watch;
 
 use std::ffi::OsString;

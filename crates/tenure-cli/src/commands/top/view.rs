@@ -307,6 +307,7 @@ pub(super) mod tests {
             json!({
                 "name": peer, "address": "127.0.0.1:7400", "me": peer == name, "answers": true, "heard_ago_ms": 3,
                 "round_trip_us": if peer == name { None } else { Some(450) }, "clock_trusted": true,
+                "store": null, "condemned": false,
             })
         };
         let members = ["n1", "n2", "n3"].map(member);

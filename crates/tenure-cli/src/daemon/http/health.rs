@@ -51,7 +51,12 @@ fn checks(status: &Status) -> [(&'static str, Option<String>); 6] {
     [
         ("store", why(|reason| matches!(reason, NotReady::Mute))),
         ("clock", (faults > 0).then(|| format!("it was found beyond its bound {faults} times; see the log"))),
-        ("members", why(|reason| matches!(reason, NotReady::NoCharter | NotReady::NotAMember))),
+        (
+            "members",
+            why(|reason| {
+                matches!(reason, NotReady::NoCharter | NotReady::NotAMember | NotReady::KeyRefused { .. })
+            }),
+        ),
         (
             "lineage",
             why(|reason| matches!(reason, NotReady::SplitBrain { .. } | NotReady::OtherLineage { .. })),

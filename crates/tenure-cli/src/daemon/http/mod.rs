@@ -23,6 +23,7 @@ mod desk;
 mod entry;
 mod groups;
 mod health;
+mod kept;
 mod keys;
 mod listen;
 mod members;

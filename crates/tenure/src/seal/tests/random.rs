@@ -109,7 +109,7 @@ impl World {
                     self.send(to, back, reply);
                 }
             }
-            Got::Ready(_, None) | Got::Dropped(_) => (),
+            Got::Ready(_, None) | Got::Dropped(_) | Got::KeyRefused(..) => (),
         }
     }
 

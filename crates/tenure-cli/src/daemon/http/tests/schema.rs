@@ -165,6 +165,9 @@ async fn real_answers_are_as_the_description_says() {
     let revoked: Value = client.query("/v1/keys/revoke", &order).await.unwrap();
     assert_fits("RevokedKey", &revoked);
     assert_eq!((&revoked["held_by"], &revoked["quorum"]), (&json!(["n1"]), &json!(true)));
+    let keys: Value = client.get("/v1/keys").await.unwrap();
+    assert_fits("RevokedKeys", &keys);
+    assert_eq!(keys, json!({ "revoked": [{ "key": "9f86d081884c7d65", "not_after": null }] }));
     let link: Value = client.post("/v1/session/link", &json!({})).await.unwrap();
     assert_fits("Link", &link);
     let opened: Value = client.post("/v1/session", &json!({ "code": link["code"] })).await.unwrap();
