@@ -273,7 +273,8 @@ fn the_clusters_key_changes_while_every_member_stays_ready() {
         reload(times);
     }
     assert!(key(0) != old && key(0) == key(1) && key(1) == key(2));
-    // A member that restarts speaks the new key with the others, which understand no other any more.
+    // A member that restarts speaks the new key with the others, which understand no other any
+    // more.
     let mut daemons = daemons;
     daemons.pop().unwrap().signal(Signal::TERM);
     let again = cluster.start(2);

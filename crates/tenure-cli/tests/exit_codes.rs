@@ -1,4 +1,5 @@
-//! Every command's help has examples and exit codes, `docs/reference/exit-codes.md` has the same codes, and every code has a test.
+//! Every command's help has examples and exit codes, `docs/reference/exit-codes.md` has the same
+//! codes, and every code has a test.
 
 #[path = "support/cluster.rs"]
 mod cluster;

@@ -1,8 +1,10 @@
-//! A key that brings up very many groups, another that asks for very many names, and a reader of HTTP that does the same,
-//! at real daemons. An unrelated leader keeps its lease all the time, HTTP answers, and members give the memory back.
+//! A key that brings up very many groups, another that asks for very many names, and a reader of
+//! HTTP that does the same, at real daemons. An unrelated leader keeps its lease all the time, HTTP
+//! answers, and members give the memory back.
 //!
-//! 5,000 groups and names of each kind, 2,000 names over HTTP; `TENURE_FLOOD_GROUPS=100000` for as many as the attack had at first. The figures are
-//! printed: `cargo test -p tenure-cli --test flood -- --nocapture`.
+//! 5,000 groups and names of each kind, 2,000 names over HTTP; `TENURE_FLOOD_GROUPS=100000` for as
+//! many as the attack had at first. The figures are printed:
+//! `cargo test -p tenure-cli --test flood -- --nocapture`.
 
 #[path = "support/cluster.rs"]
 mod cluster;
@@ -21,7 +23,8 @@ use tokio::task::JoinSet;
 /// How many campaigns are under way at a time.
 const AT_ONCE: usize = 256;
 
-/// What a member may keep of a flood, in KiB: pages that the allocator cannot return, and buffers of sockets and HTTP.
+/// What a member may keep of a flood, in KiB: pages that the allocator cannot return, and buffers
+/// of sockets and HTTP.
 const REST: u64 = 12 << 10;
 
 fn size() -> usize {
@@ -116,7 +119,8 @@ impl Vigil {
     }
 }
 
-/// Campaigns for groups of its own, one after the other, and gives each back at once. Says how many were won.
+/// Campaigns for groups of its own, one after the other, and gives each back at once. Says how many
+/// were won.
 async fn campaigns(config: Config, count: usize) -> usize {
     let evil = Arc::new(Node::start(config).await.expect("it starts"));
     let (mut tasks, mut won) = (JoinSet::new(), 0);

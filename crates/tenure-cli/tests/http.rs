@@ -316,7 +316,8 @@ fn a_refused_token_has_an_exit_code_of_its_own() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
-/// Has a daemon read its settings again, and waits until it has said what came of it for the `count`th time.
+/// Has a daemon read its settings again, and waits until it has said what came of it for the
+/// `count`th time.
 fn read_again(daemons: &Daemons, count: usize, event: &str) {
     let pid = Pid::from_child(daemons.children[0].as_ref().unwrap());
     kill_process(pid, Signal::HUP).unwrap();

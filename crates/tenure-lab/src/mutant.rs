@@ -1,7 +1,8 @@
 //! Mutants: known-wrong variants, each breaking one rule, to prove that the properties notice.
 //!
-//! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or a driver with
-//! [`Flaws`]. The daemon is made with [`Sound`](tenure_proto::strong::Sound) rules and cannot name these.
+//! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or
+//! a driver with [`Flaws`]. The daemon is made with [`Sound`](tenure_proto::strong::Sound) rules
+//! and cannot name these.
 
 mod broken;
 mod epochs;
@@ -71,7 +72,7 @@ pub enum Broken {
     NoIncInStamp,
     /// A leader that hands over leads on until its lease ends.
     XferKeepE,
-    /// A verified leader counts as leader for ever: what the signs of the paper's formula come to.
+    /// A verified leader counts as leader forever: what the signs of the paper's formula come to.
     VerifyPrinted,
     /// A leader may give its grants back right after it has said that it leads.
     VerifyNoPledge,
@@ -236,7 +237,7 @@ pub enum Broken {
 pub struct Mutant {
     /// Its name.
     pub name: &'static str,
-    /// What it does wrong.
+    /// Its mistake.
     pub says: &'static str,
     /// The broken rule.
     pub rules: Broken,
@@ -297,7 +298,8 @@ pub fn strong() -> impl Iterator<Item = &'static Mutant> {
     STRONG.iter().chain(epochs::EPOCHS).chain(field::FIELD)
 }
 
-/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not be tried once more there.
+/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not
+/// be tried once more there.
 pub fn wedge() -> impl Iterator<Item = &'static Mutant> {
     wedge::WEDGE.iter()
 }

@@ -98,7 +98,8 @@ pub enum Stopped {
         /// Which.
         name: NodeName,
     },
-    /// Members have heard a later life of this store, or another process with it: it is a copy, or was put back from a backup.
+    /// Members have heard a later life of this store, or another process with it: it is a copy, or
+    /// was put back from a backup.
     #[error(
         "the store of '{name}' is in life {life}, but members have heard life {highest}: it is a copy, or was put back from a \
          backup, and has forgotten promises; delete it and bring the host back under a new name with `tenure members replace`"
@@ -132,7 +133,8 @@ pub enum CampaignError {
         /// What it is.
         role: &'static str,
     },
-    /// The list of groups is closed and this one is not on it, or this node's key does not allow it.
+    /// The list of groups is closed and this one is not on it, or this node's key does not allow
+    /// it.
     #[error(
         "the group '{group}' is not among those that this node may lead: add it to `groups`, or ask for a key whose scope has it"
     )]
@@ -168,7 +170,7 @@ pub enum CampaignError {
     /// No memory that a forked child finds empty.
     #[error("the system gives no page that is wiped on fork ({reason}): Linux 4.14 or later is needed")]
     Memory {
-        /// What it said.
+        /// The message.
         reason: String,
     },
     /// The node has stopped.
@@ -188,7 +190,7 @@ pub enum KindError {
         /// What it is.
         role: &'static str,
     },
-    /// What is assumed of a local group does not hold together.
+    /// The assumptions about a local group contradict each other.
     #[error("{reason}")]
     Refused {
         /// Which inequality does not hold, and what would.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What `POST /v1/keys/revoke` is told.
+/// The body of `POST /v1/keys/revoke`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RevokeOrder {
@@ -27,7 +27,7 @@ pub(crate) struct RevokedKey {
     pub(crate) quorum: bool,
 }
 
-/// What `GET /v1/keys` answers.
+/// The answer of `GET /v1/keys`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RevokedKeys {
     /// The keys that the member refuses because they were revoked, by id.

@@ -8,7 +8,8 @@ use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId, Ticket};
 
 use super::Broken;
 
-/// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
+/// With bounded drift, what the leader and the grantor would count if they took each other's side
+/// of ρ.
 fn swapped(clocks: Clockwork, lease: Span) -> (LocalSpan, LocalSpan) {
     match clocks.bound {
         Bound::Drift(drift) => (drift.longest(lease), drift.shortest(lease)),

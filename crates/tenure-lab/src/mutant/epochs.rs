@@ -101,7 +101,8 @@ mod tests {
         all.iter().map(|(member, store)| (NodeId(*member), StoreId(*store))).collect()
     }
 
-    /// The store that a charter names for n2, when n3 has taken n1's place and n2 has lost its disk.
+    /// The store that a charter names for n2, when n3 has taken n1's place and n2 has lost its
+    /// disk.
     fn named_after(rules: &impl Rules) -> Option<StoreId> {
         let body = Body {
             quorums: Quorums::majority((0..3).map(NodeId).collect()).expect("three are a majority system"),

@@ -1,10 +1,12 @@
 //! Scripts: a run as a text that can be read, compared, replayed and kept.
 //!
-//! A trace of a whole run and a scenario of ten lines are the same thing. The head names the protocol, its constants
-//! and its clocks; then every line says what happened when. A message that no line delivers was lost; one that two
-//! lines deliver was duplicated. A step may end in the middle: `n0 wakes, and is killed after effect 2, 1 record durable`
-//! carries out two effects, and one of the records that the disk had not written is durable. A process may say
-//! something in another's name: `n1 handles n0's request of 5ms, said by n4 as a release`. Indented lines say what came of it, for the reader: they are not read back.
+//! A trace of a whole run and a scenario of ten lines are the same thing. The head names the
+//! protocol, its constants and its clocks; then every line says what happened when. A message that
+//! no line delivers was lost; one that two lines deliver was duplicated. A step may end in the
+//! middle: `n0 wakes, and is killed after effect 2, 1 record durable` carries out two effects, and
+//! one of the records that the disk had not written is durable. A process may say something in
+//! another's name: `n1 handles n0's request of 5ms, said by n4 as a release`. Indented lines say
+//! what came of it, for the reader: they are not read back.
 
 mod parse;
 mod replay;
@@ -73,7 +75,7 @@ pub struct Line<C> {
     pub kind: String,
     /// What the process drew from chance.
     pub draws: Vec<u32>,
-    /// What came of it, in words.
+    /// Its outcome, in words.
     pub outcomes: Vec<String>,
 }
 

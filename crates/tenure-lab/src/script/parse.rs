@@ -20,7 +20,7 @@ use crate::world::{
 pub struct ScriptError {
     /// Which line, from one.
     pub line: usize,
-    /// What is wrong with it.
+    /// The flaw in it.
     pub what: String,
 }
 
@@ -32,7 +32,8 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// The protocol and the mutant that a script or a [play](crate::play) names, without reading the rest.
+/// The protocol and the mutant that a script or a [play](crate::play) names, without reading the
+/// rest.
 pub fn subject_of(text: &str) -> Result<(String, Option<String>), ScriptError> {
     if !play::is_play(text) {
         check_magic(text)?;
@@ -78,7 +79,8 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         ends: RealTime(0),
         lines: Vec::new(),
     };
-    // Written by the laboratory, so that a trace that was cut off is noticed; one written by hand may leave it out.
+    // Written by the laboratory, so that a trace that was cut off is noticed; one written by hand
+    // may leave it out.
     let mut said_lines = None;
     for (i, raw) in text.lines().enumerate().skip(1) {
         let line = raw.trim_end();
@@ -354,7 +356,8 @@ pub(crate) fn said(text: &str, nodes: usize) -> Result<(NodeId, Guise), String> 
     Ok((node(by, nodes)?, guise))
 }
 
-/// `n0's request of 12.5ms, number 2, arrived at 20ms`, or `..., said by n4 as a release`: what kind of message it is says nothing that is needed.
+/// `n0's request of 12.5ms, number 2, arrived at 20ms`, or `..., said by n4 as a release`: what
+/// kind of message it is says nothing that is needed.
 fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Action<C, FlightRef>, String> {
     let mut parts = text.split(", ");
     let first = parts.next().unwrap_or_default();

@@ -10,7 +10,8 @@ use crate::subject::Subject;
 use crate::world::{Action, Clock, Dial, FlightRef, Freeze, How, Kill, RealTime};
 
 impl<C> Script<C> {
-    /// The script as a file. Reading it gives the same script, but for the words in which outcomes are told.
+    /// The script as a file. Reading it gives the same script, but for the words in which outcomes
+    /// are told.
     pub fn write<S>(&self) -> String
     where
         S: Subject,

@@ -1,6 +1,7 @@
 //! What processes say in each other's names, as a seed draws it.
 //!
-//! From streams of their own: a seed that forges nothing keeps its run. Nothing is forged after the healing.
+//! From streams of their own: a seed that forges nothing keeps its run. Nothing is forged after the
+//! healing.
 
 use tenure_proto::NodeId;
 
@@ -41,7 +42,8 @@ impl Forgeries {
 }
 
 impl<S: Subject> Simulation<'_, S> {
-    /// Perhaps another process says in the sender's name what has just left, within a longest lease. Says whether it will try.
+    /// Perhaps another process says in the sender's name what has just left, within a longest
+    /// lease. Says whether it will try.
     pub(super) fn draw_forgery(&mut self, now: RealTime, flight: FlightId) -> bool {
         let (hosts, longest) = (self.desks.len(), S::rhythm(&self.plan.cast.constants).longest);
         let Forgeries { random, percent } = &mut self.plan.forgeries;

@@ -1,7 +1,8 @@
-//! Runs a protocol through everything that a seed has in store: first a time that breaks, then one that heals.
+//! Runs a protocol through everything that a seed has in store: first a time that breaks, then one
+//! that heals.
 //!
-//! One seed gives one run, byte for byte the same on every machine. Chance is split into streams, so that the order in
-//! which the simulation asks for one kind of luck changes no other.
+//! One seed gives one run, byte for byte the same on every machine. Chance is split into streams,
+//! so that the order in which the simulation asks for one kind of luck changes no other.
 
 mod faults;
 mod forge;
@@ -102,7 +103,8 @@ struct Desk {
 #[derive(Clone, Copy, Debug)]
 struct Doom {
     interrupt: Interrupt,
-    /// How it comes back, after how long, in nanoseconds, and not before when; in a play a line says so.
+    /// How it comes back, after how long, in nanoseconds, and not before when; in a play a line
+    /// says so.
     back: Option<(How, u64, RealTime)>,
     /// The line of the play that says so.
     cue: Option<usize>,
@@ -129,7 +131,7 @@ struct Simulation<'s, S: Subject> {
     performance: Option<Performance<'s, Command<S>>>,
 }
 
-/// What came of a seed.
+/// The outcome of a seed.
 pub struct Simulated<C> {
     /// The run.
     pub outcome: Outcome<C>,
@@ -360,7 +362,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
         }
     }
 
-    /// Enters what arrives of a message. It is kept for as long as somebody may say it in the sender's name.
+    /// Enters what arrives of a message. It is kept for as long as somebody may say it in the
+    /// sender's name.
     fn enter_copies(
         &mut self,
         now: RealTime,
@@ -409,7 +412,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
         self.spend_copy(flight);
     }
 
-    /// A process says something in another's name, if the receiver can hear it and promises to bear it.
+    /// A process says something in another's name, if the receiver can hear it and promises to bear
+    /// it.
     fn forge(&mut self, at: RealTime, Forged { flight, by, guise }: Forged) -> bool {
         let Some(to) = self.stage.world.flight(flight).map(|flight| flight.name.to) else { return false };
         let done = self.act(at, &Action::Forge { flight, by, guise }, to);
@@ -435,7 +439,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
         self.act(at, &Action::Wake(node), node);
     }
 
-    /// A thread takes a step; the next comes soon, or, between two edicts or now and then within one, much later.
+    /// A thread takes a step; the next comes soon, or, between two edicts or now and then within
+    /// one, much later.
     fn work(&mut self, at: RealTime, node: NodeId, thread: u8) {
         self.desk(node).working[usize::from(thread)] = false;
         self.act(at, &Action::Work(node, thread), node);

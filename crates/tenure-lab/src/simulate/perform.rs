@@ -1,4 +1,5 @@
-//! Performs a play: the same simulation, but what happens comes from a text, and nothing is left to chance.
+//! Performs a play: the same simulation, but what happens comes from a text, and nothing is left to
+//! chance.
 
 use tenure_proto::{Elects, GroupId, NodeId};
 
@@ -25,7 +26,7 @@ pub(super) struct Performance<'s, C> {
     tells_threads: bool,
 }
 
-/// What came of a play.
+/// The outcome of a play.
 pub(crate) struct Performed<C> {
     /// The run.
     pub(crate) outcome: Outcome<C>,
@@ -35,7 +36,8 @@ pub(crate) struct Performed<C> {
     pub(crate) beliefs: Beliefs,
 }
 
-/// Performs a play. An error says what is wrong with its head, or which line could not be carried out.
+/// Performs a play. An error says what is wrong with its head, or which line could not be carried
+/// out.
 pub(crate) fn perform<S: Subject>(
     subject: &S,
     play: &Play<Command<S>>,

@@ -1,4 +1,4 @@
-//! What a seed has in store: constants, clocks, and everything that will go wrong.
+//! The things that a seed has in store: constants, clocks, and everything that will go wrong.
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::Quorums;
@@ -13,7 +13,7 @@ use crate::stage::Cast;
 use crate::subject::{Assumption, Constants, Subject};
 use crate::world::{Clock, Freeze, How, Interrupt, RealTime, Stretch, Which, clock::MILLI, node_id};
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// How many founding members; other hosts are constants of the protocol.
@@ -204,7 +204,8 @@ impl Plan {
             adversary: Some(programme.adversary),
             links: Links::steady(rhythm.round / 2),
             forgeries: Forgeries::none(),
-            // Two writes, one after the other, leave time for an answer that is granted in time, the least that each takes included.
+            // Two writes, one after the other, leave time for an answer that is granted in time,
+            // the least that each takes included.
             slowest_write: MILLI.min((rhythm.round / 8).saturating_sub(LEAST_WRITE)).max(1),
             latest_wake: if setup.faults.has(Fault::Delay) { rhythm.step } else { 0 },
             disasters,
@@ -215,7 +216,8 @@ impl Plan {
     }
 }
 
-/// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is asked for.
+/// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is
+/// asked for.
 fn draw_clocks(
     (setup, hosts): (&Setup, usize),
     assumption: Assumption,
@@ -275,7 +277,8 @@ fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ran
     let mut from = 0;
     while moves && from < ends.0 && stretches.len() < MOST_STRETCHES {
         let millis = random.between(50, 2000);
-        // Towards the next offset, and no further: whole parts per million round towards the old one.
+        // Towards the next offset, and no further: whole parts per million round towards the old
+        // one.
         let steps = i64::try_from(millis).unwrap_or(1);
         let ppm = ((wanted(random) - offset) / steps).clamp(-300_000, 300_000);
         stretches.push(Stretch { from: RealTime(from), ppm: i32::try_from(ppm).unwrap_or(0) });
@@ -312,7 +315,8 @@ fn draw_all(
     disasters
 }
 
-/// Lost disks, for those who can bear it: over the whole time, or all within a lease or two, so that several recover at once.
+/// Lost disks, for those who can bear it: over the whole time, or all within a lease or two, so
+/// that several recover at once.
 fn draw_losses(
     members: usize,
     longest: u64,
@@ -371,7 +375,8 @@ fn draw_disasters(
     disasters
 }
 
-/// Half of the machines that sleep count that by a coarse clock: up to all of it too little, or as much too much.
+/// Half of the machines that sleep count that by a coarse clock: up to all of it too little, or as
+/// much too much.
 fn count_coarsely(random: &mut Random, disasters: &mut [(RealTime, Disaster)]) {
     for (_, disaster) in disasters {
         if let Disaster::Freeze(_, freeze @ Freeze::Suspend, long) = disaster
@@ -408,8 +413,8 @@ fn draw_reforms(
     }
 }
 
-/// Kills inside a step, in half of all runs; where members change, many of them soon after somebody wanted that. From a stream of
-/// its own: what else a seed has in store stays the same.
+/// Kills inside a step, in half of all runs; where members change, many of them soon after somebody
+/// wanted that. From a stream of its own: what else a seed has in store stays the same.
 fn draw_kills(
     (hosts, kinds): (usize, &[Which]),
     longest: u64,
@@ -447,8 +452,8 @@ fn draw_kills(
     disasters.sort_by_key(|(at, _)| *at);
 }
 
-/// Where an adversary counts on who is there, nobody else may fail. But who fails may do so inside the next step: in half of all
-/// runs most crashes do.
+/// Where an adversary counts on who is there, nobody else may fail. But who fails may do so inside
+/// the next step: in half of all runs most crashes do.
 fn sharpen_crashes(
     (soon, kinds): (u64, &[Which]),
     random: &mut Random,
@@ -464,7 +469,8 @@ fn sharpen_crashes(
         let (within, bits) = ((soon + random.below(soon)).min(*down / 2), random.bits());
         let which = random.pick(kinds);
         if random.percent(75) && within > 0 {
-            // It is back when it would have been. If no such step comes in time, the crash does; if it came, nobody is left to end.
+            // It is back when it would have been. If no such step comes in time, the crash does; if
+            // it came, nobody is left to end.
             let (interrupt, until) = (Interrupt::Drawn(bits, which), at.after(*down));
             kills.push((*at, Disaster::Kill { node: *node, interrupt, how: *how, down: 0, until }));
             *at = at.after(within);
@@ -474,8 +480,8 @@ fn sharpen_crashes(
     disasters.extend(kills);
 }
 
-/// The time of day is set now and then, back or forward, by up to a longest lease. Only a driver that reads it can tell, so
-/// for others nothing is drawn.
+/// The time of day is set now and then, back or forward, by up to a longest lease. Only a driver
+/// that reads it can tell, so for others nothing is drawn.
 fn set_times(
     hosts: usize,
     longest: u64,

@@ -30,7 +30,8 @@ const fn key(name: &'static str, unit: Unit, says: &'static str, otherwise: Opti
     Key { name, unit, says, otherwise }
 }
 
-/// Some constants say how much of another they are, so that any can be set by hand and the others still fit.
+/// Some constants say how much of another they are, so that any can be set by hand and the others
+/// still fit.
 const KEYS: [Key; 12] = [
     key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)", None),
     key("tick", Unit::Time, "the step in which clocks advance", None),
@@ -56,7 +57,8 @@ const KEYS: [Key; 12] = [
     key("tree", Unit::Count, "how many children a node has along which answers come; 0: no tree", Some(0)),
 ];
 
-/// The settings that constants stand for. An error names the inequality that does not hold, and what would.
+/// The settings that constants stand for. An error names the inequality that does not hold, and
+/// what would.
 pub(crate) fn settings<R: Rules>(
     constants: &Constants,
     members: usize,

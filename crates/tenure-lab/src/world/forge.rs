@@ -1,8 +1,9 @@
 //! Messages that a process says in another's name.
 //!
-//! A driver vouches for the sender of a message: the session that it came by has a key. It does not vouch for what the
-//! message says. So a process may say what another has said, or give back what another asked for, under its own name. A
-//! machine must bear that where it promises to: [`Subject::forged`](crate::subject::Subject::forged) says where.
+//! A driver vouches for the sender of a message: the session that it came by has a key. It does not
+//! vouch for what the message says. So a process may say what another has said, or give back what
+//! another asked for, under its own name. A machine must bear that where it promises to:
+//! [`Subject::forged`](crate::subject::Subject::forged) says where.
 
 use tenure_proto::{NodeId, Protocol};
 

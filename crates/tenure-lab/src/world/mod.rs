@@ -1,7 +1,9 @@
-//! The world: real time, machines, messages in flight. It decides nothing; it carries out [`Action`]s.
+//! The world: real time, machines, messages in flight. It decides nothing; it carries out
+//! [`Action`]s.
 //!
-//! A simulation invents actions from a seed, a replay reads them from a file, a shrinker leaves some out. All three
-//! go through [`World::act`], so that they cannot differ in what an action means.
+//! A simulation invents actions from a seed, a replay reads them from a file, a shrinker leaves
+//! some out. All three go through [`World::act`], so that they cannot differ in what an action
+//! means.
 
 pub mod clock;
 mod forge;
@@ -16,7 +18,8 @@ pub use kill::{Interrupt, Kill, Which};
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Chooser, Context, Effect, Input, LocalTime, NodeId, Protocol};
 
-/// Something that happens. `F` names a message in flight: by number in a running world, by sender and time in a file.
+/// Something that happens. `F` names a message in flight: by number in a running world, by sender
+/// and time in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action<C, F> {
     /// A message is handled that arrived at `arrived`, now or, at a paused process, earlier.
@@ -65,7 +68,8 @@ pub enum Action<C, F> {
     },
     /// A thread of a process's user takes one step towards an edict.
     Work(NodeId, u8),
-    /// The network changed: for the minutes and the drawing. What it does is seen in which messages are handled.
+    /// The network changed: for the minutes and the drawing. What it does is seen in which messages
+    /// are handled.
     Network(String),
 }
 
@@ -106,8 +110,8 @@ impl<C: Clone, F> Action<C, F> {
 pub enum How {
     /// In the same place: disk and memory are there.
     Restart,
-    /// In another place of the same boot (a container with a memory of its own, or back): disk, and what memory was
-    /// left there.
+    /// In another place of the same boot (a container with a memory of its own, or back): disk, and
+    /// what memory was left there.
     Elsewhere,
     /// The machine rebooted: disk alone, and the clock begins anew.
     Reboot,
@@ -122,8 +126,8 @@ pub enum Freeze {
     Pause,
     /// The machine: its boot clock runs on, messages are lost.
     Suspend,
-    /// The same on a machine that counts sleep coarsely: afterwards its clock shows so many nanoseconds more, or less, than it
-    /// would have.
+    /// The same on a machine that counts sleep coarsely: afterwards its clock shows so many
+    /// nanoseconds more, or less, than it would have.
     Coarse(i64),
 }
 
@@ -139,7 +143,8 @@ impl Freeze {
 pub enum Dial {
     /// The one that its driver reads. If it is set, the assumption about clocks is broken (15).
     Clock,
-    /// The time of day, which administrators and their programs may set at any time. No sound driver reads it.
+    /// The time of day, which administrators and their programs may set at any time. No sound
+    /// driver reads it.
     TimeOfDay,
 }
 
@@ -203,7 +208,8 @@ pub struct Flaws {
     pub trusts_lost_stamps: bool,
     /// The time of day is read where a clock is wanted that nobody sets.
     pub reads_time_of_day: bool,
-    /// Memory counts as this life's before the effects of its start are carried out, such as to remember a silence.
+    /// Memory counts as this life's before the effects of its start are carried out, such as to
+    /// remember a silence.
     pub claims_early: bool,
 }
 
@@ -226,7 +232,8 @@ impl Flaws {
     };
 }
 
-/// The most machines that a world may have: networks keep those that a sender does not reach as bits.
+/// The most machines that a world may have: networks keep those that a sender does not reach as
+/// bits.
 pub const MOST_HOSTS: usize = 64;
 
 /// Everything there is.
@@ -244,7 +251,8 @@ pub struct World<P: Protocol> {
     pub records_lost: usize,
     /// When and where the process that takes the next step is to be killed. Each action uses it up.
     pub interrupt: Option<Interrupt>,
-    /// The process being killed inside the step that was the last action, and where: see [`World::finish_kill`].
+    /// The process being killed inside the step that was the last action, and where: see
+    /// [`World::finish_kill`].
     pub killed: Option<(NodeId, Kill)>,
     config: P::Config,
     on_resume: Option<P::Command>,
@@ -346,9 +354,10 @@ impl<P: Protocol> World<P> {
         self.flights.iter().rposition(same).map(FlightId)
     }
 
-    /// Carries out an action at `at`, which is not in the past. Says whether it was possible: a process that is down
-    /// handles nothing, one that is up does not start. If the process was to be killed inside the step
-    /// ([`World::interrupt`]), only the first effects are carried out, and [`World::killed`] says so.
+    /// Carries out an action at `at`, which is not in the past. Says whether it was possible: a
+    /// process that is down handles nothing, one that is up does not start. If the process was to
+    /// be killed inside the step ([`World::interrupt`]), only the first effects are carried out,
+    /// and [`World::killed`] says so.
     pub fn act(
         &mut self,
         at: RealTime,
@@ -422,7 +431,8 @@ impl<P: Protocol> World<P> {
         self.handle(to, Input::Message { from: by, received, message }, self.now, chooser)
     }
 
-    /// One step of a process, and its effects. `now` is read after the input was taken, unless that is the flaw.
+    /// One step of a process, and its effects. `now` is read after the input was taken, unless that
+    /// is the flaw.
     fn handle(&mut self, node: usize, input: Input<P>, at: RealTime, chooser: &mut dyn Chooser) -> bool {
         let host = &mut self.hosts[node];
         if !host.is_up() {
@@ -438,7 +448,8 @@ impl<P: Protocol> World<P> {
         true
     }
 
-    /// Carries out the effects of a step in order: all of them, or those before the process is killed.
+    /// Carries out the effects of a step in order: all of them, or those before the process is
+    /// killed.
     fn carry_out(&mut self, node: usize, now: LocalTime) {
         let mut effects = std::mem::take(&mut self.effects);
         let queued = self.hosts[node].disk.queue.len();
@@ -540,8 +551,8 @@ impl<P: Protocol> World<P> {
         true
     }
 
-    /// Goes on. Where the driver notices that the machine was suspended, it says so before anything else; then the memory is of
-    /// the time after it.
+    /// Goes on. Where the driver notices that the machine was suspended, it says so before anything
+    /// else; then the memory is of the time after it.
     fn thaw(&mut self, node: usize, chooser: &mut dyn Chooser) -> bool {
         let host = &mut self.hosts[node];
         if host.frozen.is_none() {

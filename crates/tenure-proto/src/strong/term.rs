@@ -7,7 +7,8 @@
 //!   clean stop the exact largest term is written, below the block's end; this life grants nothing after that
 //! ```
 //!
-//! So a start costs no terms after a clean stop, and after a crash no more than about as many as were granted.
+//! So a start costs no terms after a clean stop, and after a crash no more than about as many as
+//! were granted.
 
 use crate::{Context, Protocol, Ticket};
 
@@ -25,8 +26,8 @@ struct Block {
     ticket: Option<Ticket>,
 }
 
-/// Which terms the disk covers, and by which write. The ceiling is raised a block at a time, before it is reached: an
-/// acquisition normally waits for no disk, and never for more than one write.
+/// Which terms the disk covers, and by which write. The ceiling is raised a block at a time, before
+/// it is reached: an acquisition normally waits for no disk, and never for more than one write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ceiling {
     /// How long blocks become.
@@ -56,8 +57,9 @@ impl Ceiling {
         ceiling
     }
 
-    /// The write that must be durable before `term` may be granted. Raises the ceiling if `term` is above it, and in
-    /// the background if `term` has used half of the last block. Where no term is left above the block it stays as it is.
+    /// The write that must be durable before `term` may be granted. Raises the ceiling if `term` is
+    /// above it, and in the background if `term` has used half of the last block. Where no term is
+    /// left above the block it stays as it is.
     pub(super) fn cover<P: Protocol<Record = Cell>>(
         &mut self,
         term: Term,
@@ -82,8 +84,9 @@ impl Ceiling {
         self.newer = Block { upto, ticket: Some(cx.persist(Cell::Ceiling(upto))) };
     }
 
-    /// The last write of a life: the exact largest term, which is below the block's end. Nothing is covered by this ceiling
-    /// any more, so nothing may be granted by it: see [`Rules::ends_with_close`](super::Rules::ends_with_close).
+    /// The last write of a life: the exact largest term, which is below the block's end. Nothing is
+    /// covered by this ceiling any more, so nothing may be granted by it: see
+    /// [`Rules::ends_with_close`](super::Rules::ends_with_close).
     pub(super) fn close<P: Protocol<Record = Cell>>(exact: Term, cx: &mut Context<'_, P>) {
         cx.persist(Cell::Ceiling(exact));
     }

@@ -1,4 +1,5 @@
-//! The machine by itself: what it answers to one input. What many of them do together is the laboratory's business.
+//! The machine by itself: what it answers to one input. What many of them do together is the
+//! laboratory's business.
 
 mod wedge;
 

@@ -1,4 +1,5 @@
-//! The configuration as a TOML file. Unknown keys are errors: a misspelt one would otherwise silently mean the default.
+//! The configuration as a TOML file. Unknown keys are errors: a misspelt one would otherwise
+//! silently mean the default.
 //!
 //! ```toml
 //! name = "a"

@@ -5,7 +5,8 @@
 //! configuration that names it, and nobody else can write it. A group may read it, as services
 //! share secrets; everybody may not.
 //!
-//! What is no regular file (a pipe, as shells make them) has no mode that says anything, and is read.
+//! What is no regular file (a pipe, as shells make them) has no mode that says anything, and is
+//! read.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -32,7 +33,8 @@ impl Secrets {
         Self { caller: user(), author }
     }
 
-    /// Reads a file with a key; `setting` names it. The file that was judged is the one that is read.
+    /// Reads a file with a key; `setting` names it. The file that was judged is the one that is
+    /// read.
     pub(super) fn read(self, setting: &'static str, path: &Path) -> Result<String, ConfigError> {
         let read = |file: &mut File| {
             let mut text = String::new();
@@ -48,7 +50,7 @@ impl Secrets {
         read(&mut file).map_err(|error| problem(path, &error))
     }
 
-    /// What is wrong with a file of this owner and mode.
+    /// The flaw in a file of this owner and mode.
     fn flaw(self, owner: u32, mode: u32) -> Option<String> {
         let shown = mode & 0o777;
         let trusted = owner == self.caller || owner == ROOT || Some(owner) == self.author;

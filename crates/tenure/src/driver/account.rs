@@ -29,8 +29,9 @@ const STATUS_SHARE: u64 = 19;
 /// A status has parts that only the driver has, so the driver copies them: a constant number of
 /// fields, the members (64 at most) and [`MOST_OTHERS`] processes, each found in a tree. Groups are
 /// not among them ([`Board`](crate::board::Board)), nor is anything else that outsiders can make
-/// many of. That takes tens of microseconds. On a machine so slow, or so busy, that it takes longer,
-/// looks become rarer: those who ask can never take more than a twentieth of the driver's time.
+/// many of. That takes tens of microseconds. On a machine so slow, or so busy, that it takes
+/// longer, looks become rarer: those who ask can never take more than a twentieth of the driver's
+/// time.
 fn next_status(began: LocalTime, ended: LocalTime) -> LocalTime {
     let pause = ended.remaining(began).as_nanos().saturating_mul(STATUS_SHARE).max(STATUS_EVERY);
     LocalTime::from_nanos(ended.as_nanos().saturating_add(pause))
@@ -121,8 +122,9 @@ impl Driver {
         self.dirty.insert(group);
     }
 
-    /// Writes down what changed about groups in this turn. Nobody is waited for: if somebody reads the
-    /// board at this moment, a later turn does it. A name that was only asked about is not yet a group.
+    /// Writes down what changed about groups in this turn. Nobody is waited for: if somebody reads
+    /// the board at this moment, a later turn does it. A name that was only asked about is not yet
+    /// a group.
     pub(super) fn show_groups(&mut self) {
         if self.dirty.is_empty() {
             return;
@@ -176,7 +178,8 @@ impl Driver {
         self.status_at = next_status(now, self.now());
     }
 
-    /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next node is safe then.
+    /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next
+    /// node is safe then.
     pub(super) fn tell_ready(&mut self, now: LocalTime) {
         let why = self.not_ready(now);
         let ready = why.is_empty();

@@ -1,8 +1,9 @@
 //! Who is who, and where: names, numbers and addresses.
 //!
-//! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and from what members tell
-//! each other. A name is looked up again when its bearer falls silent, for it may have moved. Who answers from an authentic
-//! session is answered there, wherever that is; this book is only for those who must be greeted first.
+//! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and
+//! from what members tell each other. A name is looked up again when its bearer falls silent, for
+//! it may have moved. Who answers from an authentic session is answered there, wherever that is;
+//! this book is only for those who must be greeted first.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,11 +14,11 @@ use crate::contact::Contact;
 use crate::name::NodeName;
 
 /// The most that is known at once: members, candidates, observers. Those of which only the name is
-/// known are forgotten long before that ([`Book::forget_strangers`]): a key for many names brings up as many as
-/// it likes.
+/// known are forgotten long before that ([`Book::forget_strangers`]): a key for many names brings
+/// up as many as it likes.
 const MOST_KNOWN: usize = 100_000;
 
-/// What is known of one process.
+/// All that is known about one process.
 #[derive(Clone, Debug)]
 struct Known {
     name: NodeName,
@@ -38,7 +39,8 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// Somebody tells of a process. A new address replaces an older one; no address leaves it as it is.
+    /// Somebody tells of a process. A new address replaces an older one; no address leaves it as it
+    /// is.
     pub(crate) fn learn(&mut self, contact: &Contact) {
         let id = contact.name.id();
         if let Some(known) = self.known.get_mut(&id) {

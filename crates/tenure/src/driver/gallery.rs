@@ -1,7 +1,9 @@
-//! Observers: those here, who are shown what all members report, and those elsewhere, whom this member tells.
+//! Observers: those here, who are shown what all members report, and those elsewhere, whom this
+//! member tells.
 //!
-//! An observer asks every member once a second to be told of a group; a member forgets who has not asked for a while. What
-//! changes is told at once. `watches` has the limits, and says when to look at which group.
+//! An observer asks every member once a second to be told of a group; a member forgets who has not
+//! asked for a while. What changes is told at once. `watches` has the limits, and says when to look
+//! at which group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +85,9 @@ impl Gallery {
         due
     }
 
-    /// Whether this node's sessions reach a quorum. Members that do not campaign hear little of each other as candidates do, and would
-    /// each take itself for a minority: one that reaches a quorum is none, and can say that it supports nobody.
+    /// Whether this node's sessions reach a quorum. Members that do not campaign hear little of
+    /// each other as candidates do, and would each take itself for a minority: one that reaches a
+    /// quorum is none, and can say that it supports nobody.
     pub(crate) fn reaches(&mut self, quorum: bool, now: LocalTime) {
         if std::mem::replace(&mut self.cut_off, !quorum) == quorum {
             self.watches.look_at_all(now);
@@ -145,7 +148,8 @@ impl Gallery {
         if !keep || newest.is_some_and(|newest| newest.token >= word.token) {
             return Vec::new();
         }
-        // A leader that says nothing new does not silence the last word of the one before; its own replaces it.
+        // A leader that says nothing new does not silence the last word of the one before; its own
+        // replaces it.
         self.words.insert(word.group, word.clone());
         let observers = self.watches.of(word.group);
         observers.map(|observer| (observer, Item::Proclaim(word.clone()))).collect()
@@ -172,7 +176,8 @@ impl Gallery {
         self.watches.of(group).map(|observer| (observer, Item::Report(report))).collect()
     }
 
-    /// Asks members again, and looks whether grants have run out: only for groups for which it is time.
+    /// Asks members again, and looks whether grants have run out: only for groups for which it is
+    /// time.
     pub(crate) fn on_time(&mut self, machine: &Machine, now: LocalTime) -> Post {
         let mut post = self.ask_again(machine, now);
         for _ in 0..LOOKS {

@@ -1,4 +1,5 @@
-//! Who may say what. Everything here is authentic; the question is whether its sender is entitled to it.
+//! Who may say what. Everything here is authentic; the question is whether its sender is entitled
+//! to it.
 //!
 //! | sender | may |
 //! |---|---|
@@ -191,7 +192,8 @@ impl Driver {
         self.step(Input::Message { from, received, message });
     }
 
-    /// Tells the machine by which key outsiders ask for terms, or make it ask: names of one key share a bucket.
+    /// Tells the machine by which key outsiders ask for terms, or make it ask: names of one key
+    /// share a bucket.
     fn tell_keys(&mut self, from: NodeId, message: &Message) {
         let successor = match message {
             Message::Request(_) | Message::Extend { .. } => None,
@@ -226,7 +228,8 @@ impl Driver {
         successor && message.speaker().is_none_or(own)
     }
 
-    /// Whether the process that asks has a session here, in this life, and may campaign for the group.
+    /// Whether the process that asks has a session here, in this life, and may campaign for the
+    /// group.
     fn is_live_candidate(&self, name: Option<&GroupName>, request: &GrantRequest) -> bool {
         let Holder { node, incarnation } = request.id.holder;
         if node == self.me {
@@ -240,9 +243,9 @@ impl Driver {
         })
     }
 
-    /// Two candidates that are no members have no session with each other: members pass on what they
-    /// must say for a hand-over. The member that passes it on vouches for the sender: it has the words
-    /// under the sender's seal.
+    /// Two candidates that are no members have no session with each other: members pass on what
+    /// they must say for a hand-over. The member that passes it on vouches for the sender: it has
+    /// the words under the sender's seal.
     fn on_pass(&mut self, peer: &Peer, pass: Pass, received: LocalTime) {
         let Pass { from, to, group, talk } = pass;
         let message = Message::Talk { group: group.id(), talk };
@@ -285,8 +288,8 @@ impl Driver {
         }
     }
 
-    /// Whether this node has anything to do with it: a closed list of groups is closed for everybody, and nobody is made to
-    /// take over who does not campaign.
+    /// Whether this node has anything to do with it: a closed list of groups is closed for
+    /// everybody, and nobody is made to take over who does not campaign.
     fn is_wanted(&self, peer: NodeId, group: Option<GroupId>, message: &Message) -> bool {
         let Some(group) = group else { return true };
         if matches!(message, Message::Ok { .. }) && !self.watchdog.trusts(peer) {
@@ -299,8 +302,8 @@ impl Driver {
     }
 
     /// What others say, within this node's own limits: a question binds a leader for no longer than
-    /// its configuration allows, and a leader without the cluster's key is not believed when it says
-    /// which members live.
+    /// its configuration allows, and a leader without the cluster's key is not believed when it
+    /// says which members live.
     pub(super) fn bounded(&self, rights: &Rights, message: Message) -> Message {
         match message {
             Message::Talk { group, talk: Talk::Verify { id, wanted } } => {
@@ -314,7 +317,8 @@ impl Driver {
         }
     }
 
-    /// A leader may be an outsider; then its key must allow the group. Members pass on the words of others.
+    /// A leader may be an outsider; then its key must allow the group. Members pass on the words of
+    /// others.
     fn may_proclaim(&self, peer: &Peer, word: &wire::Proclaim) -> bool {
         let own = word.leader == peer.id;
         let name = self.registry.name(word.group);
@@ -359,8 +363,8 @@ impl Driver {
         }
     }
 
-    /// The sender's key has as many groups here as it may. A process that asks for a grant is told; the rest
-    /// is dropped, as if the group had been forgotten since.
+    /// The sender's key has as many groups here as it may. A process that asks for a grant is told;
+    /// the rest is dropped, as if the group had been forgotten since.
     fn refuse(&mut self, peer: &Peer, message: &Message) {
         self.tally.over_limit += 1;
         if let Message::Request(request) | Message::Extend { request, .. } = message {
@@ -417,8 +421,8 @@ impl Driver {
         self.return_memory(MANY);
     }
 
-    /// Returns the memory of forgotten groups to the system, on another thread, if there are so many
-    /// of them. Little by little: the allocator lets this thread wait meanwhile.
+    /// Returns the memory of forgotten groups to the system, on another thread, if there are so
+    /// many of them. Little by little: the allocator lets this thread wait meanwhile.
     fn return_memory(&mut self, so_many: usize) {
         if self.registry.has_memory_of(so_many) {
             tokio::task::spawn_blocking(give_back);
@@ -427,8 +431,8 @@ impl Driver {
 }
 
 /// What one packet of an outsider may make a member do. Items may be as short as two bytes, and a
-/// question of two bytes has an answer of hundreds: six hundred of them in each packet would keep the
-/// granting thread from its work. Of members everything is taken.
+/// question of two bytes has an answer of hundreds: six hundred of them in each packet would keep
+/// the granting thread from its work. Of members everything is taken.
 struct Share {
     is_limited: bool,
     items: usize,

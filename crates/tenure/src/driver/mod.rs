@@ -1,4 +1,5 @@
-//! The driver: one thread that connects the machine to sockets, clock, disk and users. It decides nothing.
+//! The driver: one thread that connects the machine to sockets, clock, disk and users. It decides
+//! nothing.
 //!
 //! ```text
 //!   wait for  a datagram · a request of a handle · a deadline · a durable record
@@ -9,8 +10,8 @@
 //!   flush                what may leave, leaves
 //! ```
 //!
-//! It is a thread of the operating system with a runtime of its own: a blocking call in a user's task cannot starve renewals.
-//! Nothing here waits for a disk, a name server or a user.
+//! It is a thread of the operating system with a runtime of its own: a blocking call in a user's
+//! task cannot starve renewals. Nothing here waits for a disk, a name server or a user.
 //!
 //! | file | holds |
 //! |---|---|
@@ -278,7 +279,8 @@ enum Farewell {
 }
 
 impl Driver {
-    /// Runs until the node is shut down or must stop. Says whom to tell when everything is given back.
+    /// Runs until the node is shut down or must stop. Says whom to tell when everything is given
+    /// back.
     pub(crate) async fn run(
         mut self,
         mut requests: mpsc::UnboundedReceiver<Request>,
@@ -321,8 +323,8 @@ impl Driver {
         }
     }
 
-    /// Whether there is a next turn. A node that has stopped takes no request any more: whoever waits for an answer then is told
-    /// why, by the handle.
+    /// Whether there is a next turn. A node that has stopped takes no request any more: whoever
+    /// waits for an answer then is told why, by the handle.
     fn goes_on(&self) -> bool {
         self.farewell.is_none() && self.stopped.borrow().is_none()
     }
@@ -347,7 +349,8 @@ impl Driver {
         self.tell_status(now);
     }
 
-    /// How long nothing needs to be done, as far as is known. A hint: whoever wakes looks at the clock.
+    /// How long nothing needs to be done, as far as is known. A hint: whoever wakes looks at the
+    /// clock.
     fn nap(&self) -> Duration {
         let now = self.clock.read();
         let deadlines = [
@@ -497,7 +500,8 @@ impl Driver {
         let _ = self.learn_group(group, (By::Cluster, For::Election));
         self.registry.note_election(id);
         self.over_limit.remove(&id);
-        // Whoever saw by the clock that its lease is over may campaign again at once, before any timer has told us.
+        // Whoever saw by the clock that its lease is over may campaign again at once, before any
+        // timer has told us.
         if self.office.is_led(id) {
             let now = self.now();
             self.on_time(now);
@@ -531,7 +535,8 @@ impl Driver {
     fn stop(&mut self, why: Stopped) {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
         let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
-        // Authority ends before the node says that it has stopped, and whoever is told of its loss may ask at once why.
+        // Authority ends before the node says that it has stopped, and whoever is told of its loss
+        // may ask at once why.
         self.disown();
         self.stopped.send_replace(Some(why.clone()));
         self.office.close(loss, &CampaignError::Stopped(why));
@@ -550,7 +555,8 @@ impl Driver {
             let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
             self.orders.extend(self.office.leave(asked));
             self.settle();
-            // The machine's last word: the exact largest term that it granted. It takes no step after that.
+            // The machine's last word: the exact largest term that it granted. It takes no step
+            // after that.
             self.step(Input::Command(Command::Close));
             self.disown();
             self.stopped.send_replace(Some(Stopped::ShutDown));
@@ -577,8 +583,8 @@ impl Driver {
     }
 }
 
-/// Waits, and lets the runtime look whether something has come in any case: whoever has no time to wait would otherwise never
-/// hear of it.
+/// Waits, and lets the runtime look whether something has come in any case: whoever has no time to
+/// wait would otherwise never hear of it.
 async fn pause(nap: Duration) {
     match nap.is_zero() {
         true => tokio::task::yield_now().await,

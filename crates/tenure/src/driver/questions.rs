@@ -1,4 +1,5 @@
-//! What was asked for and takes a while: verifications and hand-overs; for changes of the members see `change`.
+//! Requests that take a while: verifications and hand-overs; for changes of the members
+//! see `change`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

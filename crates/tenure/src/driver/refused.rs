@@ -55,7 +55,8 @@ impl Driver {
         self.settle();
     }
 
-    /// Why the key of this process is worth nothing, if so many members say so that no quorum is left.
+    /// Why the key of this process is worth nothing, if so many members say so that no quorum is
+    /// left.
     pub(super) fn key_refusal(&self) -> Option<KeyRefusal> {
         let why = *self.refused.by.values().next()?;
         let blocked = match &self.machine {

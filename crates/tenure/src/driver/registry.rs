@@ -1,16 +1,17 @@
 //! The groups that a node knows, who made it know them, and which of them it may forget.
 //!
-//! Each group that a process without the cluster's key brings up is charged to that process's key until
-//! it is forgotten, and a key has a limit ([`Limits`]). All such keys together fill at most half of the
-//! places, so that members find one at any time.
+//! Each group that a process without the cluster's key brings up is charged to that process's key
+//! until it is forgotten, and a key has a limit ([`Limits`]). All such keys together fill at most
+//! half of the places, so that members find one at any time.
 //!
-//! A name that was only asked about, and that nobody has campaigned for, is not worth as much: it may
-//! come from a daemon's HTTP port, where anybody may read. Such names have places of their own
+//! A name that was only asked about, and that nobody has campaigned for, is not worth as much: it
+//! may come from a daemon's HTTP port, where anybody may read. Such names have places of their own
 //! ([`MOST_ASKED`]), and are looked at each [`ASKED`].
 //!
-//! **Forgetting.** Each group is looked at once in `forget_after`. If nobody has to do with it then nor
-//! at the next look, it is forgotten. Nothing is noted when a group is used: a look asks the machine,
-//! the campaigns and the observers themselves. So the path of a renewal is as short as without limits.
+//! **Forgetting.** Each group is looked at once in `forget_after`. If nobody has to do with it then
+//! nor at the next look, it is forgotten. Nothing is noted when a group is used: a look asks the
+//! machine, the campaigns and the observers themselves. So the path of a renewal is as short as
+//! without limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,7 +30,8 @@ const MOST_CHARGED: usize = MOST / 2;
 /// The most of them that were only asked about.
 const MOST_ASKED: usize = MOST / 4;
 
-/// How often a group is looked at that was only asked about, if that is not longer than `forget_after`.
+/// How often a group is looked at that was only asked about, if that is not longer than
+/// `forget_after`.
 const ASKED: Duration = Duration::from_secs(10);
 
 /// The key by which a group is brought up.
@@ -37,7 +39,8 @@ const ASKED: Duration = Duration::from_secs(10);
 pub(super) enum By {
     /// This process, or one with the cluster's key.
     Cluster,
-    /// A process with a key of its own, by a number for that key: all names under one key share one limit.
+    /// A process with a key of its own, by a number for that key: all names under one key share one
+    /// limit.
     Key(u64),
 }
 
@@ -156,8 +159,8 @@ impl Registry {
         self.looks.first().filter(|(at, _)| *at <= now).map(|(_, group)| *group)
     }
 
-    /// A group was looked at. Says whether it is to be forgotten: nobody had to do with it, now and at
-    /// the look before.
+    /// A group was looked at. Says whether it is to be forgotten: nobody had to do with it, now and
+    /// at the look before.
     pub(super) fn looked(&mut self, group: GroupId, is_idle: bool, now: LocalTime) -> bool {
         let next = self.next_look(self.is_election(group), now);
         let Some(known) = self.known.get_mut(&group) else { return false };
@@ -167,7 +170,8 @@ impl Registry {
         std::mem::replace(&mut known.was_idle, is_idle) && is_idle
     }
 
-    /// Whether the memory of at least so many forgotten groups is to be returned to the system. It counts as returned then.
+    /// Whether the memory of at least so many forgotten groups is to be returned to the system. It
+    /// counts as returned then.
     pub(super) fn has_memory_of(&mut self, so_many: usize) -> bool {
         let has = self.unreturned >= so_many;
         if has {

@@ -47,7 +47,8 @@ use crate::watchdog::Watchdog;
 use crate::wire::Item;
 use crate::{Machine, MachineConfig, chance};
 
-/// What a machine will be started with as soon as somebody has told which charter the cluster goes by.
+/// What a machine will be started with as soon as somebody has told which charter the cluster goes
+/// by.
 pub(super) struct Pending {
     boot: Boot<Cell>,
     pub(super) ask_at: LocalTime,
@@ -185,7 +186,8 @@ fn network(config: &Checked, past: &Past, sockets: Sockets, notice: mpsc::Unboun
     Net::new(config.name.id(), book, sessions, sockets, notice, (limits.retry, config.adapts()))
 }
 
-/// Looks at the clock, at how long the machine has slept, and at what the host of a virtual machine tells.
+/// Looks at the clock, at how long the machine has slept, and at what the host of a virtual machine
+/// tells.
 fn watch_clock(config: &Checked) -> Steady {
     let page = config.vmclock.as_deref().and_then(|path| match VmClock::open(path) {
         Ok(page) => page.map(Arc::new),
@@ -197,7 +199,8 @@ fn watch_clock(config: &Checked) -> Steady {
     Steady::begin(&config.time, page)
 }
 
-/// A member has a store and perhaps a memory; everybody else begins anew each time, under a name of its own.
+/// A member has a store and perhaps a memory; everybody else begins anew each time, under a name of
+/// its own.
 fn recall(
     config: &Checked,
     steady: &Steady,
@@ -347,8 +350,8 @@ impl Driver {
         self.net.send(to, &Item::Charter(charter));
     }
 
-    /// A member has told the charter: it is decided, or it founded the cluster. An old one is as good as a new one: whoever is
-    /// asked by it tells of the newer.
+    /// A member has told the charter: it is decided, or it founded the cluster. An old one is as
+    /// good as a new one: whoever is asked by it tells of the newer.
     pub(super) fn on_charter(&mut self, from: NodeId, charter: &Arc<Charter>) {
         if self.machine.is_some() {
             if self.refuses_name(charter) {

@@ -1,14 +1,15 @@
-//! The processes that watch groups at this member, what each key may have of that, and when to look at a group.
+//! The processes that watch groups at this member, what each key may have of that, and when to look
+//! at a group.
 //!
 //! **Limits.** A watch is one process that is told of one group. It is charged to the key of that
-//! process, under whichever name it speaks: a key has a limit of its own, and all keys but the cluster's
-//! share [`MOST`] places. Where these are taken, the key that has most of them gives one up to a key
-//! that has fewer. So no key can use up the places of another.
+//! process, under whichever name it speaks: a key has a limit of its own, and all keys but the
+//! cluster's share [`MOST`] places. Where these are taken, the key that has most of them gives one
+//! up to a key that has fewer. So no key can use up the places of another.
 //!
-//! **Looks.** Each watched group has one time at which to look at it: when the grant that was told runs
-//! out, or when an observer that does not ask again is dropped. All other changes are events, and are
-//! told when they happen. So a turn costs what is due in it, however many groups are watched, and at
-//! most [`LOOKS`] of them: the rest is for the next turn.
+//! **Looks.** Each watched group has one time at which to look at it: when the grant that was told
+//! runs out, or when an observer that does not ask again is dropped. All other changes are events,
+//! and are told when they happen. So a turn costs what is due in it, however many groups are
+//! watched, and at most [`LOOKS`] of them: the rest is for the next turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +144,8 @@ impl Watches {
         self.charged = self.charged.saturating_sub(1);
     }
 
-    /// Drops the watchers of a group that have not asked for a while. Says when the next of them is to be dropped.
+    /// Drops the watchers of a group that have not asked for a while. Says when the next of them is
+    /// to be dropped.
     pub(super) fn drop_late(&mut self, group: GroupId, now: LocalTime) -> Option<LocalTime> {
         let watched = self.groups.get(&group)?;
         let late: Vec<NodeId> =

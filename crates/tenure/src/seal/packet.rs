@@ -12,10 +12,10 @@
 //!   introduction   sender · boot 16 · challenge 16 · version 1 · issued 8 · stamp 16
 //! ```
 //!
-//! What is not sealed is authenticated all the same: it is the associated data of the seal. (Of a Hello, what comes after
-//! the knock; the knock is made last, over all that follows it.) Names and scopes can be read
-//! by whoever sees the packets. The readers are total, take no memory, and ignore what a later version may have put at
-//! the end of a sealed part.
+//! What is not sealed is authenticated all the same: it is the associated data of the seal. (Of a
+//! Hello, what comes after the knock; the knock is made last, over all that follows it.) Names and
+//! scopes can be read by whoever sees the packets. The readers are total, take no memory, and
+//! ignore what a later version may have put at the end of a sealed part.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -35,7 +35,8 @@ const MAGIC: u8 = 0xe7;
 /// What sealing adds.
 pub(super) const TAG: usize = 16;
 
-/// Kind, session and counter: what comes before the introduction of a First, and before the sealed part of a Data.
+/// Kind, session and counter: what comes before the introduction of a First, and before the sealed
+/// part of a Data.
 pub(super) const DATA_HEAD: usize = 2 + 8 + 8;
 
 const KNOCKED: usize = 2 + 8;
@@ -45,8 +46,8 @@ const WELCOME_HEAD: usize = 2 + 16 + 8 + 16;
 const WELCOME_FIELDS: usize = 3 + 16;
 const WELCOME: usize = WELCOME_HEAD + WELCOME_FIELDS + TAG;
 
-/// No greeting is shorter. Longer than its answer, so that answers can be sent to an address that nobody has proved to
-/// own, and with some room in which later versions may answer more.
+/// No greeting is shorter. Longer than its answer, so that answers can be sent to an address that
+/// nobody has proved to own, and with some room in which later versions may answer more.
 const HELLO_LEAST: usize = 128;
 const _: () = assert!(WELCOME <= HELLO_LEAST);
 
@@ -332,7 +333,8 @@ pub(super) fn say(sender: &[u8], boot: u128, challenge: [u8; 16], version: u8, i
     bytes
 }
 
-/// The stamp of one who answers a greeting: whoever shows it again, from this address, has said this before.
+/// The stamp of one who answers a greeting: whoever shows it again, from this address, has said
+/// this before.
 pub(super) fn stamp(key: &hmac::Key, said: &[u8], from: SocketAddr) -> [u8; 16] {
     let mut context = hmac::Context::with_key(key);
     let ip = match from.ip() {
@@ -383,7 +385,8 @@ pub(super) fn open_data<'p>(
     open(key, nonce_of_counter(counter), head, sealed)
 }
 
-/// Seals the end of a packet, from `head` on, and authenticates what comes before it, from `start` on.
+/// Seals the end of a packet, from `head` on, and authenticates what comes before it, from `start`
+/// on.
 fn seal(key: &LessSafeKey, nonce: Nonce, packet: &mut Vec<u8>, start: usize, head: usize) {
     let (before, plain) = packet.split_at_mut(head);
     let tag = key.seal_in_place_separate_tag(nonce, Aad::from(&before[start..]), plain);
@@ -394,8 +397,8 @@ fn open<'p>(key: &LessSafeKey, nonce: Nonce, head: &[u8], sealed: &'p mut [u8]) 
     key.open_in_place(nonce, Aad::from(head), sealed).ok().map(|plain| &*plain)
 }
 
-/// Challenges and stamps are as good as random. Should one come twice, this cipher gives away no more than whether the
-/// two packets were the same.
+/// Challenges and stamps are as good as random. Should one come twice, this cipher gives away no
+/// more than whether the two packets were the same.
 fn nonce_of(random: &[u8; 16]) -> Nonce {
     Nonce::assume_unique_for_key(array(random, 0))
 }

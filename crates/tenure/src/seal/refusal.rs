@@ -1,6 +1,7 @@
 //! Why a packet was not taken, and how often that happened.
 //!
-//! Anybody can send packets that are refused, as many as he likes. So each is counted and none is logged by itself.
+//! Anybody can send packets that are refused, as many as he likes. So each is counted and none is
+//! logged by itself.
 
 use std::fmt;
 
@@ -175,7 +176,8 @@ pub struct Counters {
     pub welcomes: u64,
     /// Sessions begun, by either side.
     pub begun: u64,
-    /// Peers forgotten to make room for others. If it rises all the time, there are more peers than room.
+    /// Peers forgotten to make room for others. If it rises all the time, there are more peers than
+    /// room.
     pub evicted: u64,
     /// Times that a peer went on from another address.
     pub moved: u64,
@@ -187,7 +189,8 @@ impl Counters {
         self.refused[refusal.index()] += 1;
     }
 
-    /// How often packets were refused, for each reason, also those that never applied. Names are stable.
+    /// How often packets were refused, for each reason, also those that never applied. Names are
+    /// stable.
     pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Refusal::NAMES.into_iter().zip(self.refused)
     }

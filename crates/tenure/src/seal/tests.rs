@@ -175,7 +175,8 @@ impl Node {
     }
 }
 
-/// The packets of a whole handshake that `a` begins, in order: Hello, Welcome, First, and the first Data.
+/// The packets of a whole handshake that `a` begins, in order: Hello, Welcome, First, and the first
+/// Data.
 fn shake(a: &mut Node, b: &mut Node, now: LocalTime) -> [Vec<u8>; 4] {
     let hello = a.hello(b, now);
     let welcome = b.get(&hello, a.address, now).reply();

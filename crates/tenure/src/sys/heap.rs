@@ -6,7 +6,8 @@
 ///
 /// The allocator of glibc returns memory from the end of its heap only. A flood of groups leaves
 /// long-lived records between short-lived ones, so that without this call nothing is ever returned.
-/// Threads that allocate meanwhile wait: about 0.15 ms for each MB that was freed since the last call.
+/// Threads that allocate meanwhile wait: about 0.15 ms for each MB that was freed since the last
+/// call.
 pub(crate) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it may be called at any time, by any thread; it moves nothing that is in use.

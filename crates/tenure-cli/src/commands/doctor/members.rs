@@ -1,7 +1,8 @@
-//! The members: whether datagrams reach them and come back, and whether the lease leaves room for that.
+//! The members: whether datagrams reach them and come back, and whether the lease leaves room for
+//! that.
 //!
-//! Tried with the library itself, as an observer that joins nothing: a session with a member is a datagram there and one back
-//! under the cluster's key, which is all that a lease needs.
+//! Tried with the library itself, as an observer that joins nothing: a session with a member is a
+//! datagram there and one back under the cluster's key, which is all that a lease needs.
 
 use std::time::Duration;
 

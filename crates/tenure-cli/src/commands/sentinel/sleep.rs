@@ -1,9 +1,9 @@
 //! Whether the machine slept, as the sentinel sees it for itself.
 //!
 //! After a suspend the end of the lease means nothing: the boot clock may have counted up to two
-//! seconds too little. So everything ends that runs under it, and nothing is started under it any more. A
-//! later end is that of a lease that was won or renewed after the suspend: the runner's node notices
-//! it before it believes in any lease.
+//! seconds too little. So everything ends that runs under it, and nothing is started under it any
+//! more. A later end is that of a lease that was won or renewed after the suspend: the runner's
+//! node notices it before it believes in any lease.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -27,7 +27,8 @@ impl Sleep {
         Self { seen: Disturbances::since_now(clock, vmclock), void: None }
     }
 
-    /// Whether the clocks were disturbed since this was asked last. `end` is that of the present lease.
+    /// Whether the clocks were disturbed since this was asked last. `end` is that of the present
+    /// lease.
     pub(super) fn was_there(&mut self, end: u64) -> bool {
         let was = self.seen.take().is_some();
         if was {
@@ -42,8 +43,8 @@ impl Sleep {
     }
 }
 
-/// Wakes a poll when the machine resumes: a timer of the wall clock that never runs out, and that the kernel cancels
-/// whenever this clock may have jumped.
+/// Wakes a poll when the machine resumes: a timer of the wall clock that never runs out, and that
+/// the kernel cancels whenever this clock may have jumped.
 #[derive(Debug)]
 pub(super) struct Alarm(OwnedFd);
 

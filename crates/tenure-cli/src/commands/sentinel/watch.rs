@@ -1,7 +1,7 @@
 //! The sentinel's one loop: hear, reap, decide, wait.
 //!
-//! It decides by two readings, taken anew each time: the boot clock, and E from the board. It believes no timer: one that comes
-//! late finds a clock that is later still. What it decides:
+//! It decides by two readings, taken anew each time: the boot clock, and E from the board. It
+//! believes no timer: one that comes late finds a clock that is later still. What it decides:
 //!
 //! | seen | done |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | the command has ended | what it left behind: TERM, KILL after the grace, never later than E - margin |
 //! | the runner asks | the same, with the grace that it names |
 //!
-//! A suspend is looked for at each turn ([`Sleep`]), for the boot clock may have counted too little of
-//! it (`tenure::Disturbances`), and the runner, which notices it too, may be stuck. The kernel wakes
-//! the loop up: a timer of the wall clock is cancelled when the machine resumes.
+//! A suspend is looked for at each turn ([`Sleep`]), for the boot clock may have counted too little
+//! of it (`tenure::Disturbances`), and the runner, which notices it too, may be stuck. The kernel
+//! wakes the loop up: a timer of the wall clock is cancelled when the machine resumes.
 //!
 //! "Over" is reported when nobody is left, not when KILL was sent.
 

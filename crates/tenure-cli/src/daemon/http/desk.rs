@@ -1,10 +1,10 @@
 //! What handlers share: the node, and what is known of groups.
 //!
-//! A group that somebody asks about is observed for a while after, so that a load balancer that asks each second is answered at
-//! once, by what the members have reported meanwhile.
+//! A group that somebody asks about is observed for a while after, so that a load balancer that
+//! asks each second is answered at once, by what the members have reported meanwhile.
 //!
-//! What is told of groups is read from the node's board, on the handler's own thread, and no more of it than is asked for: the
-//! thread that grants and renews leases takes no part in it.
+//! What is told of groups is read from the node's board, on the handler's own thread, and no more
+//! of it than is asked for: the thread that grants and renews leases takes no part in it.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -79,7 +79,7 @@ impl Desk {
         })))
     }
 
-    /// What is known of a group; waits a little if that is nothing.
+    /// All that is known about a group; waits a little if that is nothing.
     pub(super) async fn look(&self, group: &GroupName) -> Result<Scene, Refused> {
         let mut watch = self.node.observe(group.as_str()).await?;
         self.keep(group).await?;
@@ -106,7 +106,8 @@ impl Desk {
     }
 }
 
-/// Lets go of groups that nobody asks about any more, and of the desk: it must not keep the node running.
+/// Lets go of groups that nobody asks about any more, and of the desk: it must not keep the node
+/// running.
 async fn sweep(desk: Weak<Things>) {
     loop {
         sleep(SWEEP).await;

@@ -1,8 +1,8 @@
 //! Groups that were asked about lately.
 //!
 //! A group stays for a while after it was last asked about, so that a load balancer that asks each
-//! second is answered at once. Anybody may ask, for any name: so there are [`MOST`] at most, the one that was not
-//! asked about for longest makes room, and all of them go by themselves.
+//! second is answered at once. Anybody may ask, for any name: so there are [`MOST`] at most, the
+//! one that was not asked about for longest makes room, and all of them go by themselves.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -50,7 +50,8 @@ impl<W> KeptGroups<W> {
         !std::mem::replace(&mut self.swept, true)
     }
 
-    /// Lets go of those that were not asked about for a while. Says whether nothing is left: the sweeper ends then.
+    /// Lets go of those that were not asked about for a while. Says whether nothing is left: the
+    /// sweeper ends then.
     pub(super) fn sweep(&mut self, now: Instant) -> bool {
         self.groups.retain(|_, (asked, _)| now.duration_since(*asked) < STAYS);
         self.swept = !self.groups.is_empty();

@@ -1,4 +1,5 @@
-//! Revoking keys, and listing those that are revoked. The member that is asked tells all others, and answers who has it.
+//! Revoking keys, and listing those that are revoked. The member that is asked tells all others,
+//! and answers who has it.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,10 +1,12 @@
 //! The judge of local leaders.
 //!
-//! Who leads with whom is asked of the machines, by their own clocks, and kept as stretches of real time (`Reign`): each
-//! that begins is held against all that last, so no overlap is missed between two events. What a process has promised
-//! is kept here in real time (`Node::promise`), whether it remembers or not. All of that is seen through a [`Sight`], so that
-//! traces of real processes are judged by the same words. Real delays are known from when each datagram left, in simulated
-//! worlds alone. What is owed in time is judged on firm ground only: after everything has healed, or where a world says so.
+//! Who leads with whom is asked of the machines, by their own clocks, and kept as stretches of real
+//! time (`Reign`): each that begins is held against all that last, so no overlap is missed between
+//! two events. What a process has promised is kept here in real time (`Node::promise`), whether it
+//! remembers or not. All of that is seen through a [`Sight`], so that traces of real processes are
+//! judged by the same words. Real delays are known from when each datagram left, in simulated
+//! worlds alone. What is owed in time is judged on firm ground only: after everything has healed,
+//! or where a world says so.
 
 mod ground;
 mod list;
@@ -78,10 +80,10 @@ impl Node {
     }
 }
 
-/// Names a datagram: sender, receiver, the sender's life, the how-manieth.
+/// Names a datagram: sender, receiver, the sender's life, the sequence number.
 type Name = (usize, usize, Incarnation, u64);
 
-/// What is known of a datagram on its way.
+/// All that is known about a datagram on its way.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: RealTime,
@@ -125,7 +127,8 @@ impl LocalJudge {
         }
     }
 
-    /// Judges by these properties, and by as many members, of whom more than half must support a leader or not.
+    /// Judges by these properties, and by as many members, of whom more than half must support a
+    /// leader or not.
     pub(crate) fn of_traces(properties: &'static [Property], members: usize, majority: bool) -> Self {
         let mut judge = Self::new(None, properties);
         judge.nodes.resize(members, Node::default());
@@ -133,7 +136,8 @@ impl LocalJudge {
         judge
     }
 
-    /// One step of a process, and what it published: whoever leads no more does so before it says anything.
+    /// One step of a process, and what it published: whoever leads no more does so before it says
+    /// anything.
     pub(crate) fn see_step(&mut self, sight: &impl Sight, node: usize, event: Option<&Event>) {
         self.now = sight.now();
         if sight.lease(node).is_none() {
@@ -188,7 +192,8 @@ impl LocalJudge {
         }
     }
 
-    /// A datagram's bound is held against its real delay, and its speed against what is owed on firm ground.
+    /// A datagram's bound is held against its real delay, and its speed against what is owed on
+    /// firm ground.
     fn heard<R: Rules>(
         &mut self,
         world: &World<Local<R>>,
@@ -396,7 +401,8 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
         if outside != Outside::Killed {
             return self.look(world, node.index());
         }
-        // It is gone before anybody looks, but others may hear of the support set that it published.
+        // It is gone before anybody looks, but others may hear of the support set that it
+        // published.
         for (_, _, event) in &world.published {
             if let Event::Leads { lease, .. } = event {
                 self.nodes[node.index()].had(lease.supporters);
@@ -408,7 +414,8 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
         self.now = world.now;
         self.nodes.resize(world.hosts.len(), Node::default());
         if let Some((stable, links)) = parse_stable(text, world.hosts.len()) {
-            // In a play it begins with this very line: what was sent before in time may still be on its way.
+            // In a play it begins with this very line: what was sent before in time may still be on
+            // its way.
             let on_its_way =
                 self.config.as_ref().map_or(0, |config| config.settings().timing.fast.as_nanos());
             let since = if text.contains('|') { self.now.after(on_its_way + 1) } else { self.now };
@@ -462,7 +469,7 @@ impl LocalJudge {
         self.nodes.get(node)?.reign
     }
 
-    /// What became of each property.
+    /// The outcome of each property.
     pub(crate) fn statuses(&self) -> Vec<(Property, Status)> {
         let status = |property: &Property| {
             if self.violations.iter().any(|violation| violation.property == property.name) {

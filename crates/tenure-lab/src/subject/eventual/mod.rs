@@ -145,8 +145,8 @@ impl Subject for Eventual {
         Ok((self.which, settings.validate().map_err(|error| error.to_string())?))
     }
 
-    /// With durable states each is written and remembered in one step. Else nothing is written, and where no state is kept at
-    /// all a process is killed between two messages.
+    /// With durable states each is written and remembered in one step. Else nothing is written, and
+    /// where no state is kept at all a process is killed between two messages.
     fn interruptible(&self, constants: &Constants) -> &'static [Kill] {
         match self.which {
             Which::Omega | Which::Lean | Which::Stable if constants.get("durable") > 0 => {
@@ -198,7 +198,8 @@ impl Subject for Eventual {
         vec!["refresh", "ack", "collect", "status", "get-epoch", "ret-epoch", "alive", "accuse"]
     }
 
-    /// A collect needs no timely answers; but like every message of a process with access it has some.
+    /// A collect needs no timely answers; but like every message of a process with access it has
+    /// some.
     fn suffices(quorums: &Quorums, constants: &Constants, members: NodeSet, kind: &str) -> bool {
         let Ok(access) = access(quorums, constants) else { return true };
         if kind == "get-epoch" { access.is_read(members) } else { access.is_write(members) }

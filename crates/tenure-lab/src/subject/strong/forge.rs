@@ -7,9 +7,9 @@ use tenure_proto::strong::{GrantRequest, Message, Nerio, RecoveryTalk, Rules, Ta
 
 use crate::world::Guise;
 
-/// What `by` makes of a message. Anybody may speak for somebody else: the machine believes nobody but the process that is
-/// named. Only a process that the receiver does not take for a member may answer as one does: a member that says what is
-/// not so is outside of every promise.
+/// What `by` makes of a message. Anybody may speak for somebody else: the machine believes nobody
+/// but the process that is named. Only a process that the receiver does not take for a member may
+/// answer as one does: a member that says what is not so is outside of every promise.
 pub(super) fn forged<R: Rules>(
     message: &Message,
     by: NodeId,

@@ -39,20 +39,25 @@ pub enum Change {
         /// Another longest lease.
         longest_lease: Option<Span>,
     },
-    /// A quorum is lost: go on without these, who are powered off for ever. See `force` for what rests on that word.
+    /// A quorum is lost: go on without these, who are powered off forever. See `force` for what
+    /// rests on that word.
     ForceRemove {
         /// Those who are powered off.
         gone: Vec<NodeId>,
-        /// Terms begin above this at least: the dead may have granted some that nobody else knows of.
+        /// Terms begin above this at least: the dead may have granted some that nobody else knows
+        /// of.
         least: Term,
         /// And by so much above it, and above all that the others granted.
         margin: u64,
-        /// A random number, drawn for this word alone: it tells this remainder from any other (`lineage`).
+        /// A random number, drawn for this word alone: it tells this remainder from any other
+        /// (`lineage`).
         draw: u128,
     },
-    /// Terms are absurdly high: all members stop granting for a longest lease, then terms go on above `floor`. See `reset`.
+    /// Terms are absurdly high: all members stop granting for a longest lease, then terms go on
+    /// above `floor`. See `reset`.
     ResetTerms {
-        /// Every term above this that was ever granted belongs to a barred group: the operator's word.
+        /// Every term above this that was ever granted belongs to a barred group: the operator's
+        /// word.
         floor: Term,
         /// The groups that hold higher terms. Nobody leads them again.
         barred: Vec<GroupId>,
@@ -97,7 +102,8 @@ impl Change {
 }
 
 impl Body {
-    /// The next step from here to `target`: as far as neighbours may be apart. Bounds change with the first step.
+    /// The next step from here to `target`: as far as neighbours may be apart. Bounds change with
+    /// the first step.
     pub fn step_towards(&self, target: &Self, rules: &impl Rules) -> Result<Self, ChangeError> {
         if rules.adjacent(&self.quorums, &target.quorums) {
             return Ok(target.clone());

@@ -1,9 +1,10 @@
 //! A member is a store, not a name: a charter says which.
 //!
-//! A member that lost its disk has lost what it promised and accepted (T1, T6). If it came back under its name, others would
-//! count its votes as those of the member that they knew. So a charter names, beside each member, the store that
-//! holds its promises: drawn when the store is made. A process goes by a charter as a member only if its own store is the
-//! one that is named. A member that stays keeps its store, whatever a change says: only one that was removed can come back with
+//! A member that lost its disk has lost what it promised and accepted (T1, T6). If it came back
+//! under its name, others would count its votes as those of the member that they knew. So a charter
+//! names, beside each member, the store that holds its promises: drawn when the store is made. A
+//! process goes by a charter as a member only if its own store is the one that is named. A member
+//! that stays keeps its store, whatever a change says: only one that was removed can come back with
 //! another, and then it is new, as anybody else would be.
 
 use std::collections::BTreeMap;
@@ -12,7 +13,8 @@ use std::fmt;
 use crate::NodeId;
 use crate::strong::rules::Rules;
 
-/// Names one store, drawn when it is made. A wiped disk that is set up again under the same node name is another store.
+/// Names one store, drawn when it is made. A wiped disk that is set up again under the same node
+/// name is another store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u128);
 

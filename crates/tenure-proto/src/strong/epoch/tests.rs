@@ -1,4 +1,5 @@
-//! One member by itself: what it answers about epochs. Many of them together are the laboratory's business.
+//! One member by itself: what it answers about epochs. Many of them together are the laboratory's
+//! business.
 
 mod force;
 mod lineage;

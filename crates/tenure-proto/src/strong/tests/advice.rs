@@ -227,7 +227,8 @@ fn a_leader_stands_as_one_until_its_lease_ends_and_at_first_there_is_nobody() {
     assert_eq!(standing(&bench), Standing::Nobody);
 }
 
-/// Leads three, with leases that follow the network, and renews `many` times with round trips of `trip`.
+/// Leads three, with leases that follow the network, and renews `many` times with round trips of
+/// `trip`.
 fn renew(bench: &mut Bench, many: u64, trip: u64) -> Vec<(u64, Effect<Nerio>)> {
     let mut all = Vec::new();
     for _ in 0..many {

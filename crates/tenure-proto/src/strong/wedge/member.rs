@@ -1,4 +1,4 @@
-//! The members' side: wedged and accepted, each once and for ever.
+//! The members' side: wedged and accepted, each once and forever.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// Whether this member has a say in the end of `epoch`. Not in silence: a grant may stand that it has forgotten.
+    /// Whether this member has a say in the end of `epoch`. Not in silence: a grant may stand that
+    /// it has forgotten.
     fn has_a_say(&self, from: NodeId, epoch: Epoch, cx: &mut Context<'_, Self>) -> bool {
         self.process.config.settings().succession == Succession::Wedge
             && self.process.admits(from, epoch, cx)
@@ -40,7 +41,8 @@ impl<R: Rules> Nerio<R> {
             && !self.process.is_silent(cx.now())
     }
 
-    /// Phase 1. The largest term granted is the highest ballot promised: an attempt needs more, or to be the very same.
+    /// Phase 1. The largest term granted is the highest ballot promised: an attempt needs more, or
+    /// to be the very same.
     fn on_wedge(&mut self, from: NodeId, bid: Bid, cx: &mut Context<'_, Self>) {
         if !self.has_a_say(from, bid.epoch, cx) {
             return;
@@ -60,7 +62,8 @@ impl<R: Rules> Nerio<R> {
         say(from, WedgeTalk::Wedged { bid, accepted: accepted.clone() }, *saved, cx);
     }
 
-    /// Phase 2, and on the fast way a leader's release before it: it leads no more, whatever becomes of its attempt.
+    /// Phase 2, and on the fast way a leader's release before it: it leads no more, whatever
+    /// becomes of its attempt.
     fn on_accept_next(
         &mut self,
         from: NodeId,
@@ -91,7 +94,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// The grant that stands longest. A wedge waits for it; but it is not renewed, or it might stand for ever (erratum E19).
+    /// The grant that stands longest. A wedge waits for it; but it is not renewed, or it might
+    /// stand forever (erratum E19).
     fn drains(&mut self, from: NodeId, bid: Bid, cx: &mut Context<'_, Self>) -> bool {
         let grants = self.groups.values().filter_map(|group| group.grantor.grant.as_ref());
         let last = grants.max_by_key(|grant| grant.until).copied();
@@ -108,7 +112,8 @@ impl<R: Rules> Nerio<R> {
         true
     }
 
-    /// Wedged for ever, and bound to nobody. The term of the ballot counts as granted in every group.
+    /// Wedged forever, and bound to nobody. The term of the ballot counts as granted in every
+    /// group.
     fn wedge(&mut self, bid: Bid, accepted: Option<&Arc<Charter>>, cx: &mut Context<'_, Self>) {
         for (id, group) in &mut self.groups {
             group.grantor.max_term = group.grantor.max_term.max(bid.ballot);

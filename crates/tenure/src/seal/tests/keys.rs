@@ -237,7 +237,8 @@ fn a_refusal_tells_one_that_repeats_a_greeting_nothing() {
     let (welcomed, refused) = (good.hello(&b, at(0)), bad.hello(&b, at(0)));
     let answers = [&welcomed, &refused].map(|hello| b.get(hello, address(9), at(1)).reply());
     assert_eq!(answers[0].len(), answers[1].len(), "both are answered, alike");
-    // With another id in its claims, a greeting does not open: nobody can ask for the ids that are revoked.
+    // With another id in its claims, a greeting does not open: nobody can ask for the ids that are
+    // revoked.
     let serial = of_bad.serial().0.to_be_bytes();
     let at_serial = refused.windows(8).position(|bytes| bytes == serial).expect("it is stated");
     let mut guessed = welcomed;
@@ -276,7 +277,8 @@ fn no_session_begins_by_the_stamp_of_a_refusal() {
     let hello = app.hello(&b, at(200));
     let told = b.get(&hello, app.address, at(200)).reply();
     b.sessions.set_revoked([]);
-    // The introduction of a session, with challenge, instant and stamp of the refusal, in every version.
+    // The introduction of a session, with challenge, instant and stamp of the refusal, in every
+    // version.
     let introduced = packet::DATA_HEAD + Introduction::read(&first).expect("a First").bytes.len();
     for version in 0..=1 {
         let mut forged = first.clone();

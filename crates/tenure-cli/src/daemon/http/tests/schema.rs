@@ -1,4 +1,5 @@
-//! The description of the interface: complete, and true of what is answered and of what is documented.
+//! The description of the interface: complete, and true of what is answered and of what is
+//! documented.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,8 @@ fn description() -> Value {
     serde_json::from_str(include_str!("../openapi.json")).unwrap()
 }
 
-/// What is wrong with a value by a schema: the part of JSON Schema that the description uses, and no field beyond it.
+/// The flaw in a value by a schema: the part of JSON Schema that the description uses, and
+/// no field beyond it.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
         let inner = root.pointer(reference.trim_start_matches('#')).unwrap_or_else(|| panic!("{reference}"));

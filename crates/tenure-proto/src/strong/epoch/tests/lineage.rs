@@ -1,4 +1,5 @@
-//! Two clusters of one name and key: a member that hears of the other stops until an operator decides.
+//! Two clusters of one name and key: a member that hears of the other stops until an operator
+//! decides.
 
 use super::*;
 use crate::strong::Loss;
