@@ -58,7 +58,7 @@ pub(crate) fn provide() {
 /// Whether cargo has a command, such as `fmt`.
 pub(crate) fn has_cargo_command(command: &str) -> bool {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args([command, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    cargo.args([command, "--help"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     cargo.status().is_ok_and(|status| status.success())
 }
 

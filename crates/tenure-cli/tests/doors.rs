@@ -115,7 +115,6 @@ fn the_commands_of_another_user_read_and_are_told_what_they_lack() {
         "proclaim jobs lies",
         "members remove n3",
         "members force-remove --powered-off n2 n3 --yes",
-        "members reset-terms --yes",
         "token list",
         "token create --role admin",
         "token link",

@@ -1,5 +1,4 @@
-//! `tenure fence list`: fences in files, as `tenure members reset-terms` asks people to look at
-//! them.
+//! `tenure fence list`: the tokens that fences in files have admitted.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,7 +13,8 @@ fn list(words: &[&str], folder: &Path) -> Output {
     command.output().unwrap()
 }
 
-fn fences() -> tempfile::TempDir {
+/// Three fences, of which `prices` stays in use.
+fn fences() -> (tempfile::TempDir, FileFence) {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     FileFence::create(at("new"), "nothing yet", Rule::ByTerm).unwrap();
@@ -22,13 +22,12 @@ fn fences() -> tempfile::TempDir {
     prices.admit(Token::new(Term(1 << 40), 7), "beta").unwrap();
     let mut jobs = FileFence::create(at("jobs"), "jobs", Rule::ByTerm).unwrap();
     jobs.admit(Token::new(Term(90), 1), "alpha").unwrap();
-    folder
+    (folder, prices)
 }
 
 #[test]
 fn the_fences_that_saw_a_higher_term_are_listed_also_while_they_are_in_use() {
-    let folder = fences();
-    let _in_use = FileFence::open(folder.path().join("prices"), "prices", Rule::InOrder).unwrap();
+    let (folder, _in_use) = fences();
     let output = list(&["--above", "1000", "-o", "json", "new", "prices", "jobs"], folder.path());
     assert!(output.status.success(), "{output:?}");
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -40,7 +39,7 @@ fn the_fences_that_saw_a_higher_term_are_listed_also_while_they_are_in_use() {
 
 #[test]
 fn without_a_bound_all_of_them_are_listed_for_people() {
-    let folder = fences();
+    let (folder, _in_use) = fences();
     let output = list(&["new", "prices", "jobs"], folder.path());
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("nothing yet") && said.contains("1099511627776") && said.contains("90"), "{said}");
@@ -48,7 +47,7 @@ fn without_a_bound_all_of_them_are_listed_for_people() {
 
 #[test]
 fn a_file_that_is_no_fence_is_exit_code_2_and_nothing_is_listed() {
-    let folder = fences();
+    let (folder, _in_use) = fences();
     std::fs::write(folder.path().join("notes"), "some text").unwrap();
     for wrong in ["notes", "missing"] {
         let output = list(&["prices", wrong], folder.path());

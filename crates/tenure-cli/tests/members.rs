@@ -89,8 +89,6 @@ fn what_is_wrong_with_a_change_is_told_in_one_line() {
         (vec!["set", "--quorums", "weights:1,1"], "weights"),
         (vec!["set", "--skew", "5ms"], "clock"),
         (vec!["force-remove", "--powered-off", "n2", "n3"], "--yes"),
-        (vec!["reset-terms", "--bar", "jobs"], "--yes"),
-        (vec!["reset-terms", "--term-floor", "18446744073709551615", "--yes"], "repairs nothing"),
         (vec!["force-remove", "--powered-off", "n2", "--yes"], "n2 was heard within the longest lease"),
         (vec!["force-remove", "--powered-off", "n9", "--yes"], "none of those who are named is a member"),
     ] {

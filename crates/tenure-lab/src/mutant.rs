@@ -208,10 +208,6 @@ pub enum Broken {
     CountsUnknown,
     /// A sealed member accepts any other charter of an operator.
     SealReplaced,
-    /// A member lets terms fall below one that it has granted to a group that stays open.
-    ResetUnasked,
-    /// A barred group is granted again.
-    ResetUnbarred,
     /// A forced charter's floor may be below what a survivor has granted.
     ForceLowFloor,
     /// Nothing is charged for the height of a term.

@@ -287,7 +287,7 @@ fn of_mutant<const SKEW: bool>(text: &str, clocks: Clocks) -> (String, Report) {
 }
 
 /// What traces cannot show, and why.
-const UNSEEN: [(&str, &str); 27] = [
+const UNSEEN: [(&str, &str); 30] = [
     ("disturbed-leads-on", "it says that its clock was disturbed, and is not judged by that clock any more"),
     (
         "change-abandoned",
@@ -318,6 +318,9 @@ const UNSEEN: [(&str, &str); 27] = [
     ("height-free", "the same"),
     ("outsiders-vouch", "the same"),
     ("amnesia-same-id-silent", "a term is given away twice, in two lives, and nobody leads by it"),
+    ("any-store", "the same"),
+    ("covered-by-older", "the same"),
+    ("acts-while-behind", "the auditor sees the lease outlast the grant instead"),
 ];
 
 /// Of every saved schedule the auditor sees what the simulator saw, but for what traces cannot

@@ -150,14 +150,6 @@ pub enum CampaignError {
         /// Which.
         group: GroupName,
     },
-    /// An operator has set terms anew, and this group held a higher term: nobody leads it again.
-    #[error(
-        "the group '{group}' is barred since terms were set anew (`tenure members reset-terms`): use a group of another name, and fences of new resources"
-    )]
-    Barred {
-        /// Which.
-        group: GroupName,
-    },
     /// The members refuse the key of this process.
     #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
     KeyRefused {

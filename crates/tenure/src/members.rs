@@ -19,7 +19,7 @@ use crate::clock::nanos;
 use crate::config::{ClockBound, Peer};
 use crate::contact::Contact;
 use crate::error::MembersError;
-use crate::name::{GroupName, NodeName};
+use crate::name::NodeName;
 use crate::node::term_floor;
 
 /// What is to change.
@@ -71,20 +71,6 @@ pub enum MemberChange {
         /// seconds since 2024, and by a margin besides, for nobody knows what those who are gone
         /// have granted among themselves.
         floor: Option<Term>,
-    },
-    /// A repair for terms that are absurdly high: every member stops granting until all leases are
-    /// over, then terms go on above a lower floor. All members must run and answer. Nobody leads
-    /// meanwhile, for about a longest lease.
-    ///
-    /// Your word is that only the barred groups ever held a term above the floor. Members
-    /// contradict if they know better.
-    ResetTerms {
-        /// Terms go on above this. Without it: above the seconds since 2024, and by a margin
-        /// besides.
-        floor: Option<Term>,
-        /// The groups that hold higher terms. Nobody leads them again, in the whole life of this
-        /// cluster.
-        barred: Vec<String>,
     },
 }
 
@@ -204,13 +190,6 @@ impl MemberChange {
                 let (least, margin) = floor.map_or_else(|| (term_floor(), MARGIN), |floor| (floor, 0));
                 let draw = chance::wide();
                 Ok((Change::ForceRemove { gone, least, margin, draw }, Vec::new()))
-            }
-            Self::ResetTerms { floor, barred } => {
-                let group = |name: &String| GroupName::new(name).map_err(|error| halted(&error));
-                let barred = barred.iter().map(|name| Ok(group(name)?.id()));
-                let barred = barred.collect::<Result<Vec<_>, MembersError>>()?;
-                let floor = floor.unwrap_or_else(|| Term(term_floor().0 + MARGIN));
-                Ok((Change::ResetTerms { floor, barred }, Vec::new()))
             }
         }
     }

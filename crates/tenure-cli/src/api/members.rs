@@ -73,17 +73,6 @@ pub(crate) struct ForceRemoveOrder {
     pub(crate) term_floor: Option<u64>,
 }
 
-/// The body of `POST /v1/members/reset-terms`. See the documents for what rests on this word.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ResetTermsOrder {
-    /// Terms go on above this; if absent, above the seconds since 2024, by a margin.
-    #[serde(default)]
-    pub(crate) term_floor: Option<u64>,
-    /// The groups that hold higher terms. Nobody leads them again.
-    pub(crate) barred: Vec<String>,
-}
-
 /// The answer of `POST /v1/members/accept-lineage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineageAccepted {

@@ -32,8 +32,9 @@ enum Command {
 #[derive(Args, Debug)]
 #[command(
     after_help = "The files are read, not locked and not changed: the process that uses a fence may go on.
-With --above only those fences are shown that have admitted a higher term, as after
-`tenure members reset-terms`. Fences in databases are asked in SQL: `members reset-terms --help`.
+With --above only those fences are shown that have admitted a higher term. Ask databases in SQL:
+  PostgreSQL: SELECT resource, term FROM tenure.fence WHERE term > TERM;
+  SQLite:     SELECT resource, term FROM tenure_fence WHERE term > TERM;
 
 Examples:
   tenure fence list prices.fence

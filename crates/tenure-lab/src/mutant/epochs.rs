@@ -82,8 +82,6 @@ pub(super) const EPOCHS: &[Mutant] = &[
     rule("any-ballot", Broken::AnyBallot, "an answer to any ballot counts for the present one"),
     rule("promise-accepts", Broken::PromiseAccepts, "a promise that comes late counts as an acceptance"),
     rule("seal-replaced", Broken::SealReplaced, "a sealed member accepts any other charter of an operator"),
-    rule("reset-unasked", Broken::ResetUnasked, "terms may fall below one that a member has granted"),
-    rule("reset-unbarred", Broken::ResetUnbarred, "a group that held an absurd term is granted again"),
     rule("force-low-floor", Broken::ForceLowFloor, "a forced floor may be below what a survivor granted"),
 ];
 

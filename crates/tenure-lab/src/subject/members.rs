@@ -86,7 +86,6 @@ pub(super) fn epoch_text(talk: &EpochTalk) -> String {
                 Denial::NotAdjacent => "its quorums need not meet the present ones".to_owned(),
                 Denial::Sealed(epoch) => format!("epoch {epoch} was accepted by an operator's word"),
                 Denial::Granted(top) => format!("term {top} was granted"),
-                Denial::Unbarred { group, term } => format!("term {term} was granted to {group}"),
                 Denial::Implausible(floor) => format!("an operator must confirm a floor of {floor}"),
             };
             format!("ballot {} is denied: {why}", ballot.number)
@@ -113,10 +112,6 @@ pub(super) fn change_text(change: &Change) -> String {
         Change::Clocks(clocks) => format!("clocks {clocks:?}"),
         Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
         Change::Set { .. } | Change::Named(..) => format!("{change:?}"),
-        Change::ResetTerms { floor, barred } => {
-            let barred: Vec<String> = barred.iter().map(|group| format!(" {group}")).collect();
-            format!("members reset-terms above {floor} bar{}", barred.concat())
-        }
         Change::ForceRemove { gone, least, margin, .. } => {
             let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
             format!("members force-remove {} above {least} by {margin}", gone.join(" "))

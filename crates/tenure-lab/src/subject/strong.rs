@@ -509,10 +509,6 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
                 let draw = draw_for(&gone);
                 Some(Command::Change(Change::ForceRemove { gone, least, margin, draw }))
             }
-            ["members", "reset-terms", "above", floor, "bar", barred @ ..] => {
-                let barred = barred.iter().map(|name| group(name)).collect::<Option<Vec<GroupId>>>()?;
-                Some(Command::Change(Change::ResetTerms { floor: Term(floor.parse().ok()?), barred }))
-            }
             ["members", "accept-lineage"] => Some(Command::AcceptLineage),
             ["members", "weigh", weighed @ ..] => {
                 let weighed = weighed.iter().map(|word| {

@@ -86,20 +86,22 @@ pub(super) struct Run {
 impl Run {
     /// An answer, once for each grantor.
     fn count<R: Rules>(&mut self, from: NodeId, at: Stamp, rules: &R) {
-        self.stamps.push((from, at));
-        if let Some(position) = rules.voice_of(&self.charter.body.quorums, from, self.oks) {
-            self.oks.insert(position);
+        let position = rules.voice_of(&self.charter.body.quorums, from, self.oks);
+        // QT has no stamp of a process that was not asked (lemma 7.1). Only a mutant keeps it.
+        if position.is_some() || rules.across() == Across::ByNumber {
+            self.stamps.push((from, at));
         }
+        position.into_iter().for_each(|position| self.oks.insert(position));
     }
 
-    /// Notes how long a refusal says to wait, if it is about the height of the term or a barred
-    /// group. No longer than a few leases: a member that vouches for the term may come back
-    /// meanwhile, and an operator may confirm it.
+    /// Notes how long a refusal says to wait, if it is about the height of the term. No longer than
+    /// a few leases: a member that vouches for the term may come back meanwhile, and an operator
+    /// may confirm it.
     fn hold_back(&mut self, refusal: Refusal, lease: LocalSpan) {
         let longest = lease.times(8);
         let wait = match refusal {
             Refusal::TooHigh { wait } => wait.min(longest),
-            Refusal::Implausible | Refusal::Barred => longest,
+            Refusal::Implausible => longest,
             _ => return,
         };
         self.held_back = Some(self.held_back.map_or(wait, |known| known.min(wait)));
@@ -486,8 +488,7 @@ impl Candidate {
 
     fn pause_before_retry<R: Rules>(&self, around: &Around<'_, '_, R>) -> LocalSpan {
         let usual = self.retry_interval(around);
-        let hurry = self.run.as_ref().and_then(|run| run.hurry);
-        hurry.map_or(usual, |hurry| hurry.min(usual))
+        self.run.as_ref().and_then(|run| run.hurry).map_or(usual, |hurry| hurry.min(usual))
     }
 
     /// What a leader tells in its renewals.

@@ -31,9 +31,6 @@
 //! top that is 2^24 above all that is known is a mistake, or an attack that has succeeded
 //! elsewhere. It is not taken over in silence, neither as a term nor as a floor: the member says so
 //! ([`Event::Implausible`]) and waits for an operator ([`Command::Confirm`]).
-//!
-//! **If an absurd term was granted all the same**, an operator can set terms anew: see
-//! `epoch::reset`.
 
 use std::collections::BTreeMap;
 
@@ -110,12 +107,6 @@ pub(super) struct Heights {
 impl Heights {
     pub(super) fn new(granted: Term) -> Self {
         Self { granted, ..Self::default() }
-    }
-
-    /// Takes over what keys have spent, and by which keys processes speak.
-    pub(super) fn keep_buckets_of(&mut self, former: Self) {
-        self.keys = former.keys;
-        self.buckets = former.buckets;
     }
 
     /// Charges a height to a key, or says how long to wait until it would fit. More than the burst

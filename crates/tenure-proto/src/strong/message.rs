@@ -306,8 +306,6 @@ pub enum Refusal {
     },
     /// A member asks for a term so high that an operator must confirm it: see [`Command::Confirm`].
     Implausible,
-    /// An operator has set terms anew, and this group held a higher one: nobody leads it again.
-    Barred,
     /// This grantor knows as many groups by the asker's key as one key may make it know. Said by
     /// the driver, which counts them, never by the machine.
     TooManyGroups,

@@ -621,10 +621,8 @@ impl<R: Rules> Protocol for Nerio<R> {
         // found if its charter was not on disk yet.
         let newest = process.membership.epoch();
         let binds = |grant: &Grant| settings.succession != Succession::Wedge || grant.epoch >= newest;
-        // A barred group is never granted again. Its term must not count as this member's top.
-        let barred = process.charter().reset.clone();
         let groups = remembered_grants(remembered)
-            .filter(|(group, grant)| binds(grant) && !barred.bars(*group))
+            .filter(|(_, grant)| binds(grant))
             .map(|(group, grant)| (group, Group::new(process.largest_term, Some(grant))))
             .collect();
         let mut machine = Self { process, groups, agenda: Agenda::default() };

@@ -7,9 +7,9 @@
 
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
-use crate::{Data, GroupId, LocalTime, NodeId, Ticket};
+use crate::{Data, LocalTime, NodeId, Ticket};
 
-use super::epoch::{Ballot, Charter, Epoch, Relation, StoreId, TermReset};
+use super::epoch::{Ballot, Charter, Epoch, Relation, StoreId};
 use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
@@ -541,20 +541,6 @@ pub trait Rules: Data {
     /// at least δ_max.
     fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {
         forced.spacing(sealed)
-    }
-
-    // Terms that are set anew: see `epoch::reset`.
-
-    /// RESET: a member allows terms to fall to a floor only if it has granted no higher term to a
-    /// group that stays open. Otherwise a later leader of that group would have a lower term than
-    /// an earlier one.
-    fn allows_reset(&self, floor: Term, granted: Term) -> bool {
-        granted <= floor
-    }
-
-    /// RESET: a group that held a term above the floor is never granted again, for the same reason.
-    fn is_barred(&self, reset: &TermReset, group: GroupId) -> bool {
-        reset.bars(group)
     }
 
     // The end of an epoch: see `wedge`.

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use tenure_proto::quorum::{MAX_LISTED, MAX_MEMBERS, NodeSet, Quorums, Rule};
-use tenure_proto::strong::epoch::{
-    Ballot, Body, Charter, CharterId, Epoch, Lineage, StoreId, Stores, TermReset,
-};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Epoch, Lineage, StoreId, Stores};
 use tenure_proto::strong::{Grant, Holder, InstanceId, Term};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId};
@@ -343,22 +341,6 @@ impl Wire for CharterId {
     }
 }
 
-impl Wire for TermReset {
-    fn write(&self, to: &mut Writer) {
-        self.at().write(to);
-        to.number(self.barred().len() as u64);
-        self.barred().iter().for_each(|group| group.write(to));
-    }
-    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (at, count) = (Epoch::read(from)?, from.small::<usize>()?);
-        if count > Self::MOST {
-            return Err(DecodeError::TooLong);
-        }
-        let barred = (0..count).map(|_| GroupId::read(from)).collect::<Result<_, _>>()?;
-        Self::new(at, barred).ok_or(DecodeError::Invalid)
-    }
-}
-
 impl Wire for Arc<Charter> {
     fn write(&self, to: &mut Writer) {
         to.boxed(|to| {
@@ -367,7 +349,6 @@ impl Wire for Arc<Charter> {
             self.body.write(to);
             to.option(self.before.as_ref(), |to, before| before.write(to));
             self.floor.write(to);
-            self.reset.write(to);
         });
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -378,7 +359,6 @@ impl Wire for Arc<Charter> {
                 body: Body::read(from)?,
                 before: from.option(Body::read)?,
                 floor: Term::read(from)?,
-                reset: TermReset::read(from)?,
             }))
         })
     }

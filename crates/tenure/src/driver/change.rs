@@ -161,7 +161,7 @@ impl Driver {
 
     /// Whether those that answer will be too few after a change.
     fn quorum_is_left(&self, change: &Change) -> Option<MembersError> {
-        if matches!(change, Change::ForceRemove { .. } | Change::ResetTerms { .. }) {
+        if matches!(change, Change::ForceRemove { .. }) {
             return None; // All who are left must answer, or nothing comes of it.
         }
         let body = change.applied(&self.machine.as_ref()?.charter().body, &Sound).ok()?;

@@ -402,8 +402,7 @@ mod tests {
         };
         let quiet = |before: Option<Body>| {
             let (epoch, lineage) = (Epoch(1), tenure_proto::strong::epoch::Lineage::founding(0));
-            let reset = tenure_proto::strong::epoch::TermReset::default();
-            quiet(&Charter { epoch, lineage, body: body(100), before, floor: Term(0), reset })
+            quiet(&Charter { epoch, lineage, body: body(100), before, floor: Term(0) })
         };
         assert_eq!([quiet(None), quiet(Some(body(100)))], [LocalSpan::ZERO; 2]);
         assert_eq!(quiet(Some(body(5_000))), Span::from_millis(5_000).nominal());

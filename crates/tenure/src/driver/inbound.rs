@@ -166,16 +166,8 @@ impl Driver {
         {
             self.touch(request.group);
         }
-        match &message {
-            Message::Nack { group, refusal: Refusal::TooManyGroups, .. } => {
-                self.on_too_many_groups(peer.id, *group);
-            }
-            // One member's word suffices: a charter that all of them go by says so.
-            Message::Nack { group, refusal: Refusal::Barred, .. } if self.members().contains(&peer.id) => {
-                let why = |group| CampaignError::Barred { group };
-                self.orders.extend(self.office.refuse(*group, why));
-            }
-            _ => {}
+        if let Message::Nack { group, refusal: Refusal::TooManyGroups, .. } = &message {
+            self.on_too_many_groups(peer.id, *group);
         }
         self.hear(peer.id, &peer.rights, message, received);
     }

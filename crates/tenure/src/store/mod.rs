@@ -54,7 +54,7 @@ use std::sync::Arc;
 use aws_lc_rs::{digest, rand};
 use tenure_proto::boot::{self, Boot, BootId};
 pub use tenure_proto::strong::epoch::StoreId;
-use tenure_proto::strong::epoch::{Body, Charter, Epoch, Lineage, TermReset};
+use tenure_proto::strong::epoch::{Body, Charter, Epoch, Lineage};
 use tenure_proto::strong::{Cell, Term};
 use tenure_proto::{Incarnation, NodeId};
 
@@ -134,7 +134,6 @@ impl Store {
             body: Body { stores, ..body.clone() },
             before: None,
             floor: *floor,
-            reset: TermReset::default(),
         };
         make(
             dir,

@@ -119,11 +119,6 @@ impl Wire for Denial {
                 to.byte(4);
                 term.write(to);
             }
-            Self::Unbarred { group, term } => {
-                to.byte(6);
-                group.write(to);
-                term.write(to);
-            }
             Self::Implausible(term) => {
                 to.byte(5);
                 term.write(to);
@@ -138,7 +133,6 @@ impl Wire for Denial {
             3 => Ok(Self::Sealed(Epoch::read(from)?)),
             4 => Ok(Self::Granted(Term::read(from)?)),
             5 => Ok(Self::Implausible(Term::read(from)?)),
-            6 => Ok(Self::Unbarred { group: Wire::read(from)?, term: Term::read(from)? }),
             other => unknown(other),
         }
     }

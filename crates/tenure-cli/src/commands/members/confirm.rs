@@ -15,8 +15,8 @@ use crate::output::Answer;
 to grant, nor as the top of another member, nor as the floor of a new epoch. Its log says
 event=term_doubted, and `tenure doctor` names it. Find out first who granted such a term.
 
-It takes effect at the member that is asked: name the one that doubts with --endpoint. The way
-back is `tenure members reset-terms`, during which nobody leads. Packed tokens end at 2147483647.
+It takes effect at the member that is asked: name the one that doubts with --endpoint. It cannot
+be taken back, for terms never fall. Packed tokens end at 2147483647.
 
 Examples:
   tenure members confirm-term 1099511627776 --endpoint http://10.0.0.2:7401

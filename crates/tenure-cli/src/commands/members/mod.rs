@@ -5,7 +5,6 @@ mod confirm;
 mod force;
 mod lineage;
 mod list;
-mod reset;
 
 use clap::{Args, Subcommand};
 
@@ -17,7 +16,6 @@ use confirm::ConfirmTerm;
 use force::ForceRemove;
 use lineage::AcceptLineage;
 use list::List;
-use reset::ResetTerms;
 
 /// List and change the members of the cluster.
 #[derive(Args, Debug)]
@@ -34,7 +32,6 @@ Examples:
   tenure members set --drift-ppm 1000 --longest-lease 3s
   tenure members force-remove --powered-off n2 n3
   tenure members confirm-term 1099511627776
-  tenure members reset-terms --bar evil/x
 
 Exit codes: 0 done, 2 refused or error, 69 nobody answers, 77 not allowed, 78 the configuration
 must be changed first"
@@ -62,8 +59,6 @@ enum Command {
     AcceptLineage(AcceptLineage),
     /// Confirm a term that lies far above all that a member knows
     ConfirmTerm(ConfirmTerm),
-    /// Set terms anew that are absurdly high, and bar the groups that hold them
-    ResetTerms(ResetTerms),
 }
 
 impl Members {
@@ -78,7 +73,6 @@ impl Members {
             Command::ForceRemove(force) => force.run(common),
             Command::AcceptLineage(accept) => accept.run(common),
             Command::ConfirmTerm(confirm) => confirm.run(common),
-            Command::ResetTerms(reset) => reset.run(common),
         }
     }
 }

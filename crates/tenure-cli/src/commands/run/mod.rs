@@ -72,7 +72,8 @@ Not guaranteed:
 
 Exit codes:
   the command's own; 128+N if signal N ended it; 126, 127 it cannot be run or found
-  69 no quorum within --wait     75 not elected within --wait     77 the key forbids this group, was revoked or has expired
+  69 no quorum within --wait     75 not elected within --wait
+  77 the key forbids this group, was revoked or has expired
   78 the configuration, or a grace that does not fit the lease
   79 the lease was lost (with --once; see --lost-exit-code)
   80 the command could not be confirmed dead: the lease was left to run out

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::api::members::{
-    AddOrder, ConfirmTermOrder, ForceRemoveOrder, LineageAccepted, RemoveOrder, ReplaceOrder,
-    ResetTermsOrder, SetOrder, Step, StepKind,
+    AddOrder, ConfirmTermOrder, ForceRemoveOrder, LineageAccepted, RemoveOrder, ReplaceOrder, SetOrder, Step,
+    StepKind,
 };
 use crate::api::{Code, segment};
 
@@ -39,7 +39,6 @@ pub(super) fn routes() -> Vec<Route> {
         ("post", "/v1/members/set", Need::admin("members set"), post(set)),
         ("post", "/v1/members/force-remove", Need::admin("members force-remove"), post(force_remove)),
         ("post", "/v1/members/accept-lineage", Need::admin("members accept-lineage"), post(accept_lineage)),
-        ("post", "/v1/members/reset-terms", Need::admin("members reset-terms"), post(reset_terms)),
         ("post", "/v1/members/confirm-term", Need::admin("members confirm-term"), post(confirm_term)),
     ]
 }
@@ -120,17 +119,6 @@ async fn force_remove(
         ));
     }
     let change = MemberChange::ForceRemove { powered_off, floor: term_floor.map(Term) };
-    begin(&desk, &act, &change, false).await
-}
-
-async fn reset_terms(
-    State(desk): State<Desk>,
-    Extension(act): Extension<Act>,
-    Order(order): Order<ResetTermsOrder>,
-) -> Result<Response, Refused> {
-    let ResetTermsOrder { term_floor, barred } = order;
-    act.about(format_args!("floor {term_floor:?}, barred: {}", barred.join(", ")));
-    let change = MemberChange::ResetTerms { floor: term_floor.map(Term), barred };
     begin(&desk, &act, &change, false).await
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Epochs {
     proposed: BTreeMap<(Epoch, Ballot), Arc<Charter>>,
     decided: Epoch,
     /// The largest term of an acquisition that completed in each epoch.
-    terms: BTreeMap<(Epoch, GroupId), Term>,
+    terms: BTreeMap<Epoch, Term>,
     /// The epoch of the last run that completed, of each group.
     last: BTreeMap<GroupId, Epoch>,
 }
@@ -158,16 +158,13 @@ impl Epochs {
     /// if the floor is below it.
     pub(super) fn above_floor(&self, charter: &Charter, distance: u64) -> Option<Term> {
         let upto = Epoch(charter.epoch.0.checked_sub(distance)?);
-        let before = self.terms.range(..=(upto, GroupId(u64::MAX)));
-        // A barred group keeps the terms that it has: nobody leads it again.
-        let open = before.filter(|((_, group), _)| !charter.reset.bars(*group));
-        let completed = open.map(|(_, term)| *term).max()?;
+        let completed = self.terms.range(..=upto).map(|(_, term)| *term).max()?;
         (completed > charter.floor).then_some(completed)
     }
 
     /// An acquisition completed.
-    pub(super) fn acquired(&mut self, (epoch, group): (Epoch, GroupId), term: Term) {
-        let largest = self.terms.entry((epoch, group)).or_insert(term);
+    pub(super) fn acquired(&mut self, epoch: Epoch, term: Term) {
+        let largest = self.terms.entry(epoch).or_insert(term);
         *largest = term.max(*largest);
     }
 
@@ -243,7 +240,7 @@ impl StrongJudge {
             });
         }
         if run == Run::Acquire {
-            self.epochs.acquired((epoch, group), term);
+            self.epochs.acquired(epoch, term);
         } else if epoch > Epoch(0) {
             self.see(CARRIED);
         }

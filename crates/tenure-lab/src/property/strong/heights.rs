@@ -2,7 +2,6 @@
 //! nothing implausible.
 
 use tenure_proto::NodeId;
-use tenure_proto::strong::epoch::Charter;
 use tenure_proto::strong::height::{BURST, PLAUSIBLE};
 use tenure_proto::strong::{GrantRequest, Term};
 
@@ -15,16 +14,6 @@ impl StrongJudge {
     /// Terms are as high as this, for good reason.
     pub(super) fn note_height(&mut self, term: Term) {
         self.highest = self.highest.max(term);
-    }
-
-    /// A process goes by a charter: terms are at least as high as its floor, or fall to it where
-    /// they are set anew.
-    pub(super) fn note_floor(&mut self, charter: &Charter) {
-        if charter.reset.at() > self.lowered {
-            self.lowered = charter.reset.at();
-            self.highest = charter.floor;
-        }
-        self.note_height(charter.floor);
     }
 
     /// A grant lies no further above all that was granted or decided anywhere than its holder may

@@ -98,8 +98,6 @@ pub struct StrongJudge {
     last_term: BTreeMap<GroupId, (Term, Holder, Option<Mark>)>,
     /// The highest term that was granted, or that a charter or an operator has allowed.
     highest: Term,
-    /// The last epoch in which terms were set anew.
-    lowered: Epoch,
     last_run: BTreeMap<Holder, u64>,
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// Grants on which a process counts though the judge cannot know of them.
@@ -141,7 +139,6 @@ impl StrongJudge {
             in_memory: InMemory::new(),
             last_term: BTreeMap::new(),
             highest: Term(0),
-            lowered: Epoch(0),
             last_run: BTreeMap::new(),
             last_stamp: BTreeMap::new(),
             trusted: BTreeSet::new(),
@@ -512,7 +509,7 @@ impl StrongJudge {
 
     fn on_adopted<S: Sight>(&mut self, sight: &S, node: NodeId, charter: &Arc<Charter>) {
         let now = sight.now();
-        self.note_floor(charter);
+        self.note_height(charter.floor);
         self.bounds.settles(node);
         self.stays.adopts(node, charter.epoch, now);
         if !sight.sees_all() {

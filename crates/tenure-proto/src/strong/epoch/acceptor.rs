@@ -9,7 +9,7 @@ use super::{Charter, Denial, Epoch, EpochTalk};
 use crate::strong::message::{Cell, Event, Term};
 use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
-use crate::{Context, GroupId, Incarnation, NodeId};
+use crate::{Context, Incarnation, NodeId};
 
 /// Orders proposals. A space of its own: terms are a group's, and candidates would outrun any
 /// ballot (erratum A1).
@@ -58,16 +58,6 @@ impl Acceptor {
     }
 }
 
-/// What a member knows of the terms that it has granted.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::strong) struct Known {
-    /// The largest, in any group.
-    pub(super) top: Term,
-    /// The largest that it knows to have granted to a group that the charter in question does not
-    /// bar.
-    pub(super) unbarred: Option<(GroupId, Term)>,
-}
-
 impl<R: Rules> Process<R> {
     /// Whether this process may answer a ballot of `epoch`: it is there itself (MONO), and a
     /// member.
@@ -111,14 +101,14 @@ impl<R: Rules> Process<R> {
         &mut self,
         from: NodeId,
         (epoch, ballot, charter): (Epoch, Ballot, &Arc<Charter>),
-        known: Known,
+        top: Term,
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
         if !self.decides(from, epoch, cx) || self.deny_outbid(from, epoch, ballot, cx) {
             return false;
         }
         let doubted = self.doubts_floor(from, charter, cx).then_some(Denial::Implausible(charter.floor));
-        if let Some(denial) = doubted.or_else(|| self.objection(charter, known, cx)) {
+        if let Some(denial) = doubted.or_else(|| self.objection(charter, top, cx)) {
             say(from, EpochTalk::Denied { epoch, ballot, denial }, None, cx);
             return false;
         }
@@ -159,9 +149,9 @@ impl<R: Rules> Process<R> {
     }
 
     /// ADJ and W, or SEAL: what a member has against a charter, however high its ballot.
-    fn objection(&self, charter: &Charter, known: Known, cx: &Context<'_, Nerio<R>>) -> Option<Denial> {
+    fn objection(&self, charter: &Charter, top: Term, cx: &Context<'_, Nerio<R>>) -> Option<Denial> {
         if charter.epoch.begins_era() || self.sealed_for().is_some() {
-            return self.forced_objection(charter, known);
+            return self.forced_objection(charter, top);
         }
         let rules = &self.config.settings().rules;
         let here = &self.membership.charter;

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use super::force::remaining;
-use super::{Body, Lineage, Stores, TermReset};
+use super::{Body, Lineage, Stores};
+use crate::NodeId;
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
 use crate::strong::rules::Rules;
 use crate::time::{Clockwork, Span};
-use crate::{GroupId, NodeId};
 
 /// A change of the members or their bounds, relative to the charter that its proposer knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,15 +53,6 @@ pub enum Change {
         /// (`lineage`).
         draw: u128,
     },
-    /// Terms are absurdly high: all members stop granting for a longest lease, then terms go on
-    /// above `floor`. See `reset`.
-    ResetTerms {
-        /// Every term above this that was ever granted belongs to a barred group: the operator's
-        /// word.
-        floor: Term,
-        /// The groups that hold higher terms. Nobody leads them again.
-        barred: Vec<GroupId>,
-    },
     /// Any of these, of which those who are new have these stores.
     Named(Box<Change>, Stores),
 }
@@ -82,11 +73,7 @@ impl Change {
             Self::Quorums(quorums) => quorums.clone(),
             Self::Set { quorums: Some(quorums), .. } => quorums.clone(),
             Self::ForceRemove { gone, .. } => remaining(now, gone)?,
-            Self::Clocks(_)
-            | Self::LongestLease(_)
-            | Self::Set { .. }
-            | Self::ResetTerms { .. }
-            | Self::Named(..) => now.clone(),
+            Self::Clocks(_) | Self::LongestLease(_) | Self::Set { .. } | Self::Named(..) => now.clone(),
         };
         let clocks = match self {
             Self::Clocks(clocks) | Self::Set { clocks: Some(clocks), .. } => *clocks,
@@ -126,8 +113,6 @@ pub enum ChangeError {
     LastOfEra,
     /// The cluster has lost its quorum too often to tell one more remainder from others.
     LineageFull,
-    /// More groups would be barred than a charter can name.
-    TooManyBarred,
 }
 
 impl From<QuorumError> for ChangeError {
@@ -146,9 +131,6 @@ impl fmt::Display for ChangeError {
                 "the quorum was given up {} times, and no more can be told apart: found a new cluster",
                 Lineage::MOST - 1
             ),
-            Self::TooManyBarred => {
-                write!(f, "a charter bars at most {} groups: found a new cluster", TermReset::MOST)
-            }
             Self::NoChain => f.write_str(
                 "no chain of steps leads there in which every quorum of one meets every quorum of the next: \
                  go by way of a majority or of weights",

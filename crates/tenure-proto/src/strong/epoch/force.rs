@@ -58,9 +58,7 @@
 
 use std::sync::Arc;
 
-use super::acceptor::Known;
 use super::proposer::{Halt, Phase, Timer};
-use super::reset::WantedReset;
 use super::{Body, Change, ChangeError, Charter, Denial, Epoch, Stores};
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
@@ -76,18 +74,8 @@ pub(in crate::strong) struct Force {
     /// The floor is at least this, and a margin above it.
     least: Term,
     margin: u64,
-    /// What the lineage goes on with. Where nobody is removed there is one remainder, and nothing
-    /// to tell apart.
-    draw: Option<u128>,
-    /// What becomes of terms, if they are set anew.
-    pub(super) reset: Option<WantedReset>,
-}
-
-impl Force {
-    /// Nobody is gone; terms are set anew.
-    pub(super) fn of_terms(reset: WantedReset) -> Self {
-        Self { gone: Vec::new(), least: reset.floor, margin: 0, draw: None, reset: Some(reset) }
-    }
+    /// What the lineage goes on with.
+    draw: u128,
 }
 
 impl Epoch {
@@ -130,7 +118,6 @@ impl Charter {
         body: Body,
         found: &[&Arc<Charter>],
         (floor, draw): (Term, Option<u128>),
-        reset: Option<&WantedReset>,
     ) -> Result<Arc<Self>, ChangeError> {
         // One that was found and may be decided is an ancestor; and the newest comes from all that
         // may be.
@@ -152,9 +139,7 @@ impl Charter {
         let (clocks, longest_lease) = (longest.clocks, longest.longest_lease);
         let (quorums, stores) = (self.body.quorums.clone(), self.body.stores.clone());
         let before = Some(Body { quorums, clocks, longest_lease, stores });
-        let epoch = newest.next_era();
-        let reset = self.forced_reset(epoch, found, reset)?;
-        Ok(Arc::new(Self { epoch, lineage, body, before, floor, reset }))
+        Ok(Arc::new(Self { epoch: newest.next_era(), lineage, body, before, floor }))
     }
 
     /// Whether all of these are members.
@@ -182,7 +167,7 @@ impl<R: Rules> Process<R> {
         (gone, least, margin, draw): (&[NodeId], Term, u64, u128),
         cx: &mut Context<'_, Nerio<R>>,
     ) {
-        let force = Force { gone: gone.to_vec(), least, margin, draw: Some(draw), reset: None };
+        let force = Force { gone: gone.to_vec(), least, margin, draw };
         self.membership.proposer.force = Some(force);
         self.begin_force(cx);
     }
@@ -193,9 +178,7 @@ impl<R: Rules> Process<R> {
         let here = &self.membership.charter.body.quorums;
         let left = here.members().iter().filter(|member| !force.gone.contains(member));
         let left = left.filter_map(|member| here.position(*member)).collect();
-        let why = if force.reset.is_some() {
-            None // All members must answer: nothing rests on anybody's being gone.
-        } else if force.gone.contains(&self.holder.node) {
+        let why = if force.gone.contains(&self.holder.node) {
             Some("this very member is named as powered off: ask another".to_owned())
         } else if !force.gone.iter().any(|node| here.position(*node).is_some()) {
             Some("none of those who are named is a member".to_owned())
@@ -215,9 +198,6 @@ impl<R: Rules> Process<R> {
     pub(super) fn remainder(&self) -> Option<Body> {
         let here = &self.membership.charter.body;
         if let Some(force) = &self.membership.proposer.force {
-            if force.gone.is_empty() {
-                return Some(here.clone());
-            }
             let quorums = remaining(&here.quorums, &force.gone).ok()?;
             let stores =
                 here.stores.with(&Stores::default(), quorums.members(), &self.config.settings().rules);
@@ -257,14 +237,10 @@ impl<R: Rules> Process<R> {
             }
         }
         let held = forced().map(|charter| charter.floor).max().unwrap_or_default();
-        // Where terms are set anew, the tops that members report are what is repaired.
-        let anew = self.is_resetting() || found.iter().any(|charter| charter.resets_terms_of(&here));
-        let top = if anew { Term(0) } else { top };
-        let draw = force.as_ref().and_then(|force| force.draw);
-        let reset = force.as_ref().and_then(|force| force.reset.as_ref());
-        let (least, margin) = force.as_ref().map_or((Term(0), 0), |force| (force.least, force.margin));
+        let draw = force.as_ref().map(|force| force.draw);
+        let (least, margin) = force.map_or((Term(0), 0), |force| (force.least, force.margin));
         let floor = Term(top.max(least).0.saturating_add(margin)).max(held);
-        let next = match here.forced(body, &found, (floor, draw), reset) {
+        let next = match here.forced(body, &found, (floor, draw)) {
             Ok(next) => next,
             Err(error) => {
                 self.halt(Halt::Impossible(error.to_string()), cx);
@@ -281,7 +257,7 @@ impl<R: Rules> Process<R> {
 
     /// What a member has against a charter that begins an era, or against any other once it is
     /// sealed.
-    pub(super) fn forced_objection(&self, charter: &Charter, known: Known) -> Option<Denial> {
+    pub(super) fn forced_objection(&self, charter: &Charter, top: Term) -> Option<Denial> {
         let sealed = self.sealed_for();
         if !charter.epoch.begins_era() {
             // No rule: safety does not need it. If all who are left have accepted the forced
@@ -290,6 +266,11 @@ impl<R: Rules> Process<R> {
             // the gone (ADJ). It is denied so that the seal stays, and is told to the next
             // proposer.
             return sealed.map(|sealed| Denial::Sealed(sealed.epoch));
+        }
+        // It has granted nothing since it accepted this very charter, so the floor still covers all
+        // that it granted. After a restart its ceiling may lie above the floor: that says nothing.
+        if sealed.is_some_and(|sealed| **sealed == *charter) {
+            return None;
         }
         let rules = &self.config.settings().rules;
         if let Some(sealed) = sealed.filter(|sealed| !rules.may_replace_seal(sealed, charter)) {
@@ -302,11 +283,7 @@ impl<R: Rules> Process<R> {
         if !charter.has(self.holder.node) || !here.keeps_all_of(charter.members()) {
             return Some(Denial::NotAdjacent);
         }
-        if charter.resets_terms_of(here) {
-            let (group, term) = known.unbarred?;
-            return (!rules.allows_reset(charter.floor, term)).then_some(Denial::Unbarred { group, term });
-        }
-        (!rules.floor_covers(charter.floor, known.top)).then_some(Denial::Granted(known.top))
+        (!rules.floor_covers(charter.floor, top)).then_some(Denial::Granted(top))
     }
 
     /// All who are left are sealed: now the wait begins.
@@ -329,10 +306,10 @@ impl<R: Rules> Process<R> {
     /// Whether what the operator asked for has come about.
     pub(super) fn on_adopted_forced(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         let Some(force) = &self.membership.proposer.force else { return };
-        if force.is_done_by(&self.membership.charter) {
-            self.arrived(cx);
-        } else {
+        if force.gone.iter().any(|node| self.membership.charter.has(*node)) {
             self.begin_force(cx);
+        } else {
+            self.arrived(cx);
         }
     }
 }

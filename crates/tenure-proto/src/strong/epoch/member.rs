@@ -110,9 +110,6 @@ impl<R: Rules> Process<R> {
         if charter.epoch <= self.membership.epoch() {
             return false;
         }
-        if charter.resets_terms_of(self.charter()) {
-            self.lower_terms(charter.floor, cx); // Before the charter is durable: see `reset`.
-        }
         let (me, now) = (self.holder.node, cx.now());
         let joined = charter.has(me) && !self.membership.charter.has(me);
         let rules = &self.config.settings().rules;

@@ -15,7 +15,6 @@
 //! | W | a charter is accepted only when its acceptor has been in the epoch before it for longer than any lease | [`Rules::may_accept_from`] |
 //! | FLOOR | a charter's floor is at least every term that the quorum which promised had granted | [`Rules::floor`] |
 //! | SEAL | who has accepted a charter by an operator's word grants nothing before it goes by it | `force`, [`Rules::seals`] |
-//! | RESET | terms fall only when nothing is led, and then a group that held a higher term is barred for good | `reset`, [`Rules::is_barred`] |
 //! | LINEAGE | a member that hears of a charter which is neither ancestor nor descendant of its own stops | `lineage`, [`Rules::stops_for_foreign`] |
 //! | Y | a member that has just joined refuses acquisitions for a longest lease, not renewals (availability only) | [`Rules::young_until`] |
 //!
@@ -38,7 +37,6 @@
 //! **One charter an epoch (T6).** Paxos with durable promises; the value includes the floor.
 //!
 //! Where a quorum is lost no charter can be decided, and an operator's word must do: see `force`.
-//! The same way leads out of terms that are absurdly high: see `reset`.
 //!
 //! A member is a *store*, not a host (`stores`): one that lost its disk has lost its promises and
 //! never comes back under its name unless it was removed before, and then as a new one.
@@ -49,7 +47,6 @@ mod force;
 pub(super) mod lineage;
 mod member;
 mod proposer;
-mod reset;
 mod stores;
 mod talk;
 #[cfg(test)]
@@ -63,13 +60,12 @@ pub use change::{Change, ChangeError};
 pub use lineage::{CharterId, Lineage, Relation};
 pub(super) use member::Membership;
 pub use proposer::{Halt, Stage};
-pub use reset::TermReset;
 pub use stores::{StoreId, Stores};
 
 use super::message::Term;
 use crate::quorum::Quorums;
 use crate::time::{Clockwork, LocalSpan, Span};
-use crate::{GroupId, LocalTime, NodeId};
+use crate::{LocalTime, NodeId};
 
 #[allow(unused_imports, reason = "named in the documentation above")]
 use super::rules::Rules;
@@ -127,8 +123,6 @@ pub struct Charter {
     pub before: Option<Body>,
     /// No term up to this is granted in this epoch.
     pub floor: Term,
-    /// When an operator last set terms anew, and which groups are barred since then.
-    pub reset: TermReset,
 }
 
 impl Charter {
@@ -140,14 +134,13 @@ impl Charter {
 
     /// The first charter of a lineage.
     pub fn founded(lineage: Lineage, body: Body) -> Arc<Self> {
-        let reset = TermReset::default();
-        Arc::new(Self { epoch: Epoch(0), lineage, body, before: None, floor: Term(0), reset })
+        Arc::new(Self { epoch: Epoch(0), lineage, body, before: None, floor: Term(0) })
     }
 
     /// The charter that follows this one.
     pub(super) fn next(&self, body: Body, floor: Term) -> Arc<Self> {
-        let (epoch, lineage, reset) = (self.epoch.next(), self.lineage.clone(), self.reset.clone());
-        Arc::new(Self { epoch, lineage, body, before: Some(self.body.clone()), floor, reset })
+        let (epoch, lineage) = (self.epoch.next(), self.lineage.clone());
+        Arc::new(Self { epoch, lineage, body, before: Some(self.body.clone()), floor })
     }
 
     /// Those who grant now.
@@ -250,14 +243,6 @@ pub enum Denial {
     Sealed(Epoch),
     /// It has granted a term above the charter's floor.
     Granted(Term),
-    /// It has granted a term above the charter's floor to a group that a reset of terms does not
-    /// bar.
-    Unbarred {
-        /// The group.
-        group: GroupId,
-        /// The term.
-        term: Term,
-    },
     /// The charter's floor lies so far above all that it knows that an operator must confirm it.
     Implausible(Term),
 }

@@ -121,14 +121,12 @@ impl Proposal {
 impl<R: Rules> Process<R> {
     /// The user wants the members changed.
     pub(in crate::strong) fn change(&mut self, change: &Change, cx: &mut Context<'_, Nerio<R>>) {
+        // The ballot of an earlier word must not go on without that word: its floor would be lost.
+        self.drop_ballot();
         self.membership.proposer.force = None;
         if let Change::ForceRemove { gone, least, margin, draw } = change {
             self.membership.proposer.goal = None;
             return self.force((gone, *least, *margin, *draw), cx);
-        }
-        if let Change::ResetTerms { floor, barred } = change {
-            self.membership.proposer.goal = None;
-            return self.reset_terms(*floor, barred, cx);
         }
         match change.applied(&self.membership.charter.body, &self.config.settings().rules) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
@@ -219,7 +217,7 @@ impl<R: Rules> Process<R> {
         let here = self.membership.charter.clone();
         // Without its promise the floor need not cover what it reports: others must make up a
         // quorum.
-        if !self.is_resetting() && here.has(from) && self.doubts(from, reported, cx) {
+        if here.has(from) && self.doubts(from, reported, cx) {
             return;
         }
         let Some((proposal, position)) = self.answered(from, epoch, ballot) else { return };
@@ -376,12 +374,6 @@ impl<R: Rules> Process<R> {
                 self.drop_ballot();
                 let soon = self.config.settings().retry.nominal();
                 self.membership.timers.set(Timer::Propose, cx.now().after(soon));
-            }
-            Denial::Unbarred { group, term } => {
-                let why = format!(
-                    "{from} has granted term {term} to {group}, above the floor: bar that group too, or choose a floor above its term"
-                );
-                self.halt(Halt::Impossible(why), cx);
             }
             Denial::Implausible(floor) => {
                 let why = format!(

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::acceptor::Known;
 use super::{Ballot, Charter, Epoch, EpochTalk};
 use crate::detect::weak::Weak;
 use crate::strong::rules::Rules;
@@ -33,9 +32,9 @@ impl<R: Rules> Nerio<R> {
                 }
             }
             EpochTalk::Accept { epoch, ballot, charter } => {
-                let known = Known { top: self.top(), unbarred: self.unbarred_term(&charter) };
-                let proposed = (epoch, ballot, &charter);
-                let act = self.with_process(|process| process.on_accept(from, proposed, known, cx));
+                let top = self.top();
+                let act =
+                    self.with_process(|process| process.on_accept(from, (epoch, ballot, &charter), top, cx));
                 if act {
                     self.adopt(&charter, cx);
                 }
@@ -57,12 +56,8 @@ impl<R: Rules> Nerio<R> {
     /// A charter is decided: the process goes by it, its grants stay (KEEP), and its candidates go
     /// on in the new epoch.
     pub(in crate::strong) fn adopt(&mut self, charter: &Arc<Charter>, cx: &mut Context<'_, Self>) {
-        let anew = charter.resets_terms_of(self.process.charter());
         if !self.with_process(|process| process.adopt(charter, cx)) {
             return;
-        }
-        if anew {
-            self.lower_groups(charter);
         }
         self.process.weak.members(charter.members(), cx.now());
         self.process.trips.keep(charter.members());

@@ -3,12 +3,11 @@
 
 mod force;
 mod lineage;
-mod reset;
 
 use super::*;
 use crate::boot::{Memory, Store};
 use crate::strong::message::{Cell, Command, Event, GrantRequest, Message};
-use crate::strong::tests::{Bench, GROUP, HERE, answers, request};
+use crate::strong::tests::{Bench, HERE, answers, request};
 use crate::strong::{Kind, Nerio, Sound};
 use crate::{Effect, Incarnation, Input};
 

@@ -229,8 +229,7 @@ fn charter(fields: &Fields<'_>) -> Result<Arc<Charter>, Problem> {
     };
     let (epoch, floor) = (fields.get("epoch")?, fields.get("floor")?);
     let lineage = fields.maybe("lineage")?.unwrap_or_else(|| Lineage::founding(0));
-    let reset = fields.maybe("reset")?.unwrap_or_default();
-    Ok(Arc::new(Charter { epoch, lineage, body: body(fields, "")?, before, floor, reset }))
+    Ok(Arc::new(Charter { epoch, lineage, body: body(fields, "")?, before, floor }))
 }
 
 fn body(fields: &Fields<'_>, before: &str) -> Result<Body, Problem> {
@@ -280,7 +279,6 @@ fn refusal(fields: &Fields<'_>) -> Result<Refusal, Problem> {
             "from-the-future" => Refusal::FromTheFuture,
             "young" => Refusal::Young,
             "too-many-groups" => Refusal::TooManyGroups,
-            "barred" => Refusal::Barred,
             "wedged" => Refusal::Wedged,
             "draining" => Refusal::Draining,
             "implausible" => Refusal::Implausible,

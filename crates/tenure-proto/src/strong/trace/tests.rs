@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::quorum::{NodeSet, Quorums, Rule as Quorate};
-use crate::strong::epoch::{Ballot, Body, CharterId, Halt, Lineage, StoreId, TermReset};
+use crate::strong::epoch::{Ballot, Body, CharterId, Halt, Lineage, StoreId};
 use crate::strong::find::{Hint, Miss};
 use crate::strong::message::{Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Refusal};
 use crate::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
@@ -123,10 +123,8 @@ impl Draw {
 
     fn charter(&mut self) -> Arc<Charter> {
         let before = (self.below(2) == 0).then(|| self.body());
-        let (lineage, epoch, body) = (self.lineage(), self.epoch(), self.body());
-        let barred = (0..self.below(3)).map(|_| self.group()).collect();
-        let reset = TermReset::new(self.epoch(), barred).unwrap();
-        Arc::new(Charter { epoch, lineage, body, before, floor: self.term(), reset })
+        let lineage = self.lineage();
+        Arc::new(Charter { epoch: self.epoch(), lineage, body: self.body(), before, floor: self.term() })
     }
 
     fn lineage(&mut self) -> Lineage {
@@ -144,7 +142,6 @@ impl Draw {
             high,
             Refusal::Implausible,
             Refusal::TooManyGroups,
-            Refusal::Barred,
         ];
         self.pick(&[&[busy][..], &others, &more].concat())
     }

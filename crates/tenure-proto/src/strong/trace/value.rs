@@ -6,7 +6,7 @@ use super::Common;
 use crate::fence::Rule as Fenced;
 use crate::quorum::{MAX_MEMBERS, NodeSet, Rule};
 use crate::strong::edict::{QuorumStamp, Token};
-use crate::strong::epoch::{Ballot, Epoch, Lineage, StoreId, Stores, TermReset};
+use crate::strong::epoch::{Ballot, Epoch, Lineage, StoreId, Stores};
 use crate::strong::find::Miss;
 use crate::strong::message::{Failure, Holder, InstanceId, Kind, Loss, Term};
 use crate::time::{Drift, LocalSpan, Span, Stamp};
@@ -297,23 +297,6 @@ impl Value for Lineage {
     }
     fn get(word: &str) -> Option<Self> {
         word.split(',').map(wide).collect::<Option<Vec<u128>>>().and_then(Self::new)
-    }
-}
-
-/// The epoch, then the groups that are barred.
-impl Value for TermReset {
-    const WANTED: &'static str = "an epoch and barred groups, such as 1048576:g7,g9";
-    fn put(&self, out: &mut String) {
-        show(out, format_args!("{}:", self.at()));
-        for (i, group) in self.barred().iter().enumerate() {
-            out.push_str(if i > 0 { "," } else { "" });
-            group.put(out);
-        }
-    }
-    fn get(word: &str) -> Option<Self> {
-        let (at, barred) = word.split_once(':')?;
-        let groups = barred.split(',').filter(|word| !word.is_empty());
-        Self::new(Value::get(at)?, groups.map(GroupId::get).collect::<Option<_>>()?)
     }
 }
 

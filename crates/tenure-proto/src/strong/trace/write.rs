@@ -2,7 +2,7 @@
 
 use super::value::{Value, show};
 use super::{Common, Decision, EdictMade, Line, Start, What};
-use crate::strong::epoch::{Body, Charter, CharterId, Halt, TermReset};
+use crate::strong::epoch::{Body, Charter, CharterId, Halt};
 use crate::strong::message::{Event, GrantRequest, Refusal};
 use crate::time::Bound;
 use crate::{Incarnation, LocalTime};
@@ -106,11 +106,8 @@ impl Entry<'_> {
     }
 
     fn charter(&mut self, charter: &Charter) {
-        let Charter { epoch, lineage, body, before, floor, reset } = charter;
+        let Charter { epoch, lineage, body, before, floor } = charter;
         self.put("epoch", epoch).put("floor", floor).put("lineage", lineage).body("", body);
-        if *reset != TermReset::default() {
-            self.put("reset", reset);
-        }
         if let Some(before) = before {
             self.body("before-", before);
         }
@@ -219,7 +216,6 @@ impl Entry<'_> {
             Refusal::FromTheFuture => "from-the-future",
             Refusal::Young => "young",
             Refusal::TooManyGroups => "too-many-groups",
-            Refusal::Barred => "barred",
             Refusal::Wedged => "wedged",
             Refusal::Draining => "draining",
             Refusal::TooHigh { .. } => "too-high",

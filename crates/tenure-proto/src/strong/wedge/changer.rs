@@ -22,10 +22,6 @@ const MOST_DOUBLINGS: u32 = 3;
 impl<R: Rules> Nerio<R> {
     /// The user wants the members changed. Any may follow any.
     pub(in crate::strong) fn change_by_wedge(&mut self, change: &Change, cx: &mut Context<'_, Self>) {
-        if matches!(change, Change::ResetTerms { .. }) {
-            let why = "terms cannot be set anew where each epoch ends before the next begins".to_owned();
-            return cx.publish(Event::ChangeHalted { halt: Halt::Impossible(why) });
-        }
         let here = &self.process.charter().body;
         match change.applied(here, &self.process.config.settings().rules) {
             Ok(goal) if goal == *here => {

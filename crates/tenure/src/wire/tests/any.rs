@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{MAX_MEMBERS, NodeSet, Quorums, Rule};
 use tenure_proto::strong::epoch::{
-    Ballot, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage, StoreId, TermReset,
+    Ballot, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage, StoreId,
 };
 use tenure_proto::strong::{
     GrantRequest, HeightTalk, Hint, Holder, How, InstanceId, Kind, Message, Miss, Refusal, Talk, Term, Token,
@@ -179,7 +179,6 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::FromTheFuture),
         Just(Refusal::Young),
         Just(Refusal::TooManyGroups),
-        Just(Refusal::Barred),
         Just(Refusal::Wedged),
         Just(Refusal::Draining),
         local_span().prop_map(|wait| Refusal::TooHigh { wait }),
@@ -223,22 +222,14 @@ fn denial() -> impl Strategy<Value = Denial> {
         Just(Denial::NotAdjacent),
         epoch().prop_map(Denial::Sealed),
         term().prop_map(Denial::Granted),
-        (group(), term()).prop_map(|(group, term)| Denial::Unbarred { group, term }),
         term().prop_map(Denial::Implausible),
     ]
 }
 
 fn charter() -> impl Strategy<Value = Arc<Charter>> {
-    (epoch(), lineage(), body(), option::of(body()), term(), reset()).prop_map(
-        |(epoch, lineage, body, before, floor, reset)| {
-            Arc::new(Charter { epoch, lineage, body, before, floor, reset })
-        },
+    (epoch(), lineage(), body(), option::of(body()), term()).prop_map(
+        |(epoch, lineage, body, before, floor)| Arc::new(Charter { epoch, lineage, body, before, floor }),
     )
-}
-
-fn reset() -> impl Strategy<Value = TermReset> {
-    let barred = proptest::collection::vec(group(), 0..=TermReset::MOST);
-    (epoch(), barred).prop_filter_map("too many", |(at, barred)| TermReset::new(at, barred))
 }
 
 fn lineage() -> impl Strategy<Value = Lineage> {

@@ -1,7 +1,7 @@
 //! How long things are, and the bytes themselves: other versions read them.
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Ballot, Body, Charter, Lineage, StoreId, TermReset};
+use tenure_proto::strong::epoch::{Ballot, Body, Charter, Lineage, StoreId};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Stamp};
 
 use super::*;
@@ -84,9 +84,7 @@ fn promise(members: u64) -> Item {
     let stores = (0..members).map(|member| (NodeId(member), StoreId(u128::MAX))).collect();
     let body = Body { quorums, clocks, longest_lease: Span::from_millis(5000), stores };
     let (before, floor) = (Some(body.clone()), Term(80_000_000));
-    let (epoch, lineage) = (Epoch(200), Lineage::founding(1));
-    let reset = TermReset::new(Epoch(u64::MAX), (0..8).map(|i| GroupId(u64::MAX - i)).collect()).unwrap();
-    let charter = Charter { epoch, lineage, body, before, floor, reset }.into();
+    let charter = Charter { epoch: Epoch(200), lineage: Lineage::founding(1), body, before, floor }.into();
     let ballot = Ballot { number: 200, node: Some(NodeId(1)), incarnation: Incarnation(200) };
     let talk = EpochTalk::Promise {
         epoch: Epoch(200),

@@ -7,7 +7,7 @@ use super::Daemon;
 use crate::api::access::{AddTokenOrder, LinkOrder, OpenOrder, RevokeTokenOrder};
 use crate::api::keys::RevokeOrder;
 use crate::api::members::{
-    AddOrder, ConfirmTermOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, ResetTermsOrder, SetOrder,
+    AddOrder, ConfirmTermOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder,
 };
 use crate::api::{self, group_path};
 use crate::daemon::http::routes::routes;
@@ -203,8 +203,6 @@ fn orders_are_as_the_description_says() {
     all("SetOrder", json!(set), json!({}));
     let order = ForceRemoveOrder { powered_off: vec!["n2".to_owned()], term_floor: Some(1) };
     all("ForceRemoveOrder", json!(order), json!({ "powered_off": ["n2"] }));
-    let order = ResetTermsOrder { term_floor: Some(1), barred: vec!["evil/x".to_owned()] };
-    all("ResetTermsOrder", json!(order), json!({ "barred": [] }));
     let order = ConfirmTermOrder { term: 1 << 40 };
     all("ConfirmTermOrder", json!(order), json!({ "term": 1 }));
     let [id, sha256, code] = ["0000000a".to_owned(), "0".repeat(64), "1".repeat(20)];
@@ -240,8 +238,6 @@ async fn a_change_of_members_is_told_line_by_line_as_the_description_says() {
     assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
     let done = ends("/v1/members/confirm-term", json!({ "term": 1_u64 << 40 })).await;
     assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
-    let failed = ends("/v1/members/reset-terms", json!({ "barred": [], "term_floor": u64::MAX })).await;
-    assert!(failed["message"].as_str().unwrap().contains("repairs nothing"), "{failed}");
     let failed = ends("/v1/members/remove", json!({ "name": "n1" })).await;
     assert_eq!(failed["event"], "failed");
     assert!(failed["message"].as_str().unwrap().contains("the last member"), "{failed}");

@@ -15,7 +15,6 @@ fn forced(era: u64, kept: &[u64], floor: u64) -> Arc<Charter> {
         body,
         before: Some(Bench::founded().node.process.charter().body.clone()),
         floor: Term(floor),
-        reset: TermReset::default(),
     })
 }
 

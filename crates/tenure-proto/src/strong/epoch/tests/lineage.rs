@@ -22,7 +22,6 @@ fn halves() -> [Arc<Charter>; 2] {
             body: Body { quorums, ..here.body.clone() },
             before: Some(here.body.clone()),
             floor: Term(5),
-            reset: TermReset::default(),
         })
     })
 }
