@@ -8,6 +8,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -60,17 +61,17 @@ pub(crate) fn run(page: &Page) -> Result<(), String> {
     if let Some(server) = &server {
         command.env("PGHOST", server.folder()).env("PGUSER", "postgres");
     }
-    let status = run_to_end(command, &log);
+    let status = run_to_end(command, &log).expect("unshare runs");
     if status.success() { Ok(()) } else { Err(failure(page, status, folder.path())) }
 }
 
 /// Runs a command that writes to a file. Its input ends when this process does, or this thread.
-fn run_to_end(mut command: Command, log: &Path) -> ExitStatus {
-    let file = File::create(log).expect("a log");
-    let second = file.try_clone().expect("a second handle");
-    let mut child = command.stdin(Stdio::piped()).stdout(file).stderr(second).spawn().expect("unshare runs");
+fn run_to_end(mut command: Command, log: &Path) -> io::Result<ExitStatus> {
+    let file = File::create(log)?;
+    let second = file.try_clone()?;
+    let mut child = command.stdin(Stdio::piped()).stdout(file).stderr(second).spawn()?;
     let input = child.stdin.take(); // `wait` would close it.
-    let status = child.wait().expect("it is our child");
+    let status = child.wait();
     drop(input);
     status
 }
@@ -113,11 +114,11 @@ fn is_program(name: &str) -> bool {
 fn can_isolate() -> Result<(), String> {
     static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
     let attempt = || {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let folder = tempfile::tempdir().expect("a folder");
         let (script, log) = (folder.path().join("script"), folder.path().join("log"));
-        fs::write(&script, "").map_err(|error| error.to_string())?;
-        let status = run_to_end(isolated(&script), &log);
-        let said = fs::read_to_string(&log).unwrap_or_default();
+        fs::write(&script, "").expect("the script is written");
+        let status = run_to_end(isolated(&script), &log).map_err(|error| format!("unshare: {error}"))?;
+        let said = fs::read_to_string(&log).expect("it has a log");
         if status.success() { Ok(()) } else { Err(said.trim().to_owned()) }
     };
     TRIED.get_or_init(attempt).clone()
