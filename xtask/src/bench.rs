@@ -1,5 +1,5 @@
-//! Benchmarks that can be trusted on any machine: each compares with a named baseline in the same run, and what it prints
-//! to be remembered is the ratio.
+//! Benchmarks that can be trusted on any machine: each compares with a named baseline in the same
+//! run, and what it prints to be remembered is the ratio.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ struct Benchmark {
     measures: &'static str,
     baseline: &'static str,
     command: &'static [&'static str],
-    /// What follows it.
+    /// Commands that follow it.
     then: &'static [Step],
 }
 
@@ -77,7 +77,8 @@ const BENCHMARKS: &[Benchmark] = &[
     },
 ];
 
-/// Runs the benchmark that the first argument names and passes the others on; without arguments, lists them.
+/// Runs the benchmark that the first argument names and passes the others on; without arguments,
+/// lists them.
 pub(crate) fn run(
     arguments: &[String],
     root: impl FnOnce() -> Result<PathBuf, Failure>,

@@ -1,18 +1,21 @@
-//! What CI does, nothing hidden: `cargo xtask test`, and the tools beside it.
+//! All that CI does, nothing hidden: `cargo xtask test`, and the tools beside it.
 //!
-//! | Command      | File         | Does                                                             |
-//! |--------------|--------------|------------------------------------------------------------------|
-//! | `test`       | `test.rs`    | every check, in order, up to the first that fails                |
-//! | `setup`      | `setup.rs`   | installs what the tests need and this machine lacks              |
-//! | `tidy`       | `tidy.rs`    | the rules of this repository that the compiler does not know     |
-//! | `bench NAME` | `bench.rs`   | one benchmark, which prints ratios to a baseline of the same run |
-//! | `package`    | `package.rs` | the Debian package, with manual pages and completions            |
-//! | `torture`    | `torture.rs` | kills, pauses and restarts real processes, and times it          |
+//! | Command        | File              | Does                                                       |
+//! |----------------|-------------------|------------------------------------------------------------|
+//! | `test`         | `test/`           | set-up, every check, every test                            |
+//! | `setup`        | `setup.rs`        | installs what the tests need and this machine lacks        |
+//! | `tidy`         | `tidy.rs`         | the rules that the compiler does not know                  |
+//! | `dependencies` | `dependencies.rs` | licences, sources and bans of `deny.toml`                  |
+//! | `bench NAME`   | `bench.rs`        | one benchmark, with ratios to a baseline of the same run   |
+//! | `package`      | `package.rs`      | the Debian package, with manual pages and completions      |
+//! | `torture`      | `torture.rs`      | kills, pauses and restarts real processes, and times it    |
 //!
 //! No dependencies: this is the first thing that is built on a new machine.
 
 mod bench;
+mod dependencies;
 mod failure;
+mod json;
 mod package;
 mod setup;
 mod suggest;
@@ -26,32 +29,43 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use failure::Failure;
+use json::Json;
 
 const USAGE: &str = "\
-What CI does, nothing hidden.
+All that CI does, nothing hidden.
 
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  test                   format, tidy, clippy, documentation, tests, dependencies; stops at the first failure
-  setup                  installs what the tests need and this machine lacks, by apt-get: PostgreSQL, strace and others
-  tidy                   the rules that the compiler does not know: arrows between crates, lengths, dead paths
+  test                   sets the machine up as far as it may, then runs every check and every test
+  test [-p CRATE] [--test PROGRAM] [NAME...]
+                         only these tests: of a crate, of a program in its tests folder, whose names
+                         contain NAME; no set-up and no other checks
+  setup                  installs what the tests need and this machine lacks, by rustup and apt-get
+  tidy                   the rules that the compiler does not know: arrows between crates, lengths,
+                         dead paths, plain words
+  tidy --lower           the same, and writes the counts of xtask/ratchet.txt where they have fallen
+  tidy --list AREA       every place that xtask/ratchet.txt counts in an area, such as docs or rustdoc
+  dependencies           holds licences, sources and banned crates to deny.toml
   bench [NAME [ARG...]]  runs a benchmark, passing ARGs on; without a NAME, lists the benchmarks
   package                builds the Debian package, with manual pages and completions; needs cargo-deb
-  torture                kills, pauses and restarts real processes fifty times, and prints how long it took
-  torture run            does worse to `tenure run` two hundred times, with `etcdctl lock` beside it; needs root
+  torture                kills, pauses and restarts real processes fifty times, and prints the times
+  torture run            does worse to `tenure run` two hundred times, beside `etcdctl lock`; needs root
+  torture kv             kills the replicated key-value server under load for a minute
 
 Examples:
-  cargo xtask setup
   cargo xtask test
+  cargo xtask test -p tenure --test disk
   cargo xtask tidy
-  cargo xtask bench
   cargo xtask bench lab
+
+`test` ends with one line, `N passed, M failed, K skipped`; each check counts as one test. A line
+before it counts what this machine left out, and why. With TENURE_TEST_STRICT=1 that is a failure.
 
 Exit codes: 0 all is well, 1 a check failed, 2 the command could not be understood or started.
 ";
 
-const COMMANDS: &[&str] = &["test", "setup", "tidy", "bench", "package", "torture"];
+const COMMANDS: &[&str] = &["test", "setup", "tidy", "dependencies", "bench", "package", "torture"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -59,7 +73,9 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("xtask: {failure}");
+            if failure != Failure::Told {
+                eprintln!("xtask: {failure}");
+            }
             failure.exit_code()
         }
     }
@@ -71,14 +87,19 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         return Err(Failure::Error(format!("which command?\n\n{}", USAGE.trim_end())));
     };
     let passes_help_on = command == "bench" && rest.first().is_some_and(|first| !is_help(first));
-    if is_help(command) || (!passes_help_on && rest.iter().any(|argument| is_help(argument))) {
+    // `help` is also the name of an area of `tidy --list`, and a part of names of tests.
+    let asks = |argument: &String| is_help(argument) && (argument != "help" || rest.len() == 1);
+    if is_help(command) || (!passes_help_on && rest.iter().any(asks)) {
         print!("{USAGE}");
         return Ok(());
     }
     match command.as_str() {
-        "test" => no_more(command, rest).and_then(|()| test::run(&root()?)),
+        "test" => test::run(&root()?, &test::Options::parse(rest)?),
         "setup" => no_more(command, rest).and_then(|()| setup::run()),
-        "tidy" => no_more(command, rest).and_then(|()| tidy::run(&root()?)),
+        "tidy" if rest == ["--lower"] => tidy::run(&root()?, tidy::Ratchet::Lower),
+        "tidy" if rest.len() == 2 && rest[0] == "--list" => tidy::list(&root()?, &rest[1]),
+        "tidy" => no_more(command, rest).and_then(|()| tidy::run(&root()?, tidy::Ratchet::Hold)),
+        "dependencies" => no_more(command, rest).and_then(|()| dependencies::run(&root()?)),
         "bench" => bench::run(rest, root),
         "package" => no_more(command, rest).and_then(|()| package::run(&root()?)),
         "torture" => torture::run(rest, root),
@@ -117,6 +138,15 @@ fn cargo(root: &Path) -> Command {
     command
 }
 
+/// The folder in which cargo builds, as cargo says itself.
+fn target(root: &Path) -> Result<PathBuf, Failure> {
+    let output = cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]).output();
+    let output = output.map_err(|error| Failure::Error(format!("`cargo metadata`: {error}")))?;
+    let said = Json::parse(&String::from_utf8_lossy(&output.stdout));
+    let path = said.as_ref().and_then(|said| said.text_at("target_directory")).map(PathBuf::from);
+    path.ok_or_else(|| Failure::Error("`cargo metadata` does not say where it builds".to_owned()))
+}
+
 /// Runs a command to its end with our own standard streams, so that its output is seen as it comes.
 fn finish(mut command: Command, title: &str) -> Result<(), Failure> {
     let status =
@@ -144,6 +174,8 @@ mod tests {
         assert_eq!(run_words("--help"), Ok(()));
         assert_eq!(run_words("test --help"), Ok(()));
         assert_eq!(run_words("bench -h"), Ok(()));
+        assert_eq!(run_words("tidy help"), Ok(()));
+        assert!(run_words("tidy help me").is_err());
     }
 
     #[test]
@@ -155,9 +187,11 @@ mod tests {
 
     #[test]
     fn a_superfluous_argument_is_refused_rather_than_ignored() {
-        let failure = run_words("test --fast").unwrap_err();
-        assert_eq!(failure.code(), 2);
-        assert!(failure.to_string().contains("`--fast`"), "{failure}");
+        for line in ["test --fast", "tidy --fast", "setup --fast"] {
+            let failure = run_words(line).unwrap_err();
+            assert_eq!(failure.code(), 2);
+            assert!(failure.to_string().contains("`--fast`"), "{failure}");
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! `cargo xtask package`: the Debian package, from nothing: the command, then what the command itself writes (manual pages,
-//! completions), then all of it by cargo-deb.
+//! `cargo xtask package`: the Debian package, from nothing: the command, then what the command
+//! itself writes (manual pages, completions), then all of it by cargo-deb.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
-use crate::{cargo, finish};
+use crate::{cargo, finish, target};
 
 /// Shells, and what their completions are called.
 const SHELLS: &[(&str, &str)] = &[("bash", "tenure"), ("zsh", "_tenure"), ("fish", "tenure.fish")];
@@ -39,7 +39,8 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
         finish(command, &format!("`tenure completions {shell}`"))?;
     }
     let mut deb = cargo(root);
-    // The release build has line numbers for backtraces: eighty megabytes that a package need not carry.
+    // The release build has line numbers for backtraces: eighty megabytes that a package need not
+    // carry.
     deb.args(["deb", "--package", "tenure-cli", "--no-build", "--strip"]);
     finish(deb, "`cargo deb`")
 }
@@ -57,16 +58,6 @@ fn has_cargo_deb(root: &Path) -> bool {
     let mut command = cargo(root);
     command.args(["deb", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
-}
-
-/// Where cargo builds, as it says itself.
-fn target(root: &Path) -> Result<std::path::PathBuf, Failure> {
-    let output = cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]).output();
-    let output = output.map_err(|error| Failure::Error(format!("`cargo metadata`: {error}")))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let path = text.split_once("\"target_directory\":\"").and_then(|(_, rest)| rest.split_once('"'));
-    let path = path.map(|(path, _)| Path::new(path).to_owned());
-    path.ok_or_else(|| Failure::Error("`cargo metadata` does not say where it builds".to_owned()))
 }
 
 fn cannot(path: &Path, error: &std::io::Error) -> Failure {

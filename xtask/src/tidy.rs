@@ -5,19 +5,29 @@
 //! | arrows between the crates; lints inherited from the workspace  | `arrows.rs`   |
 //! | length of files; white space; unfinished code; foreign paths   | `text.rs`     |
 //! | paths named in README and ARCHITECTURE exist                   | `mentions.rs` |
+//! | plain words: counts that may only fall                         | `ratchet.rs`  |
+//!
+//! `words.rs` finds what the ratchet counts, in the text that `prose.rs` and `rust.rs` find in
+//! files; `areas.rs` says for which readers a text is.
 //!
 //! Every rule is a function from text to problems, so that its tests need no files.
 
+mod areas;
 mod arrows;
 mod files;
-mod manifest;
+pub(crate) mod manifest;
 mod mentions;
+mod prose;
+mod ratchet;
+mod rust;
 mod text;
+mod words;
 
 use std::fmt;
 use std::path::Path;
 
 use crate::failure::Failure;
+pub(crate) use ratchet::Ratchet;
 
 /// Where a rule is broken, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,8 +72,8 @@ impl fmt::Display for Problem {
 }
 
 /// Judges the whole repository; names every problem, not only the first.
-pub(crate) fn run(root: &Path) -> Result<(), Failure> {
-    let mut problems = judge(root)?;
+pub(crate) fn run(root: &Path, ratchet: Ratchet) -> Result<(), Failure> {
+    let mut problems = judge(root, ratchet)?;
     problems.sort();
     for problem in &problems {
         eprintln!("{problem}");
@@ -75,13 +85,25 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     }
 }
 
-fn judge(root: &Path) -> Result<Vec<Problem>, Failure> {
+/// Prints every place of an area that the ratchet counts.
+pub(crate) fn list(root: &Path, area: &str) -> Result<(), Failure> {
+    let (sources, _) = files::read(root)?;
+    let mut places = ratchet::list(&sources, area);
+    places.sort();
+    for place in &places {
+        println!("{place}");
+    }
+    Ok(())
+}
+
+fn judge(root: &Path, ratchet: Ratchet) -> Result<Vec<Problem>, Failure> {
     let (sources, mut problems) = files::read(root)?;
     for source in &sources {
         problems.extend(text::check(&source.path, &source.text));
     }
     problems.extend(arrows::check(&sources));
     problems.extend(mentions::check(&sources, |path| root.join(path).exists()));
+    problems.extend(ratchet::check(root, &sources, ratchet)?);
     Ok(problems)
 }
 

@@ -1,14 +1,17 @@
-//! `cargo xtask torture [run | kv]`: the tests with real processes at full size, with their figures. CI runs the same at a smaller size.
+//! `cargo xtask torture [run | kv]`: the tests with real processes at full size, with their
+//! figures. CI runs the same at a smaller size.
 //!
-//! Without a word, the library's: a service that embeds it. With `run`, that of `tenure run`, in namespaces of the network. With `kv`,
-//! the replicated key-value server: a minute of kills under load.
+//! Without a word, the library's: a service that embeds it. With `run`, that of `tenure run`, in
+//! namespaces of the network. With `kv`, the replicated key-value server: a minute of kills under
+//! load.
 
 use std::path::PathBuf;
 
 use crate::failure::Failure;
 use crate::{cargo, finish};
 
-/// The library's. The test builds what else it needs: an example, and the command `tenure` for the audit.
+/// The library's. The test builds what else it needs: an example, and the command `tenure` for the
+/// audit.
 const LIBRARY: &[&str] = &["test", "--package", "tenure", "--test", "torture", "--", "--nocapture"];
 
 /// That of the runner. `TENURE_TORTURE_ROUNDS` makes it shorter or longer than 200 rounds.

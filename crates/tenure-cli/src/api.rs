@@ -1,8 +1,10 @@
-//! The JSON of the HTTP interface, version 1. Server and client share these types, so that they cannot disagree.
+//! The JSON of the HTTP interface, version 1. Server and client share these types, so that they
+//! cannot disagree.
 //!
-//! What is promised of version 1: fields keep their names, types and meanings; new ones may come, and who reads passes over those
-//! it does not know. A field that has no value is `null`, never left out. Units are in the names: `_ms` are milliseconds, `_us`
-//! microseconds; both are rounded down. `docs/reference/http.md` has an example of each.
+//! What is promised of version 1: fields keep their names, types and meanings; new ones may come,
+//! and who reads passes over those it does not know. A field that has no value is `null`, never
+//! left out. Units are in the names: `_ms` are milliseconds, `_us` microseconds; both are rounded
+//! down. `docs/reference/http.md` has an example of each.
 
 pub(crate) mod access;
 pub(crate) mod keys;
@@ -10,7 +12,8 @@ pub(crate) mod members;
 
 use serde::{Deserialize, Serialize};
 
-/// What `GET /v1/status` and each event of `GET /v1/watch` say: the node that answers, and the cluster as it sees it.
+/// What `GET /v1/status` and each event of `GET /v1/watch` say: the node that answers, and the
+/// cluster as it sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Status {
     /// The node that answers.
@@ -25,11 +28,13 @@ pub(crate) struct Status {
     pub(crate) epoch: Option<u64>,
     /// Whether it is a member of that epoch.
     pub(crate) is_member: bool,
-    /// Whether it can do its part: it knows the members, is not silent after a restart, and reaches a quorum.
+    /// Whether it can do its part: it knows the members, is not silent after a restart, and reaches
+    /// a quorum.
     pub(crate) ready: bool,
     /// Why it cannot, a sentence each; empty if it is ready.
     pub(crate) not_ready: Vec<String>,
-    /// For how much longer it waits out what it may have promised before a restart; null if it does not.
+    /// For how much longer it waits out what it may have promised before a restart; null if it does
+    /// not.
     pub(crate) silent_for_ms: Option<u64>,
     /// For how long it has run.
     pub(crate) uptime_ms: u64,
@@ -60,7 +65,8 @@ pub(crate) struct Terms {
     pub(crate) top: u64,
     /// How much is used of the terms that packed tokens hold.
     pub(crate) packed: Packed,
-    /// When they end if terms go on rising as they have since this node started; null if they have not risen.
+    /// When they end if terms go on rising as they have since this node started; null if they have
+    /// not risen.
     pub(crate) packed_left_days: Option<u64>,
     /// A term that is too high to be believed until an operator confirms it; null if there is none.
     pub(crate) doubted: Option<DoubtedTerm>,
@@ -90,11 +96,13 @@ pub(crate) struct DoubtedTerm {
 /// What the members have agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Charter {
-    /// Which founding it comes from, and which force-removes: 32 hexadecimal digits each, joined by commas.
+    /// Which founding it comes from, and which force-removes: 32 hexadecimal digits each, joined by
+    /// commas.
     pub(crate) lineage: String,
     /// Which sets of members suffice, as in the configuration: `majority`, `weights:3,1,1` …
     pub(crate) quorums: String,
-    /// By how much clocks' rates may be off, in parts per million; null where clocks are synchronised.
+    /// By how much clocks' rates may be off, in parts per million; null where clocks are
+    /// synchronised.
     pub(crate) drift_ppm: Option<u64>,
     /// By how much synchronised clocks may differ; null where they are not.
     pub(crate) skew_us: Option<u64>,
@@ -119,11 +127,17 @@ pub(crate) struct Member {
     pub(crate) heard_ago_ms: Option<u64>,
     /// The last round trip; null if none was measured.
     pub(crate) round_trip_us: Option<u64>,
-    /// Whether its clock keeps to the bound, as far as can be seen. If not, its grants do not count.
+    /// Whether its clock keeps to the bound, as far as can be seen. If not, its grants do not
+    /// count.
     pub(crate) clock_trusted: bool,
+    /// The id of the store that holds its promises: 32 hexadecimal digits; null if it is not known.
+    pub(crate) store: Option<String>,
+    /// Whether an older copy of that store was used. Nothing of it counts until the member is
+    /// replaced.
+    pub(crate) condemned: bool,
 }
 
-/// What is known of who leads.
+/// All that is known about who leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
@@ -131,7 +145,8 @@ pub(crate) enum State {
     Leader,
     /// Nobody led any more when enough members were last heard of.
     Nobody,
-    /// Too few members hear each other to elect anybody; `leader` speaks for those that do, without authority.
+    /// Too few members hear each other to elect anybody; `leader` speaks for those that do, without
+    /// authority.
     Weak,
     /// Not enough was heard yet.
     Unknown,
@@ -146,7 +161,8 @@ pub(crate) struct Group {
     pub(crate) state: State,
     /// Who leads, or speaks for a minority; null if nobody, or if its name was not heard yet.
     pub(crate) leader: Option<String>,
-    /// The term of the leader, or the last term that was heard of if nobody leads; null if none was.
+    /// The term of the leader, or the last term that was heard of if nobody leads; null if none
+    /// was.
     pub(crate) term: Option<u64>,
     /// For how much longer this member supports the leader; null if it does not.
     pub(crate) granted_for_ms: Option<u64>,
@@ -176,7 +192,8 @@ pub(crate) struct Groups {
 /// Something that a leader proclaimed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Edict {
-    /// The token that orders it among all edicts of the group: a decimal number of up to 128 bits, in a string.
+    /// The token that orders it among all edicts of the group: a decimal number of up to 128 bits,
+    /// in a string.
     pub(crate) token: String,
     /// The term of the leader.
     pub(crate) term: u64,
@@ -197,7 +214,8 @@ pub(crate) struct Sight {
     pub(crate) event: Seen,
     /// Who leads, or speaks for a minority; null if nobody, or if its name was not heard yet.
     pub(crate) leader: Option<String>,
-    /// The term of the leader or of the edict; for `nobody` the last that was heard of; null for `weak`.
+    /// The term of the leader or of the edict; for `nobody` the last that was heard of; null for
+    /// `weak`.
     pub(crate) term: Option<u64>,
     /// What was proclaimed, for `edict`; else null.
     pub(crate) edict: Option<Edict>,
@@ -229,11 +247,12 @@ impl Seen {
     }
 }
 
-/// What `POST /v1/groups/{group}/verify` is told.
+/// The body of `POST /v1/groups/{group}/verify`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VerifyOrder {
-    /// For how long it should be certain. The leader pledges no more than its configuration allows, 100 ms by default.
+    /// For how long it should be certain. The leader pledges no more than its configuration allows,
+    /// 100 ms by default.
     #[serde(default)]
     pub(crate) for_ms: Option<u64>,
 }
@@ -247,12 +266,13 @@ pub(crate) struct Verified {
     pub(crate) leader: String,
     /// In which term.
     pub(crate) term: u64,
-    /// For how long that is certain, **counted on the asker's clock from before it sent the request**. What two clocks may differ by is
-    /// taken off already. Nought if it is certain no more.
+    /// For how long that is certain, **counted on the asker's clock from before it sent the
+    /// request**. What two clocks may differ by is taken off already. Zero if it is certain no
+    /// more.
     pub(crate) certain_for_ms: u64,
 }
 
-/// What `POST /v1/groups/{group}/proclaim` is told.
+/// The body of `POST /v1/groups/{group}/proclaim`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProclaimOrder {
@@ -263,7 +283,7 @@ pub(crate) struct ProclaimOrder {
     pub(crate) within_ms: Option<u64>,
 }
 
-/// What `POST /v1/groups/{group}/resign` is told.
+/// The body of `POST /v1/groups/{group}/resign`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResignOrder {
@@ -272,7 +292,7 @@ pub(crate) struct ResignOrder {
     pub(crate) within_ms: Option<u64>,
 }
 
-/// What `POST /v1/groups/{group}/transfer` is told.
+/// The body of `POST /v1/groups/{group}/transfer`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TransferOrder {
@@ -296,7 +316,7 @@ pub(crate) struct Done {
     pub(crate) token: Option<String>,
 }
 
-/// What `/leader/{group}` answers, with 200 if somebody leads and 503 if not.
+/// The answer of `/leader/{group}`, with 200 if somebody leads and 503 if not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Leader {
     /// The group.
@@ -353,7 +373,8 @@ pub(crate) struct Refusal {
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Problem {
-    /// For programs: see [`Code`]. A word that is not known is to be taken by the status of the answer.
+    /// For programs: see [`Code`]. A word that is not known is to be taken by the status of the
+    /// answer.
     pub(crate) code: String,
     /// For people: what is wrong and what to do, in one line.
     pub(crate) message: String,
@@ -366,7 +387,8 @@ pub(crate) enum Code {
     BadRequest,
     /// The token is missing or wrong.
     BadToken,
-    /// The request is not allowed: the key does not suffice, or the host is not one that is answered.
+    /// The request is not allowed: the key does not suffice, or the host is not one that is
+    /// answered.
     Forbidden,
     /// There is no such path.
     NotFound,

@@ -49,18 +49,19 @@ answers, 77 not allowed, 78 the configuration must be changed first; `tenure run
 those of run."
 )]
 pub(crate) struct Arguments {
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// What is common to all
+    /// Flags of every command
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-/// What every command takes.
+/// The flags of every command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Common {
-    /// The configuration [default: .tenure/tenure.toml, then /etc/tenure/tenure.toml] [env: TENURE_CONFIG]
+    /// The configuration [default: .tenure/tenure.toml, then /etc/tenure/tenure.toml] [env:
+    /// TENURE_CONFIG]
     #[arg(short, long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// How to print: a table for people, or JSON for programs
@@ -75,7 +76,7 @@ impl Common {
     }
 }
 
-/// What `tenure` can do.
+/// The commands of `tenure`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a whole cluster on this machine: the place to start
@@ -110,7 +111,7 @@ pub(crate) enum Command {
     Token(Token),
     /// Check a configuration, or show what it amounts to
     Config(Config),
-    /// Compute what a lease costs: fail-over, messages, silence after a restart
+    /// Compute what a lease costs: failover, messages, silence after a restart
     Calc(Calc),
     /// Look for what is wrong with this machine and its cluster, and say what to do
     Doctor(Doctor),

@@ -16,7 +16,7 @@ use tenure_lab::catalogue;
 
 use crate::output::harmless;
 
-/// What went wrong and what to do, in one line.
+/// The error and what to do, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     what: String,
@@ -71,8 +71,9 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A text without keys and tokens: one that was written in the wrong place, as a name or an address, is quoted by the error
-/// that tells of it. Each begins like `tenure-key-1:` and goes on with many letters and digits.
+/// A text without keys and tokens: one that was written in the wrong place, as a name or an
+/// address, is quoted by the error that tells of it. Each begins like `tenure-key-1:` and goes on
+/// with many letters and digits.
 pub(crate) fn concealed(text: &str) -> String {
     const BEGINS: &str = "tenure-";
     const SHORTEST: usize = 16;

@@ -1,4 +1,5 @@
-//! Founding a cluster: its id, its key, and a folder for every founding member, ready to be copied to its host.
+//! Founding a cluster: its id, its key, and a folder for every founding member, ready to be copied
+//! to its host.
 //!
 //! ```text
 //! DIR/tenure.toml      for those who ask and those who campaign: `tenure leader`, `tenure run`
@@ -12,8 +13,9 @@
 //! DIR/a/store/         the durable promise of a
 //! ```
 //!
-//! All of it is made in a hidden folder of DIR first, and checked by the library. It takes its place when nothing can go
-//! wrong any more but a rename, the client's file last: whoever finds that file finds a whole cluster.
+//! All of it is made in a hidden folder of DIR first, and checked by the library. It takes its
+//! place when nothing can go wrong any more but a rename, the client's file last: whoever finds
+//! that file finds a whole cluster.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -88,7 +90,8 @@ pub(crate) struct Founded {
 }
 
 impl Founder {
-    /// From `name=host:port`. HTTP is served on loopback, on the next port unless `http_port` says otherwise.
+    /// From `name=host:port`. HTTP is served on loopback, on the next port unless `http_port` says
+    /// otherwise.
     pub(crate) fn new(text: &str, http_port: Option<u16>) -> Result<Self, String> {
         let wrong = || format!("'{text}' is no member: write NAME=HOST:PORT, as in a=10.0.0.1:7400");
         let (name, address) = text.split_once('=').ok_or_else(wrong)?;
@@ -174,7 +177,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Two daemons on one machine must not want one port. A member listens on its port by UDP and by TCP.
+    /// Two daemons on one machine must not want one port. A member listens on its port by UDP and
+    /// by TCP.
     fn check_ports(&self) -> Result<(), Failure> {
         for (i, founder) in self.founders.iter().enumerate() {
             let taken = |other: &Founder| {
@@ -302,7 +306,8 @@ impl Plan {
             self.founders.iter().map(|founder| format!("\"http://{}\"", founder.http)).collect();
         endpoints.dedup();
         let socket = |founder: &Founder| format!("\"{}/{SOCKET}\"", founder.name);
-        // By their order they belong to the endpoints. On other hosts the daemons have them elsewhere.
+        // By their order they belong to the endpoints. On other hosts the daemons have them
+        // elsewhere.
         let all_here = self.founders.iter().all(Founder::is_local);
         let sockets: Vec<String> = self.founders.iter().filter(|_| all_here).map(socket).collect();
         let lines = [

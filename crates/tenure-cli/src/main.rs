@@ -1,8 +1,9 @@
 //! The command `tenure`: leaders you can fence, and the laboratory that checks them.
 //!
-//! A command gives an [`Answer`](output::Answer): what goes to stdout, what goes to stderr, and a verdict. Exit codes:
-//! 0 it holds, 1 the answer is no (nobody leads, a property is broken, a mutant survives), 2 nothing was done, and one line
-//! says why; some failures have codes of their own, see [`failure`].
+//! A command gives an [`Answer`](output::Answer): what goes to stdout, what goes to stderr, and a
+//! verdict. Exit codes: 0 it holds, 1 the answer is no (nobody leads, a property is broken, a
+//! mutant survives), 2 nothing was done, and one line says why; some failures have codes of their
+//! own, see [`failure`].
 
 mod api;
 mod arguments;

@@ -71,7 +71,8 @@ impl Answer {
         })
     }
 
-    /// Says it. A reader that goes away before the end (`| head`) is no error, and changes no verdict.
+    /// Says it. A reader that goes away before the end (`| head`) is no error, and changes no
+    /// verdict.
     pub(crate) fn print(self) -> Result<Verdict, Failure> {
         self.notes.iter().for_each(|text| note(text));
         say(&self.text)?;
@@ -79,7 +80,8 @@ impl Answer {
     }
 }
 
-/// Writes to stdout at once; false if nobody reads any more. Everything that a command prints goes through here.
+/// Writes to stdout at once; false if nobody reads any more. Everything that a command prints goes
+/// through here.
 pub(crate) fn say(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) {
@@ -94,8 +96,9 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", harmless(text));
 }
 
-/// Text in which nothing commands a terminal: control characters (but line feeds and tabs) and those that turn the
-/// direction of writing are shown as `\u001b`. In JSON that is the same text, for there they occur in strings only.
+/// Text in which nothing commands a terminal: control characters (but line feeds and tabs) and
+/// those that turn the direction of writing are shown as `\u001b`. In JSON that is the same text,
+/// for there they occur in strings only.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     escaped(text, |c| commands(c) && !matches!(c, '\n' | '\t'))
 }

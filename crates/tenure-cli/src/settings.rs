@@ -1,11 +1,13 @@
 //! What a command is told beside its command line: a TOML file, and `TENURE_*` in the environment.
 //!
-//! Flags win over the environment, the environment over the file, the file over the defaults. Which file: `-c FILE`, else
-//! `TENURE_CONFIG`, else `.tenure/tenure.toml` in this folder (written by `tenure up`), else `/etc/tenure/tenure.toml`.
-//! A file that was found is believed only if it is the caller's or root's: see `trust.rs`.
+//! Flags win over the environment, the environment over the file, the file over the defaults. Which
+//! file: `-c FILE`, else `TENURE_CONFIG`, else `.tenure/tenure.toml` in this folder (written by
+//! `tenure up`), else `/etc/tenure/tenure.toml`. A file that was found is believed only if it is
+//! the caller's or root's: see `trust.rs`.
 //!
-//! One file serves all. What makes a node is read by the library ([`tenure::Config`]); two tables are for the command alone:
-//! `[daemon]`, for `tenure node`, and `[client]`, for the commands that ask a daemon.
+//! One file serves all. What makes a node is read by the library ([`tenure::Config`]); two tables
+//! are for the command alone: `[daemon]`, for `tenure node`, and `[client]`, for the commands that
+//! ask a daemon.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -50,19 +52,23 @@ pub(crate) struct Settings {
 pub(crate) struct Daemon {
     /// Where HTTP is served: an address, or none for no HTTP.
     pub(crate) http: Option<SocketAddr>,
-    /// Where the answer of the leader-elector sidecar is served, on the address of `http`: a port of its own.
+    /// Where the answer of the leader-elector sidecar is served, on the address of `http`: a port
+    /// of its own.
     pub(crate) sidecar_port: Option<u16>,
     /// The group that the sidecar's answer is about.
     pub(crate) sidecar_group: Option<String>,
     /// A unix socket for the commands of this machine.
     pub(crate) socket: Option<PathBuf>,
-    /// The group whose members may do everything over the socket, by name or number; none, if absent.
+    /// The group whose members may do everything over the socket, by name or number; none, if
+    /// absent.
     pub(crate) socket_group: Option<String>,
     /// A file with the bearer tokens that are accepted: see `tokens.rs`.
     pub(crate) tokens_file: Option<PathBuf>,
-    /// Whether reads need no token; if absent, on loopback only, and not where certificates are asked for.
+    /// Whether reads need no token; if absent, on loopback only, and not where certificates are
+    /// asked for.
     pub(crate) open_reads: Option<bool>,
-    /// The roles of client certificates, by a name in them: `"CN=alice" = "admin"`. All others may read.
+    /// The roles of client certificates, by a name in them: `"CN=alice" = "admin"`. All others may
+    /// read.
     pub(crate) roles: BTreeMap<String, CertificateRole>,
     /// TLS: the certificate chain, as PEM.
     pub(crate) tls_cert: Option<PathBuf>,
@@ -70,13 +76,15 @@ pub(crate) struct Daemon {
     pub(crate) tls_key: Option<PathBuf>,
     /// Mutual TLS: who may ask must have a certificate by one of these authorities.
     pub(crate) tls_client_ca: Option<PathBuf>,
-    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or directives as of `tracing`'s filter.
+    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or directives as of `tracing`'s
+    /// filter.
     pub(crate) log: Option<String>,
     /// How it is logged.
     pub(crate) log_format: LogFormat,
     /// A member that was not heard of for this long is replaced by a standby; never, if absent.
     pub(crate) replace_after: Option<Length>,
-    /// Who takes the place of a member that is gone, in this order. They run already, and have joined.
+    /// Who takes the place of a member that is gone, in this order. They run already, and have
+    /// joined.
     pub(crate) standbys: Vec<Standby>,
 }
 
@@ -137,7 +145,8 @@ impl LogFormat {
 pub(crate) struct Client {
     /// Addresses of daemons, asked in this order until one answers: `http://127.0.0.1:7401`.
     pub(crate) endpoints: Vec<String>,
-    /// The unix sockets of the same daemons, in the same order. One that is there is used in place of its address.
+    /// The unix sockets of the same daemons, in the same order. One that is there is used in place
+    /// of its address.
     pub(crate) sockets: Vec<PathBuf>,
     /// A file with the bearer token.
     pub(crate) token_file: Option<PathBuf>,
@@ -221,7 +230,8 @@ pub(crate) fn secret_variables() -> impl Iterator<Item = String> {
 const OTHERS: &[&str] = &["CONFIG", "GROUP", "TERM", "TOKEN", "NODE", "SOCKET"];
 
 impl Settings {
-    /// Finds and reads the file that `config` names or that is found without a name, and puts the environment over it.
+    /// Finds and reads the file that `config` names or that is found without a name, and puts the
+    /// environment over it.
     pub(crate) fn find(config: Option<&Path>) -> Result<Self, Failure> {
         Self::find_any(config)?.ok_or_else(|| {
             Failure::config(format!(
@@ -230,8 +240,8 @@ impl Settings {
         })
     }
 
-    /// The same, for those who can do without: `None` if nobody named a file and none is found. One that says nothing, as a package
-    /// installs it, is none.
+    /// The same, for those who can do without: `None` if nobody named a file and none is found. One
+    /// that says nothing, as a package installs it, is none.
     pub(crate) fn find_any(config: Option<&Path>) -> Result<Option<Self>, Failure> {
         let named = config.map(Path::to_owned).or_else(|| env::var_os("TENURE_CONFIG").map(PathBuf::from));
         let (was_named, usual) = (named.is_some(), [LOCAL, SYSTEM].map(PathBuf::from));
@@ -248,7 +258,8 @@ impl Settings {
         Ok(Some(settings))
     }
 
-    /// The same for those who can do without a file: where none is named and none is found, only the environment speaks.
+    /// The same for those who can do without a file: where none is named and none is found, only
+    /// the environment speaks.
     pub(crate) fn find_or_none(config: Option<&Path>) -> Result<Self, Failure> {
         if let Some(settings) = Self::find_any(config)? {
             return Ok(settings);
@@ -265,7 +276,8 @@ impl Settings {
         Self::read(path, trust::read_found(path)?)
     }
 
-    /// Reads a file that somebody named. One that others could have written may not name what they have not got.
+    /// Reads a file that somebody named. One that others could have written may not name what they
+    /// have not got.
     pub(crate) fn named(path: &Path) -> Result<Self, Failure> {
         let (text, author) = trust::read_named(path)?;
         if let Some(warning) = trust::warning(path, author) {
@@ -292,7 +304,8 @@ impl Settings {
         Some(format!("{scheme}://{address}"))
     }
 
-    /// The daemon of this file, as an endpoint. One that serves its socket only is asked under a name of this machine.
+    /// The daemon of this file, as an endpoint. One that serves its socket only is asked under a
+    /// name of this machine.
     pub(crate) fn own_endpoint(&self) -> Option<String> {
         let local = || self.daemon.socket.is_some().then(|| "http://localhost".to_owned());
         self.daemon_url().or_else(local)
@@ -351,7 +364,8 @@ impl Settings {
         parts.try_fold(first, |value, part| value.map(|value| value.get(part))).flatten()
     }
 
-    /// Puts a flag's or a variable's value over what the file says; `key` has its tables before dots.
+    /// Puts a flag's or a variable's value over what the file says; `key` has its tables before
+    /// dots.
     pub(crate) fn put(&mut self, key: &str, value: Value) -> Result<(), Failure> {
         let mut table = &mut self.table;
         let (tables, last) = key.rsplit_once('.').unwrap_or(("", key));
@@ -382,7 +396,8 @@ impl Settings {
         all.map(|(key, path)| (key, self.resolve(&path))).collect()
     }
 
-    /// How well each secret is kept, with the setting that names it; of a key in the file itself, how well that is kept.
+    /// How well each secret is kept, with the setting that names it; of a key in the file itself,
+    /// how well that is kept.
     pub(crate) fn secrecy(&self) -> Vec<(&'static str, PathBuf, Secrecy)> {
         let own = self.has("key").then(|| ("key", self.path.clone()));
         let judge = |(key, path): (&'static str, PathBuf)| {

@@ -27,7 +27,7 @@ const PREFIX: &str = "tenure-token-1:";
 /// The most characters of a note.
 const LONGEST_NOTE: usize = 64;
 
-/// What somebody may do. Each role may do all that the ones before it may.
+/// The rights of a token. Each role may do all that the ones before it may.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
@@ -168,7 +168,7 @@ impl FromStr for Hash {
 pub(crate) struct Listed {
     /// Its name.
     pub(crate) id: String,
-    /// What it is good for.
+    /// Its use.
     pub(crate) role: Role,
     /// By which it is recognised.
     pub(crate) hash: Hash,

@@ -1,7 +1,8 @@
 //! Which files are believed: by their owner, and by who else may write or read them.
 //!
-//! A configuration decides where a token is sent and which key is spoken, so the user who can write it acts in the
-//! place of the user who runs the command. And a secret that others can read is none.
+//! A configuration decides where a token is sent and which key is spoken, so the user who can write
+//! it acts in the place of the user who runs the command. And a secret that others can read is
+//! none.
 //!
 //! | file | belongs to | written by | read by |
 //! |---|---|---|---|
@@ -9,7 +10,8 @@
 //! | a configuration that was named (`-c`, `TENURE_CONFIG`) | anybody, with a warning; it may name its owner's secrets only | owner only, else a warning, and it may name no secrets | anybody |
 //! | a key, a token, a key of TLS | the caller or root, else refused | owner only, else refused | owner only; a group with a warning, others refused |
 //!
-//! What is no regular file (a pipe, as shells make them) has no mode that says anything, and is believed.
+//! What is no regular file (a pipe, as shells make them) has no mode that says anything, and is
+//! believed.
 
 use std::fmt;
 use std::fs::{self, File, Metadata};
@@ -89,7 +91,8 @@ impl Standing {
                 format!("it belongs to {}, who can change it", User(owner)),
                 "`chown` it, or run this as that user",
             ),
-            // A group is how services share a secret (a volume of Kubernetes, `ssl-cert`); that of root has one.
+            // A group is how services share a secret (a volume of Kubernetes, `ssl-cert`); that of
+            // root has one.
             _ if mode & 0o040 != 0 && group != ROOT => Secrecy::Shared(Flaw {
                 what: format!("the group {group} can read it (mode {mode:03o})"),
                 advice: "`chmod 600` it, unless that group should".to_owned(),
@@ -110,7 +113,7 @@ pub(crate) enum Secrecy {
     Broken(Flaw),
 }
 
-/// What is wrong with a file.
+/// The flaw in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flaw {
     /// In words.
@@ -136,11 +139,13 @@ pub(crate) fn caller() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Reads a configuration that nobody named: it must be the caller's or root's, and so must its folder.
+/// Reads a configuration that nobody named: it must be the caller's or root's, and so must its
+/// folder.
 pub(crate) fn read_found(path: &Path) -> Result<String, Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for place in [folder, path] {
-        // A link is as good as where it leads, and must be the caller's too: another could have put it there.
+        // A link is as good as where it leads, and must be the caller's too: another could have put
+        // it there.
         let link = fs::symlink_metadata(place).map_err(|error| unreadable(path, &error))?;
         if link.is_symlink() && link.uid() != caller() && link.uid() != ROOT {
             return Err(distrusted(path, place, &format_args!("is a link that {} made", User(link.uid()))));
@@ -191,7 +196,8 @@ pub(crate) fn warning(path: &Path, author: Author) -> Option<String> {
     }
 }
 
-/// Reads a secret of a configuration of `author`; `key` is the setting that names it. What was judged is what is read.
+/// Reads a secret of a configuration of `author`; `key` is the setting that names it. What was
+/// judged is what is read.
 pub(crate) fn read_secret(key: &str, path: &Path, author: Author) -> Result<String, Failure> {
     let (text, standing) = read(path).map_err(|error| {
         Failure::config(format!("{key} {}: {error}; name a file that can be read", path.display()))
@@ -200,7 +206,8 @@ pub(crate) fn read_secret(key: &str, path: &Path, author: Author) -> Result<Stri
     Ok(text)
 }
 
-/// Refuses a secret that is none; for those that are read elsewhere. One that is missing is told of there.
+/// Refuses a secret that is none; for those that are read elsewhere. One that is missing is told of
+/// there.
 pub(crate) fn check_secret(key: &str, path: &Path, author: Author) -> Result<(), Failure> {
     fs::metadata(path).map_or(Ok(()), |about| kept(key, path, Standing::of(&about), author))
 }

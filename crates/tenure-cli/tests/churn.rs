@@ -1,5 +1,6 @@
-//! Members come and go under load: a cluster of real daemons goes from three to five and back while candidates lead many groups,
-//! and nobody is deposed. Afterwards the traces of all processes are judged together by `tenure lab audit`.
+//! Members come and go under load: a cluster of real daemons goes from three to five and back while
+//! candidates lead many groups, and nobody is deposed. Afterwards the traces of all processes are
+//! judged together by `tenure lab audit`.
 //!
 //! The full size is for a machine that has little else to do: `TENURE_FULL=1`.
 
@@ -224,7 +225,8 @@ fn groups_are_led_without_a_gap_while_members_come_and_go() {
         traces.push(daemons.path(&format!("{name}/trace")));
     }
     judge(&daemons, &traces);
-    // On a machine that is busy otherwise a renewal may come late; most groups never notice anything.
+    // On a machine that is busy otherwise a renewal may come late; most groups never notice
+    // anything.
     assert!(gaps[gaps.len() / 2].is_zero() && gaps[gaps.len() - 1] < LIMIT, "{gaps:?}");
 }
 

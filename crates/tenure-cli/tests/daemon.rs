@@ -273,7 +273,8 @@ fn the_clusters_key_changes_while_every_member_stays_ready() {
         reload(times);
     }
     assert!(key(0) != old && key(0) == key(1) && key(1) == key(2));
-    // A member that restarts speaks the new key with the others, which understand no other any more.
+    // A member that restarts speaks the new key with the others, which understand no other any
+    // more.
     let mut daemons = daemons;
     daemons.pop().unwrap().signal(Signal::TERM);
     let again = cluster.start(2);
@@ -300,8 +301,19 @@ fn a_key_is_revoked_at_running_members_and_the_command_says_who_has_it() {
     for daemon in &daemons {
         daemon.line("event=key_revoked");
     }
-    let output = tenure(cluster.path(), "run -g jobs --once --wait 2s -c tenure.toml -- true");
-    assert_eq!(output.status.code(), Some(69), "no member answers that key any more");
+    let output = tenure(cluster.path(), "run -g jobs --once --wait 1m -c tenure.toml -- true");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(77), "no member takes that key any more: {said}");
+    assert!(said.contains("the members refuse this key: it was revoked"), "{said}");
+    let doctor = tenure(cluster.path(), "doctor -c tenure.toml");
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(found.contains("the members refuse the key of this configuration: it was revoked"), "{found}");
+    let listed = tenure(cluster.path(), "key list -c tenure.toml -o json");
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed, json!({ "revoked": [{ "key": revoked["key"], "not_after": null }] }));
+    let listed = tenure(cluster.path(), "key list -c tenure.toml");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains(revoked["key"].as_str().unwrap()), "{listed}");
     succeeds(cluster.path(), "key derive --candidate web-* --groups * --out web.key -c tenure.toml");
     fs::rename(cluster.path().join("web.key"), cluster.path().join("client.key")).unwrap();
     succeeds(cluster.path(), "run -g jobs --once -c tenure.toml -- true");

@@ -1,4 +1,5 @@
-//! Attacks by files and by text: what another user of the machine leaves about, and what another node says.
+//! Attacks by files and by text: what another user of the machine leaves about, and what another
+//! node says.
 //!
 //! Some need a file of another user: a test that does not run as root says that it was left out.
 
@@ -289,7 +290,8 @@ fn what_a_daemon_says_commands_no_terminal() {
     }
 }
 
-/// Lines of our sources that write past the functions of `output.rs`, which leave nothing harmful in a text.
+/// Lines of our sources that write past the functions of `output.rs`, which leave nothing harmful
+/// in a text.
 fn bypasses(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

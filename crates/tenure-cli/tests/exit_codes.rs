@@ -1,4 +1,5 @@
-//! Every command's help has examples and exit codes, `docs/reference/exit-codes.md` has the same codes, and every code has a test.
+//! Every command's help has examples and exit codes, `docs/reference/exit-codes.md` has the same
+//! codes, and every code has a test.
 
 #[path = "support/cluster.rs"]
 mod cluster;
@@ -188,6 +189,7 @@ const ASKING: &[&str] = &[
     "proclaim jobs hello",
     "resign jobs",
     "key revoke 0123456789abcdef",
+    "key list",
     "transfer jobs --to a",
     "members list",
     "members remove a",

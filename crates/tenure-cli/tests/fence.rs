@@ -1,4 +1,5 @@
-//! `tenure fence list`: fences in files, as `tenure members reset-terms` asks people to look at them.
+//! `tenure fence list`: fences in files, as `tenure members reset-terms` asks people to look at
+//! them.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -138,7 +138,8 @@ fn status_shows_the_cluster_and_says_whether_the_daemon_is_ready() {
     let me = &status["members"][0];
     assert_eq!(
         shape(me),
-        "address:string answers:bool clock_trusted:bool heard_ago_ms:null me:bool name:string round_trip_us:null"
+        "address:string answers:bool clock_trusted:bool condemned:bool heard_ago_ms:null me:bool name:string \
+         round_trip_us:null store:string"
     );
     let (_, table, _) = said(&daemons.ask(&["status"]));
     for word in ["n1", "n2", "n3", "majority", "jobs", "app-1", "ready"] {
@@ -315,7 +316,8 @@ fn a_refused_token_has_an_exit_code_of_its_own() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
-/// Has a daemon read its settings again, and waits until it has said what came of it for the `count`th time.
+/// Has a daemon read its settings again, and waits until it has said what came of it for the
+/// `count`th time.
 fn read_again(daemons: &Daemons, count: usize, event: &str) {
     let pid = Pid::from_child(daemons.children[0].as_ref().unwrap());
     kill_process(pid, Signal::HUP).unwrap();

@@ -1,4 +1,5 @@
-//! The laboratory's commands, as a user runs them: the real binary, its output, its exit code, and the files it leaves.
+//! The laboratory's commands, as a user runs them: the real binary, its output, its exit code, and
+//! the files it leaves.
 
 #[path = "support/folder.rs"]
 mod folder;

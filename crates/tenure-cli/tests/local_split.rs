@@ -1,7 +1,9 @@
-//! A real cluster is split, and mended: five processes, each on a host of its own, in a group that is strong and local under one name.
+//! A real cluster is split, and mended: five processes, each on a host of its own, in a group that
+//! is strong and local under one name.
 //!
-//! What they did is written down by themselves, judged by the laboratory's properties, and drawn. Needs root, `ip` and `nft`:
-//! where namespaces cannot be made, nothing is checked, and that is said.
+//! What they did is written down by themselves, judged by the laboratory's properties, and drawn.
+//! Needs root, `ip` and `nft`: where namespaces cannot be made, nothing is checked, and that is
+//! said.
 
 #[path = "../../tenure/tests/support/net.rs"]
 mod net;
@@ -133,7 +135,8 @@ impl Site {
         }
     }
 
-    /// Waits until some are a partition of their own: they say the same, and that it is they. Who leads it, the drawn ids decide.
+    /// Waits until some are a partition of their own: they say the same, and that it is they. Who
+    /// leads it, the drawn ids decide.
     fn together(&mut self, which: &[usize]) {
         let members: Vec<&str> = which.iter().map(|index| NAMES[*index]).collect();
         let (first, wanted) = (which[0], format!(" {}", members.join(",")));

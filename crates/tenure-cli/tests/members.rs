@@ -31,7 +31,17 @@ fn members_are_listed_added_replaced_and_removed() {
     assert_eq!(keys(&list), ["charter", "epoch", "members"]);
     assert_eq!(
         keys(&list["members"][0]),
-        ["address", "answers", "clock_trusted", "heard_ago_ms", "me", "name", "round_trip_us"]
+        [
+            "address",
+            "answers",
+            "clock_trusted",
+            "condemned",
+            "heard_ago_ms",
+            "me",
+            "name",
+            "round_trip_us",
+            "store"
+        ]
     );
 
     daemons.join("n4");

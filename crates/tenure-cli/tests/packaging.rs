@@ -1,4 +1,5 @@
-//! What is shipped beside the command: dashboards and alerts that name only metrics there are, and a package that is whole.
+//! What is shipped beside the command: dashboards and alerts that name only metrics there are, and
+//! a package that is whole.
 
 #[path = "support/up.rs"]
 mod up;

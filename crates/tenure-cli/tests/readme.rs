@@ -1,7 +1,7 @@
 //! README's transcript is what the commands really say.
 //!
-//! Times, numbers of processes, terms and ports differ from run to run; all else must be the same. After a change of what is
-//! said: `REWRITE_README=1 cargo test -p tenure-cli --test readme`.
+//! Times, numbers of processes, terms and ports differ from run to run; all else must be the same.
+//! After a change of what is said: `REWRITE_README=1 cargo test -p tenure-cli --test readme`.
 
 #[path = "support/processes.rs"]
 mod processes;
@@ -34,7 +34,8 @@ fn typed(folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// What differs from run to run, made equal: digits; names of processes, which are numbered as they appear; the width of gaps.
+/// What differs from run to run, made equal: digits; names of processes, which are numbered as they
+/// appear; the width of gaps.
 fn normal(text: &str) -> String {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut lines = Vec::new();
@@ -75,8 +76,8 @@ fn without_digits(word: &str) -> String {
     text
 }
 
-/// The runner that leads, when it does: what it has said by then. Whether the command or its runner speaks first is promised to
-/// nobody.
+/// The runner that leads, when it does: what it has said by then. Whether the command or its runner
+/// speaks first is promised to nobody.
 fn when_it_leads(runner: &Daemon) -> String {
     runner.lines("leads", 2);
     runner.line("the command runs as process");

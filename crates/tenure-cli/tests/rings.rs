@@ -193,7 +193,8 @@ struct Lesson {
     shown: Vec<String>,
 }
 
-/// The commands of all `sh` blocks, each with the `text` block that follows its block, if it is the last in it.
+/// The commands of all `sh` blocks, each with the `text` block that follows its block, if it is the
+/// last in it.
 fn lessons(tutorial: &str) -> Vec<Lesson> {
     let mut lessons: Vec<Lesson> = Vec::new();
     let mut block = "";

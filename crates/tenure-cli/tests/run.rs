@@ -1,4 +1,5 @@
-//! `tenure run` as a process, with its sentinel, against a real cluster: every exit code, and what becomes of the command.
+//! `tenure run` as a process, with its sentinel, against a real cluster: every exit code, and what
+//! becomes of the command.
 
 #[path = "support/cluster.rs"]
 mod cluster;
@@ -332,7 +333,8 @@ fn an_operator_who_asks_for_it_is_answered_when_the_command_is_dead() {
     assert!(is_alive(pid));
     let _second = stage.jobs(&["--name=two"], "echo $$ > second; exec sleep 600");
     let to = NodeName::new("two").unwrap();
-    // The second may still be on its way to the campaign: then the first resigns, and is asked again when it leads.
+    // The second may still be on its way to the campaign: then the first resigns, and is asked
+    // again when it leads.
     stage.wait("the hand-over", || stage.ask(Wish::Transfer { to: to.clone() }).ok());
     assert!(!is_alive(pid), "it was dead before the answer");
     let second = stage.pid("second");

@@ -1,4 +1,5 @@
-//! `tenure top` on a real cluster: one look off a terminal, and the real thing in tmux, driven by keys.
+//! `tenure top` on a real cluster: one look off a terminal, and the real thing in tmux, driven by
+//! keys.
 
 #[path = "support/up.rs"]
 mod up;

@@ -1,15 +1,17 @@
-//! Draws what `cargo xtask bench local --out FOLDER` measured: `cargo run -p tenure-lab --example local_plots -- FOLDER`.
+//! Draws what `cargo xtask bench local --out FOLDER` measured:
+//! `cargo run -p tenure-lab --example local_plots -- FOLDER`.
 //!
-//! Reads `figures.txt` there, a line of words each: `rounds PLACE N MEAN MEDIAN P99`, `split CAUSE exclusion|election MILLISECONDS…`,
-//! `constants EP EXPIRES SIGMA KAPPA`. Other lines are for others. Writes `local-rounds.svg` and `local-splits.svg`.
+//! Reads `figures.txt` there, a line of words each: `rounds PLACE N MEAN MEDIAN P99`,
+//! `split CAUSE exclusion|election MILLISECONDS…`, `constants EP EXPIRES SIGMA KAPPA`. Other lines
+//! are for others. Writes `local-rounds.svg` and `local-splits.svg`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tenure_lab::draw::plot::{self, Axis, Panel, Plot, Scale, Series};
 
-/// What figure 25 of Fetzer and Cristian still shows in the text that survives: its axis goes from 3 to 7 ms, for 1 to 8 processes, and times
-/// grow linearly.
+/// What figure 25 of Fetzer and Cristian still shows in the text that survives: its axis goes from
+/// 3 to 7 ms, for 1 to 8 processes, and times grow linearly.
 const PAPER: [(f64, f64); 2] = [(1.0, 3.0), (8.0, 7.0)];
 
 /// How long a sign of life counted in 1999, in milliseconds.

@@ -4,8 +4,9 @@
 //! cargo run -p tenure-lab --example own_ring
 //! ```
 //!
-//! Every id walks both ways. Who has heard one id from both sides knows that it has been all round the ring, and nobody has
-//! swallowed it: it leads, half a lap earlier than with `clockwise`. `docs/laboratory/tutorial.md` tells the story.
+//! Every id walks both ways. Who has heard one id from both sides knows that it has been all round
+//! the ring, and nobody has swallowed it: it leads, half a lap earlier than with `clockwise`.
+//! `docs/laboratory/tutorial.md` tells the story.
 
 use std::fmt;
 
@@ -13,7 +14,8 @@ use tenure_lab::catalogue::Error;
 use tenure_lab::ring::{self, Election, Order, Setup, outcome::Winner};
 use tenure_proto::classic::{Id, LEFT, Message, Node, Port, RIGHT, Standing, Turn, bits};
 
-/// A node. It takes an id that has come `ENOUGH` hops for the largest: a cheat, unless no ring is that large.
+/// A node. It takes an id that has come `ENOUGH` hops for the largest: a cheat, unless no ring is
+/// that large.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Meet<const ENOUGH: u32> {
     id: u32,

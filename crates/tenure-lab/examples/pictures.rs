@@ -1,4 +1,5 @@
-//! Draws a small run that was made up by hand: `cargo run -p tenure-lab --example pictures -- DIRECTORY`.
+//! Draws a small run that was made up by hand:
+//! `cargo run -p tenure-lab --example pictures -- DIRECTORY`.
 //!
 //! The drawings know no protocol: whoever fills a [`Picture`] gets both of them.
 

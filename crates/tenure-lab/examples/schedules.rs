@@ -1,12 +1,13 @@
-//! Saves a schedule for each mutant that has none, or whose saved one does not fit the protocol any more.
+//! Saves a schedule for each mutant that has none, or whose saved one does not fit the protocol any
+//! more.
 //!
 //! ```sh
 //! cargo run --release -p tenure-lab --example schedules -- scenarios
 //! cargo run --release -p tenure-lab --example schedules -- scenarios swap-rho term-ge    # those alone
 //! ```
 //!
-//! A mutant that breaks liveness alone needs a play, written by hand. A schedule that shows two leaders at once is preferred:
-//! it says most about why a rule is there.
+//! A mutant that breaks liveness alone needs a play, written by hand. A schedule that shows two
+//! leaders at once is preferred: it says most about why a rule is there.
 
 use std::error::Error;
 use std::fs;
@@ -46,7 +47,8 @@ fn fits(experiment: &dyn Experiment, path: &Path) -> bool {
     killed && sound
 }
 
-/// The shortest schedule among the first few that show two leaders, or else among the first that show anything.
+/// The shortest schedule among the first few that show two leaders, or else among the first that
+/// show anything.
 fn search(experiment: &dyn Experiment, mutant: &str) -> Result<Small, Box<dyn Error>> {
     for (property, seeds) in [(Some("leader-uniqueness"), 300), (None, 50_000)] {
         let mut smalls = Vec::new();

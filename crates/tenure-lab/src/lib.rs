@@ -1,9 +1,10 @@
 //! The laboratory: every protocol under every fault, judged, replayed, shrunk and drawn.
 //!
-//! A run is a list of actions in a [`world`] of drifting clocks, lossy links, slow disks and dying processes. A
-//! [`simulate`] seed invents the actions, a [`play`] tells the few that matter, a [`script`] repeats them all, a
-//! [`shrink`] leaves some out; all go over the same [`stage`], where they are judged by the [`property`] list, counted and, if wanted, [`record`]ed and [`draw`]n. Real
-//! time is known here alone, and no protocol ever sees it.
+//! A run is a list of actions in a [`world`] of drifting clocks, lossy links, slow disks and dying
+//! processes. A [`simulate`] seed invents the actions, a [`play`] tells the few that matter, a
+//! [`script`] repeats them all, a [`shrink`] leaves some out; all go over the same [`stage`], where
+//! they are judged by the [`property`] list, counted and, if wanted, [`record`]ed and [`draw`]n.
+//! Real time is known here alone, and no protocol ever sees it.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! Mutants: known-wrong variants, each breaking one rule, to prove that the properties notice.
 //!
-//! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or a driver with
-//! [`Flaws`]. The daemon is made with [`Sound`](tenure_proto::strong::Sound) rules and cannot name these.
+//! A mutant is a value of a type that only this crate has: a machine made with [`Broken`] rules, or
+//! a driver with [`Flaws`]. The daemon is made with [`Sound`](tenure_proto::strong::Sound) rules
+//! and cannot name these.
 
 mod broken;
 mod epochs;
@@ -47,6 +48,8 @@ pub enum Broken {
     TermGe,
     /// An Ok leaves before its term is durable.
     OkBeforeTicket,
+    /// An Ok waits for the write of the block before the one that covers its term.
+    CoveredByOlder,
     /// After a restart every term counts as fresh.
     CeilingForgotten,
     /// A run completes after its lease is over.
@@ -69,7 +72,7 @@ pub enum Broken {
     NoIncInStamp,
     /// A leader that hands over leads on until its lease ends.
     XferKeepE,
-    /// A verified leader counts as leader for ever: what the signs of the paper's formula come to.
+    /// A verified leader counts as leader forever: what the signs of the paper's formula come to.
     VerifyPrinted,
     /// A leader may give its grants back right after it has said that it leads.
     VerifyNoPledge,
@@ -81,6 +84,8 @@ pub enum Broken {
     WaitFirst,
     /// Nobody waits between two epochs.
     SkipW,
+    /// After a reboot the wait between two epochs counts as over.
+    RebootNoWait,
     /// An adoption is remembered without its epoch, after the charter was given to the disk.
     AdoptedLate,
     /// A member answers the ballots of an epoch that it has not adopted.
@@ -121,6 +126,10 @@ pub enum Broken {
     NackNoRecord,
     /// A new member grants acquisitions at once.
     NoYoung,
+    /// A process with a new store goes by a charter that names the old one.
+    AnyStore,
+    /// A change may name another store for a member that stays.
+    StoreReplaced,
     /// Answers of a new epoch leave before its charter is durable.
     EpochLearntVolatile,
     /// What an operator's word brings about takes effect at once.
@@ -145,6 +154,8 @@ pub enum Broken {
     ClockBack,
     /// A command that comes while the clock is behind is dropped.
     CommandsLost,
+    /// A process whose clock is behind grants by it.
+    ActsWhileBehind,
     /// A leader whose machine was suspended goes by its clock.
     DisturbedLeadsOn,
     /// A grantor whose machine was suspended goes by its clock.
@@ -226,7 +237,7 @@ pub enum Broken {
 pub struct Mutant {
     /// Its name.
     pub name: &'static str,
-    /// What it does wrong.
+    /// Its mistake.
     pub says: &'static str,
     /// The broken rule.
     pub rules: Broken,
@@ -287,7 +298,8 @@ pub fn strong() -> impl Iterator<Item = &'static Mutant> {
     STRONG.iter().chain(epochs::EPOCHS).chain(field::FIELD)
 }
 
-/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not be tried once more there.
+/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not
+/// be tried once more there.
 pub fn wedge() -> impl Iterator<Item = &'static Mutant> {
     wedge::WEDGE.iter()
 }
@@ -307,6 +319,7 @@ const STRONG: &[Mutant] = &[
     rule("e-not-floored", Broken::ENotFloored, "E is not rounded down to a tick"),
     rule("term-ge", Broken::TermGe, "a grantor grants a term again"),
     rule("ok-before-ticket", Broken::OkBeforeTicket, "an Ok leaves before its term is durable"),
+    rule("covered-by-older", Broken::CoveredByOlder, "an Ok waits for a write that does not cover its term"),
     rule("ceiling-forgotten", Broken::CeilingForgotten, "after a restart every term counts as fresh"),
     rule("height-free", Broken::HeightFree, "an outsider has any term that it asks for"),
     rule("outsiders-vouch", Broken::OutsidersVouch, "the word of an outsider counts for how high terms are"),
@@ -320,6 +333,9 @@ const STRONG: &[Mutant] = &[
     rule("renew-after-lapse", Broken::RenewAfterLapse, "a renewal extends a term that has lapsed"),
     rule("second-suitor", Broken::SecondSuitor, "a grant to somebody else does not stand in the way"),
     rule("release-no-id", Broken::ReleaseNoId, "a release cancels whatever grant its sender holds"),
+    rule("speaks-for-others", Broken::SpeaksForOthers, "anybody may give back what another holds"),
+    rule("relays-for-others", Broken::RelaysForOthers, "a hand-over may give back what another holds"),
+    rule("counts-unknown", Broken::CountsUnknown, "the answer of a process that is no member counts"),
     rule("g-not-max", Broken::GNotMax, "a late duplicate of an older request makes a grant look older"),
     rule(
         "revoke-keeps-e",
@@ -342,6 +358,8 @@ const STRONG: &[Mutant] = &[
     rule("forgets-pledge", Broken::ForgetsPledge, "a group is forgotten while a pledge stands"),
     rule("forgets-term", Broken::ForgetsTerm, "the largest term of a group is forgotten with it"),
     rule("clock-back", Broken::ClockBack, "a leader whose clock went back goes by what it shows"),
+    rule("acts-while-behind", Broken::ActsWhileBehind, "a grantor whose clock went back grants by it")
+        .only(On::Drift),
     rule("no-composite", Broken::NoComposite, "stamps of one tick tie"),
     rule("no-inc-in-stamp", Broken::NoIncInStamp, "a reboot turns a grantor's stamps back"),
     thread(

@@ -7,7 +7,7 @@ use crate::property::Violation;
 use crate::script::{Line, how_text};
 use crate::stage::Command;
 use crate::subject::{Role, Shape, Subject};
-use crate::world::{Action, Flight, FlightId, Freeze, RealTime, World};
+use crate::world::{Action, Flight, FlightId, Freeze, Guise, RealTime, World};
 
 /// What was written down of a run.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl<S: Subject> Recorder<S> {
         }
         let Some(action) = action.rename(|id| Some(world.flight(*id)?.name)) else { return };
         let kind = match &action {
-            Action::Deliver { flight, .. } => world
+            Action::Deliver { flight, .. } | Action::Forge { flight, .. } => world
                 .find(*flight)
                 .and_then(|id| world.flight(id))
                 .map_or("message", |flight| S::message_kind(&flight.message)),
@@ -90,6 +90,7 @@ impl<S: Subject> Recorder<S> {
         let now = world.now.0;
         match action {
             Action::Deliver { flight, .. } => self.arrive(*flight, now),
+            Action::Forge { flight, by, guise } => self.draw_forged(world, *flight, *by, *guise),
             Action::Crash(node) => self.draw_crash(*node, now, format!("{node} crashes")),
             Action::Start(node, how) => {
                 self.end_bars(lane(*node), now, |kind| kind == BarKind::Down);
@@ -109,6 +110,15 @@ impl<S: Subject> Recorder<S> {
             Action::Step { node, .. } => self.draw_step(world, *node),
             Action::Wake(_) | Action::Tell(..) | Action::Written { .. } | Action::Work(..) => {}
         }
+    }
+
+    /// What a process says in another's name is an arrow of its own.
+    fn draw_forged(&mut self, world: &World<S::Machine>, flight: FlightId, by: NodeId, guise: Guise) {
+        let Some(flight) = world.flight(flight) else { return };
+        let arrow = arrow::<S>(flight);
+        let text = format!("in the name of {}{}: {}", flight.name.from, guise.text(), arrow.text);
+        let (from, arrived) = (lane(by), Some(world.now.0));
+        self.picture.arrows.push(Arrow { from, arrived, text, ..arrow });
     }
 
     /// A process ends. What it promised stands, where it promises.

@@ -1,7 +1,8 @@
 //! Makes a violation small: the fewest lines that still break the same property.
 //!
-//! Every candidate is replayed in a real world and kept only if the property still breaks, so that what is left is
-//! true by construction. Lines that a replay cannot carry out any more drop out by themselves.
+//! Every candidate is replayed in a real world and kept only if the property still breaks, so that
+//! what is left is true by construction. Lines that a replay cannot carry out any more drop out by
+//! themselves.
 
 use crate::script::{Script, replay};
 use crate::stage::{Command, Watch};
@@ -23,13 +24,14 @@ struct Shrinker<'a, S: Subject> {
     most_replays: u64,
     /// Whether lines are left out from the end towards the beginning, or the other way.
     from_the_end: bool,
-    /// Whether leaving out lines may leave out their time too: it moves everything else. If not at first, then once
-    /// nothing else helps.
+    /// Whether leaving out lines may leave out their time too: it moves everything else. If not at
+    /// first, then once nothing else helps.
     cuts_time: bool,
 }
 
-/// Shrinks a script that breaks `property`, within a bounded number of replays. What can be left out first decides what
-/// can be left out later; so where much is left, other ways are tried too, and the smallest result is taken.
+/// Shrinks a script that breaks `property`, within a bounded number of replays. What can be left
+/// out first decides what can be left out later; so where much is left, other ways are tried too,
+/// and the smallest result is taken.
 pub fn shrink<S: Subject>(
     subject: &S,
     script: Script<Command<S>>,
@@ -157,7 +159,8 @@ impl<S: Subject> Shrinker<'_, S> {
             let mut candidate = script.clone();
             candidate.clocks.pop();
             let last = node_id(candidate.clocks.len());
-            candidate.lines.retain(|line| line.node() != Some(last) && sender(&line.action) != Some(last));
+            let concerns = |action: &Action<_, FlightRef>| senders(action).contains(&Some(last));
+            candidate.lines.retain(|line| line.node() != Some(last) && !concerns(&line.action));
             (candidate.constants, candidate.members) = S::without_last(&script.constants, script.members);
             match self.keeps(candidate) {
                 Some(smaller) => script = smaller,
@@ -167,8 +170,9 @@ impl<S: Subject> Shrinker<'_, S> {
         script
     }
 
-    /// Makes clocks constant, or drops changes of rate that come after the end and after the leases that last beyond it. Clocks
-    /// that keep to the assumption go on keeping to it: what is found must be the protocol's fault.
+    /// Makes clocks constant, or drops changes of rate that come after the end and after the leases
+    /// that last beyond it. Clocks that keep to the assumption go on keeping to it: what is found
+    /// must be the protocol's fault.
     fn calm_clocks(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
         let assumption = self.subject.assumption(&script.constants);
         let beyond = 2 * S::rhythm(&script.constants).longest;
@@ -198,7 +202,8 @@ impl<S: Subject> Shrinker<'_, S> {
         script
     }
 
-    /// Takes out stretches of time in which nothing happens: whole milliseconds, for every clock at once.
+    /// Takes out stretches of time in which nothing happens: whole milliseconds, for every clock at
+    /// once.
     fn drop_time(&mut self, mut script: Script<Command<S>>) -> Script<Command<S>> {
         for i in 0..script.lines.len() {
             let mut before = if i == 0 { RealTime(0) } else { script.lines[i - 1].at };
@@ -219,10 +224,12 @@ impl<S: Subject> Shrinker<'_, S> {
     }
 }
 
-fn sender<C>(action: &Action<C, FlightRef>) -> Option<tenure_proto::NodeId> {
+/// The process that sent what is handled, and one that says it in its name.
+fn senders<C>(action: &Action<C, FlightRef>) -> [Option<tenure_proto::NodeId>; 2] {
     match action {
-        Action::Deliver { flight, .. } => Some(flight.from),
-        _ => None,
+        Action::Deliver { flight, .. } => [Some(flight.from), None],
+        Action::Forge { flight, by, .. } => [Some(flight.from), Some(*by)],
+        _ => [None, None],
     }
 }
 
@@ -237,6 +244,7 @@ fn without_time<C: Clone>(script: &Script<C>, from: RealTime, gap: u64) -> Scrip
                 flight.sent = moved(flight.sent);
                 *arrived = moved(*arrived);
             }
+            Action::Forge { flight, .. } => flight.sent = moved(flight.sent),
             Action::Written { given, .. } => *given = moved(*given),
             _ => {}
         }

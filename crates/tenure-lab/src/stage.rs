@@ -1,7 +1,7 @@
 //! The stage: a world, its judge, its counts and its recorder, moved together.
 //!
-//! Simulation and replay differ only in where actions come from. What an action does, how it is judged, counted and
-//! written down is said here once.
+//! Simulation and replay differ only in where actions come from. What an action does, how it is
+//! judged, counted and written down is said here once.
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::{Chooser, Elects, GroupId, NodeId, Protocol};
@@ -59,7 +59,8 @@ pub struct Watch<'a> {
     pub only: Option<&'a str>,
     /// Go on after a violation, to see what else follows from it.
     pub go_on: bool,
-    /// What rests on the network is not owed: the world is for other protocols, and grants nothing on which this one relies.
+    /// What rests on the network is not owed: the world is for other protocols, and grants nothing
+    /// on which this one relies.
     pub unowed: bool,
 }
 
@@ -96,14 +97,14 @@ pub struct Calm {
     pub messages: u64,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome<C> {
     /// The first violation, of those that were looked for.
     pub violation: Option<Violation>,
     /// The first violation of each property.
     pub violations: Vec<Violation>,
-    /// What became of each property.
+    /// The outcome of each property.
     pub properties: Vec<(Property, Status)>,
     /// Who led at the end.
     pub leader: Option<NodeId>,
@@ -124,8 +125,8 @@ pub struct Outcome<C> {
 }
 
 impl<'s, S: Subject> Stage<'s, S> {
-    /// Sets the stage. An error says which constant to change. Messages are kept after their delivery if a record or
-    /// a script (`by_name`) must be able to name them.
+    /// Sets the stage. An error says which constant to change. Messages are kept after their
+    /// delivery if a record or a script (`by_name`) must be able to name them.
     pub fn new(
         subject: &'s S,
         cast: &Cast,
@@ -141,6 +142,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             synchronised: matches!(subject.assumption(&cast.constants), Assumption::Skew { .. }),
             founding: Vec::new(),
             on_resume: S::on_resume(),
+            forger: S::forged,
             flaws: subject.flaws(),
             keeps_flights: watch.record || by_name,
         };
@@ -206,8 +208,8 @@ impl<'s, S: Subject> Stage<'s, S> {
         true
     }
 
-    /// Ends a process that is killed inside the step just taken. The step was judged by what was carried out of it; now its
-    /// process is gone. What was sent stays to be routed.
+    /// Ends a process that is killed inside the step just taken. The step was judged by what was
+    /// carried out of it; now its process is gone. What was sent stays to be routed.
     fn finish_kill(&mut self) {
         let Some((node, _)) = self.world.killed else { return };
         let sent = std::mem::take(&mut self.world.sent);
@@ -288,6 +290,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             Action::Tell(..) => self.counts.add("commands"),
             Action::Step { dial: Dial::Clock, .. } => self.counts.add("clock-steps"),
             Action::Step { dial: Dial::TimeOfDay, .. } => self.counts.add("time-of-day-steps"),
+            Action::Forge { .. } => self.counts.add("messages-forged"),
             Action::Deliver { .. } | Action::Wake(_) | Action::Written { .. } => {}
             Action::Thaw(_) | Action::Network(_) | Action::Work(..) => {}
         }
@@ -316,7 +319,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             || !S::PROPERTIES.iter().any(|known| known.name == name && S::rests_on_network(known))
     }
 
-    /// What became of each property. What was not owed is neither kept nor broken.
+    /// The outcome of each property. What was not owed is neither kept nor broken.
     fn statuses(&self) -> Vec<(Property, Status)> {
         let mut statuses = self.judge.as_ref().map(Judge::report).unwrap_or_default();
         for (property, status) in &mut statuses {
@@ -389,7 +392,9 @@ fn until(tenure: Tenure, end: RealTime) -> Tenure {
 /// Whom an action concerns, and how.
 fn actor<P: Protocol, C>(action: &Action<C, FlightId>, world: &World<P>) -> Option<(NodeId, Outside)> {
     match action {
-        Action::Deliver { flight, .. } => Some((world.flight(*flight)?.name.to, Outside::Step)),
+        Action::Deliver { flight, .. } | Action::Forge { flight, .. } => {
+            Some((world.flight(*flight)?.name.to, Outside::Step))
+        }
         Action::Wake(node) | Action::Tell(node, _) => Some((*node, Outside::Step)),
         Action::Start(node, _) => Some((*node, Outside::Started)),
         Action::Written { node, .. } => Some((*node, Outside::Step)),

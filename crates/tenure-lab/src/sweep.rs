@@ -10,7 +10,7 @@ use crate::simulate::{Setup, simulate};
 use crate::stage::Watch;
 use crate::subject::Subject;
 
-/// What came of a sweep.
+/// The outcome of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Swept {
     /// How many seeds were run.
@@ -23,12 +23,14 @@ pub struct Swept {
     pub messages: Counts,
     /// Actions of all runs.
     pub events: u64,
-    /// Each property with the number of runs in which it held, was seen, could not be judged, or was broken.
+    /// Each property with the number of runs in which it held, was seen, could not be judged, or
+    /// was broken.
     pub properties: Vec<(Property, [u64; 5])>,
 }
 
 impl Swept {
-    /// The `sometimes` properties that no run showed: what stands beside them was not put to the test.
+    /// The `sometimes` properties that no run showed: what stands beside them was not put to the
+    /// test.
     pub fn unseen(&self) -> impl Iterator<Item = &'static str> + '_ {
         let unseen = |counts: &[u64; 5]| counts[Status::Seen as usize] == 0;
         let never = self.properties.iter().filter(move |(p, c)| p.kind == Kind::Sometimes && unseen(c));
@@ -72,7 +74,8 @@ pub struct Range<'a> {
 /// Seeds that one thread takes at a time.
 const CHUNK: u64 = 16;
 
-/// Runs many seeds. The result does not depend on the number of threads. `progress` is told how many are done.
+/// Runs many seeds. The result does not depend on the number of threads. `progress` is told how
+/// many are done.
 pub fn sweep<S: Subject + Sync>(
     subject: &S,
     setup: &Setup,
@@ -109,7 +112,8 @@ pub fn sweep<S: Subject + Sync>(
     Ok(merged.swept)
 }
 
-/// Chunks merged in the order of their seeds. Only those that came too early wait, so that a long sweep stays small.
+/// Chunks merged in the order of their seeds. Only those that came too early wait, so that a long
+/// sweep stays small.
 #[derive(Debug, Default)]
 struct Merged {
     stop_at_first: bool,
@@ -123,7 +127,8 @@ impl Merged {
     fn add(&mut self, from: u64, chunk: Swept) {
         self.waiting.insert(from, chunk);
         while let Some(chunk) = self.waiting.remove(&self.next) {
-            // What comes after the first violation was run by chance: on another machine it might not have been.
+            // What comes after the first violation was run by chance: on another machine it might
+            // not have been.
             if !self.stop_at_first || self.swept.violations.is_empty() {
                 self.swept.merge(chunk);
             }

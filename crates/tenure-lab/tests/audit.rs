@@ -1,4 +1,5 @@
-//! Traces written by hand: a clean cluster, clusters that break one thing each, and the clean one with a line changed.
+//! Traces written by hand: a clean cluster, clusters that break one thing each, and the clean one
+//! with a line changed.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,9 @@
-//! The auditor against the simulator, for local groups: a run is written down as real nodes would write it, and judged from that alone.
+//! The auditor against the simulator, for local groups: a run is written down as real nodes would
+//! write it, and judged from that alone.
 //!
-//! On runs of the sound protocol the auditor must be silent, whatever clocks and networks do within their bounds. On the saved schedules of
-//! mutants it must see, in the traces, what the simulator's judge saw in the world.
+//! On runs of the sound protocol the auditor must be silent, whatever clocks and networks do within
+//! their bounds. On the saved schedules of mutants it must see, in the traces, what the simulator's
+//! judge saw in the world.
 
 mod written;
 
@@ -90,6 +92,7 @@ fn files<R: Rules, const MAJORITY: bool>(
         synchronised: false,
         founding: Vec::new(),
         on_resume: None,
+        forger: |_, _, _, _| None,
         flaws: subject.flaws(),
         keeps_flights: true,
     };
@@ -135,7 +138,8 @@ fn sound<const MAJORITY: bool>(seed: u64, late: u64) -> Vec<String> {
     files(&Locals::<Sound, MAJORITY> { rules: Sound }, &script, late)
 }
 
-/// On seeds of the sound protocol the auditor must have nothing to say. Says how many elections were judged.
+/// On seeds of the sound protocol the auditor must have nothing to say. Says how many elections
+/// were judged.
 fn sound_seeds<const MAJORITY: bool>(seeds: std::ops::Range<u64>, late: u64) -> usize {
     let judge = |seed| {
         let report = audited(&sound::<MAJORITY>(seed, late));
@@ -187,7 +191,8 @@ fn of_mutant<const MAJORITY: bool>(text: &str) -> (String, Report) {
 const UNSEEN: [(&str, &str, &str); 1] =
     [("local-majority", "drop-drift-factor", "wrong by less than clocks may drift")];
 
-/// Of every saved schedule the auditor sees what the simulator saw, but for what traces cannot show, such as how long datagrams took.
+/// Of every saved schedule the auditor sees what the simulator saw, but for what traces cannot
+/// show, such as how long datagrams took.
 fn sees_mutants<const MAJORITY: bool>(protocol: &str) {
     let mut seen = 0;
     for (name, text) in saved(protocol) {

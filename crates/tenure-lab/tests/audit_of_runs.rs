@@ -1,7 +1,9 @@
-//! The auditor against the simulator: a run is written down as real nodes would write it, and judged from that alone.
+//! The auditor against the simulator: a run is written down as real nodes would write it, and
+//! judged from that alone.
 //!
-//! On runs of the sound protocol the auditor must be silent, whatever clocks, disks and networks do within their bounds. On the saved
-//! schedules of mutants it must see, in the traces, what the simulator's judge saw in the world.
+//! On runs of the sound protocol the auditor must be silent, whatever clocks, disks and networks do
+//! within their bounds. On the saved schedules of mutants it must see, in the traces, what the
+//! simulator's judge saw in the world.
 
 mod written;
 
@@ -81,12 +83,14 @@ impl<R: Rules> Scribe<R> {
         Line { own, common, what }.write(&mut self.files[at]);
     }
 
-    /// At the end of the run whoever runs has ended in good order: there is no more to be known of it.
+    /// At the end of the run whoever runs has ended in good order: there is no more to be known of
+    /// it.
     fn stop(&mut self, node: NodeId) {
         let (at, now) = (node.index(), self.world.now);
         let own = self.world.hosts[at].reading(now);
         let common = self.common(now, now);
-        // A process that is killed while its machine sleeps does not get to read its clock once more.
+        // A process that is killed while its machine sleeps does not get to read its clock once
+        // more.
         let asleep = matches!(self.world.hosts[at].frozen, Some((Freeze::Coarse(_), _)));
         if self.world.hosts[at].process.is_some() && !asleep && self.lives[at].is_some() {
             Line { own, common, what: What::Stop }.write(&mut self.files[at]);
@@ -175,6 +179,7 @@ where
         synchronised: matches!(founding.body.clocks.bound, Bound::Skew(_)),
         founding: Vec::new(),
         on_resume: S::on_resume(),
+        forger: S::forged,
         flaws: subject.flaws(),
         keeps_flights: true,
     };
@@ -230,7 +235,8 @@ fn sound<const SKEW: bool>(protocol: &str, seed: u64, clocks: Clocks) -> Vec<Str
     files(&Strong::<Sound, SKEW>::sound(), &script, clocks)
 }
 
-/// On seeds of the sound protocol the auditor must have nothing to say. Says how many edicts were compared.
+/// On seeds of the sound protocol the auditor must have nothing to say. Says how many edicts were
+/// compared.
 fn sound_seeds<const SKEW: bool>(protocol: &str, seeds: std::ops::Range<u64>, clocks: Clocks) -> usize {
     let judge = |seed| {
         let report = audited(&sound::<SKEW>(protocol, seed, clocks));
@@ -314,7 +320,8 @@ const UNSEEN: [(&str, &str); 27] = [
     ("amnesia-same-id-silent", "a term is given away twice, in two lives, and nobody leads by it"),
 ];
 
-/// Of every saved schedule the auditor sees what the simulator saw, but for what traces cannot show.
+/// Of every saved schedule the auditor sees what the simulator saw, but for what traces cannot
+/// show.
 fn sees_mutants<const SKEW: bool>(protocol: &str) {
     let (mut seen, mut missed) = (0, Vec::new());
     for (name, text) in saved(protocol) {

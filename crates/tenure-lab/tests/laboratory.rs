@@ -1,4 +1,5 @@
-//! The laboratory put to the test: the same seed is the same run, a trace is the run, and clean code stays clean.
+//! The laboratory put to the test: the same seed is the same run, a trace is the run, and clean
+//! code stays clean.
 
 use tenure_lab::catalogue::{Experiment, Seeds, Showcase, Trial, find};
 use tenure_lab::property::{Kind, Status};
@@ -36,8 +37,8 @@ fn one_seed_is_one_run_to_the_last_byte() {
 
 #[test]
 fn a_seed_is_the_same_run_on_every_machine() {
-    // Fixed once: if it changes, every seed in a bug report, a test or a scenario's head means another run. It may
-    // change with the protocol or the simulation, but never with the machine.
+    // Fixed once: if it changes, every seed in a bug report, a test or a scenario's head means
+    // another run. It may change with the protocol or the simulation, but never with the machine.
     let report = nerio().run(&trial(5, "majority", Faults::all()), 7).expect("it runs");
     let mut sum: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in report.trace.bytes() {
@@ -178,7 +179,8 @@ fn outsiders_lead_and_witnesses_and_observers_never_do() {
 
 #[test]
 fn a_leader_is_owed_only_where_somebody_campaigns() {
-    // The only candidate comes from outside and is down when the faults heal; its grantors are all there.
+    // The only candidate comes from outside and is down when the faults heal; its grantors are all
+    // there.
     let play = |heals: &str| {
         format!(
             "tenure play 1\nprotocol nerio-drift\nnodes 3\nset drift=1000ppm tick=1ms lease=200ms \
@@ -372,7 +374,8 @@ fn trees_and_turns_break_no_property_of_local_leaders() {
     }
 }
 
-/// A tree that took slow answers for signs of life; a straggler of a former life for which what was known of the present one was forgotten.
+/// A tree that took slow answers for signs of life; a straggler of a former life for which what was
+/// known of the present one was forgotten.
 #[test]
 fn seeds_that_once_broke_a_property_of_local_leaders_break_none() {
     for (protocol, world, first) in [("local", "partition", 1259), ("local-majority", "graph", 808)] {
@@ -445,7 +448,8 @@ fn noticed(protocol: &dyn Experiment, mutant: &str, case: &Showcase) -> Option<&
     swept.violations.first().map(|(_, violation)| violation.property)
 }
 
-/// The others have plays in `scenarios/mutants/paxos`; that each has one or the other is held elsewhere.
+/// The others have plays in `scenarios/mutants/paxos`; that each has one or the other is held
+/// elsewhere.
 #[test]
 fn mutants_of_the_log_are_killed_where_they_show() {
     let log = find("paxos").expect("it is in the catalogue");
@@ -515,4 +519,29 @@ fn a_world_names_those_that_are_for_a_protocol() {
         refused("graph", "nerio-drift").as_deref(),
         Some("the world 'graph' is not for nerio-drift: no world with an adversary is")
     );
+}
+
+#[test]
+fn most_kills_that_a_seed_draws_happen() {
+    for name in ["local", "omega-stable", "nerio-drift"] {
+        let experiment = find(name).expect("it is in the catalogue");
+        let home = experiment.home();
+        let mut trial = trial(5, "majority", home.map_or(Faults::all(), |(_, faults)| faults));
+        trial.setup.world = home.map(|(world, _)| world);
+        let range = Seeds { first: 0, count: 150, stop_at_first: false, threads: 2 };
+        let counts = experiment.sweep(&trial, range, &|_| ()).expect("the setup is right").counts;
+        let [drawn, happened] = ["kills-drawn", "crashes-inside-a-step"].map(|kind| counts.get(kind));
+        assert!(drawn > 20 && 2 * happened > drawn, "{name}: {happened} of {drawn}");
+    }
+}
+
+#[test]
+fn a_process_that_speaks_for_another_is_in_sweeps_and_believed_by_nobody() {
+    let mut trial = trial(5, "majority", Faults::all());
+    trial.setup.sets = sets(&[("outsiders", "1")]);
+    let with = sweep(&trial, 150, 2);
+    assert_eq!(with.violations, []);
+    assert!(with.counts.get("messages-forged") > 500, "{}", with.counts.get("messages-forged"));
+    trial.setup.faults = Faults::all().without(Fault::Forgery);
+    assert_eq!(sweep(&trial, 150, 2).counts.get("messages-forged"), 0);
 }

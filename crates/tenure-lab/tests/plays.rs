@@ -167,7 +167,8 @@ fn a_clock_that_is_set_is_named_as_the_broken_assumption_and_the_time_of_day_is_
     assert!(error("5ms  n1's hand waves").contains("cannot read 'hand waves'"));
 }
 
-/// n1 grants, and is killed in the step in which it does; then it restarts and everybody has forgotten n0.
+/// n1 grants, and is killed in the step in which it does; then it restarts and everybody has
+/// forgotten n0.
 fn killed(place: &str) -> Replay {
     let play = format!(
         "expect 1 crashes-inside-a-step\n0ms  n1 crashes after effect {place}\n0ms  n0 campaigns\n500ms  n1 restarts\n"
@@ -202,7 +203,8 @@ fn a_step_that_is_cut_short_is_written_down_and_replays_the_same() {
 
 #[test]
 fn records_of_a_killed_process_are_durable_in_order_or_lost() {
-    // Its first life has asked for a block of terms: with the record durable, the next block begins above it.
+    // Its first life has asked for a block of terms: with the record durable, the next block begins
+    // above it.
     let largest = |durable: u32| {
         let play = format!(
             "disk 100ms\n1ms  n1 n2 crash after effect 9 of its next step, {durable} records durable\n1ms  n0 campaigns

@@ -5,8 +5,8 @@ use tenure_proto::NodeId;
 
 const PLAY: &str = include_str!("../../../scenarios/terms-set-anew.scenario");
 
-/// The play without its expectations, and with `more`, in the order of time. The operator asks again: an order may die
-/// with its process.
+/// The play without its expectations, and with `more`, in the order of time. The operator asks
+/// again: an order may die with its process.
 fn perform(more: &str) -> Replay {
     let (head, told) = PLAY.split_once("\n\n").expect("an empty line");
     let head: Vec<&str> = head.lines().filter(|line| !line.starts_with("expect")).collect();
@@ -17,7 +17,8 @@ fn perform(more: &str) -> Replay {
     nerio.replay(&play, None).unwrap_or_else(|error| panic!("{error}\n{play}"))
 }
 
-/// What the members say of a charter while it comes about: prepare, accept, and decided, at each of them.
+/// What the members say of a charter while it comes about: prepare, accept, and decided, at each of
+/// them.
 const INSTANTS: [&str; 6] = ["1499ms", "1504ms", "1509ms", "1514ms", "1712ms", "1717ms"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Saved scenarios come out as they say, and every mutant is killed by one on which the sound protocol is silent.
+//! Saved scenarios come out as they say, and every mutant is killed by one on which the sound
+//! protocol is silent.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -165,7 +166,8 @@ fn every_mutant_has_a_schedule_that_kills_it() {
         .iter()
         .map(|(name, text)| subject_of(text).unwrap_or_else(|e| panic!("{name}: {e}")))
         .collect();
-    // Where an adversary grants something, a schedule made small would take away what it grants: seeds kill those mutants, and plays.
+    // Where an adversary grants something, a schedule made small would take away what it grants:
+    // seeds kill those mutants, and plays.
     for experiment in all().iter().filter(|it| it.home().is_none()) {
         for mutant in experiment.mutants() {
             let name = (experiment.about().name.to_owned(), Some(mutant.name.to_owned()));

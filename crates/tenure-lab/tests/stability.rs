@@ -1,5 +1,5 @@
-//! Leader Stability (section 8): in a calm world the first leader stays, after faults the one that it settled on, and
-//! every change is noticed.
+//! Leader Stability (section 8): in a calm world the first leader stays, after faults the one that
+//! it settled on, and every change is noticed.
 
 use tenure_lab::catalogue::{Experiment, Replay, Report, Trial, find};
 use tenure_lab::property::{Kind, Status};

@@ -1,27 +1,31 @@
 //! What a starting process may believe of its former life.
 //!
-//! A restarted grantor that forgets a grant and grants again makes two leaders. So every start is judged here, once, for
-//! the laboratory and for the real node alike: what is on the disk, what is left in memory, and whether that memory is
-//! really the last word of the life before.
+//! A restarted grantor that forgets a grant and grants again makes two leaders. So every start is
+//! judged here, once, for the laboratory and for the real node alike: what is on the disk, what is
+//! left in memory, and whether that memory is really the last word of the life before.
 
 use crate::{Data, Incarnation, Record};
 
-/// Names one run of one machine: memory written under another is worthless, because its clock began anew.
+/// Names one run of one machine: memory written under another is worthless, because its clock began
+/// anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BootId {
     /// The kernel's boot id.
     pub boot: u128,
-    /// The offset of this time namespace's boot clock, in nanoseconds: readings of another namespace do not compare.
+    /// The offset of this time namespace's boot clock, in nanoseconds: readings of another
+    /// namespace do not compare.
     pub clock_offset: i64,
-    /// How long the machine had been suspended since its boot, in nanoseconds, as its clocks say: the boot clock minus the
-    /// monotonic one. Good to [`SLACK`](Self::SLACK).
+    /// How long the machine had been suspended since its boot, in nanoseconds, as its clocks say:
+    /// the boot clock minus the monotonic one. Good to [`SLACK`](Self::SLACK).
     pub slept: u64,
-    /// What a virtual machine's host changes when it disrupts the guest's clocks; zero where the host tells nothing.
+    /// What a virtual machine's host changes when it disrupts the guest's clocks; zero where the
+    /// host tells nothing.
     pub marker: u128,
 }
 
 impl BootId {
-    /// Two measurements of one [`slept`](Self::slept) differ by at most this. What is slept is counted in coarser steps.
+    /// Two measurements of one [`slept`](Self::slept) differ by at most this. What is slept is
+    /// counted in coarser steps.
     pub const SLACK: u64 = 20_000;
 
     /// The same boot and clock: its lives are in order.
@@ -29,7 +33,8 @@ impl BootId {
         (self.boot, self.clock_offset) == (other.boot, other.clock_offset)
     }
 
-    /// The same boot and clock, and the clock was not disturbed in between: readings of both belong together.
+    /// The same boot and clock, and the clock was not disturbed in between: readings of both belong
+    /// together.
     pub fn continues(&self, earlier: &Self) -> bool {
         let undisturbed = self.slept.abs_diff(earlier.slept) <= Self::SLACK && self.marker == earlier.marker;
         self.is_same_boot(earlier) && undisturbed
@@ -74,8 +79,9 @@ pub struct Boot<R> {
 pub enum BootKind<R> {
     /// There was none: the cluster has just been founded, no promise was ever made.
     Founding,
-    /// All of it: the machine did not reboot and the memory is the last life's. It is that only if the effects of that life's
-    /// start were all carried out, such as to remember a silence; until then a driver does not sign it with its incarnation.
+    /// All of it: the machine did not reboot and the memory is the last life's. It is that only if
+    /// the effects of that life's start were all carried out, such as to remember a silence; until
+    /// then a driver does not sign it with its incarnation.
     SameBoot {
         /// The memory.
         remembered: Vec<R>,
@@ -87,8 +93,9 @@ pub enum BootKind<R> {
 }
 
 impl<R: Data> Boot<R> {
-    /// Judges what was found. Any doubt about the memory makes it worthless: a file that an earlier life left behind,
-    /// on a host to which the process has come back, knows nothing of the grants given in between.
+    /// Judges what was found. Any doubt about the memory makes it worthless: a file that an earlier
+    /// life left behind, on a host to which the process has come back, knows nothing of the grants
+    /// given in between.
     pub fn judge(store: Store<R>, memory: Option<Memory<R>>, here: BootId) -> Self {
         match store {
             Store::Missing => {
@@ -110,7 +117,8 @@ impl<R: Data> Boot<R> {
     }
 }
 
-/// Writes `record` into `cells`, in place of the cell of the same key and of those that it makes worthless.
+/// Writes `record` into `cells`, in place of the cell of the same key and of those that it makes
+/// worthless.
 pub fn overwrite<R: Record>(cells: &mut Vec<R>, record: R) {
     cells.retain(|cell| !record.makes_worthless(&cell.key()));
     match cells.iter_mut().find(|cell| cell.key() == record.key()) {

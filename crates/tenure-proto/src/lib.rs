@@ -1,19 +1,21 @@
 //! Every protocol of Tenure as a pure state machine.
 //!
-//! A protocol here has no clock, no socket, no disk, no generator and no thread. It is told what happened
-//! ([`Input`]) and when ([`Context::now`], a reading of its own host's clock), and it answers with what should be
-//! done ([`Effect`]), in order. One contract, three drivers: the laboratory runs it under every fault, the explorer
-//! walks all its states, the runtime connects it to sockets and disks. What was judged is what ships.
+//! A protocol here has no clock, no socket, no disk, no generator and no thread. It is told what
+//! happened ([`Input`]) and when ([`Context::now`], a reading of its own host's clock), and it
+//! answers with what should be done ([`Effect`]), in order. One contract, three drivers: the
+//! laboratory runs it under every fault, the explorer walks all its states, the runtime connects it
+//! to sockets and disks. What was judged is what ships.
 //!
 //! # The contract
 //!
-//! 1. The driver makes the machine with [`Protocol::start`]; [`Boot`] says what survived from the life before.
-//! 2. It hands over one [`Input`] at a time. `now` is sampled **after** the input was taken from its queue: a cached
-//!    reading would date a promise before the request that it answers.
-//! 3. It carries out the effects in order. A [`Effect::Send`] that names a [`Ticket`] leaves when that record is
-//!    durable; everything else goes on meanwhile. Nobody waits for a disk.
-//! 4. It calls again, with [`Input::Deadline`], no earlier than [`Protocol::next_deadline`]. Later is always safe:
-//!    deadlines serve liveness, safety compares clocks where authority is used.
+//! 1. The driver makes the machine with [`Protocol::start`]; [`Boot`] says what survived from the
+//!    life before.
+//! 2. It hands over one [`Input`] at a time. `now` is sampled **after** the input was taken from
+//!    its queue: a cached reading would date a promise before the request that it answers.
+//! 3. It carries out the effects in order. A [`Effect::Send`] that names a [`Ticket`] leaves when
+//!    that record is durable; everything else goes on meanwhile. Nobody waits for a disk.
+//! 4. It calls again, with [`Input::Deadline`], no earlier than [`Protocol::next_deadline`]. Later
+//!    is always safe: deadlines serve liveness, safety compares clocks where authority is used.
 //!
 //! # Where to find what
 //!
@@ -51,7 +53,8 @@ pub use time::{Incarnation, LocalTime};
 
 use time::LocalSpan;
 
-/// Plain data: can be copied, compared, hashed and printed, so that states can be explored and runs compared.
+/// Plain data: can be copied, compared, hashed and printed, so that states can be explored and runs
+/// compared.
 pub trait Data: Clone + Debug + Eq + Hash {}
 impl<T: Clone + Debug + Eq + Hash> Data for T {}
 
@@ -60,7 +63,7 @@ impl<T: Clone + Debug + Eq + Hash> Data for T {}
 pub struct NodeId(pub u64);
 
 impl NodeId {
-    /// Its place among nodes that are numbered from nought, as the laboratory's are.
+    /// Its place among nodes that are numbered from zero, as the laboratory's are.
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -94,7 +97,8 @@ impl Display for GroupId {
     }
 }
 
-/// A protocol: the outermost machine of a process. Layers inside it are plain structs with methods of their own.
+/// A protocol: the outermost machine of a process. Layers inside it are plain structs with methods
+/// of their own.
 pub trait Protocol: Data + Sized {
     /// What is fixed for the life of the process.
     type Config: Data;
@@ -130,7 +134,8 @@ pub trait Record: Data {
     type Key: Data + Ord;
     /// The name of this cell.
     fn key(&self) -> Self::Key;
-    /// Whether writing this one makes the cell of another name worthless, so that a store may delete that.
+    /// Whether writing this one makes the cell of another name worthless, so that a store may
+    /// delete that.
     fn makes_worthless(&self, _other: &Self::Key) -> bool {
         false
     }
@@ -139,7 +144,8 @@ pub trait Record: Data {
 /// What can happen to a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input<P: Protocol> {
-    /// A message came in. `received <= cx.now()`: delays are bounded with the first, leases judged by the second.
+    /// A message came in. `received <= cx.now()`: delays are bounded with the first, leases judged
+    /// by the second.
     Message {
         /// The authenticated sender.
         from: NodeId,
@@ -158,29 +164,36 @@ pub enum Input<P: Protocol> {
 ///
 /// # A process may be killed between any two effects
 ///
-/// A driver carries effects out one after the other, and a thread of its own writes what is to be durable. So a process that is
-/// killed leaves any *first part* of a step's effects behind. Records become durable in order, each at any time after it
-/// was handed over: before the next effect of the same step is carried out, long after it, or not at all. A machine must be safe
-/// with every such outcome:
+/// A driver carries effects out one after the other, and a thread of its own writes what is to be
+/// durable. So a process that is killed leaves any *first part* of a step's effects behind. Records
+/// become durable in order, each at any time after it was handed over: before the next effect of
+/// the same step is carried out, long after it, or not at all. A machine must be safe with every
+/// such outcome:
 ///
-/// * What a restart concludes from a durable record must not need an effect that comes after it. A step that both remembers and
-///   persists therefore remembers first, or names in each record what it belongs to (as `strong::Cell::Adopted` names its epoch).
-/// * A promise is remembered before it is published and before its answer is sent. A promise that ends is published
-///   before it is forgotten. So nobody sees a process break a promise, and it is bound for longer at most.
-/// * Effects of [`Protocol::start`] are no exception. What was remembered speaks for a life only when all of them have been
-///   carried out; a driver that is killed before that finds no memory at its next start ([`Boot`]).
+/// * What a restart concludes from a durable record must not need an effect that comes after it. A
+///   step that both remembers and persists therefore remembers first, or names in each record what
+///   it belongs to (as `strong::Cell::Adopted` names its epoch).
+/// * A promise is remembered before it is published and before its answer is sent. A promise that
+///   ends is published before it is forgotten. So nobody sees a process break a promise, and it is
+///   bound for longer at most.
+/// * Effects of [`Protocol::start`] are no exception. What was remembered speaks for a life only
+///   when all of them have been carried out; a driver that is killed before that finds no memory at
+///   its next start ([`Boot`]).
 ///
-/// The laboratory kills processes at each of these places (`tenure_lab::world::Interrupt`), in every sweep.
+/// The laboratory kills processes at each of these places (`tenure_lab::world::Interrupt`), in
+/// every sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect<P: Protocol> {
-    /// Write a record to the disk. Records become durable in order, many by one sync; perhaps before the next effect.
+    /// Write a record to the disk. Records become durable in order, many by one sync; perhaps
+    /// before the next effect.
     Persist {
         /// Names this write for the sends that must wait for it.
         ticket: Ticket,
         /// What to write.
         record: P::Record,
     },
-    /// Write a record where it survives the process but not the boot. Done before any later effect, without a sync.
+    /// Write a record where it survives the process but not the boot. Done before any later effect,
+    /// without a sync.
     Remember(P::Record),
     /// Tell users. Visible to them before any later effect.
     Publish(P::Event),
@@ -199,7 +212,8 @@ pub enum Effect<P: Protocol> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// The one door for chance. Each driver has its own: seeded, scripted, exhaustive, or the operating system's.
+/// The one door for chance. Each driver has its own: seeded, scripted, exhaustive, or the operating
+/// system's.
 pub trait Chooser {
     /// Returns a number below `bound`, which is not zero.
     fn choose(&mut self, bound: u32) -> u32;
@@ -214,7 +228,8 @@ pub struct Context<'a, P: Protocol> {
 }
 
 impl<'a, P: Protocol> Context<'a, P> {
-    /// For drivers. `now` must be sampled after the input was received; `tickets` is the last one given out.
+    /// For drivers. `now` must be sampled after the input was received; `tickets` is the last one
+    /// given out.
     pub fn new(
         now: LocalTime,
         chooser: &'a mut dyn Chooser,
@@ -229,8 +244,9 @@ impl<'a, P: Protocol> Context<'a, P> {
         self.now
     }
 
-    /// Lets a layer that is a protocol of its own take a step inside this one. Its effects become this machine's, in their order, as
-    /// `translate` says; tickets count on, so that what a layer sends after its record waits for that record here too.
+    /// Lets a layer that is a protocol of its own take a step inside this one. Its effects become
+    /// this machine's, in their order, as `translate` says; tickets count on, so that what a layer
+    /// sends after its record waits for that record here too.
     pub fn layer<Q: Protocol, T>(
         &mut self,
         mut translate: impl FnMut(Effect<Q>) -> Option<Effect<P>>,

@@ -1,9 +1,10 @@
 //! Time as one process can know it, and all rounding of the product.
 //!
-//! Three things must not be mixed, so they are three types: a **reading** of one host's clock ([`LocalTime`]), a
-//! **length measured on one clock** ([`LocalSpan`]), and a **length of real time** ([`Span`], the paper's δ), which no
-//! process can measure exactly. Only [`Drift`] and [`Clockwork`] turn a real length into a measured one, and they round against the
-//! one who gains: what a leader may count on is rounded down, what a grantor must honour is rounded up.
+//! Three things must not be mixed, so they are three types: a **reading** of one host's clock
+//! ([`LocalTime`]), a **length measured on one clock** ([`LocalSpan`]), and a **length of real
+//! time** ([`Span`], the paper's δ), which no process can measure exactly. Only [`Drift`] and
+//! [`Clockwork`] turn a real length into a measured one, and they round against the one who gains:
+//! what a leader may count on is rounded down, what a grantor must honour is rounded up.
 
 use std::fmt;
 
@@ -42,7 +43,8 @@ impl LocalTime {
         Self(self.0 - self.0 % tick.0.max(1))
     }
 
-    /// The first tick at or after this reading: where `reading < self` stops being true on a clock of that tick.
+    /// The first tick at or after this reading: where `reading < self` stops being true on a clock
+    /// of that tick.
     #[must_use]
     pub fn ceil_to(self, tick: LocalSpan) -> Self {
         Self(self.0.checked_next_multiple_of(tick.0.max(1)).unwrap_or(u64::MAX))
@@ -92,7 +94,7 @@ impl LocalSpan {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left of this length without the other; nothing if that is longer.
+    /// The rest of this length without the other; nothing if that is longer.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -137,7 +139,8 @@ impl Span {
         self.0
     }
 
-    /// As a clock without drift would measure it. For liveness only: intervals at which to try again.
+    /// As a clock without drift would measure it. For liveness only: intervals at which to try
+    /// again.
     pub const fn nominal(self) -> LocalSpan {
         LocalSpan(self.0)
     }
@@ -148,7 +151,7 @@ impl Span {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left of this length without the other; nothing if that is longer.
+    /// The rest of this length without the other; nothing if that is longer.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -173,8 +176,8 @@ impl fmt::Display for Span {
     }
 }
 
-/// Writes nanoseconds exactly, in the largest unit that keeps them readable: `1.5s`, `250ms`, `0.001ms`. Allocates nothing:
-/// nodes write traces with it.
+/// Writes nanoseconds exactly, in the largest unit that keeps them readable: `1.5s`, `250ms`,
+/// `0.001ms`. Allocates nothing: nodes write traces with it.
 fn write_nanos(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
     let (unit, digits, name) =
         if nanos >= 1_000_000_000 { (1_000_000_000, 9, "s") } else { (1_000_000, 6, "ms") };
@@ -191,8 +194,8 @@ fn write_nanos(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
 
 /// The bound ρ on how far a clock's rate may be from real time's, in parts per million.
 ///
-/// `(1-ρ)·δ <= C(t+δ) - C(t) <= (1+ρ)·δ` for every clock `C` and all `t`, `δ` (15). If a real clock is worse than
-/// this, two processes may lead at once.
+/// `(1-ρ)·δ <= C(t+δ) - C(t) <= (1+ρ)·δ` for every clock `C` and all `t`, `δ` (15). If a real clock
+/// is worse than this, two processes may lead at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Drift(u32);
 
@@ -220,7 +223,8 @@ impl Drift {
         Span(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The most real time in which a clock measures no more than `length`: `length / (1-ρ)`, rounded up.
+    /// The most real time in which a clock measures no more than `length`: `length / (1-ρ)`,
+    /// rounded up.
     pub fn longest_real(self, length: LocalSpan) -> Span {
         let nanos = (u128::from(length.0) * u128::from(MILLION)).div_ceil(u128::from(MILLION - self.0));
         Span(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -231,13 +235,15 @@ impl Drift {
         LocalSpan(scaled(span.0, MILLION + self.0, true))
     }
 
-    /// What one clock may count on while another, which began no earlier, is sure not to have shown more than `lock`:
-    /// `(1-2ρ)·lock`, rounded down. Exact: `(1-2ρ)(1+ρ) <= 1-ρ`, so nothing of order ρ² is neglected.
+    /// What one clock may count on while another, which began no earlier, is sure not to have shown
+    /// more than `lock`: `(1-2ρ)·lock`, rounded down. Exact: `(1-2ρ)(1+ρ) <= 1-ρ`, so nothing of
+    /// order ρ² is neglected.
     pub fn within(self, lock: LocalSpan) -> LocalSpan {
         LocalSpan(scaled(lock.0, MILLION.saturating_sub(2 * self.0), false))
     }
 
-    /// The oldest round trip that makes an estimate worse by no more than `slack`: the inverse of [`Drift::worsened`], rounded down.
+    /// The oldest round trip that makes an estimate worse by no more than `slack`: the inverse of
+    /// [`Drift::worsened`], rounded down.
     pub fn age(self, slack: Span) -> LocalSpan {
         // Both roundings of `worsened` are undone, one after the other.
         let shown = u128::from(scaled(slack.0, MILLION - self.0, false));
@@ -245,8 +251,9 @@ impl Drift {
         LocalSpan(u64::try_from(age).unwrap_or(u64::MAX).saturating_sub(1))
     }
 
-    /// By how much an estimate may get worse that relies on a round trip so long ago: `4ρ·age/(1-ρ)`, rounded up. Two clocks drift
-    /// apart by 2ρ, and both conversions into real time add theirs.
+    /// By how much an estimate may get worse that relies on a round trip so long ago:
+    /// `4ρ·age/(1-ρ)`, rounded up. Two clocks drift apart by 2ρ, and both conversions into real
+    /// time add theirs.
     pub fn worsened(self, age: LocalSpan) -> Span {
         self.longest_real(LocalSpan(scaled(age.0, 4 * self.0, true)))
     }
@@ -260,16 +267,18 @@ fn scaled(nanos: u64, millionths: u32, up: bool) -> u64 {
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 
-/// What is assumed of the clocks: the one thing on which the two ends of a lease rest.
+/// The assumptions about the clocks: the one thing on which the two ends of a lease rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
-    /// Their rates are off by less than ρ (15). They need not agree on the time: any computer's clock will do.
+    /// Their rates are off by less than ρ (15). They need not agree on the time: any computer's
+    /// clock will do.
     Drift(Drift),
     /// At any instant two of them differ by at most Δ (20). They must be synchronised, and watched.
     Skew(LocalSpan),
 }
 
-/// What is known of the clocks: their bound and the tick in which they advance. The two ends of every lease.
+/// All that is known about the clocks: their bound and the tick in which they advance. The two ends
+/// of every lease.
 ///
 /// | | drift (OQwBD) | skew (OQwBS) |
 /// |---|---|---|
@@ -293,17 +302,19 @@ impl Clockwork {
         }
     }
 
-    /// E: until when the one who asked at `start` may lead (step 8). Rounded down to a tick, because `reading < E` stays
-    /// true for the whole tick in which `E` lies.
+    /// E: until when the one who asked at `start` may lead (step 8). Rounded down to a tick,
+    /// because `reading < E` stays true for the whole tick in which `E` lies.
     pub fn lease_end(self, start: LocalTime, lease: Span) -> LocalTime {
         start.after(self.usable(lease)).floor_to(self.tick)
     }
 
-    /// F: until when the one who granted at `granted` is bound to the one who asked at `start` (step 6.1).
+    /// F: until when the one who granted at `granted` is bound to the one who asked at `start`
+    /// (step 6.1).
     ///
-    /// With bounded drift `start`, a reading of another clock, means nothing; one tick is added because this clock may
-    /// already be almost a tick beyond its reading. With bounded skew `start` means the same here to within Δ, and a
-    /// request that was long on its way binds nobody for long.
+    /// With bounded drift `start`, a reading of another clock, means nothing; one tick is added
+    /// because this clock may already be almost a tick beyond its reading. With bounded skew
+    /// `start` means the same here to within Δ, and a request that was long on its way binds nobody
+    /// for long.
     pub fn grant_end(self, start: LocalTime, granted: LocalTime, lease: Span) -> LocalTime {
         match self.bound {
             Bound::Drift(drift) => granted.after(self.tick).after(drift.longest(lease)),
@@ -311,8 +322,9 @@ impl Clockwork {
         }
     }
 
-    /// Until when one who started at `start` without its memory keeps silent: whoever relies on a forgotten grant has
-    /// stopped leading by then. With bounded skew a forgotten F lies at most `δ_max + 2Δ` after the reading.
+    /// Until when one who started at `start` without its memory keeps silent: whoever relies on a
+    /// forgotten grant has stopped leading by then. With bounded skew a forgotten F lies at most
+    /// `δ_max + 2Δ` after the reading.
     pub fn silence_end(self, start: LocalTime, longest_lease: Span) -> LocalTime {
         let longest = match self.bound {
             Bound::Drift(drift) => drift.longest(longest_lease),
@@ -321,8 +333,8 @@ impl Clockwork {
         start.after(self.tick).after(longest)
     }
 
-    /// δ that leaves a leader at least `length` on its clock, with room for the drift of others: `length·(1+ρ)/(1-ρ)`,
-    /// rounded up.
+    /// δ that leaves a leader at least `length` on its clock, with room for the drift of others:
+    /// `length·(1+ρ)/(1-ρ)`, rounded up.
     pub fn lease_for(self, length: LocalSpan) -> Span {
         match self.bound {
             Bound::Drift(drift) => drift.longest_real(self.most_shown(length)),
@@ -330,7 +342,8 @@ impl Clockwork {
         }
     }
 
-    /// The most that a clock can show while another shows real time `length`: `(1+ρ)·length`, rounded up.
+    /// The most that a clock can show while another shows real time `length`: `(1+ρ)·length`,
+    /// rounded up.
     pub fn most_shown(self, length: LocalSpan) -> LocalSpan {
         match self.bound {
             Bound::Drift(drift) => drift.longest(Span(length.0)),
@@ -338,12 +351,13 @@ impl Clockwork {
         }
     }
 
-    /// What a leader whose lease ends at `until` can promise at `now` to somebody else: for how long, at most `wanted`, it
-    /// will not give its grants back. `None` if nothing is left.
+    /// What a leader whose lease ends at `until` can promise at `now` to somebody else: for how
+    /// long, at most `wanted`, it will not give its grants back. `None` if nothing is left.
     pub fn pledge(self, now: LocalTime, until: LocalTime, wanted: Span) -> Option<Pledge> {
         let pledge = match self.bound {
             Bound::Drift(drift) => {
-                // The clock may be almost a tick beyond its reading; what it shows from there lasts at least 1/(1+ρ).
+                // The clock may be almost a tick beyond its reading; what it shows from there lasts
+                // at least 1/(1+ρ).
                 let left = LocalSpan(until.remaining(now).0.saturating_sub(self.tick.0));
                 let lasts = drift.least_real(left).min(wanted);
                 Pledge { lasts, until: now.after(self.tick).after(drift.longest(lasts)) }
@@ -356,8 +370,9 @@ impl Clockwork {
         (pledge.lasts.0 > 0).then_some(pledge)
     }
 
-    /// Until when, on the clock of one who asked at `start`, a pledge given later is certain to stand: `Start + (1-ρ)·δ`
-    /// with bounded drift, `P - Δ` with bounded skew, rounded down to a tick (section 10.5, with both signs mended).
+    /// Until when, on the clock of one who asked at `start`, a pledge given later is certain to
+    /// stand: `Start + (1-ρ)·δ` with bounded drift, `P - Δ` with bounded skew, rounded down to a
+    /// tick (section 10.5, with both signs mended).
     pub fn certain_until(self, start: LocalTime, pledge: Pledge) -> LocalTime {
         match self.bound {
             Bound::Drift(drift) => start.after(drift.shortest(pledge.lasts)).floor_to(self.tick),
@@ -365,8 +380,9 @@ impl Clockwork {
         }
     }
 
-    /// Whether `start` can be the reading of another clock no later than `now` here. With bounded skew one too far ahead
-    /// shows that the bound is broken; with bounded drift readings of different clocks do not compare.
+    /// Whether `start` can be the reading of another clock no later than `now` here. With bounded
+    /// skew one too far ahead shows that the bound is broken; with bounded drift readings of
+    /// different clocks do not compare.
     pub fn may_have_started(self, start: LocalTime, now: LocalTime) -> bool {
         match self.bound {
             Bound::Drift(_) => true,
@@ -418,7 +434,8 @@ impl StampClock {
         self.latest
     }
 
-    /// Takes note of a reading. If it lies before one already seen, the clock is broken: says by how much.
+    /// Takes note of a reading. If it lies before one already seen, the clock is broken: says by
+    /// how much.
     pub fn observe(&mut self, now: LocalTime) -> Result<(), LocalSpan> {
         if now < self.latest {
             return Err(self.latest.remaining(now));

@@ -46,7 +46,8 @@ impl<const N: usize> Timers<N> {
     }
 }
 
-/// The earliest deadlines of many owners, the first of all at hand: 10^5 groups cost a wake-up no more than one.
+/// The earliest deadlines of many owners, the first of all at hand: 10^5 groups cost a wake-up no
+/// more than one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Agenda<K: Ord>(BTreeSet<(LocalTime, K)>);
 

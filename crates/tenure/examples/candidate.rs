@@ -1,11 +1,13 @@
-//! An external candidate: an application that leads by the quorum of others, with a key for its own groups only.
+//! An external candidate: an application that leads by the quorum of others, with a key for its own
+//! groups only.
 //!
 //! ```sh
 //! cargo run -p tenure --example candidate
 //! ```
 //!
-//! In production the members are a few `tenure node` daemons that serve many applications. The lease is judged on the
-//! application's own clock, inside the application: nothing between it and the truth can be late.
+//! In production the members are a few `tenure node` daemons that serve many applications. The
+//! lease is judged on the application's own clock, inside the application: nothing between it and
+//! the truth can be late.
 
 mod support;
 
@@ -18,7 +20,8 @@ use tenure::{CampaignError, Key, Node, NodeName, Role, Scope};
 async fn main() -> Result<(), Box<dyn Error>> {
     let members = Members::start().await?;
 
-    // Whoever has the cluster's key makes a key for app1, which works for app1's groups and no others.
+    // Whoever has the cluster's key makes a key for app1, which works for app1's groups and no
+    // others.
     let scope = Scope::new("app1/*")?;
     let key = members.key.candidate(members.cluster, NodeName::new("app1")?, scope);
     let mut config = members.outsider("app1", Key::Scoped(key));

@@ -1,9 +1,12 @@
-//! Fenced writer on PostgreSQL: a leader that reads, computes and writes back, and cannot do harm when it comes too late.
+//! Fenced writer on PostgreSQL: a leader that reads, computes and writes back, and cannot do harm
+//! when it comes too late.
 //!
-//! Three copies of this program have a table of accounts in one database. Who leads reads a balance, takes its time, and writes
-//! back one more. If it is paused in between (by its scheduler, its host, or `kill -STOP`), another one is elected and writes; then
-//! the first goes on, and writes what it computed from an old balance. No lock can prevent that: the writer held it when it
-//! looked. The fence can: each write shows its token, and the database refuses those of older leaders.
+//! Three copies of this program have a table of accounts in one database. Who leads reads a
+//! balance, takes its time, and writes back one more. If it is paused in between (by its scheduler,
+//! its host, or `kill -STOP`), another one is elected and writes; then the first goes on, and
+//! writes what it computed from an old balance. No lock can prevent that: the writer held it when
+//! it looked. The fence can: each write shows its token, and the database refuses those of older
+//! leaders.
 //!
 //! By hand, with a database that you have made (`createdb accounts`):
 //!
@@ -15,9 +18,10 @@
 //!                                                                           # and b.toml and c.toml, each in its terminal
 //! ```
 //!
-//! Then `kill -STOP` the one that leads, wait until another writes, and `kill -CONT` it: its write is refused. Start all three with
-//! `--unfenced` to see what happens otherwise. With `--writers 8` a leader writes to eight accounts at once; the fence goes by
-//! term, and lets all of its writes pass. The end of its input ends a copy.
+//! Then `kill -STOP` the one that leads, wait until another writes, and `kill -CONT` it: its write
+//! is refused. Start all three with `--unfenced` to see what happens otherwise. With `--writers 8`
+//! a leader writes to eight accounts at once; the fence goes by term, and lets all of its writes
+//! pass. The end of its input ends a copy.
 
 mod cluster;
 
@@ -72,8 +76,8 @@ struct Job {
     fenced: bool,
 }
 
-/// One copy. It is a plain program with threads: the node runs on a thread of its own, and its handles need no executor but
-/// something that waits.
+/// One copy. It is a plain program with threads: the node runs on a thread of its own, and its
+/// handles need no executor but something that waits.
 fn run(config: &Path, job: &Job, writers: i32) -> Result<(), Box<dyn Error>> {
     let waiter = tokio::runtime::Builder::new_current_thread().build()?;
     let node = waiter.block_on(Node::start(Config::from_path(config)?))?;
@@ -120,7 +124,8 @@ impl Job {
         Ok(())
     }
 
-    /// Shows the token and writes, in one transaction. False if the fence refused it: somebody else leads.
+    /// Shows the token and writes, in one transaction. False if the fence refused it: somebody else
+    /// leads.
     fn commit(
         &self,
         client: &mut Client,

@@ -1,5 +1,6 @@
-//! A replicated key-value server over HTTP: three copies, one store. A write that was answered survives the loss of any one of them, and a
-//! read anywhere sees every write that was answered before.
+//! A replicated key-value server over HTTP: three copies, one store. A write that was answered
+//! survives the loss of any one of them, and a read anywhere sees every write that was answered
+//! before.
 //!
 //! By hand, in four terminals:
 //!
@@ -12,8 +13,9 @@
 //! curl http://127.0.0.1:8001/status
 //! ```
 //!
-//! `kill -9` any one of them: within the length of a lease the other two go on. With `eventual` after the address the copies elect a leader
-//! among themselves, without leases. `alone FOLDER ADDRESS` is a store of one copy.
+//! `kill -9` any one of them: within the length of a lease the other two go on. With `eventual`
+//! after the address the copies elect a leader among themselves, without leases.
+//! `alone FOLDER ADDRESS` is a store of one copy.
 
 mod cluster;
 
@@ -41,7 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Kv(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl StateMachine for Kv {
-    /// A write is key, expected value, new value; what is not there is `None`. The answer says whether it was done.
+    /// A write is key, expected value, new value; what is not there is `None`. The answer says
+    /// whether it was done.
     fn apply(&mut self, _index: u64, write: &[u8]) -> Vec<u8> {
         let [Some(key), expected, new] = &parts(write)[..] else { return vec![0] };
         if expected.is_some() && expected.as_ref() != self.0.get(key) {

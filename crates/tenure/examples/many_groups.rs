@@ -1,13 +1,15 @@
-//! Ten thousand groups on three members, each a process of its own: led, held, and taken over when a member is killed.
+//! Ten thousand groups on three members, each a process of its own: led, held, and taken over when
+//! a member is killed.
 //!
 //! ```sh
 //! cargo run --release --example many_groups -- --groups 10000 --hold 60s --share third
 //! ```
 //!
-//! Each member leads a third of the groups (or one of them all, with `--share all`) and stands by for the rest. It
-//! is held for a while, during which no group may change hands. Then one member is killed as by `kill -9`: what it led must be led
-//! by others within lease·(1+ρ)/(1-ρ) and two seconds, and nothing else may change. Prints what it took; exit code 1 if
-//! something of this did not hold.
+//! Each member leads a third of the groups (or one of them all, with `--share all`) and stands by
+//! for the rest. It is held for a while, during which no group may change hands. Then one member is
+//! killed as by `kill -9`: what it led must be led by others within lease·(1+ρ)/(1-ρ) and two
+//! seconds, and nothing else may change. Prints what it took; exit code 1 if something of this did
+//! not hold.
 
 #[path = "support/member.rs"]
 mod member;

@@ -1,4 +1,5 @@
-//! Proclaim and observe: a leader tells the world what it has decided, and observers hear it in order.
+//! Proclaim and observe: a leader tells the world what it has decided, and observers hear it in
+//! order.
 //!
 //! ```sh
 //! cargo run -p tenure --example proclaim

@@ -1,8 +1,8 @@
 //! Embedded scheduler: three copies of one service, of which one at a time hands out the jobs.
 //!
-//! Each copy has a node in its own process; the three together are the quorum, and nothing else is needed. Who leads makes an
-//! edict for each job and writes the job into a log that all copies share. The log has a fence: it refuses what an old leader
-//! sends late.
+//! Each copy has a node in its own process; the three together are the quorum, and nothing else is
+//! needed. Who leads makes an edict for each job and writes the job into a log that all copies
+//! share. The log has a fence: it refuses what an old leader sends late.
 //!
 //! By hand, in four terminals:
 //!
@@ -12,9 +12,10 @@
 //! cargo run --example scheduler -- run /tmp/jobs/a.toml           # and b.toml and c.toml, each in its terminal
 //! ```
 //!
-//! Each copy says what happens, a line an event. To the one that leads say `resign`, `transfer b` or `stop`. Or be rude to it:
-//! after `kill -9` another one leads as soon as its lease is over, and after `kill -STOP`, a second or two, and `kill -CONT` it
-//! finds that it does not lead any more, or its last write is refused. The end of its input ends each of them.
+//! Each copy says what happens, a line an event. To the one that leads say `resign`, `transfer b`
+//! or `stop`. Or be rude to it: after `kill -9` another one leads as soon as its lease is over, and
+//! after `kill -STOP`, a second or two, and `kill -CONT` it finds that it does not lead any more,
+//! or its last write is refused. The end of its input ends each of them.
 
 mod cluster;
 
@@ -129,7 +130,8 @@ impl Ended {
 async fn schedule(tenure: &Tenure, log: &mut Log, orders: &mut Orders) -> Result<Ended, Box<dyn Error>> {
     loop {
         let Ok(edict) = tenure.edict() else { return Ok(Ended::Lost) };
-        // The job is prepared. Whatever happens meanwhile to this process, the edict says when it was decided.
+        // The job is prepared. Whatever happens meanwhile to this process, the edict says when it
+        // was decided.
         tokio::time::sleep(MOMENT).await;
         let (term, number) = (edict.tag, edict.number);
         match log.append(&entry(tenure, edict)).await? {
@@ -152,9 +154,10 @@ async fn schedule(tenure: &Tenure, log: &mut Log, orders: &mut Orders) -> Result
     }
 }
 
-/// What is sent to the log: `TOKEN TIMESTAMP JOB`, in words without spaces. The token is one number, and all that this log
-/// compares. The paper's timestamp says the same by the clocks of those who elected this leader: epoch, then
-/// grantor:incarnation:reading:count for each of them, then the number of the edict.
+/// What is sent to the log: `TOKEN TIMESTAMP JOB`, in words without spaces. The token is one
+/// number, and all that this log compares. The paper's timestamp says the same by the clocks of
+/// those who elected this leader: epoch, then grantor:incarnation:reading:count for each of them,
+/// then the number of the edict.
 fn entry(tenure: &Tenure, edict: Edict) -> String {
     let tag = tenure.tag();
     let stamp = |(grantor, stamp): (tenure_proto::NodeId, tenure_proto::time::Stamp)| {
@@ -226,7 +229,8 @@ fn listen() -> Orders {
     orders
 }
 
-/// The log itself: a file, a fence that is as durable as the file, and a socket. A job is judged and written under one lock.
+/// The log itself: a file, a fence that is as durable as the file, and a socket. A job is judged
+/// and written under one lock.
 fn keep_log(folder: &Path) -> Result<(), Box<dyn Error>> {
     let fence = folder.join("log.fence");
     let fence = match fence.exists() {
@@ -270,7 +274,8 @@ fn serve(
     Ok(())
 }
 
-/// A reading of the clock by which leases are judged, for those who compare the lines of several copies.
+/// A reading of the clock by which leases are judged, for those who compare the lines of several
+/// copies.
 fn now() -> u64 {
     Clock::boot().read().as_nanos()
 }

@@ -1,9 +1,10 @@
 //! What a node shows of its groups, without asking the thread that grants.
 //!
-//! The driver writes down what changed about a group at the end of the turn in which it changed. Readers
-//! look at it on threads of their own and compare what they find with the clock there. A reader keeps
-//! the lock for [`SLICE`] groups at most; the driver never waits for it: what it cannot write now it
-//! writes in a later turn. So a million groups and any number of readers cost a leader nothing.
+//! The driver writes down what changed about a group at the end of the turn in which it changed.
+//! Readers look at it on threads of their own and compare what they find with the clock there. A
+//! reader keeps the lock for [`SLICE`] groups at most; the driver never waits for it: what it
+//! cannot write now it writes in a later turn. So a million groups and any number of readers cost a
+//! leader nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -21,7 +22,7 @@ use crate::status::GroupStatus;
 /// How many groups are read under the lock at a time.
 const SLICE: usize = 128;
 
-/// What is known of one group. Ends are readings of the node's clock: readers compare them.
+/// All that is known about one group. Ends are readings of the node's clock: readers compare them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// The term led here, and E.

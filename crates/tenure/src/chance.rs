@@ -16,7 +16,8 @@ pub(crate) fn wide() -> u128 {
 
 /// A number below `bound`, each as likely as any other.
 pub(crate) fn below(bound: u32) -> u32 {
-    // Of 2^32 numbers the last few are drawn again: they would make small ones a little more likely.
+    // Of 2^32 numbers the last few are drawn again: they would make small ones a little more
+    // likely.
     let usable = u32::MAX - u32::MAX % bound.max(1);
     loop {
         let drawn = u32::from_be_bytes(bytes());

@@ -1,8 +1,9 @@
 //! The clock by which leases are judged.
 //!
-//! It is CLOCK_BOOTTIME: it runs on while the machine is suspended, and nobody sets it. What the standard library and
-//! async runtimes call the time stands still in a suspend; a leader that woke up would believe in a lease that ended
-//! hours ago. Their timers serve here only as a hint to look at this clock.
+//! It is CLOCK_BOOTTIME: it runs on while the machine is suspended, and nobody sets it. What the
+//! standard library and async runtimes call the time stands still in a suspend; a leader that woke
+//! up would believe in a lease that ended hours ago. Their timers serve here only as a hint to look
+//! at this clock.
 //!
 //! With `clock = "skew"` it is CLOCK_REALTIME, whose error bound is watched: see `watchdog`.
 
@@ -17,7 +18,8 @@ use tenure_proto::time::Bound;
 use crate::steady::{SharedSteady, Suspends};
 use crate::sys::clock::{Which, correction, read, synchronised};
 
-/// What the kernel is told about its clocks by whoever keeps them synchronised: for those who look for faults.
+/// What the kernel is told about its clocks by whoever keeps them synchronised: for those who look
+/// for faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discipline {
@@ -25,7 +27,8 @@ pub struct Discipline {
     pub synchronised: bool,
     /// The largest error of the calendar, as the one who keeps it claims.
     pub error: Duration,
-    /// By how much the clocks run faster than the hardware's counter on purpose, in parts per billion; negative for slower.
+    /// By how much the clocks run faster than the hardware's counter on purpose, in parts per
+    /// billion; negative for slower.
     pub correction_ppb: i64,
 }
 
@@ -71,7 +74,8 @@ impl Clock {
         (Self { source: Source::Hand(hand.clone()), able: Some(Suspends::Yes) }, hand)
     }
 
-    /// For tests and benchmarks: the same clock on a machine that counts as able to suspend, or not.
+    /// For tests and benchmarks: the same clock on a machine that counts as able to suspend, or
+    /// not.
     #[must_use]
     pub fn suspending(self, able: Suspends) -> Self {
         Self { able: Some(able), ..self }
@@ -92,8 +96,9 @@ impl Clock {
         })
     }
 
-    /// A reading, and what the clock that all processes of the machine share showed meanwhile, for the trace. Read together:
-    /// a writer that was preempted in between would date what it tells too late, and look as if it led beside another.
+    /// A reading, and what the clock that all processes of the machine share showed meanwhile, for
+    /// the trace. Read together: a writer that was preempted in between would date what it tells
+    /// too late, and look as if it led beside another.
     pub(crate) fn reading(&self) -> Reading {
         let from = read(Which::Boot);
         let Source::Boot = self.source else {
@@ -103,8 +108,9 @@ impl Clock {
         Reading { own: LocalTime::from_nanos(from), common: Common::exact(from) }
     }
 
-    /// A reading, and at most how long the machine has been suspended since its boot, in nanoseconds above [`BIAS`]: the monotonic
-    /// clock is read first, so that a thread preempted in between finds too much and never too little.
+    /// A reading, and at most how long the machine has been suspended since its boot, in
+    /// nanoseconds above [`BIAS`]: the monotonic clock is read first, so that a thread preempted in
+    /// between finds too much and never too little.
     #[inline]
     pub(crate) fn read_and_slept(&self) -> (LocalTime, u64) {
         let monotonic = read(Which::Monotonic);
@@ -132,9 +138,10 @@ impl Clock {
         }
     }
 
-    /// What this clock would show had it stood still whenever the machine was suspended: what a counter that stands still
-    /// then can be held against. One reading, not a difference of two: a suspend between two readings would count for one
-    /// of them and not for the other. Only differences mean anything.
+    /// What this clock would show had it stood still whenever the machine was suspended: what a
+    /// counter that stands still then can be held against. One reading, not a difference of two: a
+    /// suspend between two readings would count for one of them and not for the other. Only
+    /// differences mean anything.
     pub(crate) fn awake(&self) -> u64 {
         match &self.source {
             Source::Boot | Source::Real => read(Which::Monotonic),
@@ -159,8 +166,8 @@ impl Clock {
     }
 }
 
-/// Differences of the boot clock and the monotonic one are counted from here: in a time namespace the monotonic clock may be
-/// ahead.
+/// Differences of the boot clock and the monotonic one are counted from here: in a time namespace
+/// the monotonic clock may be ahead.
 const BIAS: u64 = 1 << 62;
 
 #[inline]
@@ -168,7 +175,8 @@ fn slept(boot: u64, monotonic: u64) -> u64 {
     (boot + BIAS).saturating_sub(monotonic)
 }
 
-/// When something happened, by the own clock and by the one that all processes of the machine share.
+/// When something happened, by the own clock and by the one that all processes of the machine
+/// share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) own: LocalTime,
@@ -179,7 +187,8 @@ pub(crate) struct Reading {
 #[derive(Clone, Debug, Default)]
 pub struct Hand(Arc<Mutex<Dial>>);
 
-/// From `since` of the boot clock, when it showed `shown`, the dial runs at `millionths` of the boot clock's rate.
+/// From `since` of the boot clock, when it showed `shown`, the dial runs at `millionths` of the
+/// boot clock's rate.
 #[derive(Debug)]
 struct Dial {
     since: u64,
@@ -241,15 +250,15 @@ impl Hand {
         self.turn(|dial| dial.shown = dial.shown.saturating_sub(nanos(by)));
     }
 
-    /// From now on the clock runs at this many millionths of its right rate; at nought it stands.
+    /// From now on the clock runs at this many millionths of its right rate; at zero it stands.
     pub fn rate(&self, millionths: u32) {
         self.turn(|dial| dial.millionths = millionths);
     }
 }
 
-/// A clock by which a handle judges. A reading below one that it has seen proves nothing: the clock went back, and nobody leads by it
-/// until it is where it was. Nor does one of a clock that was disturbed, until the driver has taken back what was shown by it.
-/// Clones have seen the same.
+/// A clock by which a handle judges. A reading below one that it has seen proves nothing: the clock
+/// went back, and nobody leads by it until it is where it was. Nor does one of a clock that was
+/// disturbed, until the driver has taken back what was shown by it. Clones have seen the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Forward {
     steady: SharedSteady,

@@ -8,12 +8,14 @@ use crate::name::NodeName;
 /// The longest address, in bytes: room for the name of a host, 249 bytes, and a port.
 pub const MAX_ADDRESS: usize = 255;
 
-/// A node and where it may be found. The epoch knows numbers only: names and addresses are kept and told beside it.
+/// A node and where it may be found. The epoch knows numbers only: names and addresses are kept and
+/// told beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
-    /// What it is called.
+    /// Its name.
     pub name: NodeName,
-    /// `host:port`, if known: visible ASCII, at most [`MAX_ADDRESS`] bytes. Whoever uses it finds out whether it is one.
+    /// `host:port`, if known: visible ASCII, at most [`MAX_ADDRESS`] bytes. Whoever uses it finds
+    /// out whether it is one.
     pub address: Option<String>,
 }
 
@@ -24,7 +26,8 @@ impl Contact {
     }
 }
 
-/// Addresses are shown to people and given to resolvers: nothing that a terminal or a log would act on.
+/// Addresses are shown to people and given to resolvers: nothing that a terminal or a log would act
+/// on.
 pub(crate) fn is_address(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::config::ConfigError;
 use crate::guard::MAX_PROCLAIM;
 use crate::name::{GroupName, NodeName};
+use crate::seal::KeyRefusal;
 use crate::store::StoreError;
 
 /// Why a node did not start. Nothing was promised to anybody.
@@ -97,7 +98,8 @@ pub enum Stopped {
         /// Which.
         name: NodeName,
     },
-    /// Members have heard a later life of this store, or another process with it: it is a copy, or was put back from a backup.
+    /// Members have heard a later life of this store, or another process with it: it is a copy, or
+    /// was put back from a backup.
     #[error(
         "the store of '{name}' is in life {life}, but members have heard life {highest}: it is a copy, or was put back from a \
          backup, and has forgotten promises; delete it and bring the host back under a new name with `tenure members replace`"
@@ -131,7 +133,8 @@ pub enum CampaignError {
         /// What it is.
         role: &'static str,
     },
-    /// The list of groups is closed and this one is not on it, or this node's key does not allow it.
+    /// The list of groups is closed and this one is not on it, or this node's key does not allow
+    /// it.
     #[error(
         "the group '{group}' is not among those that this node may lead: add it to `groups`, or ask for a key whose scope has it"
     )]
@@ -155,13 +158,19 @@ pub enum CampaignError {
         /// Which.
         group: GroupName,
     },
+    /// The members refuse the key of this process.
+    #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
+    },
     /// The name is none.
     #[error(transparent)]
     Name(#[from] crate::name::NameError),
     /// No memory that a forked child finds empty.
     #[error("the system gives no page that is wiped on fork ({reason}): Linux 4.14 or later is needed")]
     Memory {
-        /// What it said.
+        /// The message.
         reason: String,
     },
     /// The node has stopped.
@@ -181,7 +190,7 @@ pub enum KindError {
         /// What it is.
         role: &'static str,
     },
-    /// What is assumed of a local group does not hold together.
+    /// The assumptions about a local group contradict each other.
     #[error("{reason}")]
     Refused {
         /// Which inequality does not hold, and what would.
@@ -238,6 +247,12 @@ pub enum VerifyError {
         /// Of which group.
         group: GroupName,
     },
+    /// The members refuse the key of this process.
+    #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
+    },
     /// The name is none.
     #[error(transparent)]
     Name(#[from] crate::name::NameError),
@@ -282,6 +297,12 @@ pub enum AskError {
     TooLong {
         /// How many were given.
         length: usize,
+    },
+    /// The members refuse the key of this process.
+    #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
     },
     /// The name is none.
     #[error(transparent)]

@@ -1,16 +1,21 @@
 //! Groups of kind `eventual`: a hint who leads, which in the end is the same everywhere.
 //!
-//! Every member has an opinion at any time. Opinions may differ, and may be wrong for as long as the network is bad; once some
-//! member reaches enough others in time, each time perhaps others, all agree, and stay with a leader that does its
-//! part. Enough are a quorum: a leader asks one for its epoch and is written down by one in every period, so with two of three down
-//! nobody leads. Nothing is written to a disk, and what a leader *does* is shown to no quorum. So **a hint is no authority**: there is
-//! no edict, and whatever is done on a hint must be decided by something behind it, a consensus protocol say.
+//! Every member has an opinion at any time. Opinions may differ, and may be wrong for as long as
+//! the network is bad; once some member reaches enough others in time, each time perhaps others,
+//! all agree, and stay with a leader that does its part. Enough are a quorum: a leader asks one for
+//! its epoch and is written down by one in every period, so with two of three down nobody leads.
+//! Nothing is written to a disk, and what a leader *does* is shown to no quorum. So **a hint is no
+//! authority**: there is no edict, and whatever is done on a hint must be decided by something
+//! behind it, a consensus protocol say.
 //!
-//! Still it is more than a guess. As long as clocks keep to the cluster's bound, of all members at most one at a time [says of
-//! itself](Eventual::leads) that it leads, and each has a larger [epoch](Hint::epoch) than the one before, also while members are added
-//! and removed. Nothing being kept, that ends where so many members were restarted at once that too few are left who know: those begin anew, with low
-//! epochs, after the longest lease. After a change of the cluster's members or bounds, too, nobody leads for a while: if some member
-//! does not answer, for the longest lease and half of it, and where the bounds change for the longest lease of before as well.
+//! Still it is more than a guess. As long as clocks keep to the cluster's bound, of all members at
+//! most one at a time [says of itself](Eventual::leads) that it leads, and each has a larger
+//! [epoch](Hint::epoch) than the one before, also while members are added and removed. Nothing
+//! being kept, that ends where so many members were restarted at once that too few are left who
+//! know: those begin anew, with low epochs, after the longest lease. After a change of the
+//! cluster's members or bounds, too, nobody leads for a while: if some member does not answer, for
+//! the longest lease and half of it, and where the bounds change for the longest lease of before as
+//! well.
 
 use tenure_proto::LocalTime;
 use tokio::sync::watch;
@@ -21,12 +26,14 @@ use crate::name::{GroupName, NodeName};
 /// Who seems to lead.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
-    /// The leader's name; `None` if this member has no opinion yet, or if its round trips are too slow.
+    /// The leader's name; `None` if this member has no opinion yet, or if its round trips are too
+    /// slow.
     pub leader: Option<NodeName>,
-    /// The number of its leadership: larger than that of any that [led](Eventual::leads) before, also by other members; nought without a leader.
-    /// The number of the cluster's epoch comes first in it. It can be the first ballot of a consensus protocol, which must not rest on
-    /// more than that it is nobody else's: after a restart of so many members that too few know of it (of all of them, say), it
-    /// begins anew.
+    /// The number of its leadership: larger than that of any that [led](Eventual::leads) before,
+    /// also by other members; zero without a leader. The number of the cluster's epoch comes
+    /// first in it. It can be the first ballot of a consensus protocol, which must not rest on more
+    /// than that it is nobody else's: after a restart of so many members that too few know of it
+    /// (of all of them, say), it begins anew.
     pub epoch: u128,
 }
 
@@ -38,8 +45,9 @@ pub(crate) struct Opinion {
     pub(crate) until: Option<LocalTime>,
 }
 
-/// This member's opinion of who leads an eventual group: see [`Node::eventual`](crate::Node::eventual). Dropping it changes
-/// nothing: a member that has begun to take part goes on.
+/// This member's opinion of who leads an eventual group: see
+/// [`Node::eventual`](crate::Node::eventual). Dropping it changes nothing: a member that has begun
+/// to take part goes on.
 #[derive(Clone, Debug)]
 pub struct Eventual {
     pub(crate) group: GroupName,
@@ -65,8 +73,9 @@ impl Eventual {
         self.opinion.borrow().until.is_some_and(|until| self.clock.is_before(until))
     }
 
-    /// Waits for another hint than the one that this handle gave last by this call, at first: than none. `None` when the node has
-    /// stopped or is no member any more: one that becomes a member again gives another handle. May be dropped and called again: nothing is lost.
+    /// Waits for another hint than the one that this handle gave last by this call, at first: than
+    /// none. `None` when the node has stopped or is no member any more: one that becomes a member
+    /// again gives another handle. May be dropped and called again: nothing is lost.
     pub async fn changed(&mut self) -> Option<Hint> {
         loop {
             let hint = self.opinion.borrow_and_update().hint.clone();

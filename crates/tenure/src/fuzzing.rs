@@ -18,8 +18,8 @@ const MOST_HEAP: usize = 128;
 ///
 /// # Panics
 ///
-/// If reading takes more memory than the bytes account for, or if what was understood cannot be said again, or is then
-/// understood as something else.
+/// If reading takes more memory than the bytes account for, or if what was understood cannot be
+/// said again, or is then understood as something else.
 pub fn datagram(bytes: &[u8]) -> usize {
     let items: Vec<Item> = wire::decode(bytes).filter_map(Result::ok).collect();
     let heap: usize = items.iter().map(heap).sum();

@@ -1,9 +1,10 @@
 //! Leader election you can fence: what services embed.
 //!
-//! A [`Node`] is a process of a cluster. Three to seven of them grant leases to one another's leaders; a quorum of grants
-//! makes a leader, at most one at any instant, for as long as clocks keep to a stated bound. No database, no log, no disk on
-//! the way. What the leader does carries a [`Token`] that the receiver can order, so that a leader which was paused for too
-//! long is refused where it writes.
+//! A [`Node`] is a process of a cluster. Three to seven of them grant leases to one another's
+//! leaders; a quorum of grants makes a leader, at most one at any instant, for as long as clocks
+//! keep to a stated bound. No database, no log, no disk on the way. What the leader does carries a
+//! [`Token`] that the receiver can order, so that a leader which was paused for too long is refused
+//! where it writes.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,18 +23,21 @@
 //!
 //! # What is promised
 //!
-//! * [`Tenure::is_leader`] and [`Tenure::edict`] compare this host's clock with the end of the lease, each time. No timer and no
-//!   callback is believed. While one process is told yes, no other is.
+//! * [`Tenure::is_leader`] and [`Tenure::edict`] compare this host's clock with the end of the
+//!   lease, each time. No timer and no callback is believed. While one process is told yes, no
+//!   other is.
 //! * Edicts of one group compare as they were made, over leaders, restarts and changes of members.
-//! * A process that is paused, killed, restarted, or cut off breaks nothing of this. Messages may be lost, repeated, delayed and
-//!   forged by outsiders.
+//! * A process that is paused, killed, restarted, or cut off breaks nothing of this. Messages may
+//!   be lost, repeated, delayed and forged by outsiders.
 //!
 //! # What is assumed
 //!
-//! * Clocks' rates are off by less than ρ (a tenth, unless [`Config::bound`] says otherwise). A watchdog looks, and stops the node
-//!   when it sees the bound broken; until then two may lead, and only a [`fence`] protects.
-//! * A *machine* is not paused together with all its clocks (a snapshot of a virtual machine, a live migration). Only
-//!   a marker of the hypervisor shows that (`/dev/vmclock0`), and only afterwards. Where it can happen, fence.
+//! * Clocks' rates are off by less than ρ (a tenth, unless [`Config::bound`] says otherwise). A
+//!   watchdog looks, and stops the node when it sees the bound broken; until then two may lead, and
+//!   only a [`fence`] protects.
+//! * A *machine* is not paused together with all its clocks (a snapshot of a virtual machine, a
+//!   live migration). Only a marker of the hypervisor shows that (`/dev/vmclock0`), and only
+//!   afterwards. Where it can happen, fence.
 //! * Members do not lie, and the store's disk keeps what it has synced.
 //!
 //! # Where to find what
@@ -77,8 +81,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What runs here is what the laboratory judges: [`Machine`] is the strong machine of `tenure-proto` under its sound rules, and the
-//! laboratory's known-wrong variants are values of a type that this crate cannot name.
+//! What runs here is what the laboratory judges: [`Machine`] is the strong machine of
+//! `tenure-proto` under its sound rules, and the laboratory's known-wrong variants are values of a
+//! type that this crate cannot name.
 
 mod board;
 mod chance;
@@ -140,15 +145,15 @@ pub use local::{Local, LocalOver, Locality, Partition};
 pub use members::{Changing, MemberChange, Progress};
 pub use memory::{MemoryError, memory_folder};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
-pub use node::{Campaign, Certain, Node, Revoked, term_floor};
+pub use node::{Campaign, Certain, Node, Revoked, RevokedKey, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
 pub use seal::Counters as SessionCounters;
 pub use seal::{
-    CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, Keyring, MAX_SCOPE, Names, Scope, ScopeError,
-    Serial,
+    CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, KeyRefusal, Keyring, MAX_SCOPE, Names, Scope,
+    ScopeError, Serial,
 };
 pub use status::{CharterStatus, GroupStatus, NotReady, PackedTerms, PeerStatus, Status, TermStatus};
-pub use steady::Suspends;
+pub use steady::{Disturbance, Disturbances, Suspends};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;
 pub use tenure_proto::LocalTime;

@@ -24,8 +24,9 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// To close the file is not enough: a child that another thread has just forked holds it open too, until it has begun
-    /// its own program. But a forked child that drops its copy of this must not unlock what its parent holds.
+    /// To close the file is not enough: a child that another thread has just forked holds it open
+    /// too, until it has begun its own program. But a forked child that drops its copy of this must
+    /// not unlock what its parent holds.
     fn drop(&mut self) {
         if self.holder == process::id() {
             let _ = self.file.unlock();

@@ -1,8 +1,9 @@
 //! Changing the members, their quorums and their bounds while every group goes on being led.
 //!
-//! A change is decided by a quorum of the present members and takes effect by epochs: one for a small step, several where the
-//! quorums of now and then need not meet. It is safe when it is interrupted anywhere; some member finishes it. Each step waits
-//! for about a longest lease after the one before.
+//! A change is decided by a quorum of the present members and takes effect by epochs: one for a
+//! small step, several where the quorums of now and then need not meet. It is safe when it is
+//! interrupted anywhere; some member finishes it. Each step waits for about a longest lease after
+//! the one before.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ use crate::node::term_floor;
 /// What is to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberChange {
-    /// One member more. It must run already, with a store that was made by joining, and it grants from the epoch on that names it.
+    /// One member more. It must run already, with a store that was made by joining, and it grants
+    /// from the epoch on that names it.
     Add(Peer),
     /// One member less.
     Remove(String),
@@ -48,38 +50,46 @@ pub enum MemberChange {
     LongestLease(Duration),
     /// Any of these together, in as few epochs as can be. What is not given stays.
     Adjust {
-        /// Other quorums of the present members, in the order of [`Status::members`](crate::Status::members): as in the configuration.
+        /// Other quorums of the present members, in the order of
+        /// [`Status::members`](crate::Status::members): as in the configuration.
         quorums: Option<String>,
         /// Another bound on the clocks.
         bound: Option<ClockBound>,
         /// Another longest lease.
         longest_lease: Option<Duration>,
     },
-    /// For a lost quorum only: goes on without members that are powered off and will *never run again* with their stores. All others
-    /// must answer. Takes about a longest lease more.
+    /// For a lost quorum only: goes on without members that are powered off and will *never run
+    /// again* with their stores. All others must answer. Takes about a longest lease more.
     ///
-    /// What keeps two leaders apart is then your word and a wait. If one of those who are named runs on, or if others were made members
-    /// that nobody who is left has heard of, two clusters may each elect a leader; their tokens may even be equal.
+    /// What keeps two leaders apart is then your word and a wait. If one of those who are named
+    /// runs on, or if others were made members that nobody who is left has heard of, two clusters
+    /// may each elect a leader; their tokens may even be equal.
     ForceRemove {
         /// Who.
         powered_off: Vec<String>,
-        /// Terms go on above this. Without it: above all that the others have granted, above the seconds since 2024, and by
-        /// a margin besides, for nobody knows what those who are gone have granted among themselves.
+        /// Terms go on above this. Without it: above all that the others have granted, above the
+        /// seconds since 2024, and by a margin besides, for nobody knows what those who are gone
+        /// have granted among themselves.
         floor: Option<Term>,
     },
-    /// A repair for terms that are absurdly high: every member stops granting until all leases are over, then terms go on above
-    /// a lower floor. All members must run and answer. Nobody leads meanwhile, for about a longest lease.
+    /// A repair for terms that are absurdly high: every member stops granting until all leases are
+    /// over, then terms go on above a lower floor. All members must run and answer. Nobody leads
+    /// meanwhile, for about a longest lease.
     ///
-    /// Your word is that only the barred groups ever held a term above the floor. Members contradict if they know better.
+    /// Your word is that only the barred groups ever held a term above the floor. Members
+    /// contradict if they know better.
     ResetTerms {
-        /// Terms go on above this. Without it: above the seconds since 2024, and by a margin besides.
+        /// Terms go on above this. Without it: above the seconds since 2024, and by a margin
+        /// besides.
         floor: Option<Term>,
-        /// The groups that hold higher terms. Nobody leads them again, in the whole life of this cluster.
+        /// The groups that hold higher terms. Nobody leads them again, in the whole life of this
+        /// cluster.
         barred: Vec<String>,
     },
 }
 
-/// By how much terms jump when nobody can say how far they got: far more elections than any cluster holds while it loses its quorum.
+/// By how much terms jump when nobody can say how far they got: far more elections than any cluster
+/// holds while it loses its quorum.
 const MARGIN: u64 = 1 << 16;
 
 /// How a change goes on.
@@ -93,7 +103,8 @@ pub enum Progress {
         /// For how long still, as of now.
         left: Duration,
     },
-    /// These have been asked and have not answered yet. A quorum must, or all of them if members are removed by force.
+    /// These have been asked and have not answered yet. A quorum must, or all of them if members
+    /// are removed by force.
     Unheard {
         /// Who.
         members: Vec<NodeName>,

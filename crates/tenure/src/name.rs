@@ -1,9 +1,10 @@
 //! Names of nodes, groups and clusters, and the numbers by which the protocol knows them.
 //!
-//! People give names; the protocol compares numbers. A node's and a group's number is the first 64 bits of the SHA-256 of
-//! its name, so that nobody has to hand out numbers and everybody computes the same ones. Two names of one number would be
-//! one node, or one election: with a hundred thousand names the chance is one in four thousand million. Whoever meets such a
-//! pair refuses the second name.
+//! People give names; the protocol compares numbers. A node's and a group's number is the first 64
+//! bits of the SHA-256 of its name, so that nobody has to hand out numbers and everybody computes
+//! the same ones. Two names of one number would be one node, or one election: with a hundred
+//! thousand names the chance is one in four thousand million. Whoever meets such a pair refuses the
+//! second name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +19,8 @@ pub const MAX_NODE_NAME: usize = 64;
 /// The longest name of a group, in bytes.
 pub const MAX_GROUP_NAME: usize = 100;
 
-/// Which cluster a message, a store or a key belongs to. Drawn at random when the cluster is founded.
+/// Which cluster a message, a store or a key belongs to. Drawn at random when the cluster is
+/// founded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(pub u128);
 

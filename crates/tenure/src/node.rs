@@ -33,9 +33,10 @@ use crate::store::{Founding, Store, founding_draw};
 use crate::sys::clock::{Which, read};
 use crate::wish::{Asked, Granted, Wish};
 
-/// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to clone. When the last clone is
-/// dropped the node ends: guards that are left are over at once, and their leases run out, for the work that holds them may still
-/// be writing. To hand over sooner, [`shutdown`](Self::shutdown).
+/// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to
+/// clone. When the last clone is dropped the node ends: guards that are left are over at once, and
+/// their leases run out, for the work that holds them may still be writing. To hand over sooner,
+/// [`shutdown`](Self::shutdown).
 #[derive(Clone, Debug)]
 pub struct Node(Arc<Inner>);
 
@@ -60,8 +61,9 @@ pub(crate) struct Launched {
     pub(crate) steady: SharedSteady,
 }
 
-/// The terms of a cluster that is founded now should begin above this: seconds since the beginning of 2024. So a cluster that is
-/// founded anew presents larger tokens than the old one did, and fences that remember the old one let it pass.
+/// The terms of a cluster that is founded now should begin above this: seconds since the beginning
+/// of 2024. So a cluster that is founded anew presents larger tokens than the old one did, and
+/// fences that remember the old one let it pass.
 pub fn term_floor() -> Term {
     const BEGINNING: u64 = 1_704_067_200;
     Term((read(Which::Real) / 1_000_000_000).saturating_sub(BEGINNING))
@@ -71,14 +73,17 @@ pub fn term_floor() -> Term {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Campaign {
-    /// The health gate: once elected, the guarded work must call [`Tenure::heartbeat`] at least this often. If it does not, for it
-    /// hangs, this process stops leading at once and lets its lease run out; somebody else is elected. `None` for no gate.
+    /// The health gate: once elected, the guarded work must call [`Tenure::heartbeat`] at least
+    /// this often. If it does not, for it hangs, this process stops leading at once and lets its
+    /// lease run out; somebody else is elected. `None` for no gate.
     pub health: Option<Duration>,
-    /// How much others are preferred: nought, as at the start of each life, is the first choice. Leaders hand over to a process of
-    /// better priority if the configuration's `hold` says when. Kept for this group until it is given anew.
+    /// How much others are preferred: zero, as at the start of each life, is the first choice.
+    /// Leaders hand over to a process of better priority if the configuration's `hold` says when.
+    /// Kept for this group until it is given anew.
     pub priority: Option<u8>,
-    /// The term must be larger than this: a fence has seen as much, from a cluster that was founded anew, say. Members limit
-    /// how far an outsider raises terms, so a large step may take long. `None` for whatever comes next.
+    /// The term must be larger than this: a fence has seen as much, from a cluster that was founded
+    /// anew, say. Members limit how far an outsider raises terms, so a large step may take long.
+    /// `None` for whatever comes next.
     pub above: Option<Term>,
 }
 
@@ -105,7 +110,18 @@ impl Campaign {
     }
 }
 
-/// What became of a [revocation](Node::revoke).
+/// A key that a member refuses: see [`Node::revoked_keys`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RevokedKey {
+    /// Its id.
+    pub serial: Serial,
+    /// The last second, since 1970, in which it would have been good, if that was known. The entry
+    /// is forgotten some months later.
+    pub not_after: Option<u64>,
+}
+
+/// The outcome of a [revocation](Node::revoke).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Revoked {
@@ -132,8 +148,8 @@ pub struct Certain {
 }
 
 impl Certain {
-    /// For how much longer it is certain, as of now; nothing if it is not any more. Nobody else leads meanwhile; the leader itself
-    /// may have stopped.
+    /// For how much longer it is certain, as of now; nothing if it is not any more. Nobody else
+    /// leads meanwhile; the leader itself may have stopped.
     pub fn remaining(&self) -> Option<Duration> {
         let left = self.until.remaining(self.steady.read()).as_nanos();
         (left > 0).then(|| Duration::from_nanos(left))
@@ -141,8 +157,8 @@ impl Certain {
 }
 
 impl Node {
-    /// Starts a node: checks the configuration, opens the store, listens. Works under any executor; the node itself runs on a
-    /// thread of its own.
+    /// Starts a node: checks the configuration, opens the store, listens. Works under any executor;
+    /// the node itself runs on a thread of its own.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let checked = Checked::new(&config)?;
         let name = checked.name.clone();
@@ -152,8 +168,9 @@ impl Node {
         Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1) })))
     }
 
-    /// Founds a cluster: writes the store of the member that `config` is for. To be called once for every founding member, with
-    /// the same `cluster` and `term_floor` for all; [`ClusterId::draw`] and [`term_floor`](crate::term_floor) make them.
+    /// Founds a cluster: writes the store of the member that `config` is for. To be called once for
+    /// every founding member, with the same `cluster` and `term_floor` for all; [`ClusterId::draw`]
+    /// and [`term_floor`](crate::term_floor) make them.
     pub fn found(config: &Config, cluster: ClusterId, floor: Term) -> Result<(), StartError> {
         let checked = Checked::new(config)?;
         let missing = ConfigError::Missing { key: "store", why: "only a member's store is founded" };
@@ -167,14 +184,14 @@ impl Node {
         Ok(())
     }
 
-    /// The number by which the founding of a cluster is known: what [`Config::lineage`] should be for everybody who has to do with
-    /// the cluster that [`found`](Self::found) makes.
+    /// The number by which the founding of a cluster is known: what [`Config::lineage`] should be
+    /// for everybody who has to do with the cluster that [`found`](Self::found) makes.
     pub fn founding_lineage(config: &Config, cluster: ClusterId) -> Result<u128, ConfigError> {
         Ok(founding_draw(cluster, &config.body()?))
     }
 
-    /// Makes the store of a node that shall become a member of a cluster that exists: it starts, learns, and grants nothing until the
-    /// members have [added](Self::change_members) it.
+    /// Makes the store of a node that shall become a member of a cluster that exists: it starts,
+    /// learns, and grants nothing until the members have [added](Self::change_members) it.
     pub fn join(config: &Config, cluster: ClusterId) -> Result<(), StartError> {
         let checked = Checked::new(config)?;
         let missing = ConfigError::Missing { key: "store", why: "only a member's store is made" };
@@ -193,16 +210,17 @@ impl Node {
         &self.0.launched.addresses
     }
 
-    /// Campaigns for `group`, and while this process leads runs what `work` gives; when that ends, resigns and returns what it
-    /// returned.
+    /// Campaigns for `group`, and while this process leads runs what `work` gives; when that ends,
+    /// resigns and returns what it returned.
     ///
-    /// If the leadership is lost before, the work is dropped at its next `.await`, and the campaign begins anew: losing is
-    /// normal. Work that must not be cut off like that should look at its guard itself, or hold one from
-    /// [`campaign`](Self::campaign).
+    /// If the leadership is lost before, the work is dropped at its next `.await`, and the campaign
+    /// begins anew: losing is normal. Work that must not be cut off like that should look at its
+    /// guard itself, or hold one from [`campaign`](Self::campaign).
     ///
-    /// [Wishes](Wish) of operators are granted: asked to proclaim, it does. Asked to resign or to hand over, it drops the work as on
-    /// a loss, and only then gives up. After a resignation it rests for the length of a lease, so that others can be elected,
-    /// and campaigns again; after a hand-over it does so at once. If the successor does not take over, the work begins anew, in
+    /// [Wishes](Wish) of operators are granted: asked to proclaim, it does. Asked to resign or to
+    /// hand over, it drops the work as on a loss, and only then gives up. After a resignation it
+    /// rests for the length of a lease, so that others can be elected, and campaigns again; after a
+    /// hand-over it does so at once. If the successor does not take over, the work begins anew, in
     /// the same term.
     pub async fn lead<T, F, W>(&self, group: &str, mut work: W) -> Result<T, CampaignError>
     where
@@ -229,8 +247,8 @@ impl Node {
         }
     }
 
-    /// Waits until this process leads `group`, for however long that takes, and returns the guard of that term. A future that is
-    /// dropped withdraws from the campaign; nothing is left behind.
+    /// Waits until this process leads `group`, for however long that takes, and returns the guard
+    /// of that term. A future that is dropped withdraws from the campaign; nothing is left behind.
     pub async fn campaign(&self, group: &str) -> Result<Tenure, CampaignError> {
         self.campaign_with(group, Campaign::default()).await
     }
@@ -262,8 +280,9 @@ impl Node {
         Ok(Watch { group, scene, told: Scene::default(), mailbox })
     }
 
-    /// Takes part in an eventual group, and shows who seems to lead it: a hint without authority, which in the end is the same
-    /// everywhere. All members take part as soon as one does. Only for members.
+    /// Takes part in an eventual group, and shows who seems to lead it: a hint without authority,
+    /// which in the end is the same everywhere. All members take part as soon as one does. Only for
+    /// members.
     pub async fn eventual(&self, group: &str) -> Result<Eventual, KindError> {
         let group = GroupName::new(group)?;
         let (reply, opinion) = oneshot::channel();
@@ -278,8 +297,9 @@ impl Node {
         })
     }
 
-    /// Takes part in a local group: one leader for every partition, and who is in it. Only those members take part that call this,
-    /// all with the same `how`; beside it there may be a strong group of the same name.
+    /// Takes part in a local group: one leader for every partition, and who is in it. Only those
+    /// members take part that call this, all with the same `how`; beside it there may be a strong
+    /// group of the same name.
     pub async fn local(&self, group: &str, how: &Locality) -> Result<Local, KindError> {
         let group = GroupName::new(group)?;
         let (reply, joined) = oneshot::channel();
@@ -291,8 +311,9 @@ impl Node {
         Ok(Local { group, surroundings, told: None, clock, mailbox, _held: joined.held })
     }
 
-    /// Asks the leader itself, and says for how long it is certain that nobody else leads. The leader pledges not to hand over
-    /// for `wanted`, but for no longer than its configuration allows.
+    /// Asks the leader itself, and says for how long it is certain that nobody else leads. The
+    /// leader pledges not to hand over for `wanted`, but for no longer than its configuration
+    /// allows.
     pub async fn verify(&self, group: &str, wanted: Duration) -> Result<Certain, VerifyError> {
         let group = GroupName::new(group)?;
         let (reply, answer) = oneshot::channel();
@@ -301,14 +322,16 @@ impl Node {
         answer.await.unwrap_or_else(|_| Err(VerifyError::Stopped(self.why_stopped())))
     }
 
-    /// Asks the leader of `group`, wherever it is, to resign, to hand over or to proclaim, and waits for its answer, ten seconds at
-    /// most. It is for the holder of the leader's guard to do it or to decline: see [`Tenure::asked`] and [`Node::lead`]. Done at
-    /// most once. Only for holders of the cluster's key or an operator's.
+    /// Asks the leader of `group`, wherever it is, to resign, to hand over or to proclaim, and
+    /// waits for its answer, ten seconds at most. It is for the holder of the leader's guard to do
+    /// it or to decline: see [`Tenure::asked`] and [`Node::lead`]. Done at most once. Only for
+    /// holders of the cluster's key or an operator's.
     pub async fn ask(&self, group: &str, wish: Wish) -> Result<Granted, AskError> {
         self.ask_within(group, wish, ASK_WITHIN).await
     }
 
-    /// The same, with another patience: at most a minute. A leader whose work takes long to end answers late.
+    /// The same, with another patience: at most a minute. A leader whose work takes long to end
+    /// answers late.
     pub async fn ask_within(&self, group: &str, wish: Wish, within: Duration) -> Result<Granted, AskError> {
         let group = GroupName::new(group)?;
         if let Wish::Proclaim { body } = &wish
@@ -327,7 +350,8 @@ impl Node {
         self.change(change, false)
     }
 
-    /// The same, also if those that answer will be no quorum afterwards: nothing is granted then until more of them do.
+    /// The same, also if those that answer will be no quorum afterwards: nothing is granted then
+    /// until more of them do.
     pub fn change_members_anyway(&self, change: &MemberChange) -> Result<Changing, MembersError> {
         self.change(change, true)
     }
@@ -339,24 +363,26 @@ impl Node {
         Ok(Changing(changing))
     }
 
-    /// Goes on after a split brain ([`NotReady::SplitBrain`](crate::NotReady::SplitBrain)), after a silence. Says whether there was one. To
-    /// be called at each member of the cluster that is to go on, *when the other one has been ended*: if that runs, both may have
-    /// a leader until they hear of each other again.
+    /// Goes on after a split brain ([`NotReady::SplitBrain`](crate::NotReady::SplitBrain)), after a
+    /// silence. Says whether there was one. To be called at each member of the cluster that is to
+    /// go on, *when the other one has been ended*: if that runs, both may have a leader until they
+    /// hear of each other again.
     pub async fn accept_lineage(&self) -> Result<bool, Stopped> {
         let (reply, answer) = oneshot::channel();
         self.0.launched.mailbox.send(Request::AcceptLineage(reply));
         answer.await.map_err(|_| self.why_stopped())
     }
 
-    /// An operator's word that terms may be as high as this, though this member has never heard of any so high: see
-    /// [`TermStatus::doubted`](crate::TermStatus::doubted). Find out first who granted such a term. A mistake cannot be taken
-    /// back: terms never fall.
+    /// An operator's word that terms may be as high as this, though this member has never heard of
+    /// any so high: see [`TermStatus::doubted`](crate::TermStatus::doubted). Find out first who
+    /// granted such a term. A mistake cannot be taken back: terms never fall.
     pub fn confirm_term(&self, term: Term) {
         self.0.launched.mailbox.send(Request::Confirm(term));
     }
 
-    /// Speaks with another key from now on, and accepts `old` ones beside it. To change the cluster's key without anybody
-    /// noticing: give every process the new one as an old one, then speak it everywhere, then leave the old one out.
+    /// Speaks with another key from now on, and accepts `old` ones beside it. To change the
+    /// cluster's key without anybody noticing: give every process the new one as an old one, then
+    /// speak it everywhere, then leave the old one out.
     ///
     /// A member also takes its wall clock for right from now on: keys expire by it, even if it
     /// jumped.
@@ -380,8 +406,8 @@ impl Node {
         revoked.await.unwrap_or_else(|_| Err(RevokeError::Stopped(self.why_stopped())))
     }
 
-    /// The keys that this member refuses because they were revoked.
-    pub async fn revoked_keys(&self) -> Result<Vec<Serial>, Stopped> {
+    /// The keys that this member refuses because they were revoked, by id.
+    pub async fn revoked_keys(&self) -> Result<Vec<RevokedKey>, Stopped> {
         let (reply, keys) = oneshot::channel();
         self.0.launched.mailbox.send(Request::RevokedKeys(reply));
         keys.await.map_err(|_| self.why_stopped())
@@ -399,11 +425,11 @@ impl Node {
         status.await.map_err(|_| self.why_stopped())
     }
 
-    /// Every group that this node knows, sorted by name: a member knows those for which somebody has
-    /// campaigned, until nobody has had to do with them for [`Limits::forget_after`](crate::Limits);
-    /// everybody those that it has to do with itself. What a node knows of a group is about the past,
-    /// except for what it leads itself; to be certain, [`verify`](Self::verify). The list is made on the
-    /// caller's thread, not on the node's.
+    /// Every group that this node knows, sorted by name: a member knows those for which somebody
+    /// has campaigned, until nobody has had to do with them for
+    /// [`Limits::forget_after`](crate::Limits); everybody those that it has to do with itself. What
+    /// a node knows of a group is about the past, except for what it leads itself; to be certain,
+    /// [`verify`](Self::verify). The list is made on the caller's thread, not on the node's.
     pub async fn groups(&self) -> Result<Vec<GroupStatus>, Stopped> {
         self.groups_after(None, usize::MAX).await
     }
@@ -436,15 +462,17 @@ impl Node {
         Ok(self.0.launched.board.count())
     }
 
-    /// Waits until this node can do its part: it knows the members, is not silent after a restart, and reaches a quorum. In a
-    /// rolling restart, wait for this before the next node is stopped. For a candidate or an observer it says that a quorum is there
-    /// to be asked. [`Status::not_ready`] tells what is missing.
+    /// Waits until this node can do its part: it knows the members, is not silent after a restart,
+    /// and reaches a quorum. In a rolling restart, wait for this before the next node is stopped.
+    /// For a candidate or an observer it says that a quorum is there to be asked.
+    /// [`Status::not_ready`] tells what is missing.
     pub async fn ready(&self) -> Result<(), Stopped> {
         self.until_ready_is(true).await
     }
 
-    /// Waits until this node cannot do its part any more: mostly because too few members answer. That is noticed when they are
-    /// asked something: within a few seconds by whoever leads or campaigns, within a dozen by whoever is idle.
+    /// Waits until this node cannot do its part any more: mostly because too few members answer.
+    /// That is noticed when they are asked something: within a few seconds by whoever leads or
+    /// campaigns, within a dozen by whoever is idle.
     pub async fn unready(&self) -> Result<(), Stopped> {
         self.until_ready_is(false).await
     }
@@ -468,7 +496,8 @@ impl Node {
         }
     }
 
-    /// Resigns everywhere, tells the grantors so, and ends. Guards that are left are over. Guarded work should have ended before.
+    /// Resigns everywhere, tells the grantors so, and ends. Guards that are left are over. Guarded
+    /// work should have ended before.
     pub async fn shutdown(self) {
         let (reply, done) = oneshot::channel();
         self.0.launched.mailbox.send(Request::Shutdown(reply));
@@ -518,7 +547,8 @@ enum Outcome<T> {
     Resign(Asked),
 }
 
-/// Runs the work while `tenure` lasts, and does what others wish. The work first, if several things happen at once.
+/// Runs the work while `tenure` lasts, and does what others wish. The work first, if several things
+/// happen at once.
 async fn lead_once<T, F: Future<Output = T>>(
     tenure: &Tenure,
     work: &mut impl FnMut(Tenure) -> F,

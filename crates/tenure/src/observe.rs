@@ -1,14 +1,17 @@
-//! What an observer sees of a group: who leads, that nobody does, and what leaders proclaim. Never going back.
+//! What an observer sees of a group: who leads, that nobody does, and what leaders proclaim. Never
+//! going back.
 //!
-//! Members report what they know, and pass on what leaders say. Messages overtake each other, members restart and forget, and
-//! an observer hears of one thing from several. So it goes by numbers, not by arrival: terms rise with each leader, and edicts
-//! with each act. What is not larger than what was seen before is dropped, whoever says it.
+//! Members report what they know, and pass on what leaders say. Messages overtake each other,
+//! members restart and forget, and an observer hears of one thing from several. So it goes by
+//! numbers, not by arrival: terms rise with each leader, and edicts with each act. What is not
+//! larger than what was seen before is dropped, whoever says it.
 //!
-//! **All of it is about the past.** Between a leader's last word and its arrival anything may have happened. To be certain
-//! of a leader for a while, [verify](crate::Node::verify).
+//! **All of it is about the past.** Between a leader's last word and its arrival anything may have
+//! happened. To be certain of a leader for a while, [verify](crate::Node::verify).
 //!
-//! **Nobody** means: so many members have said, since the last leader was heard of, that they support nobody, that no
-//! quorum could have been left at that time. **Weak** means that too few members can hear each other to elect anybody.
+//! **Nobody** means: so many members have said, since the last leader was heard of, that they
+//! support nobody, that no quorum could have been left at that time. **Weak** means that too few
+//! members can hear each other to elect anybody.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +24,7 @@ use crate::driver::{Mailbox, Request};
 use crate::name::{GroupName, NodeName};
 use crate::wire::{GroupState, Proclaim};
 
-/// What is known of a group's leadership.
+/// All that is known about a group's leadership.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Leadership {
     /// Nothing was heard yet.
@@ -39,7 +42,8 @@ pub enum Leadership {
         /// The last term that was heard of.
         after: Term,
     },
-    /// Too few members hear each other to elect anybody. This one speaks for those that do, without any authority.
+    /// Too few members hear each other to elect anybody. This one speaks for those that do, without
+    /// any authority.
     Weak {
         /// Its name, if known.
         name: Option<NodeName>,
@@ -73,8 +77,8 @@ pub struct Scene {
     pub edict: Option<Proclaimed>,
 }
 
-/// Watches a group: see [`Node::observe`](crate::Node::observe). Keeps nothing but the newest: who is slow to look misses what
-/// was in between.
+/// Watches a group: see [`Node::observe`](crate::Node::observe). Keeps nothing but the newest: who
+/// is slow to look misses what was in between.
 #[derive(Debug)]
 pub struct Watch {
     pub(crate) group: GroupName,
@@ -84,7 +88,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Waits for the next thing to see. `None` when the node has stopped. May be dropped and called again: nothing is lost.
+    /// Waits for the next thing to see. `None` when the node has stopped. May be dropped and called
+    /// again: nothing is lost.
     pub async fn next(&mut self) -> Option<Sight> {
         loop {
             if let Some(sight) = self.news() {
@@ -151,7 +156,8 @@ impl View {
         }
     }
 
-    /// Who was free before this leader was heard of may have been free before it was elected: that says nothing any more.
+    /// Who was free before this leader was heard of may have been free before it was elected: that
+    /// says nothing any more.
     fn on_leader(&mut self, term: Term, leader: NodeId) {
         if self.leader.is_none_or(|(newest, _)| newest < term) {
             self.leader = Some((term, leader));

@@ -1,23 +1,26 @@
-//! The record of one term: what its handles share with the driver, and every step that either takes on it.
+//! The record of one term: what its handles share with the driver, and every step that either takes
+//! on it.
 //!
 //! Five words, no lock. Who may write what is what keeps them honest:
 //!
 //! | word | written by | read by |
 //! |---|---|---|
-//! | E | the driver alone: up by renewals, to nought at the end, and never again | all |
+//! | E | the driver alone: up by renewals, to zero at the end, and never again | all |
 //! | closed | handles: once, to true | all |
 //! | counter | handles, each time by one | handles |
 //! | beat | handles, upwards | the driver |
 //! | lent | whoever lends the record out, before anybody else has it | handles |
 //!
-//! An edict takes its number, then reads the clock, then loads E and `closed`; why in this order is shown at
-//! [`create`]. On the machine: the number is taken by a step that acquires, so that neither the clock (which begins with a
-//! load of its own) nor E is read ahead of it; E and `closed` are stored by steps that release. Whoever learns that a
-//! term has ended, by whatever way, and takes a number afterwards, therefore finds the E of the end, or `closed`.
+//! An edict takes its number, then reads the clock, then loads E and `closed`; why in this order is
+//! shown at [`create`]. On the machine: the number is taken by a step that acquires, so that
+//! neither the clock (which begins with a load of its own) nor E is read ahead of it; E and
+//! `closed` are stored by steps that release. Whoever learns that a term has ended, by whatever
+//! way, and takes a number afterwards, therefore finds the E of the end, or `closed`.
 //!
-//! `tests/model.rs` puts this very file under a model checker, which tries all interleavings and every value that the
-//! memory model lets a load see. For that the atomics come from `crate::atomics`, which is the standard library's here and
-//! the checker's there; there is no other difference.
+//! `tests/model.rs` puts this very file under a model checker, which tries all interleavings and
+//! every value that the memory model lets a load see. For that the atomics come from
+//! `crate::atomics`, which is the standard library's here and the checker's there; there is no
+//! other difference.
 //!
 //! [`create`]: tenure_proto::strong::edict::create
 
@@ -31,8 +34,8 @@ use crate::atomics::{AtomicBool, AtomicU64};
 
 /// All zero means: over. So a forked child, which finds zeros, leads nothing.
 ///
-/// What is seldom written and what is written often lie on cache lines of their own: a thread that only asks whether it
-/// leads is not slowed down by those who make edicts.
+/// What is seldom written and what is written often lie on cache lines of their own: a thread that
+/// only asks whether it leads is not slowed down by those who make edicts.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 pub(crate) struct Record {
@@ -61,7 +64,8 @@ impl Record {
         Self { lent: AtomicBool::new(true), ..Self::default() }
     }
 
-    /// Whether this is a forked child, where everything was wiped. What is written here reaches nobody.
+    /// Whether this is a forked child, where everything was wiped. What is written here reaches
+    /// nobody.
     pub(crate) fn is_wiped(&self) -> bool {
         !self.lent.load(Acquire)
     }
@@ -81,7 +85,8 @@ impl Record {
         self.closed.store(true, Release);
     }
 
-    /// A reading, and E, if at that reading this process led: the one comparison on which everything rests.
+    /// A reading, and E, if at that reading this process led: the one comparison on which
+    /// everything rests.
     #[inline]
     pub(crate) fn leads_until(&self, clock: impl FnOnce() -> LocalTime) -> Option<(LocalTime, LocalTime)> {
         let now = clock();
@@ -106,7 +111,8 @@ impl Record {
         }
     }
 
-    /// How many numbers were taken, as a step between two of them. For tests: numbers tell the time.
+    /// How many numbers were taken, as a step between two of them. For tests: numbers tell the
+    /// time.
     #[cfg(test)]
     pub(crate) fn look(&self) -> u64 {
         self.often.counter.fetch_add(0, AcqRel)

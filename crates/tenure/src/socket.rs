@@ -1,8 +1,9 @@
 //! Sockets: datagrams for everything that is urgent, streams for what fits no datagram.
 //!
-//! A datagram socket per address that is listened on; one on `[::]` serves both families. A stream carries sealed
-//! packets, each after its length, under the same sessions: it is only another way for bytes that are authentic or
-//! worthless. Leases never take it. `bulk.rs` reads them, and evicts those who only hold a place.
+//! A datagram socket per address that is listened on; one on `[::]` serves both families. A stream
+//! carries sealed packets, each after its length, under the same sessions: it is only another way
+//! for bytes that are authentic or worthless. Leases never take it. `bulk.rs` reads them, and
+//! evicts those who only hold a place.
 
 mod bulk;
 
@@ -20,7 +21,8 @@ use tokio::time::timeout;
 /// Room for the datagrams of many groups; the kernel gives what it allows.
 const BUFFER: usize = 4 << 20;
 
-/// The longest packet on a stream: a configuration of 64 members with listed quorums is well below it.
+/// The longest packet on a stream: a configuration of 64 members with listed quorums is well below
+/// it.
 pub(crate) const MAX_BULK: usize = 64 << 10;
 
 /// How many streams are read at once. For one more, the longest idler leaves.
@@ -74,7 +76,8 @@ impl Sockets {
     /// Takes one datagram, if there is one.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
         for (socket, _) in &self.datagrams {
-            // An error here is one of an earlier send: somebody is not there. That shows soon enough.
+            // An error here is one of an earlier send: somebody is not there. That shows soon
+            // enough.
             if let Ok((length, from)) = socket.try_recv_from(buffer) {
                 return Some((length, canonical(from)));
             }
@@ -82,7 +85,8 @@ impl Sockets {
         None
     }
 
-    /// Sends one datagram. What the kernel has no room for is lost, like any datagram may be. Says whether it left.
+    /// Sends one datagram. What the kernel has no room for is lost, like any datagram may be. Says
+    /// whether it left.
     pub(crate) fn send(&self, packet: &[u8], to: SocketAddr) -> bool {
         let fits = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv6() || to.is_ipv4();
         let exact = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv4() == to.is_ipv4();
@@ -114,8 +118,8 @@ fn mapped(to: SocketAddr, local: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Opens a socket for datagrams and, if wanted, one for streams on the same port. A port that the system chose for the one may be taken
-/// for the other; then it chooses again.
+/// Opens a socket for datagrams and, if wanted, one for streams on the same port. A port that the
+/// system chose for the one may be taken for the other; then it chooses again.
 fn open_both(
     address: SocketAddr,
     streams: bool,

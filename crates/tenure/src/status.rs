@@ -1,7 +1,9 @@
-//! How a node is, as plain data: for daemons, dashboards and tests. Nothing is decided by any of it.
+//! How a node is, as plain data: for daemons, dashboards and tests. Nothing is decided by any of
+//! it.
 //!
-//! [`Status`] is about the process and those around it, and costs little; [`GroupStatus`] is one group, of which there may be
-//! very many. Lengths of time are as of the moment in which the node was asked.
+//! [`Status`] is about the process and those around it, and costs little; [`GroupStatus`] is one
+//! group, of which there may be very many. Lengths of time are as of the moment in which the node
+//! was asked.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use crate::config::{ClockBound, Role};
 use crate::driver::Traffic;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::Proclaimed;
-use crate::seal::Counters;
+use crate::seal::{Counters, KeyRefusal};
 use crate::store::StoreId;
 use crate::tally::Tally;
 use crate::timing::Timings;
@@ -59,8 +61,8 @@ pub struct Status {
     pub sessions: Counters,
     /// With how many processes there are sessions.
     pub peers: usize,
-    /// The members, this node among them if it is one, then others with whom there are sessions, a hundred at most. Each sorted
-    /// by name.
+    /// The members, this node among them if it is one, then others with whom there are sessions, a
+    /// hundred at most. Each sorted by name.
     pub peers_known: Vec<PeerStatus>,
     /// How many records were handed to the disk.
     pub persisted: u64,
@@ -76,14 +78,16 @@ pub struct TermStatus {
     pub top: Term,
     /// How much of the range of packed tokens is used.
     pub packed: PackedTerms,
-    /// When that range ends if terms go on rising as they have since this node started; `None` if they have not risen.
+    /// When that range ends if terms go on rising as they have since this node started; `None` if
+    /// they have not risen.
     pub packed_left: Option<Duration>,
-    /// A term that is too high to be believed, and the member that said it, until an operator confirms it:
-    /// [`Node::confirm_term`](crate::Node::confirm_term).
+    /// A term that is too high to be believed, and the member that said it, until an operator
+    /// confirms it: [`Node::confirm_term`](crate::Node::confirm_term).
     pub doubted: Option<(String, Term)>,
 }
 
-/// How much of the range of [`PackedToken`](crate::PackedToken) is used. Wide tokens have no end that anybody reaches.
+/// How much of the range of [`PackedToken`](crate::PackedToken) is used. Wide tokens have no end
+/// that anybody reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackedTerms {
@@ -111,18 +115,19 @@ impl PackedTerms {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CharterStatus {
-    /// Which founding it comes from, and which force-removes: a random number of 32 hexadecimal digits for each, joined by
-    /// commas. Two that begin differently are of two clusters.
+    /// Which founding it comes from, and which force-removes: a random number of 32 hexadecimal
+    /// digits for each, joined by commas. Two that begin differently are of two clusters.
     pub lineage: String,
-    /// Which sets of members suffice, written as in a configuration: `majority`, `weights:3,1,1`, `grid:2x3`, `list:01,12,02`.
-    /// Positions are those of [`Status::members`].
+    /// Which sets of members suffice, written as in a configuration: `majority`, `weights:3,1,1`,
+    /// `grid:2x3`, `list:01,12,02`. Positions are those of [`Status::members`].
     pub quorums: String,
-    /// What is assumed of the clocks.
+    /// The assumptions about the clocks.
     pub bound: ClockBound,
     /// δ_max.
     pub longest_lease: Duration,
-    /// Whether a change of it is under way, as far as this node can tell: it has accepted a charter for the next epoch and has not
-    /// heard yet whether that is decided, or was asked for a change itself.
+    /// Whether a change of it is under way, as far as this node can tell: it has accepted a charter
+    /// for the next epoch and has not heard yet whether that is decided, or was asked for a change
+    /// itself.
     pub changing: bool,
 }
 
@@ -134,23 +139,28 @@ pub struct PeerStatus {
     pub name: NodeName,
     /// `host:port`: as somebody wrote it, or else where it was heard from.
     pub address: Option<String>,
-    /// The store that holds its promises: of a member as the epoch names it, of others as they have announced it.
+    /// The store that holds its promises: of a member as the epoch names it, of others as they have
+    /// announced it.
     pub store: Option<StoreId>,
-    /// Whether that store is condemned: an older copy of it was used. Nothing of it counts until the member is replaced.
+    /// Whether that store is condemned: an older copy of it was used. Nothing of it counts until
+    /// the member is replaced.
     pub condemned: bool,
     /// Whether it grants in the newest epoch.
     pub is_member: bool,
     /// Whether it is this node.
     pub is_me: bool,
-    /// Whether there is a session with it. There may be one with a process that is gone: see `answers`.
+    /// Whether there is a session with it. There may be one with a process that is gone: see
+    /// `answers`.
     pub has_session: bool,
     /// Whether it answers what it is asked, as far as it was asked lately.
     pub answers: bool,
     /// How long ago the last authentic packet came from it.
     pub heard: Option<Duration>,
-    /// How long a question to it and its answer took when that was last measured: members measure about each ten seconds.
+    /// How long a question to it and its answer took when that was last measured: members measure
+    /// about each ten seconds.
     pub round_trip: Option<Duration>,
-    /// Whether its clock keeps to the bound, as far as can be seen from here. If not, its grants do not count.
+    /// Whether its clock keeps to the bound, as far as can be seen from here. If not, its grants do
+    /// not count.
     pub clock_trusted: bool,
 }
 
@@ -167,7 +177,8 @@ pub enum NotReady {
         /// For how much longer.
         left: Duration,
     },
-    /// It has heard of another cluster of this name and key, and neither grants nor leads until an operator decides.
+    /// It has heard of another cluster of this name and key, and neither grants nor leads until an
+    /// operator decides.
     SplitBrain {
         /// The lineage of the other.
         lineage: String,
@@ -181,6 +192,11 @@ pub enum NotReady {
     },
     /// Its disk was lost: under this name it never grants again.
     Mute,
+    /// The members refuse its key.
+    KeyRefused {
+        /// Why.
+        why: KeyRefusal,
+    },
     /// The members that it reaches are no quorum.
     NoQuorum {
         /// How many it reaches, itself among them.
@@ -212,6 +228,9 @@ impl fmt::Display for NotReady {
                 "the members that answer come from another founding ({lineage:032x}) than `lineage` names: \
                  check the addresses under `members`, or put the lineage of `tenure members list` into the file"
             ),
+            Self::KeyRefused { why } => {
+                write!(f, "the members refuse its key: it {why}; ask for a new one (`tenure key derive`)")
+            }
             Self::Mute => f.write_str(
                 "its disk was lost: give it a new name and a new store, and use `tenure members replace`",
             ),
@@ -228,9 +247,11 @@ impl fmt::Display for NotReady {
 pub struct GroupStatus {
     /// Which.
     pub group: GroupName,
-    /// Whom this node supports, or who leads as far as it was told; `None` also where the name of that process is not known.
+    /// Whom this node supports, or who leads as far as it was told; `None` also where the name of
+    /// that process is not known.
     pub holder: Option<NodeName>,
-    /// Whether the holder is known to have led: it has renewed, or says so itself. One that only asks may never lead.
+    /// Whether the holder is known to have led: it has renewed, or says so itself. One that only
+    /// asks may never lead.
     pub holder_known_to_lead: bool,
     /// The holder's term.
     pub term: Option<Term>,

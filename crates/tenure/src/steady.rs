@@ -1,31 +1,34 @@
 //! Whether a clock has been disturbed since it was looked at first.
 //!
-//! A lease is counted by CLOCK_BOOTTIME, which runs on while the machine is suspended. But a kernel may count sleep by a
-//! clock of one second: then almost two seconds can be lost or gained, and a leader that wakes up believes in a lease that
-//! is over. And a virtual machine that is paused, moved or restored stands still with all its clocks. In both cases nothing that was
-//! measured before means anything: leaderships are over, and a grantor keeps silent as after a reboot.
+//! A lease is counted by CLOCK_BOOTTIME, which runs on while the machine is suspended. But a kernel
+//! may count sleep by a clock of one second: then almost two seconds can be lost or gained, and a
+//! leader that wakes up believes in a lease that is over. And a virtual machine that is paused,
+//! moved or restored stands still with all its clocks. In both cases nothing that was measured
+//! before means anything: leaderships are over, and a grantor keeps silent as after a reboot.
 //!
 //! # A suspend
 //!
-//! CLOCK_BOOTTIME − CLOCK_MONOTONIC is how long the machine was suspended since its boot. It is constant but for suspends, when
-//! it grows. Two readings are never of one instant, so it is known as an interval. Read MONOTONIC, BOOTTIME, MONOTONIC as
-//! `m`, `b`, `n`: at the instant of `b` the monotonic clock showed something in `[m, n]`, so
+//! CLOCK_BOOTTIME − CLOCK_MONOTONIC is how long the machine was suspended since its boot. It is
+//! constant but for suspends, when it grows. Two readings are never of one instant, so it is known
+//! as an interval. Read MONOTONIC, BOOTTIME, MONOTONIC as `m`, `b`, `n`: at the instant of `b` the
+//! monotonic clock showed something in `[m, n]`, so
 //!
 //! ```text
 //!   b - n  <=  slept  <=  b - m
 //! ```
 //!
-//! A process that is preempted between the readings makes the interval wider, and can neither fake nor hide a suspend: it is
-//! certain that the machine slept if the *lower* bound is above what was slept before, and certain that it did not if the *upper*
-//! bound is not ([`Verdict`]). If neither, it is read again.
+//! A process that is preempted between the readings makes the interval wider, and can neither fake
+//! nor hide a suspend: it is certain that the machine slept if the *lower* bound is above what was
+//! slept before, and certain that it did not if the *upper* bound is not ([`Verdict`]). If neither,
+//! it is read again.
 //!
-//! Where authority is used two readings suffice: `m`, then `b`, whose upper bound is almost always conclusive. On a machine that
-//! cannot suspend ([`Suspends`]) one reading does.
+//! Where authority is used two readings suffice: `m`, then `b`, whose upper bound is almost always
+//! conclusive. On a machine that cannot suspend ([`Suspends`]) one reading does.
 //!
 //! # A virtual machine
 //!
-//! A host that knows of it tells in a page of memory (`vmclock`) that the clocks of its guest were disrupted: a number there is
-//! another one afterwards. To look at it is a load or two.
+//! A host that knows of it tells in a page of memory (`vmclock`) that the clocks of its guest were
+//! disrupted: a number there is another one afterwards. To look at it is a load or two.
 
 use std::fmt;
 use std::path::Path;
@@ -38,8 +41,8 @@ use tenure_proto::boot::BootId;
 use crate::clock::Clock;
 use crate::vmclock::{Marker, VmClock};
 
-/// A growth by less than this is none: it is how well the difference of two clocks can be measured. Half of what a
-/// [memory](BootId::SLACK) allows for, which compares two measurements.
+/// A growth by less than this is none: it is how well the difference of two clocks can be measured.
+/// Half of what a [memory](BootId::SLACK) allows for, which compares two measurements.
 const SLACK: u64 = BootId::SLACK / 2;
 
 /// How often the clocks are read until it is certain whether the machine slept.
@@ -66,8 +69,8 @@ impl Suspends {
         Self::by(Path::new(STATES))
     }
 
-    /// An empty list is the kernel's word that there is none. A missing one is no word at all: in a container, or where
-    /// `/sys` is not mounted, the machine below may do anything.
+    /// An empty list is the kernel's word that there is none. A missing one is no word at all: in a
+    /// container, or where `/sys` is not mounted, the machine below may do anything.
     fn by(states: &Path) -> Self {
         match std::fs::read_to_string(states) {
             Ok(states) if states.trim().is_empty() => Self::No,
@@ -84,7 +87,8 @@ impl Suspends {
 
 /// What has happened to the clocks of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disturbance {
+#[non_exhaustive]
+pub enum Disturbance {
     /// The machine was suspended, and has counted at least this much of it.
     Slept(Duration),
     /// The host of this virtual machine says that its clocks were disrupted.
@@ -116,8 +120,31 @@ enum Verdict {
     Unsure,
 }
 
-/// What the driver and handles without a term share: the driver begins it anew after a disturbance, once it has taken back all that it
-/// showed before. A handle that still holds what was shown finds the old one, by which nothing lasts.
+/// Notices suspends and disruptions of the clocks, for a process that watches over a leader's work
+/// and has no guard of its own: `tenure run` has such a one. A guard ([`Tenure`](crate::Tenure))
+/// notices them by itself.
+#[derive(Debug)]
+pub struct Disturbances(Steady);
+
+impl Disturbances {
+    /// Looks from now on: at the clock, and at the page of a virtual machine's host at `vmclock`
+    /// ([`VMCLOCK`](crate::VMCLOCK)) if there is one.
+    pub fn since_now(clock: &Clock, vmclock: Option<&Path>) -> Self {
+        let page = vmclock.and_then(|path| VmClock::open(path).ok().flatten());
+        Self(Steady::begin(clock, page.map(Arc::new)))
+    }
+
+    /// What has happened since, or since it was last told: each is told once.
+    pub fn take(&mut self) -> Option<Disturbance> {
+        let happened = self.0.disturbance()?;
+        self.0 = self.0.anew();
+        Some(happened)
+    }
+}
+
+/// What the driver and handles without a term share: the driver begins it anew after a disturbance,
+/// once it has taken back all that it showed before. A handle that still holds what was shown finds
+/// the old one, by which nothing lasts.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedSteady(Arc<RwLock<Steady>>);
 
@@ -138,7 +165,8 @@ impl SharedSteady {
     }
 }
 
-/// What must stay as it is for readings to belong together. A guard has that of its term, which never changes.
+/// What must stay as it is for readings to belong together. A guard has that of its term, which
+/// never changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
     clock: Clock,
@@ -173,7 +201,8 @@ impl Steady {
     /// For a memory of this boot: how long the machine had slept, and what its host said.
     pub(crate) fn in_boot(&self, boot: BootId) -> BootId {
         let marker = self.watched.as_ref().and_then(|watched| watched.page.as_ref());
-        // Where it cannot suspend it has not slept, or it has, before this kernel was told not to: the same value in any case.
+        // Where it cannot suspend it has not slept, or it has, before this kernel was told not to:
+        // the same value in any case.
         let slept = self.watched.as_ref().and_then(|watched| watched.slept);
         BootId {
             slept: slept.unwrap_or_else(|| slept_now(|| self.clock.slept().1)),
@@ -191,8 +220,8 @@ impl Steady {
         self.watched.as_ref()?.page.as_ref().map(|(page, _)| page)
     }
 
-    /// A reading by which authority is judged. If the clock was disturbed, or that cannot be told at this instant, it is later than
-    /// any lease.
+    /// A reading by which authority is judged. If the clock was disturbed, or that cannot be told
+    /// at this instant, it is later than any lease.
     #[inline]
     pub(crate) fn read(&self) -> LocalTime {
         match &self.watched {
@@ -214,7 +243,8 @@ impl Steady {
         }
         match judge(watched.slept?, || self.clock.slept().1) {
             Verdict::Slept(by) => Some(Disturbance::Slept(Duration::from_nanos(by))),
-            // It is looked at again in the next turn; guards refuse meanwhile if they cannot tell either.
+            // It is looked at again in the next turn; guards refuse meanwhile if they cannot tell
+            // either.
             Verdict::Awake | Verdict::Unsure => None,
         }
     }
@@ -268,8 +298,9 @@ fn judge(before: u64, mut slept: impl FnMut() -> (u64, u64)) -> Verdict {
     Verdict::Unsure
 }
 
-/// What was slept up to now, at most, and at most [`SLACK`] too much. If that cannot be measured it is too little: then the next look
-/// says that the machine slept, which costs a silence and is safe.
+/// What was slept up to now, at most, and at most [`SLACK`] too much. If that cannot be measured it
+/// is too little: then the next look says that the machine slept, which costs a silence and is
+/// safe.
 fn slept_now(mut slept: impl FnMut() -> (u64, u64)) -> u64 {
     let mut best = slept();
     for _ in 0..TRIES {

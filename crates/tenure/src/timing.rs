@@ -35,8 +35,8 @@ impl Timing {
         self.total
     }
 
-    /// For each bound, rising, how many were no longer than that. Those that were longer than the last are in
-    /// [`count`](Self::count) only.
+    /// For each bound, rising, how many were no longer than that. Those that were longer than the
+    /// last are in [`count`](Self::count) only.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         MICROSECONDS.iter().zip(self.within).scan(0, |sum, (bound, count)| {
             *sum += count;
@@ -60,7 +60,8 @@ impl Timing {
 pub struct Timings {
     /// Writes of the store: from the first byte to the end of fsync.
     pub store_writes: Timing,
-    /// Runs by which this process began to lead: from the question to the quorum. Those that failed do not count.
+    /// Runs by which this process began to lead: from the question to the quorum. Those that failed
+    /// do not count.
     pub acquisitions: Timing,
     /// Runs that renewed a lease of this process, likewise.
     pub renewals: Timing,

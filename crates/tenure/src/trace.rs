@@ -1,7 +1,9 @@
-//! Writes down what the node's machines publish, those of its local groups among them, and what edicts its users make, for `tenure lab audit`.
+//! Writes down what the node's machines publish, those of its local groups among them, and what
+//! edicts its users make, for `tenure lab audit`.
 //!
-//! Each line is handed to the operating system before its step is visible to anybody: a file that ends because its process
-//! was killed lacks nothing that others know of. That costs a system call a line, so it is for tests and for finding faults.
+//! Each line is handed to the operating system before its step is visible to anybody: a file that
+//! ends because its process was killed lacks nothing that others know of. That costs a system call
+//! a line, so it is for tests and for finding faults.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -30,7 +32,8 @@ struct Sheet {
 }
 
 impl Trace {
-    /// Begins a file of its own for this life: `PATH` and then the incarnation, so that no life writes over another's.
+    /// Begins a file of its own for this life: `PATH` and then the incarnation, so that no life
+    /// writes over another's.
     pub(crate) fn create(path: &Path, incarnation: u128) -> io::Result<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{incarnation}"));
@@ -76,7 +79,8 @@ impl Trace {
         self.tell(at, What::LocalStart(start));
     }
 
-    /// What the machine of a local group says. Datagrams that came are left out: there are too many.
+    /// What the machine of a local group says. Datagrams that came are left out: there are too
+    /// many.
     pub(crate) fn local(&self, at: Reading, group: GroupId, event: &local::Event) {
         if !matches!(event, local::Event::Heard { .. }) {
             self.tell(at, What::Local { group, event: *event });

@@ -13,7 +13,8 @@
 //!
 //! The guest never writes here. Of the values nothing is known but whether they are what they were.
 //!
-//! Linux tells programs nothing else: the generation id of older hosts (vmgenid) goes to the kernel's own generator alone.
+//! Linux tells programs nothing else: the generation id of older hosts (vmgenid) goes to the
+//! kernel's own generator alone.
 
 use std::fs::File;
 use std::io;
@@ -24,8 +25,8 @@ use crate::sys::map::View;
 /// Where Linux shows the page.
 pub const VMCLOCK: &str = "/dev/vmclock0";
 
-/// Whether the host of this virtual machine tells by the page at `path` when it disrupts the clocks: for those who look for
-/// faults. An error says why a page that is there cannot be read.
+/// Whether the host of this virtual machine tells by the page at `path` when it disrupts the
+/// clocks: for those who look for faults. An error says why a page that is there cannot be read.
 pub fn tells_disruptions(path: &Path) -> io::Result<bool> {
     VmClock::open(path).map(|page| page.is_some())
 }
@@ -98,8 +99,9 @@ impl VmClock {
         !writes && self.load() == marker && !self.is_lost()
     }
 
-    /// What the host says when it does not write. A host that never stops writing is believed as it is: whoever asks whether it
-    /// [still says](Self::still_says) so is refused until it has stopped.
+    /// What the host says when it does not write. A host that never stops writing is believed as it
+    /// is: whoever asks whether it [still says](Self::still_says) so is refused until it has
+    /// stopped.
     pub(crate) fn settled(&self) -> Marker {
         for _ in 0..TRIES {
             let before = self.count();

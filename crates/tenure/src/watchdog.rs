@@ -1,7 +1,8 @@
 //! Looks whether the clocks keep to what is assumed of them, and says so when they do not.
 //!
-//! **It is a detector, never part of the argument.** That no two lead rests on the bound; if a clock breaks it, two may lead
-//! until this notices, and only the fence protects meanwhile. What it looks at:
+//! **It is a detector, never part of the argument.** That no two lead rests on the bound; if a
+//! clock breaks it, two may lead until this notices, and only the fence protects meanwhile. What it
+//! looks at:
 //!
 //! | looked at | by | if it is beyond the bound |
 //! |---|---|---|
@@ -12,19 +13,22 @@
 //! | a suspend | the boot clock against the monotonic one | not here: `steady` looks for it where authority is used |
 //! | a jump of the calendar | the real-time clock against the boot clock | reported: a machine that was paused with all its clocks shows it so, afterwards |
 //!
-//! **Rates are intervals.** A ping leaves at `s`, is stamped `r` by the peer and is back at `t`: at `r` the own clock was within
-//! `[s, t]`. Two such triples bound how far the own clock went while the peer's went from `r` to `r'`:
+//! **Rates are intervals.** A ping leaves at `s`, is stamped `r` by the peer and is back at `t`: at
+//! `r` the own clock was within `[s, t]`. Two such triples bound how far the own clock went while
+//! the peer's went from `r` to `r'`:
 //!
 //! ```text
 //!   s' - t  <=  own  <=  t' - s          so  (r'-r)/(t'-s)  <=  peer's rate / own rate  <=  (r'-r)/(s'-t)
 //! ```
 //!
-//! Only an interval that lies wholly outside of what two legal clocks can show, `(1-ρ)/(1+ρ)` to `(1+ρ)/(1-ρ)`, is held
-//! against anybody. The longer the span and the shorter the round trip, the narrower it is; of each second the quickest
-//! round trip is kept. The counter is read before and after the own clock, so that a pause between the readings widens the
-//! interval and accuses nobody. A peer that was restarted may have come back on another machine: it begins anew.
+//! Only an interval that lies wholly outside of what two legal clocks can show, `(1-ρ)/(1+ρ)` to
+//! `(1+ρ)/(1-ρ)`, is held against anybody. The longer the span and the shorter the round trip, the
+//! narrower it is; of each second the quickest round trip is kept. The counter is read before and
+//! after the own clock, so that a pause between the readings widens the interval and accuses
+//! nobody. A peer that was restarted may have come back on another machine: it begins anew.
 //!
-//! **How soon.** Looks are [`LOOK`] apart, by the counter too: a clock that stands still is looked at all the same.
+//! **How soon.** Looks are [`LOOK`] apart, by the counter too: a clock that stands still is looked
+//! at all the same.
 //!
 //! | what | is found within |
 //! |---|---|
@@ -33,7 +37,8 @@
 //! | a quorum of peers against the own clock, or a peer, off by `x` more than the bound allows | two times [`ASK`], a round trip and a look: 21 s, if no datagram is lost and round trips are quicker than `ASK·x/2` |
 //! | the error of a synchronised clock | a look |
 //!
-//! What was found against a peer is held against it until it has left the window: [`KEPT`] times [`ASK`], or its restart.
+//! What was found against a peer is held against it until it has left the window: [`KEPT`] times
+//! [`ASK`], or its restart.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -56,7 +61,8 @@ const ASK: u64 = 10_000_000_000;
 /// How many answers of a peer are kept.
 const KEPT: usize = 10;
 
-/// How many pings of a peer may be unanswered; the answer to an older one comes too late to be of use.
+/// How many pings of a peer may be unanswered; the answer to an older one comes too late to be of
+/// use.
 const UNANSWERED: usize = 8;
 
 /// The counter's own error, in millionths: crystals are good to some hundred.
@@ -175,9 +181,10 @@ impl Watchdog {
         asked.push_back(s.as_nanos());
     }
 
-    /// A peer has stamped a ping that left at `s` and is back at `t`. `boot` is its life. An answer to
-    /// a ping that was not sent, or that was answered before, is dropped: otherwise any peer with a
-    /// session could invent round trips, and be reported for a clock that nobody asked it for.
+    /// A peer has stamped a ping that left at `s` and is back at `t`. `boot` is its life. An answer
+    /// to a ping that was not sent, or that was answered before, is dropped: otherwise any peer
+    /// with a session could invent round trips, and be reported for a clock that nobody asked it
+    /// for.
     pub(crate) fn on_pong(&mut self, peer: NodeId, boot: u128, [s, r, t]: [LocalTime; 3]) {
         let trip = Trip { s: s.as_nanos(), r: r.as_nanos(), t: t.as_nanos() };
         let Some(clock) = self.peers.get_mut(&peer) else { return };
@@ -222,7 +229,8 @@ impl Watchdog {
         found
     }
 
-    /// By the counter, not by the own clock: what a step of that showed must not be thrown away because of the step.
+    /// By the counter, not by the own clock: what a step of that showed must not be thrown away
+    /// because of the step.
     fn keep(&mut self, readings: Readings) {
         let since = |then: &Readings| readings.raw.1.saturating_sub(then.raw.1);
         if self.past.back().is_none_or(|last| since(last) >= LOOK) {
@@ -233,7 +241,8 @@ impl Watchdog {
         }
     }
 
-    /// The own clock against the counter, over about a second, without the time in which the machine slept.
+    /// The own clock against the counter, over about a second, without the time in which the
+    /// machine slept.
     fn own_rate(&self, now: &Readings, clocks: Clockwork) -> Option<Finding> {
         let Bound::Drift(drift) = clocks.bound else { return None };
         let then = self.past.front()?;
@@ -265,8 +274,8 @@ impl Watchdog {
         (by.unsigned_abs() > u128::from(JUMP)).then_some(Finding::Jumped(told))
     }
 
-    /// Peers whose clocks cannot be legal if this one is. If they are so many, and all in one direction, that only this one can
-    /// be wrong, it is.
+    /// Peers whose clocks cannot be legal if this one is. If they are so many, and all in one
+    /// direction, that only this one can be wrong, it is.
     fn peers(&mut self, clocks: Clockwork, quorums: &Quorums, me: NodeId) -> Vec<Finding> {
         let Bound::Drift(drift) = clocks.bound else { return Vec::new() };
         let rho = u128::from(drift.as_ppm());
@@ -298,8 +307,9 @@ impl Watchdog {
 }
 
 impl PeerClock {
-    /// Whether its clock has run too fast (`true`) or too slow (`false`) to be legal, if this one is. Any two trips may show
-    /// it: over the whole window a short deviation, or a step, would be lost in the average.
+    /// Whether its clock has run too fast (`true`) or too slow (`false`) to be legal, if this one
+    /// is. Any two trips may show it: over the whole window a short deviation, or a step, would be
+    /// lost in the average.
     fn verdict(&self, rho: u128) -> Option<bool> {
         let later = |(index, first)| self.trips.iter().skip(index + 1).map(move |last| (first, last));
         self.trips.iter().enumerate().flat_map(later).find_map(|(first, last)| between(first, last, rho))
@@ -538,7 +548,8 @@ mod tests {
         }
     }
 
-    /// Pings ten seconds apart, with round trips of 2 ms; the peers' stamps are given in milliseconds.
+    /// Pings ten seconds apart, with round trips of 2 ms; the peers' stamps are given in
+    /// milliseconds.
     fn stamped(dog: &mut Watchdog, node: u64, boot: u128, stamps: &[u64]) {
         for (sent, stamp) in (1..).map(|tick| tick * ASK).zip(stamps) {
             let trip = [sent, stamp * 1_000_000, sent + 2_000_000].map(LocalTime::from_nanos);
@@ -549,7 +560,8 @@ mod tests {
     #[test]
     fn a_peer_that_deviates_only_lately_is_found_within_two_pings() {
         let mut dog = Watchdog::default();
-        // Right for seventy seconds, then half as fast again: over the window that is only a twentieth.
+        // Right for seventy seconds, then half as fast again: over the window that is only a
+        // twentieth.
         stamped(&mut dog, 1, 1, &[0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000, 85_000]);
         let found = dog.look(at(91 * SECOND, 91 * SECOND, 0), drift(100_000), (&three(), ME), good);
         assert_eq!(found, [Finding::Peer(NodeId(1))]);

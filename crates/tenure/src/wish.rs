@@ -1,9 +1,10 @@
 //! Wishes: what others ask of a leader. Resign, hand over, proclaim.
 //!
-//! Only the holder of the guard can do any of it, for only it knows when the guarded work has ended. So a wish is a message and no
-//! more: it travels to the process that leads, and the holder hears of it by [`Tenure::asked`](crate::Tenure::asked), does it or
-//! does not, and says so. Nothing about a wish keeps a lease alive or ends one; whoever never listens leads on, and the asker is
-//! told that nobody listens.
+//! Only the holder of the guard can do any of it, for only it knows when the guarded work has
+//! ended. So a wish is a message and no more: it travels to the process that leads, and the holder
+//! hears of it by [`Tenure::asked`](crate::Tenure::asked), does it or does not, and says so.
+//! Nothing about a wish keeps a lease alive or ends one; whoever never listens leads on, and the
+//! asker is told that nobody listens.
 //!
 //! ```text
 //!   asker ── who leads? ──▶ member            any member that supports somebody says whom, and in which term
@@ -11,9 +12,10 @@
 //!         ◀── granted, or declined, or nobody listens
 //! ```
 //!
-//! A wish has a random number and is for one term of one life of a process. A copy of it finds the number known and gets the
-//! same answer; one that comes too late finds the term over. So it is done at most once, however often it is sent, and never by
-//! the next leader in place of the one that was meant.
+//! A wish has a random number and is for one term of one life of a process. A copy of it finds the
+//! number known and gets the same answer; one that comes too late finds the term over. So it is
+//! done at most once, however often it is sent, and never by the next leader in place of the one
+//! that was meant.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -77,7 +79,8 @@ impl Asked {
         &self.wish
     }
 
-    /// It was done: the guard has resigned, or the leadership was handed over. Say so afterwards, not before.
+    /// It was done: the guard has resigned, or the leadership was handed over. Say so afterwards,
+    /// not before.
     pub fn grant(self) {
         self.answer(Reply::Granted { token: None });
     }
@@ -142,7 +145,8 @@ pub(crate) struct Note {
     pub(crate) claim: Claim,
 }
 
-/// Whose a wish is: the holder's once it has heard it, the driver's again if it was not heard in time.
+/// Whose a wish is: the holder's once it has heard it, the driver's again if it was not heard in
+/// time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claim(Arc<AtomicU8>);
 

@@ -1,10 +1,11 @@
-//! Attacks on live nodes. Three members on loopback, one of them leader under a short lease, and an attacker who sees, changes,
-//! cuts, repeats and holds back everything between them, sends from any address of 127.0.0.0/8, and has no key, a wrong one, or one
-//! for something else.
+//! Attacks on live nodes. Three members on loopback, one of them leader under a short lease, and an
+//! attacker who sees, changes, cuts, repeats and holds back everything between them, sends from any
+//! address of 127.0.0.0/8, and has no key, a wrong one, or one for something else.
 //!
-//! What must hold each time: the leader keeps its tenure, in the same term; what was not said by a member now is not taken;
-//! nobody gets an answer larger than the question; memory and log do not grow with what strangers send. The state machine of the
-//! sessions has each attack among its own tests, packet by packet; here it is the whole node.
+//! What must hold each time: the leader keeps its tenure, in the same term; what was not said by a
+//! member now is not taken; nobody gets an answer larger than the question; memory and log do not
+//! grow with what strangers send. The state machine of the sessions has each attack among its own
+//! tests, packet by packet; here it is the whole node.
 //!
 //! The flood takes 3 s; `TENURE_FLOOD_SECONDS=10` for the full length. Its figures are printed.
 
@@ -122,6 +123,44 @@ async fn what_was_recorded_is_worth_nothing_later_in_an_ended_session_or_after_a
     arena.restart(victim).await;
     within("the restart", SOON, arena.nodes[victim].ready()).await.expect("it runs");
     arena.refuses_all(victim, &record, "from before its restart").await;
+    vigil.kept(&arena, &tenure).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_former_life_of_a_member_said_condemns_nobody_when_it_comes_late_or_again() {
+    let _alone = alone().await;
+    let mut arena = Arena::new().await;
+    let (tenure, vigil) = arena.led().await;
+    let victim = 2;
+    // Some greetings of the first life are still on their way when the next life has begun.
+    let address = arena.real[victim];
+    let held = Duration::from_secs(2);
+    arena.proxy.rule(Box::new(move |packet| {
+        let late = packet.kind() == HELLO && packet.from == address;
+        vec![
+            (Duration::ZERO, packet.bytes.clone()),
+            (if late { held } else { Duration::ZERO }, packet.bytes.clone()),
+        ]
+    }));
+    for life in 0..3 {
+        let former = arena.proxy.recorded(|packet| packet.from == address || packet.to == address);
+        arena.restart(victim).await;
+        within("the restart", SOON, arena.nodes[victim].ready()).await.expect("it runs");
+        assert!(former.iter().any(|packet| packet.kind() == HELLO) && former.iter().any(is_talk));
+        for packet in &former {
+            packet.send(&packet.bytes);
+        }
+        tokio::time::sleep(held).await;
+        for index in 0..3 {
+            let status = arena.status(index).await;
+            assert!(status.ready, "{life}: {:?}", status.not_ready);
+            assert!(
+                status.peers_known.iter().all(|peer| !peer.condemned),
+                "{life}: {:?}",
+                status.peers_known
+            );
+        }
+    }
     vigil.kept(&arena, &tenure).await;
 }
 
@@ -286,7 +325,8 @@ async fn keys_are_changed_without_a_gap_and_the_old_one_is_worth_nothing_then() 
     vigil.kept(&arena, &tenure).await;
 }
 
-/// Restarts the grantor, and says how long it took from the greeting that was welcomed until the session was in use.
+/// Restarts the grantor, and says how long it took from the greeting that was welcomed until the
+/// session was in use.
 async fn back_in_use(arena: &mut Arena, greets: bool, one_way: Duration) -> Duration {
     let (leader, grantor) = (arena.real[0], arena.real[2]);
     arena.proxy.rule(Box::new(move |packet| {
@@ -326,7 +366,8 @@ async fn a_grantor_that_is_restarted_is_back_within_two_round_trips() {
     let limit = one_way * 4 + Duration::from_millis(10);
     for greets in [true, false] {
         let greeter = if greets { "the grantor" } else { "the leader" };
-        // A machine that does something else meanwhile can only make it longer: the least of a few counts.
+        // A machine that does something else meanwhile can only make it longer: the least of a few
+        // counts.
         let mut least = Duration::MAX;
         for _ in 0..5 {
             let took = back_in_use(&mut arena, greets, one_way).await;
@@ -359,7 +400,8 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     arena.has_counted(0).await;
     let before = (arena.status(0).await, resident_kib(), arena::events(), arena::busy("tenure-a"));
     let flood = arena::Flood::start(arena::Forged::open(16), move |number| {
-        // By turns: noise, noise with a right beginning, and real packets of which the last bytes are wrong.
+        // By turns: noise, noise with a right beginning, and real packets of which the last bytes
+        // are wrong.
         let mut bytes = match number % 8 {
             0 => vec![0; dice.below(1200)],
             1 => [&[0xe7, 0x11 + u8::try_from(number / 8 % 4).expect("small")], &[0; 200][..]].concat(),
@@ -388,7 +430,8 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     let each = (after.3 - before.3) / u32::try_from(taken.max(1)).expect("not that many");
     println!("{each:?} of the leader's processor time for each datagram");
     assert_eq!(answers.count, 0, "nobody without a key is answered");
-    // Where genuine packets are lost in the flood, members greet each other anew: by packets that came by here.
+    // Where genuine packets are lost in the flood, members greet each other anew: by packets that
+    // came by here.
     let genuine = arena.sent_to(0).split_off(start);
     let begun = after.0.sessions.begun - before.0.sessions.begun;
     let beginnings = genuine.iter().filter(|packet| matches!(packet.kind(), WELCOME | FIRST)).count() as u64;

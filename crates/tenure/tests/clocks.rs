@@ -1,8 +1,10 @@
-//! Clocks that stop, step and drift, turned by hand; and restarts under another clock, by time namespaces.
+//! Clocks that stop, step and drift, turned by hand; and restarts under another clock, by time
+//! namespaces.
 //!
-//! Within the bound nobody ever leads beside another. Beyond it two may, and this shows that they do: until the watchdog has
-//! noticed, within the time that it states, only the fence protects. Who leads is asked by one thread, as fast as it can: a guard that
-//! says yes before and after another has said yes led at the same instant.
+//! Within the bound nobody ever leads beside another. Beyond it two may, and this shows that they
+//! do: until the watchdog has noticed, within the time that it states, only the fence protects. Who
+//! leads is asked by one thread, as fast as it can: a guard that says yes before and after another
+//! has said yes led at the same instant.
 
 #[path = "support/proxy.rs"]
 mod proxy;
@@ -202,7 +204,8 @@ async fn a_leader_whose_clock_steps_back_is_over_and_its_node_stops() {
 async fn a_small_step_back_ends_a_tenure_but_not_the_node() {
     let hall = Hall::open().await;
     let tenure = hall.led().await;
-    // Who reads the clock only when it is where it was again sees no step: then it steps once more, when the last is forgotten.
+    // Who reads the clock only when it is where it was again sees no step: then it steps once more,
+    // when the last is forgotten.
     let mut lost = None;
     for _ in 0..5 {
         hall.hands[0].back(Duration::from_millis(40));
@@ -287,7 +290,8 @@ async fn a_fast_leader_and_slow_grantors_within_the_bound_never_overlap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beyond_the_bound_two_lead_until_it_is_noticed_and_the_fence_refuses_one() {
-    // Whether there is time for a successor before the watchdog looks is a matter of some milliseconds.
+    // Whether there is time for a successor before the watchdog looks is a matter of some
+    // milliseconds.
     for attempt in 1..=5 {
         let hall = Hall::open().await;
         let tenure = hall.led().await;
@@ -304,7 +308,8 @@ async fn beyond_the_bound_two_lead_until_it_is_noticed_and_the_fence_refuses_one
         let seen = hall.judge.rise();
         println!("attempt {attempt}: {seen:?}");
         assert!(seen.stale == 0 || seen.overlaps > 0, "the fence refuses nobody who leads alone");
-        // An edict of the old after one of the new is refused. In the middle one of three looks there was one of each before.
+        // An edict of the old after one of the new is refused. In the middle one of three looks
+        // there was one of each before.
         assert!(seen.overlaps < 3 || seen.stale > 0, "the fence refuses one of two");
         if seen.stale > 0 {
             return;
@@ -365,7 +370,8 @@ async fn child() {
     std::process::exit(0); // Without a word: the grant stands.
 }
 
-/// Starts a node in a time namespace of its own, or in this one; says whether it was silent at its start.
+/// Starts a node in a time namespace of its own, or in this one; says whether it was silent at its
+/// start.
 fn silent(cluster: &Cluster, boot_offset: Option<i64>) -> bool {
     let exe = std::env::current_exe().expect("this test");
     let mut command = match boot_offset {

@@ -77,7 +77,8 @@ fn a_disk_that_stalls_for_four_seconds_deposes_nobody() {
     let mut members = place.start(processes::member).expect("they start");
     members[0].campaign(0, 1, 5).expect("it is told");
     await_led(&mut members[0], 5);
-    // Blocks of terms begin small and grow with use: after this each covers at least 128 terms more.
+    // Blocks of terms begin small and grow with use: after this each covers at least 128 terms
+    // more.
     members[1].ask("cycle 100 600").expect("others are elected");
     let before = members[0].table().expect("it runs");
 
@@ -85,8 +86,9 @@ fn a_disk_that_stalls_for_four_seconds_deposes_nobody() {
     let begun = now();
     let probe = disk.join("probe");
     let mut probe = Command::new("touch").arg(probe).spawn().expect("touch runs");
-    // A part of a block is used up by this: grantors may want to write, and cannot. What is left covers the terms. One that
-    // waited for the disk would wait for good: until this is over, it stays as it is.
+    // A part of a block is used up by this: grantors may want to write, and cannot. What is left
+    // covers the terms. One that waited for the disk would wait for good: until this is over, it
+    // stays as it is.
     let last = members[1].ask("cycle 100 100").expect("others are elected meanwhile");
     assert_eq!(last, ["1700"]);
     std::thread::sleep((begun + STALL).saturating_sub(now()));

@@ -1,7 +1,9 @@
-//! Edicts on the real handle: many threads, real leases that are renewed and resigned, forks, cancelled campaigns.
+//! Edicts on the real handle: many threads, real leases that are renewed and resigned, forks,
+//! cancelled campaigns.
 //!
-//! Each thread reads the clock before and after it makes an edict. The edict was created in between, so if one was made
-//! after the readings of another, its token must be larger, whichever threads, nodes and terms they come from.
+//! Each thread reads the clock before and after it makes an edict. The edict was created in
+//! between, so if one was made after the readings of another, its token must be larger, whichever
+//! threads, nodes and terms they come from.
 
 mod support;
 
@@ -37,7 +39,8 @@ fn make(tenure: &Tenure) -> Option<Made> {
     Some(Made { before, token, after: now() })
 }
 
-/// A thread that makes at most so many edicts, in bursts, until it is refused; then it lets go of its guard.
+/// A thread that makes at most so many edicts, in bursts, until it is refused; then it lets go of
+/// its guard.
 fn writer(tenure: Tenure, most: usize, seed: u64) -> JoinHandle<Vec<Made>> {
     thread::spawn(move || {
         let mut chance = Chance::new(seed);
@@ -56,7 +59,8 @@ fn writer(tenure: Tenure, most: usize, seed: u64) -> JoinHandle<Vec<Made>> {
     })
 }
 
-/// Every edict whose readings are all later than those of another has the larger token; and no two have the same.
+/// Every edict whose readings are all later than those of another has the larger token; and no two
+/// have the same.
 fn judge(made: &[Made]) -> Result<(), String> {
     let mut begun = made.to_vec();
     begun.sort_by_key(|edict| edict.before);
@@ -97,7 +101,8 @@ async fn a_million_edicts_by_four_threads_are_in_order_over_renewals_and_resigna
     while made.len() < EDICTS {
         let node = &nodes[chance.index(nodes.len())];
         let tenure = within("a leader", SOON, node.campaign("edicts")).await.expect("it is elected");
-        // In turns: a term that is renewed a few times, and one that is resigned while all are at it.
+        // In turns: a term that is renewed a few times, and one that is resigned while all are at
+        // it.
         let (most, length) = match terms % 2 {
             0 => (EDICTS / THREADS / 16, 100 + chance.below(150)),
             _ => (EDICTS / THREADS / 2, 5 + chance.below(20)),
@@ -140,7 +145,8 @@ fn look(tenure: &Tenure) -> Option<Sight> {
     (after - before < 1_000_000).then_some(Sight { from: before + left, to: after + left })
 }
 
-/// A thread that makes edicts without a pause until it is refused: the last of them, and what it saw of the lease.
+/// A thread that makes edicts without a pause until it is refused: the last of them, and what it
+/// saw of the lease.
 fn restless(tenure: Tenure) -> JoinHandle<(Option<Made>, Vec<Sight>)> {
     thread::spawn(move || {
         let (mut last, mut sights) = (None, Vec::new());
@@ -167,7 +173,8 @@ async fn a_lease_that_is_not_renewed_any_more_ends_all_edicts_in_time() {
     }
     assert_eq!(within("the loss", SOON, tenure.lost()).await, Loss::Lapsed);
     let ends: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
-    // Each renewal moves E by much more than a look takes: what was seen near the latest E was seen of it.
+    // Each renewal moves E by much more than a look takes: what was seen near the latest E was seen
+    // of it.
     let sights = || ends.iter().flat_map(|(_, sights)| sights);
     let latest = sights().map(|sight| sight.from).max().expect("somebody looked");
     let end = sights().map(|sight| sight.to).filter(|to| to + 2_000_000 > latest).min().expect("that one");
@@ -207,7 +214,8 @@ async fn a_trace_tells_of_each_edict_after_the_lease_that_it_was_made_in() {
     assert!(edicts > 1000, "this was no test");
 }
 
-/// Every edict stands behind the run that it rests on, and its reading is below E. Says how many there are.
+/// Every edict stands behind the run that it rests on, and its reading is below E. Says how many
+/// there are.
 fn judge_trace(bytes: &[u8]) -> usize {
     let (mut lease, mut edicts) = (None, 0);
     for entry in Reader::new(bytes) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use support::{Cluster, within};
 use tenure::{Eventual, Hand, Hint, KindError, MemberChange, Node, NodeName, Role, WeakElection};
 
-/// δ is a fortieth of the longest lease, which is twice this: round trips of 200 ms are in time, also on a busy machine.
+/// δ is a fortieth of the longest lease, which is twice this: round trips of 200 ms are in time,
+/// also on a busy machine.
 const LEASE: Duration = Duration::from_secs(4);
 const SOON: Duration = Duration::from_secs(40);
 

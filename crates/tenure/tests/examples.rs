@@ -1,5 +1,5 @@
-//! The examples run, and print what they promise. Two more are run by tests of their own: `fenced_writer` by `postgres_leader`, and
-//! `scheduler`, which is also here, by `torture`.
+//! The examples run, and print what they promise. Two more are run by tests of their own:
+//! `fenced_writer` by `postgres_leader`, and `scheduler`, which is also here, by `torture`.
 
 #[path = "../examples/cluster/mod.rs"]
 mod cluster;
@@ -17,7 +17,8 @@ use cluster::{NAMES, Plan};
 use process::{Process, Said, example, lasting_addresses};
 use tenure::{Config, Token};
 
-/// Cargo builds examples beside the tests: target/PROFILE/examples, where this test is in target/PROFILE/deps.
+/// Cargo builds examples beside the tests: target/PROFILE/examples, where this test is in
+/// target/PROFILE/deps.
 fn run(example: &str) -> String {
     let test = std::env::current_exe().expect("this test is a program");
     let folder = test.parent().and_then(|deps| deps.parent()).expect("it is in target/PROFILE/deps");

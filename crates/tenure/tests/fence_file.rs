@@ -13,8 +13,8 @@ mod arrivals;
 /// In a process that a test starts: the path of the fence to admit tokens at.
 const CHILD: &str = "TENURE_TEST_FENCE_FILE";
 
-/// Not a test of its own, but the program that the tests below start: it admits one edict after the other, from the next
-/// term on, and says each number once it is admitted.
+/// Not a test of its own, but the program that the tests below start: it admits one edict after the
+/// other, from the next term on, and says each number once it is admitted.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(CHILD) else { return };
@@ -40,7 +40,8 @@ fn start_child(path: &Path) -> Child {
         .unwrap()
 }
 
-/// Kills a child after it has admitted some edicts, and returns the number of the last one that it spoke of.
+/// Kills a child after it has admitted some edicts, and returns the number of the last one that it
+/// spoke of.
 fn kill_after(child: &mut Child, edicts: u64) -> u64 {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "opened"));

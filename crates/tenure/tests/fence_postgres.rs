@@ -87,8 +87,9 @@ fn retrying<T>(
     }
 }
 
-/// The program of two leaders. The first computes a new price from the one that it read, and is paused before it writes;
-/// meanwhile the second is elected and sets the price. Returns what came of the first one's write, and the price.
+/// The program of two leaders. The first computes a new price from the one that it read, and is
+/// paused before it writes; meanwhile the second is elected and sets the price. Returns what came
+/// of the first one's write, and the price.
 fn paused_leader(database: &Database, fenced: bool) -> (Result<(), Error>, i64) {
     let write = |client: &mut Client, term: u64, amount: i64| {
         let mut transaction = client.transaction()?;
@@ -251,7 +252,8 @@ fn a_new_leader_waits_for_what_was_admitted_and_afterwards_nothing_old_is() {
     assert_eq!(count(&mut watch, 1), seen, "the new leader saw all that the old one ever wrote");
 }
 
-/// What a new leader reads in the transaction that shows its token, after it has waited for a write of the old one.
+/// What a new leader reads in the transaction that shows its token, after it has waited for a write
+/// of the old one.
 fn read_while_taking_over(database: &Database, isolation: IsolationLevel) -> (i64, u32) {
     let (mut old, mut new, mut watch) = (database.connect(), database.connect(), database.connect());
     let admitted = old.batch_execute("SELECT tenure.admit_by_term('prices', 4294967297)");
@@ -380,7 +382,8 @@ fn leaders_that_race_for_new_resources_are_never_out_of_order() {
                 scope.spawn(move || {
                     let mut client = database.connect();
                     for round in 0..25_u64 {
-                        // Four leaders, each with two writers; who is first differs from round to round.
+                        // Four leaders, each with two writers; who is first differs from round to
+                        // round.
                         let term = 1 + (writer + round) % 4;
                         let resource = format!("r{round}");
                         let write = |transaction: &mut Transaction<'_>| {

@@ -15,7 +15,8 @@ use support::{Cluster, within};
 use tenure::{Clock, Loss, Tenure, Token};
 
 const SOON: Duration = Duration::from_secs(20);
-/// Long enough that a leader which is not run for a while, on a machine that does much else, renews in time.
+/// Long enough that a leader which is not run for a while, on a machine that does much else, renews
+/// in time.
 const LEASE: Duration = Duration::from_secs(1);
 
 fn now() -> Duration {
@@ -24,10 +25,11 @@ fn now() -> Duration {
 
 /// Forks; the child does one thing and ends. Says whether that went as it should.
 ///
-/// Only the calling thread lives on in the child, so `act` must take no lock that another thread may hold. One that waits all
-/// the same is ended by an alarm.
+/// Only the calling thread lives on in the child, so `act` must take no lock that another thread
+/// may hold. One that waits all the same is ended by an alarm.
 fn in_a_child(act: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child does what `act` does, and leaves without running anything that was set up for the parent.
+    // SAFETY: the child does what `act` does, and leaves without running anything that was set up
+    // for the parent.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "the system can fork");
     if child == 0 {
@@ -69,7 +71,8 @@ async fn a_child_that_is_forked_amid_edicts_creates_none() {
             })
         })
         .collect();
-    // Forty times, and on a machine that does much else for as long as writers need to have written anything.
+    // Forty times, and on a machine that does much else for as long as writers need to have written
+    // anything.
     let enough = |forks: usize| forks >= 40 && written.load(SeqCst) > 1000;
     let (mut forks, mut forks_while_leading, begun) = (0, 0, now());
     while !enough(forks) && now() < begun + SOON {

@@ -1,4 +1,5 @@
-//! Handles that come and go: campaigns that are cancelled, guards that outlive their node, losses that are noticed early.
+//! Handles that come and go: campaigns that are cancelled, guards that outlive their node, losses
+//! that are noticed early.
 
 mod support;
 
@@ -12,7 +13,8 @@ use support::{Cluster, within};
 use tenure::{CampaignError, Clock, Loss, Node};
 
 const SOON: Duration = Duration::from_secs(20);
-/// Long enough that a leader which is not run for a while, on a machine that does much else, renews in time.
+/// Long enough that a leader which is not run for a while, on a machine that does much else, renews
+/// in time.
 const LEASE: Duration = Duration::from_secs(1);
 
 fn now() -> u64 {
@@ -76,7 +78,8 @@ async fn campaigns_that_are_cancelled_at_any_time_leave_nothing_behind() {
     }
 }
 
-/// A campaign that is cancelled after a while, or else won and held for a little. Says whether it was won.
+/// A campaign that is cancelled after a while, or else won and held for a little. Says whether it
+/// was won.
 async fn once(node: &Node, chance: &mut Chance) -> bool {
     let longest = 1 << chance.below(16);
     let patience = Duration::from_micros(chance.below(longest));

@@ -1,7 +1,9 @@
-//! The key-value example as real processes: killed in a loop under load, restarted from torn logs, on a disk that fills up. What clients saw is
-//! judged by the laboratory (`tenure lab check-history`).
+//! The key-value example as real processes: killed in a loop under load, restarted from torn logs,
+//! on a disk that fills up. What clients saw is judged by the laboratory
+//! (`tenure lab check-history`).
 //!
-//! `cargo test` runs a small size of it; `cargo xtask torture kv` a minute of it, and prints the figures.
+//! `cargo test` runs a small size of it; `cargo xtask torture kv` a minute of it, and prints the
+//! figures.
 
 #[path = "support/chance.rs"]
 #[allow(dead_code, reason = "others need the rest")]
@@ -57,8 +59,8 @@ fn read_all(stage: &Stage, history: &mut Vec<Operation>) {
     }
 }
 
-/// The last value of each key must not be older than a write that was answered: there is none that began after that value's
-/// had ended. A first look that needs no laboratory.
+/// The last value of each key must not be older than a write that was answered: there is none that
+/// began after that value's had ended. A first look that needs no laboratory.
 fn nothing_answered_is_lost(history: &[Operation]) {
     let mut writes: BTreeMap<&str, Vec<(&str, &Operation)>> = BTreeMap::new();
     for it in history {
@@ -240,7 +242,8 @@ fn disks_that_fill_up_refuse_writes_and_lose_nothing() {
     assert!(answered > 20, "only {answered} writes before the disks were full");
     println!("{answered} writes were answered before the disks were full");
 
-    // They come back though there is no room yet, twice: the first time may have taken the room that was kept for that.
+    // They come back though there is no room yet, twice: the first time may have taken the room
+    // that was kept for that.
     for _ in 0..2 {
         (0..NAMES.len()).for_each(|who| stage.kill(who));
         stage.start_all();

@@ -1,4 +1,5 @@
-//! Two clusters of one id and key: as soon as they hear of each other nobody leads in either, until an operator decides.
+//! Two clusters of one id and key: as soon as they hear of each other nobody leads in either, until
+//! an operator decides.
 
 mod support;
 
@@ -23,7 +24,8 @@ async fn stops(node: &Node) {
     within("the split brain to be seen", SOON, stopped).await;
 }
 
-/// A cluster of b and c who were founded with a; and a, who was founded alone under the same id and key.
+/// A cluster of b and c who were founded with a; and a, who was founded alone under the same id and
+/// key.
 fn founded_twice() -> (Cluster, Config) {
     let cluster = Cluster::found(3, LEASE);
     let mut alone = cluster.member(0);

@@ -1,4 +1,5 @@
-//! Local groups among real nodes: a leader for every partition, also where it is slowness that parts them.
+//! Local groups among real nodes: a leader for every partition, also where it is slowness that
+//! parts them.
 
 #[path = "support/proxy.rs"]
 mod proxy;
@@ -87,7 +88,8 @@ impl Site {
         within(&format!("a partition of {names:?}"), SOON, together).await
     }
 
-    /// A leader that is seen before and after another one, with the same supporters, led in between.
+    /// A leader that is seen before and after another one, with the same supporters, led in
+    /// between.
     fn no_two_leaders_share_a_member(&self) {
         let led = |index: usize| self.groups[index].partition().filter(|_| self.groups[index].leads());
         for one in 0..self.groups.len() {
@@ -139,8 +141,8 @@ async fn a_leader_whose_clock_steps_back_is_over_and_begins_anew() {
     };
     let leader = within("a leader", SOON, leader).await;
 
-    // It would lead longer by this than its supporters are bound to it. Who reads the clock only when it is where it was again sees no
-    // step: then it steps once more.
+    // It would lead longer by this than its supporters are bound to it. Who reads the clock only
+    // when it is where it was again sees no step: then it steps once more.
     let mut is_over = false;
     for _ in 0..5 {
         hands[leader].back(Duration::from_millis(40));

@@ -1,4 +1,5 @@
-//! Many groups on three members, at a size for every day; `cargo xtask bench groups` runs ten thousand.
+//! Many groups on three members, at a size for every day; `cargo xtask bench groups` runs ten
+//! thousand.
 
 use std::path::Path;
 use std::process::Command;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use support::{Cluster, free_addresses, within};
 use tenure::{ClockBound, Config, MemberChange, MembersError, Node, Peer, Progress, Role, Stopped, Tenure};
 
-/// Long enough that a leader which is not run for a while, on a machine that does much else, renews in time.
+/// Long enough that a leader which is not run for a while, on a machine that does much else, renews
+/// in time.
 const LEASE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(20);
 
@@ -191,7 +192,7 @@ async fn a_lost_quorum_is_given_up_by_an_operator_s_word_after_a_wait() {
     let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
     assert!(tenure.term() > before && tenure.term() > tenure::term_floor(), "{}", tenure.term());
 
-    // One of them was not powered off for ever. It learns that it is no member.
+    // One of them was not powered off forever. It learns that it is no member.
     let b = Node::start(cluster.member(1)).await.expect("it starts");
     let campaign = b.campaign("jobs");
     tokio::pin!(campaign);
@@ -274,7 +275,8 @@ async fn a_store_that_was_put_back_from_a_backup_is_condemned_also_after_restart
     }
     std::fs::remove_dir_all(cluster.path("c")).expect("it was there");
     copy(&cluster.path("backup"), &cluster.path("c"));
-    // Restarts count its lives up to those that were heard; nothing in the memory of this host tells it of them.
+    // Restarts count its lives up to those that were heard; nothing in the memory of this host
+    // tells it of them.
     let memory = cluster.path("no-memory");
     std::fs::create_dir_all(&memory).expect("a folder");
     for _ in 0..4 {

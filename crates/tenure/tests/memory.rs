@@ -13,7 +13,8 @@ const LEASE: Duration = Duration::from_millis(500);
 const LIMIT: Duration = Duration::from_secs(30);
 const CHILD: &str = "TENURE_TEST_IS_CHILD";
 
-/// In a process of its own: a signal that nobody handles would end it, and all other tests of this program with it.
+/// In a process of its own: a signal that nobody handles would end it, and all other tests of this
+/// program with it.
 #[test]
 fn a_node_whose_memory_is_cut_leads_on_and_is_silent_after_its_restart() {
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -1,16 +1,18 @@
-//! The steps on a term's record, under a model checker: every interleaving of a few threads, and every value that the
-//! memory model lets a load see.
+//! The steps on a term's record, under a model checker: every interleaving of a few threads, and
+//! every value that the memory model lets a load see.
 //!
-//! `record.rs` is taken as it is, with the checker's atomics in the place of the standard library's. The world around it is
-//! small: a driver that leads, renews and ends; handles that create edicts; one that resigns; a clock.
+//! `record.rs` is taken as it is, with the checker's atomics in the place of the standard
+//! library's. The world around it is small: a driver that leads, renews and ends; handles that
+//! create edicts; one that resigns; a clock.
 //!
-//! What must hold: **whatever is created after the end is refused.** The creation of an edict is the taking of its number, so
-//! numbers tell the time: whoever ends a term looks how far the counter is, and no larger number may become an edict. That
-//! look stands for all ways in which others can learn of the end; a rival who was elected because of it is one. (Without any
-//! such way nobody could tell which was first.) And no number is given out twice.
+//! What must hold: **whatever is created after the end is refused.** The creation of an edict is
+//! the taking of its number, so numbers tell the time: whoever ends a term looks how far the
+//! counter is, and no larger number may become an edict. That look stands for all ways in which
+//! others can learn of the end; a rival who was elected because of it is one. (Without any such way
+//! nobody could tell which was first.) And no number is given out twice.
 //!
-//! A check that cannot fail shows nothing: records with one step changed are put into the same worlds, and each must be
-//! caught.
+//! A check that cannot fail shows nothing: records with one step changed are put into the same
+//! worlds, and each must be caught.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -33,8 +35,8 @@ mod atomics {
 #[path = "../src/record.rs"]
 mod record;
 
-/// How often running threads are interrupted in one run, unless `LOOM_MAX_PREEMPTIONS` says otherwise. All faults below show
-/// with two; each one more takes about ten times as long.
+/// How often running threads are interrupted in one run, unless `LOOM_MAX_PREEMPTIONS` says
+/// otherwise. All faults below show with two; each one more takes about ten times as long.
 const INTERRUPTIONS: usize = 3;
 
 /// What the worlds below need of a record, sound or not.
@@ -156,7 +158,8 @@ impl Steps for Wrong {
     }
 }
 
-/// A clock that is never behind, and orders nothing else: to read it is to read the last value, and no more.
+/// A clock that is never behind, and orders nothing else: to read it is to read the last value, and
+/// no more.
 struct Clock(AtomicU64);
 
 impl Clock {
@@ -233,7 +236,8 @@ fn lapsed<R: Steps>(record: R) {
     judge(&made, last);
 }
 
-/// One handle resigns and tells the other, which makes an edict if it has heard of it, while the driver renews.
+/// One handle resigns and tells the other, which makes an edict if it has heard of it, while the
+/// driver renews.
 fn told<R: Steps>(record: R) {
     let (record, clock) = begin(record);
     let word = Arc::new(AtomicBool::new(false));

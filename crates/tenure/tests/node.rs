@@ -191,8 +191,8 @@ async fn that_nobody_leads_any_more_is_heard_where_no_member_campaigns() {
     assert!(matches!(next().await, Leadership::Leader { term: seen, .. } if seen == term));
     tenure.resign();
     assert_eq!(next().await, Leadership::Nobody { after: term });
-    // The others may have been told sooner: what this member has granted itself is given back by a word of its own, or runs out. That
-    // the word comes first is not looked at here.
+    // The others may have been told sooner: what this member has granted itself is given back by a
+    // word of its own, or runs out. That the word comes first is not looked at here.
     let given_back = async {
         loop {
             let groups = nodes[1].groups().await.expect("it runs");
@@ -212,7 +212,8 @@ async fn a_leader_that_is_asked_is_certain_for_a_while() {
     let nodes = cluster.start().await;
     let tenure = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
     for node in &nodes {
-        // The answer may be older than that when it is read, on a machine that does much else: then it is asked for again.
+        // The answer may be older than that when it is read, on a machine that does much else: then
+        // it is asked for again.
         let lasts = async {
             loop {
                 let certain = node.verify("jobs", Duration::from_millis(80)).await.expect("somebody leads");

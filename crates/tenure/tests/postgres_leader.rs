@@ -1,4 +1,5 @@
-//! Leaders that write to a real PostgreSQL server: what a fence is for, and that it is in nobody's way.
+//! Leaders that write to a real PostgreSQL server: what a fence is for, and that it is in nobody's
+//! way.
 
 #[path = "../examples/cluster/mod.rs"]
 mod cluster;
@@ -76,7 +77,8 @@ impl Cluster {
         loop {
             let read = self.until("read");
             self.copies[read.who].pause();
-            // All that it had said before it stood still: if it had written, this is the wrong moment.
+            // All that it had said before it stood still: if it had written, this is the wrong
+            // moment.
             thread::sleep(Duration::from_millis(50));
             let wrote = self.sayings.try_iter().any(|said| said.who == read.who && said.word() == "wrote");
             if !wrote && is_as_read(client, &read) {
@@ -99,8 +101,8 @@ impl Cluster {
     }
 }
 
-/// Whether the database is as it was read, and nobody has a transaction open: a writer can also be paused within one, where it
-/// holds its row, or after one, before it says so.
+/// Whether the database is as it was read, and nobody has a transaction open: a writer can also be
+/// paused within one, where it holds its row, or after one, before it says so.
 fn is_as_read(client: &mut Client, read: &Said) -> bool {
     const OPEN: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                         AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND xact_start IS NOT NULL";
@@ -112,7 +114,7 @@ fn balance(client: &mut Client) -> i64 {
     client.query_one("SELECT balance FROM accounts WHERE id = 1", &[]).unwrap().get(0)
 }
 
-/// What came of a write that came too late.
+/// The outcome of a write that came too late.
 #[derive(Debug, PartialEq, Eq)]
 struct Late {
     /// What its writer heard.
@@ -123,7 +125,8 @@ struct Late {
     meant: i64,
 }
 
-/// A leader is paused between reading and writing. Another is elected and writes three times. The first goes on.
+/// A leader is paused between reading and writing. Another is elected and writes three times. The
+/// first goes on.
 fn late_write(name: &str, options: &[&str]) -> Late {
     let mut cluster = Cluster::start(name, "500ms", options);
     let mut client = cluster.database.connect();
@@ -134,7 +137,8 @@ fn late_write(name: &str, options: &[&str]) -> Late {
         assert!(said.number("term") > read.number("term"), "only the new leader writes: {}", said.line);
         written += 1;
     }
-    // The new leader has done its part. That nothing else happens now, the outcome shows what became of the one write.
+    // The new leader has done its part. That nothing else happens now, the outcome shows what
+    // became of the one write.
     for who in (0..NAMES.len()).filter(|who| *who != read.who) {
         cluster.copies[who].kill();
     }
@@ -167,7 +171,8 @@ fn a_leader_that_was_paused_is_refused_by_the_fence_and_without_it_the_update_is
 
 #[test]
 fn a_pool_of_eight_writers_under_one_leader_is_never_refused() {
-    // One leader is to write all of it, also where eight writers and a server leave it little time to renew.
+    // One leader is to write all of it, also where eight writers and a server leave it little time
+    // to renew.
     let cluster = Cluster::start("pool", "2s", &["--writers", "8"]);
     let leads = cluster.until("leads");
     let (mut written, mut terms) = (0, vec![leads.number("term")]);

@@ -11,7 +11,8 @@ const LEASE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(30);
 const ABSURD: Term = Term(1 << 40);
 
-/// Three members of which one has led `evil` in an absurd term: an operator had confirmed it everywhere, by mistake.
+/// Three members of which one has led `evil` in an absurd term: an operator had confirmed it
+/// everywhere, by mistake.
 async fn absurd(cluster: &Cluster) -> Vec<Node> {
     let nodes = cluster.start().await;
     for node in &nodes {

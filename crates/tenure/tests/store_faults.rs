@@ -1,4 +1,5 @@
-//! A node whose store is not what it should be does not start, says what is wrong and what to do, and loses nothing.
+//! A node whose store is not what it should be does not start, says what is wrong and what to do,
+//! and loses nothing.
 //!
 //! Needs root, for small file systems of its own.
 

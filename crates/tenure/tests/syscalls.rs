@@ -1,5 +1,5 @@
-//! What members ask of the system, as strace sees it: a renewal touches no file and waits for no disk, and neither does an
-//! acquisition whose term is covered by what was written before.
+//! What members ask of the system, as strace sees it: a renewal touches no file and waits for no
+//! disk, and neither does an acquisition whose term is covered by what was written before.
 //!
 //! Needs `strace`, and the right to trace processes of the same user.
 
@@ -142,8 +142,8 @@ fn a_steady_leader_and_its_grantors_touch_no_file() {
 fn an_acquisition_waits_for_no_disk_within_the_reserved_block_and_for_one_write_at_most_beyond_it() {
     let _alone = alone();
     let (_folder, place, mut members) = members();
-    // Blocks of terms begin small, and double until they have their length: the last of these was written at term 1369, and
-    // the next is at 1625.
+    // Blocks of terms begin small, and double until they have their length: the last of these was
+    // written at term 1369, and the next is at 1625.
     members[0].ask("cycle 0 400").expect("a leads four hundred times");
     let seen = traced(&mut members, &place, |members| {
         members[0].ask("cycle 0 100").expect("a leads a hundred times");

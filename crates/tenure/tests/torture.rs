@@ -1,9 +1,9 @@
-//! Real processes, killed, paused and restarted: at a real fenced resource nothing is ever out of order, in both forms of
-//! timestamp, and the audit of what all of them wrote down finds nothing.
+//! Real processes, killed, paused and restarted: at a real fenced resource nothing is ever out of
+//! order, in both forms of timestamp, and the audit of what all of them wrote down finds nothing.
 //!
-//! `cargo test` runs a small size of it. `cargo xtask torture` runs it at full size, and prints the figures: how long it takes
-//! until somebody else leads after a kill, and how long a hand-over takes, beside the largest hole in time that a thread saw
-//! that did nothing but look at the clock.
+//! `cargo test` runs a small size of it. `cargo xtask torture` runs it at full size, and prints the
+//! figures: how long it takes until somebody else leads after a kill, and how long a hand-over
+//! takes, beside the largest hole in time that a thread saw that did nothing but look at the clock.
 
 #[path = "support/chance.rs"]
 #[allow(dead_code, reason = "others need the rest")]
@@ -113,8 +113,8 @@ fn kill_the_leader(stage: &mut Stage, at_once: bool) -> Break {
     (at, next.term)
 }
 
-/// Pauses the leader until another has written, and wakes it. Says whether a write of it was refused; otherwise it saw by its
-/// clock that it led no more.
+/// Pauses the leader until another has written, and wakes it. Says whether a write of it was
+/// refused; otherwise it saw by its clock that it led no more.
 fn pause_the_leader(stage: &mut Stage) -> bool {
     stage.settled();
     stage.rest_a_while();
@@ -127,8 +127,8 @@ fn pause_the_leader(stage: &mut Stage) -> bool {
     stage.end_of(leader.who, leader.term).word() == "deposed"
 }
 
-/// Kills and starts each copy in turn. One that does not lead is not missed; where the machine itself stood still for so long
-/// that a renewal may have been late, nothing is said about that.
+/// Kills and starts each copy in turn. One that does not lead is not missed; where the machine
+/// itself stood still for so long that a renewal may have been late, nothing is said about that.
 fn restart_each(stage: &mut Stage, witness: &Witness) {
     for who in 0..NAMES.len() {
         let leader = stage.settled();

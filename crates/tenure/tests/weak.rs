@@ -1,4 +1,5 @@
-//! Weak elections among real nodes: whichever advises candidates when to try, one is elected, and after its end another.
+//! Weak elections among real nodes: whichever advises candidates when to try, one is elected, and
+//! after its end another.
 
 mod support;
 
@@ -34,7 +35,8 @@ async fn by_omega_one_of_three_is_elected_and_when_it_stops_without_a_word_anoth
     assert!(tenure.is_leader());
 
     let index = nodes.iter().position(|node| *node.name() == first).expect("it is one of them");
-    // A node whose clock is broken has nothing more to say: its lease is not given back, it runs out.
+    // A node whose clock is broken has nothing more to say: its lease is not given back, it runs
+    // out.
     hands[index].back(Duration::from_secs(10));
     let (second, next) = within("a successor", SOON, told.recv()).await.expect("they campaign");
     assert_ne!(second, first);

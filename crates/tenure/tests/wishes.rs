@@ -1,4 +1,5 @@
-//! What operators ask of leaders: to resign, to hand over, to proclaim. Wherever the leader is, and at most once.
+//! What operators ask of leaders: to resign, to hand over, to proclaim. Wherever the leader is, and
+//! at most once.
 
 mod support;
 
@@ -17,7 +18,8 @@ fn name(text: &str) -> NodeName {
     NodeName::new(text).expect("a name")
 }
 
-/// A candidate with a key for the groups under `app/` only: no other process can begin a session with it.
+/// A candidate with a key for the groups under `app/` only: no other process can begin a session
+/// with it.
 fn scoped(cluster: &Cluster, who: &str) -> Config {
     let key = cluster.key.candidate(cluster.id, name(who), Scope::new("app/*").expect("a scope"));
     let mut config = cluster.outsider(who, Role::Candidate);

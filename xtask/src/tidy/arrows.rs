@@ -14,7 +14,7 @@ use super::Problem;
 use super::files::Source;
 use super::manifest::{self, Dependency, Entry};
 
-/// What one crate may depend on.
+/// The dependencies that one crate may have.
 struct Rule {
     name: &'static str,
     manifest: &'static str,
@@ -23,13 +23,14 @@ struct Rule {
     others: Others,
 }
 
-/// What a crate may use that is not ours.
+/// Foreign crates that a crate may use.
 #[derive(PartialEq, Eq)]
 enum Others {
     Any,
     /// Nothing, except in its tests.
     Nothing,
-    /// No tokio, not in its tests either: a runtime has timers of its own, and they would not be simulated.
+    /// No tokio, not in its tests either: a runtime has timers of its own, and they would not be
+    /// simulated.
     NoTokio,
 }
 
@@ -61,7 +62,8 @@ const RULES: &[Rule] = &[
     Rule { name: "xtask", manifest: "xtask/Cargo.toml", ours: &[], others: Others::Any },
 ];
 
-/// The one crate with a module that needs `unsafe`: it cannot inherit lints that forbid it, and repeats the others.
+/// The one crate with a module that needs `unsafe`: it cannot inherit lints that forbid it, and
+/// repeats the others.
 const UNSAFE_IN_ONE_MODULE: &str = "crates/tenure/Cargo.toml";
 
 /// Judges the manifests of all crates.
@@ -128,7 +130,7 @@ fn lints(entries: &[Entry], table: &[&str]) -> BTreeMap<Vec<String>, String> {
     entries.iter().filter_map(inside).collect()
 }
 
-/// What is forbidden can be allowed nowhere; what is denied, in the module that says so.
+/// A forbidden lint can be allowed nowhere; a denied one in the module that says so.
 fn but_for_unsafe(mut lints: BTreeMap<Vec<String>, String>) -> BTreeMap<Vec<String>, String> {
     lints.insert(vec!["rust".to_string(), "unsafe_code".to_string()], "\"deny\"".to_string());
     lints

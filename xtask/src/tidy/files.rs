@@ -16,10 +16,12 @@ pub(super) struct Source {
 /// Kinds of file that people write here, and that the rules of `text.rs` are for.
 const ENDINGS: &[&str] = &[".rs", ".md", ".toml", ".sql"];
 
-/// Folders that hold what was made or fetched, not written. `.tenure` is where `tenure up` keeps its cluster.
+/// Folders that hold what was made or fetched, not written. `.tenure` is where `tenure up` keeps
+/// its cluster.
 const NOT_OURS: &[&str] = &[".git", "target", "node_modules", ".tenure"];
 
-/// Reads every file, in order of path. One that is not UTF-8 is a problem, not the end of the check.
+/// Reads every file, in order of path. One that is not UTF-8 is a problem, not the end of the
+/// check.
 ///
 /// Walks folders rather than asking git, which a machine that only builds may not have.
 pub(super) fn read(root: &Path) -> Result<(Vec<Source>, Vec<Problem>), Failure> {

@@ -1,33 +1,35 @@
 //! As much of a `Cargo.toml` as the rules need, read line by line.
 //!
-//! Reads tables, dotted keys, comments, and values that go on over several lines. Does not read strings in triple quotes,
-//! and dependencies must be in a table of their own, as they are written everywhere.
+//! Reads tables, dotted keys, comments, and values that go on over several lines. Does not read
+//! strings in triple quotes, and dependencies must be in a table of their own, as they are written
+//! everywhere.
 
 use std::collections::BTreeMap;
 
 /// One key of the manifest with its whole path: `[a.b]` and `c.d = 1` give `a`, `b`, `c`, `d`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) path: Vec<String>,
-    pub(super) value: String,
+pub(crate) struct Entry {
+    pub(crate) path: Vec<String>,
+    pub(crate) value: String,
     /// Counted from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
 }
 
 /// One dependency, under the name it has in the registry or the workspace.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Dependency {
-    pub(super) name: String,
+pub(crate) struct Dependency {
+    pub(crate) name: String,
     /// Of the tests only: not seen by anyone who uses the crate.
-    pub(super) dev: bool,
-    pub(super) line: usize,
+    pub(crate) dev: bool,
+    pub(crate) line: usize,
 }
 
-/// Name in the manifests of the workspace, and the name of the package behind it where that differs.
-pub(super) type Aliases = BTreeMap<String, String>;
+/// Name in the manifests of the workspace, and the name of the package behind it where that
+/// differs.
+pub(crate) type Aliases = BTreeMap<String, String>;
 
 /// Every key of a manifest, in order.
-pub(super) fn entries(text: &str) -> Vec<Entry> {
+pub(crate) fn entries(text: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut table: Vec<String> = Vec::new();
     let mut depth = 0;
@@ -48,8 +50,9 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// Every dependency of a package: normal, of the build script, of the tests, and for one target only.
-pub(super) fn dependencies(entries: &[Entry], aliases: &Aliases) -> Vec<Dependency> {
+/// Every dependency of a package: normal, of the build script, of the tests, and for one target
+/// only.
+pub(crate) fn dependencies(entries: &[Entry], aliases: &Aliases) -> Vec<Dependency> {
     let mut found: BTreeMap<(bool, String), Dependency> = BTreeMap::new();
     for entry in entries {
         let path = match entry.path.as_slice() {
@@ -75,7 +78,7 @@ pub(super) fn dependencies(entries: &[Entry], aliases: &Aliases) -> Vec<Dependen
 }
 
 /// The dependencies of the workspace that are known by another name than their package's.
-pub(super) fn aliases(entries: &[Entry]) -> Aliases {
+pub(crate) fn aliases(entries: &[Entry]) -> Aliases {
     let alias = |entry: &Entry| match entry.path.as_slice() {
         [workspace, dependencies, local, attribute @ ..]
             if workspace == "workspace" && dependencies == "dependencies" =>

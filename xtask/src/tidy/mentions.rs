@@ -1,5 +1,5 @@
-//! README and ARCHITECTURE name only what exists: a document that sends its reader to a file that is gone is worse than
-//! none.
+//! README and ARCHITECTURE name only what exists: a document that sends its reader to a file that
+//! is gone is worse than none.
 
 use super::Problem;
 use super::files::Source;
@@ -35,7 +35,8 @@ fn check_document(document: &str, text: &str, exists: impl Fn(&str) -> bool) -> 
 
 /// The words in `code spans` and the targets of links that begin like a path, with their lines.
 ///
-/// Fenced blocks are left alone: they show commands, and a command may name a file that it will make.
+/// Fenced blocks are left alone: they show commands, and a command may name a file that it will
+/// make.
 fn mentions(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -56,8 +57,8 @@ fn begins_like_a_path(word: &str) -> bool {
     FOLDERS.iter().any(|folder| word.starts_with(folder))
 }
 
-/// The part of a mention that must exist: without a line number, an anchor or a full stop, and up to the first part that
-/// stands for many (`*`, `<name>`, `{a,b}`, `…`, `NAME`).
+/// The part of a mention that must exist: without a line number, an anchor or a full stop, and up
+/// to the first part that stands for many (`*`, `<name>`, `{a,b}`, `…`, `NAME`).
 fn checkable(token: &str) -> &str {
     let path = token.split(['#', ':']).next().unwrap_or(token).trim_end_matches(['.', ',', ';']);
     let mut end = 0;

@@ -8,7 +8,8 @@ const LINES_MAX: usize = 700;
 /// From here on, the next thing to add is a second file.
 const LINES_WARN: usize = 500;
 
-/// What no file may contain, and why. Each is put together from two halves, so that this file may be checked too.
+/// Text that no file may contain, and why. Each is put together from two halves, so that this file
+/// may be checked too.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("to", "do!("), "unfinished: write it, or leave it out"),
     (concat!("unimple", "mented!("), "unfinished: write it, or leave it out"),

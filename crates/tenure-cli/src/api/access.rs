@@ -16,7 +16,7 @@ pub(crate) struct Tokens {
 pub(crate) struct Token {
     /// By which it is logged and revoked: 8 digits of 0-9 and a-f.
     pub(crate) id: String,
-    /// What it is good for: `read`, `operate` or `admin`.
+    /// Its use: `read`, `operate` or `admin`.
     pub(crate) role: Role,
     /// When it expires, as `2027-01-31T00:00:00Z`; null if it does not.
     pub(crate) not_after: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Token {
     pub(crate) note: String,
 }
 
-/// What `POST /v1/tokens/add` is told: never the token, only its SHA-256.
+/// The body of `POST /v1/tokens/add`: never the token, only its SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddTokenOrder {
@@ -42,7 +42,7 @@ pub(crate) struct AddTokenOrder {
     pub(crate) note: Option<String>,
 }
 
-/// What `POST /v1/tokens/revoke` is told.
+/// The body of `POST /v1/tokens/revoke`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RevokeTokenOrder {
@@ -59,7 +59,7 @@ pub(crate) struct Revoked {
     pub(crate) was_there: bool,
 }
 
-/// What `POST /v1/session/link` is told: nothing.
+/// The body of `POST /v1/session/link`: nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LinkOrder {}
@@ -75,7 +75,7 @@ pub(crate) struct Link {
     pub(crate) good_for_s: u64,
 }
 
-/// What `POST /v1/session` is told.
+/// The body of `POST /v1/session`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OpenOrder {

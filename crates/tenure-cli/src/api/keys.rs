@@ -1,8 +1,8 @@
-//! Revoking keys that are no cluster's keys.
+//! Keys that are no cluster's keys: revoking them, and the list of those that are.
 
 use serde::{Deserialize, Serialize};
 
-/// What `POST /v1/keys/revoke` is told.
+/// The body of `POST /v1/keys/revoke`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RevokeOrder {
@@ -25,4 +25,20 @@ pub(crate) struct RevokedKey {
     pub(crate) missing: Vec<String>,
     /// Whether those that have it are a quorum: only then does the revocation hold.
     pub(crate) quorum: bool,
+}
+
+/// The answer of `GET /v1/keys`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RevokedKeys {
+    /// The keys that the member refuses because they were revoked, by id.
+    pub(crate) revoked: Vec<RevokedEntry>,
+}
+
+/// A key that was revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RevokedEntry {
+    /// The key's id.
+    pub(crate) key: String,
+    /// When it expires, in seconds since 1970; null if that was not said when it was revoked.
+    pub(crate) not_after: Option<u64>,
 }

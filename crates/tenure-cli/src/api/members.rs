@@ -1,8 +1,9 @@
-//! Changing the members. Each change is a `POST` to a member, answered by lines of progress, of which the last is `done` or `failed`.
+//! Changing the members. Each change is a `POST` to a member, answered by lines of progress, of
+//! which the last is `done` or `failed`.
 
 use serde::{Deserialize, Serialize};
 
-/// What `POST /v1/members/add` is told.
+/// The body of `POST /v1/members/add`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddOrder {
@@ -15,7 +16,7 @@ pub(crate) struct AddOrder {
     pub(crate) force: bool,
 }
 
-/// What `POST /v1/members/remove` is told.
+/// The body of `POST /v1/members/remove`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoveOrder {
@@ -26,7 +27,7 @@ pub(crate) struct RemoveOrder {
     pub(crate) force: bool,
 }
 
-/// What `POST /v1/members/replace` is told.
+/// The body of `POST /v1/members/replace`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplaceOrder {
@@ -41,7 +42,7 @@ pub(crate) struct ReplaceOrder {
     pub(crate) force: bool,
 }
 
-/// What `POST /v1/members/set` is told: what is absent stays as it is.
+/// The body of `POST /v1/members/set`: what is absent stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SetOrder {
@@ -51,24 +52,28 @@ pub(crate) struct SetOrder {
     pub(crate) skew_us: Option<u64>,
     /// The longest lease.
     pub(crate) longest_lease_ms: Option<u64>,
-    /// Which sets of members suffice, in the order of `GET /v1/members`: `majority`, `weights:3,1,1`, `grid:2x3`, `list:01,12,02`.
+    /// Which sets of members suffice, in the order of `GET /v1/members`: `majority`,
+    /// `weights:3,1,1`, `grid:2x3`, `list:01,12,02`.
     pub(crate) quorums: Option<String>,
     /// Also if those that answer will be no quorum afterwards.
     pub(crate) force: bool,
 }
 
-/// What `POST /v1/members/force-remove` is told. See `docs/guides/backup.md` for what rests on this word.
+/// The body of `POST /v1/members/force-remove`. See `docs/guides/backup.md` for what rests on this
+/// word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForceRemoveOrder {
-    /// Those who are powered off and will never run again with their stores. All others must answer.
+    /// Those who are powered off and will never run again with their stores. All others must
+    /// answer.
     pub(crate) powered_off: Vec<String>,
-    /// Terms go on above this; if absent, above the seconds since 2024 and all terms that are known, by a margin.
+    /// Terms go on above this; if absent, above the seconds since 2024 and all terms that are
+    /// known, by a margin.
     #[serde(default)]
     pub(crate) term_floor: Option<u64>,
 }
 
-/// What `POST /v1/members/reset-terms` is told. See the documents for what rests on this word.
+/// The body of `POST /v1/members/reset-terms`. See the documents for what rests on this word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResetTermsOrder {
@@ -79,7 +84,7 @@ pub(crate) struct ResetTermsOrder {
     pub(crate) barred: Vec<String>,
 }
 
-/// What `POST /v1/members/accept-lineage` answers.
+/// The answer of `POST /v1/members/accept-lineage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineageAccepted {
     /// The node that was asked.
@@ -88,7 +93,7 @@ pub(crate) struct LineageAccepted {
     pub(crate) accepted: bool,
 }
 
-/// What `POST /v1/members/confirm-term` is told.
+/// The body of `POST /v1/members/confirm-term`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConfirmTermOrder {

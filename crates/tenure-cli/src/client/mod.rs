@@ -1,9 +1,11 @@
-//! Asking a daemon over HTTP: what `leader`, `status`, `members`, `top` and the others have in common.
+//! Asking a daemon over HTTP: what `leader`, `status`, `members`, `top` and the others have in
+//! common.
 //!
-//! Daemons are asked in the order of the list until one answers. The time for the whole question is shared out: with three
-//! endpoints the first has a third of it, so that one that hangs does not keep the others from answering. A question may be put to the
-//! next daemon at any point; an order (resign, transfer, a change of members) only as long as none was sent, for it could be carried out
-//! twice.
+//! Daemons are asked in the order of the list until one answers. The time for the whole question is
+//! shared out: with three endpoints the first has a third of it, so that one that hangs does not
+//! keep the others from answering. A question may be put to the next daemon at any point; an order
+//! (resign, transfer, a change of members) only as long as none was sent, for it could be carried
+//! out twice.
 //!
 //! ```ignore
 //! let client = self.asking.client(common)?;
@@ -43,7 +45,8 @@ const LARGEST: usize = 64 << 20;
 /// Whom to ask, and for how long: for every command that asks a daemon.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Asking {
-    /// A daemon to ask, in place of `[client] endpoints`; may be repeated, the first that answers will do [env: TENURE_ENDPOINTS]
+    /// A daemon to ask, in place of `[client] endpoints`; may be repeated, the first that answers
+    /// will do [env: TENURE_ENDPOINTS]
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Vec<String>,
     /// How long to wait for an answer [default: 5s; 15s where a leader must do something first]
@@ -75,7 +78,7 @@ pub(crate) enum Trouble {
         endpoint: String,
         /// The HTTP status.
         status: u16,
-        /// What it said.
+        /// The message.
         problem: Problem,
     },
 }
@@ -176,8 +179,8 @@ impl Client {
         self.whole(&self.order(path, order, true)?).await
     }
 
-    /// Listens to a stream of events (SSE). The time limit is for its beginning; afterwards a stream that gives no sign of life for a
-    /// few heartbeats ends with an error.
+    /// Listens to a stream of events (SSE). The time limit is for its beginning; afterwards a
+    /// stream that gives no sign of life for a few heartbeats ends with an error.
     pub(crate) async fn events(&self, path: &str) -> Result<Events, Trouble> {
         let (method, accept) = (Method::GET, "text/event-stream");
         let question = Question { method, path, body: None, repeatable: true, accept };
@@ -213,7 +216,8 @@ impl Client {
         })
     }
 
-    /// Puts a question to one daemon after the other, until one answers; `read` takes from the answer what is wanted in time.
+    /// Puts a question to one daemon after the other, until one answers; `read` takes from the
+    /// answer what is wanted in time.
     async fn ask<T>(
         &self,
         question: &Question<'_>,

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 use super::{LARGEST, Trouble};
 use crate::failure::Failure;
 
-/// A daemon gives a sign of life at least every five seconds; after so long without one it is taken for dead.
+/// A daemon gives a sign of life at least every five seconds; after so long without one it is taken
+/// for dead.
 const SILENCE: Duration = Duration::from_secs(16);
 
 /// An answer line by line.
@@ -112,7 +113,8 @@ impl Events {
         self.lines.endpoint()
     }
 
-    /// The next event; `None` when the daemon has ended the stream, as it does when it stops. Heartbeats are passed over.
+    /// The next event; `None` when the daemon has ended the stream, as it does when it stops.
+    /// Heartbeats are passed over.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Trouble> {
         let mut event = Event::default();
         while let Some(line) = self.lines.line().await? {

@@ -1,6 +1,7 @@
 //! What proclaim, resign and transfer have in common: an order to the leader, wherever it is.
 //!
-//! Within the command of `tenure run`, the leader is the runner itself: it is asked by its socket, which needs no daemon and no token.
+//! Within the command of `tenure run`, the leader is the runner itself: it is asked by its socket,
+//! which needs no daemon and no token.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -19,8 +20,8 @@ use crate::output::{Answer, Verdict};
 /// How long a leader is waited for: it may have to end a command first.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Orders something of a group's leader and says what came of it. `order` is made with the time that the leader has, in
-/// milliseconds; `did` tells in words what was done.
+/// Orders something of a group's leader and says what came of it. `order` is made with the time
+/// that the leader has, in milliseconds; `did` tells in words what was done.
 pub(super) fn order<O: Serialize>(
     common: &Common,
     asking: &Asking,
@@ -42,7 +43,8 @@ pub(super) fn order<O: Serialize>(
     }
 }
 
-/// Asks the runner whose command this is part of, in one line; nothing if this is no command of a runner, or of another group's.
+/// Asks the runner whose command this is part of, in one line; nothing if this is no command of a
+/// runner, or of another group's.
 pub(super) fn order_runner(
     common: &Common,
     asking: &Asking,

@@ -18,7 +18,8 @@ pub(crate) struct Asked {
     pub(crate) status: Result<api::Status, Failure>,
 }
 
-/// The daemons that are known: those that are `given`, else those of the configuration, else its own.
+/// The daemons that are known: those that are `given`, else those of the configuration, else its
+/// own.
 pub(crate) fn endpoints(settings: &Settings, given: &[String]) -> Vec<String> {
     let named = if given.is_empty() { &settings.client.endpoints } else { given };
     if named.is_empty() { settings.own_endpoint().into_iter().collect() } else { named.to_vec() }

@@ -1,7 +1,7 @@
 //! `tenure calc`: what a lease costs, before anybody waits for it.
 //!
-//! The leader asked at `Start` for a lease of δ. It leads until E, its grantors are bound until F; everything follows from the
-//! two, and from when it renews:
+//! The leader asked at `Start` for a lease of δ. It leads until E, its grantors are bound until F;
+//! everything follows from the two, and from when it renews:
 //!
 //! ```text
 //!   Start ├───────── (1-ρ)·δ, by the leader's clock ────────┤ E
@@ -23,12 +23,13 @@ use crate::failure::Failure;
 use crate::output::{Answer, grouped, pairs, readable};
 use crate::settings::{Settings, length};
 
-/// Rounds after F, at worst: the dead leader's last renewal was half a round on its way; a candidate asks one grantor too early
-/// and is refused; then it is granted.
+/// Rounds after F, at worst: the dead leader's last renewal was half a round on its way; a
+/// candidate asks one grantor too early and is refused; then it is granted.
 const ROUNDS: u32 = 3;
 
-/// A candidate that is no member lets members go first, a step each, and draws its start in a window. While it is refused
-/// again and again, because somebody leads, the window grows to this many times its length.
+/// A candidate that is no member lets members go first, a step each, and draws its start in a
+/// window. While it is refused again and again, because somebody leads, the window grows to this
+/// many times its length.
 const WIDEST_WINDOW: u32 = 8;
 
 /// How often every process asks each member for its clock, in seconds.
@@ -40,9 +41,10 @@ const TRIES: u32 = 3;
 /// What `tenure run` leaves between KILL and the end of the lease, unless it is told otherwise.
 const KILL_MARGIN: Duration = Duration::from_millis(200);
 
-/// Compute what a lease costs: fail-over, messages, silence after a restart.
+/// Compute what a lease costs: failover, messages, silence after a restart.
 ///
-/// What no flag gives is taken from the configuration, if there is one, otherwise from the defaults.
+/// Values without a flag come from the configuration, if there is one, otherwise from the
+/// defaults.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure calc                                          for the configuration found here
@@ -279,7 +281,8 @@ struct Figures {
 impl Figures {
     fn of(given: &Given) -> Self {
         let usable = given.usable(given.lease);
-        // As the machine does: after half of what its holder may count on, from the start of the last run.
+        // As the machine does: after half of what its holder may count on, from the start of the
+        // last run.
         let renewal = usable / 2;
         // A leader dies, on average, halfway between two renewals.
         let usual = given.bound().saturating_sub(renewal / 2) + given.rtt + given.rtt / 2;
@@ -387,7 +390,7 @@ impl Figures {
         let rows = [
             ("leads", format!("{} of each lease, by its own clock", readable(self.usable))),
             ("renews", format!("every {}", readable(self.renewal))),
-            ("fail-over", format!("{} (kill -9 of a leader; candidates are members)", range(&self.failover))),
+            ("failover", format!("{} (kill -9 of a leader; candidates are members)", range(&self.failover))),
             ("", format!("{} (candidates are not, as with `tenure run`)", range(&self.outside))),
             (
                 "hand-over",
@@ -411,7 +414,7 @@ impl Figures {
             (
                 "clock bound",
                 format!(
-                    "costs {} of the worst fail-over, and {} of each lease",
+                    "costs {} of the worst failover, and {} of each lease",
                     readable(self.cost_in_failover),
                     readable(self.cost_in_lease)
                 ),

@@ -103,7 +103,8 @@ fn settings(file: Option<&Path>, common: &Common) -> Result<Settings, Failure> {
     Settings::find(file.or(common.config.as_deref()))
 }
 
-/// Everything that a daemon would refuse for the configuration's sake alone, and the commands that ask one.
+/// Everything that a daemon would refuse for the configuration's sake alone, and the commands that
+/// ask one.
 fn whole_check(settings: &Settings) -> Result<Role, Failure> {
     let config = daemon::check(settings)?;
     if settings.has("client") {

@@ -51,7 +51,8 @@ pub(crate) struct Init {
     /// δ: how long leases last [default: 2s]
     #[arg(long, value_name = "D", value_parser = length)]
     lease: Option<Duration>,
-    /// Which sets of members suffice: majority, weights:3,1,1, grid:2x3 or list:01,12,02 [default: majority]
+    /// Which sets of members suffice: majority, weights:3,1,1, grid:2x3 or list:01,12,02 [default:
+    /// majority]
     #[arg(long, value_name = "QUORUMS")]
     quorums: Option<String>,
     /// Terms begin above this: larger than any that fences remember [default: seconds since 2024]

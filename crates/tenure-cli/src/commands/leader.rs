@@ -17,11 +17,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Say who leads a group (exit code 1: nobody).
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Prints the leader's name alone, for scripts; -o json has its term too. What is told is about the
-past: to be certain that nobody else leads, use `tenure verify`.
+#[command(after_help = "Prints the leader's name alone, for scripts; -o json has its term too. The answer is
+about the past: to be certain that nobody else leads, use `tenure verify`.
 
-With --watch, each change is a line, and what leaders proclaim: it goes on for ever, and asks
+With --watch, each change is a line, and what leaders proclaim: it never ends, and asks
 another daemon when one ends.
 
 Examples:
@@ -31,8 +30,7 @@ Examples:
   tenure leader jobs --endpoint http://10.0.0.7:7401
 
 Exit codes: 0 somebody leads, 1 nobody leads, 2 error, 69 no daemon answers or it hears no
-quorum, 77 the token is refused, 78 no daemon is known"
-)]
+quorum, 77 the token is refused, 78 no daemon is known")]
 pub(crate) struct Leader {
     /// The group
     #[arg(value_parser = group_name)]
@@ -119,7 +117,7 @@ impl Newest {
     }
 }
 
-/// Says each change, for ever; only the first daemon must be there.
+/// Says each change, forever; only the first daemon must be there.
 async fn watch(client: &Client, group: &str, format: Format) -> Result<(), Failure> {
     let path = group_path(group, "/watch");
     let mut newest = Newest::default();

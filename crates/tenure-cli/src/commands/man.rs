@@ -1,7 +1,7 @@
 //! `tenure man`: the help of every command as manual pages.
 //!
-//! A page says what `--help` says, from the same definition, so that the two cannot differ. What follows the options there
-//! (examples, exit codes) becomes sections of its own here.
+//! A page says what `--help` says, from the same definition, so that the two cannot differ. What
+//! follows the options there (examples, exit codes) becomes sections of its own here.
 
 use std::fs;
 use std::path::PathBuf;
@@ -110,7 +110,8 @@ fn sections(after: &str) -> Roff {
     roff
 }
 
-/// `Exit codes: 0 …`: a heading of a word or two, and what follows it. A sentence with a colon in it is none.
+/// `Exit codes: 0 …`: a heading of a word or two, and what follows it. A sentence with a colon in
+/// it is none.
 fn headed(line: &str) -> Option<(&str, &str)> {
     let (head, text) = line.split_once(':')?;
     let is_head = head.split(' ').count() <= 3 && head.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');

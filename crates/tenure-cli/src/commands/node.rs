@@ -36,7 +36,8 @@ pub(crate) struct Node {
     /// Make the store first, as a founding member (`tenure init` does that for all of them at once)
     #[arg(long, conflicts_with = "join", requires = "term_floor")]
     found: bool,
-    /// Make the store first, as a member to be: it grants nothing until `tenure members add` or `replace`
+    /// Make the store first, as a member to be: it grants nothing until `tenure members add` or
+    /// `replace`
     #[arg(long)]
     join: bool,
     /// The cluster to found or join [default: cluster_id of the file]
@@ -66,7 +67,7 @@ pub(crate) struct Node {
     /// The group that the sidecar's answer is about
     #[arg(long, value_name = "GROUP")]
     sidecar_group: Option<String>,
-    /// What is logged: error, warn, info, debug or trace
+    /// The level of the log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
     /// How it is logged

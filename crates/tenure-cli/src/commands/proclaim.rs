@@ -26,7 +26,7 @@ pub(crate) struct Proclaim {
     /// The group
     #[arg(value_parser = group_name)]
     group: String,
-    /// What to say, at most 512 bytes
+    /// The text, at most 512 bytes
     text: String,
     /// Whom to ask
     #[command(flatten)]

@@ -103,6 +103,7 @@ fn members(members: &[api::Member]) -> Table {
     let mut table = Table::new(["member", "address", "answers", "heard", "round trip"]);
     for member in members {
         let answers = match (member.me, member.answers, member.clock_trusted) {
+            _ if member.condemned => "condemned: replace it",
             (true, ..) => "(asked)",
             (_, false, _) => "no",
             (_, true, true) => "yes",

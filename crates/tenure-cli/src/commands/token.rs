@@ -73,7 +73,7 @@ Exit codes: 0 all daemons have it, 2 error, 69 not all daemons answer, 77 not al
 configuration must be changed first"
 )]
 struct Create {
-    /// What it is good for
+    /// Its use
     #[arg(long, value_name = "ROLE", value_enum)]
     role: Role,
     /// For how long it is good: a number and s, m, h or d [default: until it is revoked]
@@ -128,7 +128,7 @@ struct Revoke {
 /// Print a link to the page, with a one-time code.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Whoever opens the link first gets a session of an hour in the browser, of the role operate.
+    after_help = "The first browser that opens the link gets a session of an hour, of the role operate.
 
 Examples:
   tenure token link

@@ -25,7 +25,7 @@ pub(crate) struct Transfer {
     /// The group
     #[arg(value_parser = group_name)]
     group: String,
-    /// Who shall lead
+    /// The process that shall lead
     #[arg(long, value_name = "NODE", value_parser = node_name)]
     to: String,
     /// Whom to ask

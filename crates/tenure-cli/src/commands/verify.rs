@@ -49,7 +49,8 @@ impl Verify {
         let client = self.asking.client(common)?;
         let for_ms = u64::try_from(self.wanted.as_millis()).unwrap_or(u64::MAX);
         let order = api::VerifyOrder { for_ms: Some(for_ms) };
-        // Before anything is sent: what is certain is certain from here. Connecting to a second daemon only makes it shorter.
+        // Before anything is sent: what is certain is certain from here. Connecting to a second
+        // daemon only makes it shorter.
         let start = boottime();
         let path = group_path(&self.group, "/verify");
         let verified: api::Verified = match client::block_on(client.query(&path, &order))? {

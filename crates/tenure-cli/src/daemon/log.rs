@@ -4,8 +4,9 @@
 //! time=2026-11-05T12:00:00.123Z level=info event=elected node=a group=jobs term=7 epoch=0 msg=leads
 //! ```
 //!
-//! What the library and the daemon say has a name, `event=…`, that does not change: `docs/reference/events.md` lists them all. What
-//! other crates say has `target=` in its place. Under systemd each line begins with its priority, as journald likes it.
+//! What the library and the daemon say has a name, `event=…`, that does not change:
+//! `docs/reference/events.md` lists them all. What other crates say has `target=` in its place.
+//! Under systemd each line begins with its priority, as journald likes it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,8 +54,8 @@ impl Log {
     }
 }
 
-/// What the settings say should be logged. A word alone is a level: the filter would take any other for the name of a crate,
-/// and log nothing else.
+/// What the settings say should be logged. A word alone is a level: the filter would take any other
+/// for the name of a crate, and log nothing else.
 pub(crate) fn filter(settings: &Settings) -> Result<EnvFilter, Failure> {
     let text = settings.daemon.log.as_deref().unwrap_or(USUAL);
     let wrong = |why: &dyn fmt::Display| {

@@ -1,8 +1,9 @@
 //! `tenure node`: one node of the library, with what a service needs around it.
 //!
-//! The node itself runs on a thread of its own ([`tenure::Node`]). Around it, on a runtime that may be slow without anybody
-//! losing a lease: signals (`signals.rs`), the service manager (`notify.rs`), the log (`log.rs`), HTTP (`http/`), and a look at the
-//! node every second (`watch.rs`), and standbys for members that are gone (`replace.rs`).
+//! The node itself runs on a thread of its own ([`tenure::Node`]). Around it, on a runtime that may
+//! be slow without anybody losing a lease: signals (`signals.rs`), the service manager
+//! (`notify.rs`), the log (`log.rs`), HTTP (`http/`), and a look at the node every second
+//! (`watch.rs`), and standbys for members that are gone (`replace.rs`).
 //!
 //! | it ends because | exit code |
 //! |---|---|
@@ -76,8 +77,9 @@ pub(crate) fn die_with(parent: i32) -> Result<(), Failure> {
     }
 }
 
-/// Everything that a start refuses for the configuration's sake alone: without the store, the network and the ports. A
-/// daemon begins with it, and `tenure config check` is it, so that both say the same.
+/// Everything that a start refuses for the configuration's sake alone: without the store, the
+/// network and the ports. A daemon begins with it, and `tenure config check` is it, so that both
+/// say the same.
 pub(crate) fn check(settings: &Settings) -> Result<Config, Failure> {
     let config = settings.node()?;
     config.check()?;
@@ -167,7 +169,8 @@ impl Daemon {
         }
     }
 
-    /// Does what signals ask for and looks after the node, until one of them says that this is over.
+    /// Does what signals ask for and looks after the node, until one of them says that this is
+    /// over.
     async fn attend(
         &self,
         (node, server): (&Node, &Server),
@@ -196,8 +199,8 @@ impl Daemon {
         }
     }
 
-    /// Reads the settings again and takes over what can change in a process that runs: what is logged, the keys, and token and
-    /// certificates of HTTP. If anything is wrong, nothing changes.
+    /// Reads the settings again and takes over what can change in a process that runs: what is
+    /// logged, the keys, and token and certificates of HTTP. If anything is wrong, nothing changes.
     fn reload(&self, node: &Node, server: &Server, log: &Log) {
         let read = || {
             let settings = (self.again)()?;
@@ -258,7 +261,8 @@ async fn tell_started(node: &Node, server: &Server, settings: &Settings) {
     );
 }
 
-/// Gives back what is led here, answers what was asked, and ends; at once if it is told so a second time.
+/// Gives back what is led here, answers what was asked, and ends; at once if it is told so a second
+/// time.
 async fn leave(node: Node, server: Server, signals: &mut Signals, end: End) -> Result<Answer, Failure> {
     let name = node.name().clone();
     tracing::info!(name: "tenure.stopping", node = %name, signal = end.name(), "resigns and ends");

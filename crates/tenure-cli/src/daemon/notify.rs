@@ -1,6 +1,8 @@
-//! What the service manager is told: the protocol of `sd_notify(3)`, which is one datagram a message.
+//! What the service manager is told: the protocol of `sd_notify(3)`, which is one datagram a
+//! message.
 //!
-//! Written here because the name of the socket may be abstract (`@…`), as containers and `tenure up` have it.
+//! Written here because the name of the socket may be abstract (`@…`), as containers and
+//! `tenure up` have it.
 
 use std::env;
 use std::io;

@@ -1,14 +1,16 @@
 //! Puts a standby in the place of a member that is gone (`[daemon] replace_after`, `standbys`).
 //!
-//! Off unless it is asked for, and slow to act: a member that is away too long costs less than one that is replaced while it was
-//! only restarted. This node acts if
+//! Off unless it is asked for, and slow to act: a member that is away too long costs less than one
+//! that is replaced while it was only restarted. This node acts if
 //!
 //! * it is a ready member, so a quorum answers, and has been for as long as `replace_after`;
-//! * of the members that answer it has the smallest name, so that of several only one acts (two would not hurt: one charter an epoch);
+//! * of the members that answer it has the smallest name, so that of several only one acts (two
+//!   would not hurt: one charter an epoch);
 //! * one member has not answered all that time, and no change is under way.
 //!
-//! Then it proposes the first standby of its list that answers and is no member yet, by an ordinary change: nothing of what keeps two
-//! leaders apart depends on this judgement. One at a time; after a failure it waits for `replace_after` again.
+//! Then it proposes the first standby of its list that answers and is no member yet, by an ordinary
+//! change: nothing of what keeps two leaders apart depends on this judgement. One at a time; after
+//! a failure it waits for `replace_after` again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Looks at the node every second: for the service manager, and for what an operator should hear of.
+//! Looks at the node every second: for the service manager, and for what an operator should hear
+//! of.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -53,7 +54,8 @@ impl Watcher {
             // A node that stops will not be ready; that is for others to tell.
             Ok(()) = node.ready(), if !ready => {}
         }
-        // A driver that does not answer gives no sign of life, and the service manager draws its conclusions.
+        // A driver that does not answer gives no sign of life, and the service manager draws its
+        // conclusions.
         let Ok(Ok(status)) = timeout(self.period, node.status()).await else { return };
         manager.alive();
         self.tell_ready(&status, manager);
@@ -91,7 +93,8 @@ impl Watcher {
         tracing::warn!(name: "tenure.waiting", node = %status.name, reason, "is not ready; if that lasts, check that the others run, addresses, firewall (UDP and TCP) and key");
     }
 
-    /// Anybody can send packets that are refused: counted, and said now and then where an operator can do something about it.
+    /// Anybody can send packets that are refused: counted, and said now and then where an operator
+    /// can do something about it.
     fn tell_refused(&mut self, status: &Status) {
         let now = clock();
         for (reason, total) in status.sessions.refused() {

@@ -150,7 +150,8 @@ impl Daemons {
         self.launch(name, &[]);
     }
 
-    /// Starts a node that is no member yet, with a new store. A name may be given a place for it before.
+    /// Starts a node that is no member yet, with a new store. A name may be given a place for it
+    /// before.
     pub(crate) fn join(&mut self, name: &str) {
         if !self.homes.contains_key(name) {
             self.settle(name);
@@ -238,7 +239,8 @@ impl Daemons {
         said
     }
 
-    /// Waits until a member knows of an epoch: who orders a change by an older one is told of a conflict.
+    /// Waits until a member knows of an epoch: who orders a change by an older one is told of a
+    /// conflict.
     pub(crate) fn await_epoch(&self, name: &str, epoch: u64) {
         self.await_ready(name);
         let list = || self.json(&["members", "list", "--endpoint", &self.url(name)]);

@@ -1,4 +1,5 @@
-//! A cluster of real nodes on loopback, in this process: for what a command says of a cluster that runs.
+//! A cluster of real nodes on loopback, in this process: for what a command says of a cluster that
+//! runs.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 

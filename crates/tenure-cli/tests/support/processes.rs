@@ -1,4 +1,5 @@
-//! Daemons as real processes: founded by `tenure init`, run by `tenure node`, ended when the test ends.
+//! Daemons as real processes: founded by `tenure init`, run by `tenure node`, ended when the test
+//! ends.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -69,7 +70,8 @@ pub(crate) fn free_ports(count: u16) -> u16 {
     }
 }
 
-/// Waits until something is so, and says what is not. Asks again and again: nobody tells of a line in a file.
+/// Waits until something is so, and says what is not. Asks again and again: nobody tells of a line
+/// in a file.
 pub(crate) fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let now = || Duration::try_from(clock_gettime(ClockId::Boottime)).expect("it is not negative");
     let start = now();
@@ -154,7 +156,8 @@ impl Drop for Daemons {
     }
 }
 
-/// What remembers grants within a boot is no part of a cluster's folder: it is removed by the cluster's id.
+/// What remembers grants within a boot is no part of a cluster's folder: it is removed by the
+/// cluster's id.
 pub(crate) fn forget(client: &Path) {
     let text = fs::read_to_string(client).unwrap_or_default();
     let Some(id) = text.lines().find_map(|line| line.strip_prefix("cluster_id = ")) else { return };

@@ -76,7 +76,8 @@ impl Stage {
 
     /// The same, with more in its environment.
     pub(crate) fn run_in(&self, environment: &[(&str, &str)], words: &[&str]) -> Runner {
-        // Whatever signals this process was started to ignore, as `nohup` does: a command inherits that.
+        // Whatever signals this process was started to ignore, as `nohup` does: a command inherits
+        // that.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP,USR1,TERM", env!("CARGO_BIN_EXE_tenure")]);
         command.arg("run").arg("-c").arg(self.path("client.toml")).args(words);

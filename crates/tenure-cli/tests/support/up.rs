@@ -16,8 +16,9 @@ pub(crate) struct Up {
     base: u16,
 }
 
-/// The first of so many ports in a row that are free now, for datagrams and streams. They are below those that Linux hands out by
-/// itself, so that nobody is given one before it is used, and never the same twice in one process.
+/// The first of so many ports in a row that are free now, for datagrams and streams. They are below
+/// those that Linux hands out by itself, so that nobody is given one before it is used, and never
+/// the same twice in one process.
 fn free_range(count: u16) -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let free = |port: u16| {

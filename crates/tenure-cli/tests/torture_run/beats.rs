@@ -1,7 +1,9 @@
-//! Heartbeats in shared memory: a file on tmpfs with a slot for each process that works for a leader.
+//! Heartbeats in shared memory: a file on tmpfs with a slot for each process that works for a
+//! leader.
 //!
-//! A process writes the boot clock into its own slot, four thousand times a second: the clock is one for the whole machine, so the
-//! beats of different processes compare, and say exactly who worked when. Nobody's scheduling can falsify that.
+//! A process writes the boot clock into its own slot, four thousand times a second: the clock is
+//! one for the whole machine, so the beats of different processes compare, and say exactly who
+//! worked when. Nobody's scheduling can falsify that.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -28,7 +28,7 @@ pub(crate) struct Blindness {
 #[derive(Clone, Copy, Debug)]
 struct Overlap {
     at: u64,
-    /// For how long both worked; nought if one was only alive.
+    /// For how long both worked; zero if one was only alive.
     worked: u64,
 }
 
@@ -154,7 +154,7 @@ impl Seen {
         text
     }
 
-    /// What must hold of `tenure run`.
+    /// The properties of `tenure run`.
     pub(crate) fn must_hold(&self) {
         let kind = |at: u64| self.kind_at(at).map(|place| self.rounds[place].kind);
         let wrong: Vec<_> = self

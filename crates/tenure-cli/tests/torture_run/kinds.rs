@@ -85,7 +85,8 @@ impl Kind {
         self != Self::KillNode
     }
 
-    /// Does it to the leader, waits until somebody leads after it, and mends what was broken. Says how long nobody worked.
+    /// Does it to the leader, waits until somebody leads after it, and mends what was broken. Says
+    /// how long nobody worked.
     pub(crate) fn carry_out(self, stage: &mut Stage, leader: &Beat, node: u8) -> Option<u64> {
         let (runner, at) = (stage.runner(leader.owner), now());
         let host = SIZE + 1 + u8::try_from(leader.owner).expect("a place");

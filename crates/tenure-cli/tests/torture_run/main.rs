@@ -1,15 +1,18 @@
-//! `tenure run` under torture: runners, sentinels, commands, nodes and cables fail, round after round, while an independent witness
-//! looks for two commands alive at once, and a fenced resource counts what it refused. Beside it `etcdctl lock`.
+//! `tenure run` under torture: runners, sentinels, commands, nodes and cables fail, round after
+//! round, while an independent witness looks for two commands alive at once, and a fenced resource
+//! counts what it refused. Beside it `etcdctl lock`.
 //!
-//! `cargo xtask torture run` does 200 rounds; without that, each kind of round is done once. Needs root, for namespaces of the network;
-//! where they cannot be made, nothing is checked, and that is said.
+//! `cargo xtask torture run` does 200 rounds; without that, each kind of round is done once. Needs
+//! root, for namespaces of the network; where they cannot be made, nothing is checked, and that is
+//! said.
 //!
 //! What counts, and how it is known:
 //!
-//! * *worked at once*: the heartbeats of two leaderships overlap. Each beat is a reading of the one boot clock by the
-//!   working process itself: exact.
-//! * *alive at once*: the kernel told the witness that one still lived after another had begun. The witness may miss a life's
-//!   last moments: by as much as the largest gap between two of its looks, which is printed.
+//! * *worked at once*: the heartbeats of two leaderships overlap. Each beat is a reading of the one
+//!   boot clock by the working process itself: exact.
+//! * *alive at once*: the kernel told the witness that one still lived after another had begun. The
+//!   witness may miss a life's last moments: by as much as the largest gap between two of its
+//!   looks, which is printed.
 
 mod beats;
 mod judge;
@@ -115,7 +118,8 @@ fn round(kind: Kind, stage: &mut Stage, chance: &mut Chance) -> Round {
     Round { kind, began, gap }
 }
 
-/// A leader whose child is of the kind that the round needs. A new one comes when the old one's child is killed.
+/// A leader whose child is of the kind that the round needs. A new one comes when the old one's
+/// child is killed.
 fn prepare(kind: Kind, stage: &mut Stage, chance: &mut Chance) -> beats::Beat {
     let leader = stage.leader(0);
     let Some(mode) = kind.mode() else {

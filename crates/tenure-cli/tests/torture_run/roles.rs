@@ -21,7 +21,8 @@ const BEAT: Duration = Duration::from_micros(250);
 /// How often it writes to the resource, in beats.
 const WRITES: u64 = 20;
 
-/// The work of a leader: beats, and writes with its token to a resource that fences. `child OWNER`, in the torture's folder.
+/// The work of a leader: beats, and writes with its token to a resource that fences. `child OWNER`,
+/// in the torture's folder.
 pub(crate) fn child(owner: &str, main: bool) {
     let beats = Beats::open(Path::new("beats")).expect("the heartbeats");
     let variable = |name: &str| env::var(name).ok();
@@ -55,8 +56,9 @@ struct Watched {
     alive: u64,
 }
 
-/// Looks at everybody's life through files of the kernel, as often as it can without taking a processor for itself; when its input ends,
-/// prints for each slot the last instant at which it was certainly alive, and how blind it was.
+/// Looks at everybody's life through files of the kernel, as often as it can without taking a
+/// processor for itself; when its input ends, prints for each slot the last instant at which it was
+/// certainly alive, and how blind it was.
 pub(crate) fn witness() {
     let beats = Beats::open(Path::new("beats")).expect("the heartbeats");
     let over = thread::spawn(|| {

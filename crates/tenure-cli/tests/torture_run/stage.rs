@@ -1,4 +1,5 @@
-//! Three grantors and three runners on hosts of their own, or three etcds and three `etcdctl lock`; and what can happen to them.
+//! Three grantors and three runners on hosts of their own, or three etcds and three `etcdctl lock`;
+//! and what can happen to them.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -186,7 +187,8 @@ impl Stage {
         all
     }
 
-    /// Waits until somebody works whose leadership began after `since`, and has done so for a while.
+    /// Waits until somebody works whose leadership began after `since`, and has done so for a
+    /// while.
     pub(crate) fn leader(&mut self, since: u64) -> Beat {
         self.wait("a leader that works", |stage| {
             let newest =
@@ -245,8 +247,8 @@ impl Stage {
         }
     }
 
-    /// Ends what a round has left alive that nobody leads for any more, the stopped too. Only `etcdctl` leaves anybody, and the one
-    /// round that the documents name.
+    /// Ends what a round has left alive that nobody leads for any more, the stopped too. Only
+    /// `etcdctl` leaves anybody, and the one round that the documents name.
     pub(crate) fn sweep(&self, newest: &Beat) {
         let own = std::env::current_exe().ok();
         for beat in self.beats.all() {

@@ -1,19 +1,23 @@
 //! How a node's own clock lies on the common one.
 //!
-//! A life has a list of pairs: the own clock showed this while the common one went from here to there. What the own clock shows
-//! between two pairs, or after the last, is reckoned from the last pair before, and never put after the next.
+//! A life has a list of pairs: the own clock showed this while the common one went from here to
+//! there. What the own clock shows between two pairs, or after the last, is reckoned from the last
+//! pair before, and never put after the next.
 //!
 //! # Which way it errs
 //!
-//! *The end of a belief* (E, by readings) is reckoned as if both clocks had one rate, from the earlier reading. With drift bounded
-//! by ρ that is never too late to accuse anybody: E lies (1-ρ)δ after the start by the own clock, so wherever between start and
-//! E the last pair lies, the end that is reckoned from it lies at most δ after the start; and until then all grants stand. With skew
-//! bounded by Δ the own clock may gain Δ on the common one meanwhile; so much is taken off.
+//! *The end of a belief* (E, by readings) is reckoned as if both clocks had one rate, from the
+//! earlier reading. With drift bounded by ρ that is never too late to accuse anybody: E lies (1-ρ)δ
+//! after the start by the own clock, so wherever between start and E the last pair lies, the end
+//! that is reckoned from it lies at most δ after the start; and until then all grants stand. With
+//! skew bounded by Δ the own clock may gain Δ on the common one meanwhile; so much is taken off.
 //!
-//! *The end of a promise* (F) is known to lie between two instants: as far from the pair as a legal clock may need, at most and at
-//! least. A reading is the last tick of its clock, which may be almost a tick further.
+//! *The end of a promise* (F) is known to lie between two instants: as far from the pair as a legal
+//! clock may need, at most and at least. A reading is the last tick of its clock, which may be
+//! almost a tick further.
 //!
-//! Where all pairs of a life have one and the same distance, the two clocks are one, and everything is exact.
+//! Where all pairs of a life have one and the same distance, the two clocks are one, and everything
+//! is exact.
 
 use tenure_proto::LocalTime;
 use tenure_proto::strong::trace::Common;
@@ -42,7 +46,8 @@ pub(super) struct Clock {
     pairs: Vec<Pair>,
     /// Where the own clock went back: the positions of the first pairs afterwards.
     breaks: Vec<usize>,
-    /// Where the life said that its machine had slept, and that what its clock had counted meanwhile means nothing.
+    /// Where the life said that its machine had slept, and that what its clock had counted
+    /// meanwhile means nothing.
     jumps: Vec<usize>,
     rate: Rate,
 }
@@ -74,10 +79,11 @@ impl Clock {
         self.breaks.is_empty() && self.jumps.is_empty()
     }
 
-    /// The last pair before the clock shows `time`, and the first with which it does, if there is one: from `at` on or, if
-    /// the clock shows as much there already, before it.
+    /// The last pair before the clock shows `time`, and the first with which it does, if there is
+    /// one: from `at` on or, if the clock shows as much there already, before it.
     fn around(&self, at: usize, time: u64) -> (Pair, Option<Pair>) {
-        // What is counted from before a disturbance lasts as long as it was meant to, whatever the clock shows afterwards.
+        // What is counted from before a disturbance lasts as long as it was meant to, whatever the
+        // clock shows afterwards.
         let jump = self.jumps.iter().find(|jump| **jump > at && self.pairs[**jump - 1].own < time);
         if let Some(jump) = jump.filter(|_| self.pairs[at].own < time) {
             return (self.pairs[jump - 1], None);
@@ -99,7 +105,8 @@ impl Clock {
         (self.pairs[self.pairs.len() - 1], None)
     }
 
-    /// When readings are no longer below `time`, on the common clock, for one who looks at pair `at`: at the earliest.
+    /// When readings are no longer below `time`, on the common clock, for one who looks at pair
+    /// `at`: at the earliest.
     pub(super) fn stops(&self, at: usize, time: LocalTime) -> u64 {
         let (last, next) = self.around(at, time.as_nanos());
         let left = time.as_nanos().saturating_sub(last.own);
@@ -114,7 +121,8 @@ impl Clock {
         if last.own < time.as_nanos() { end.max(last.from.saturating_add(1)) } else { end }
     }
 
-    /// When the clock shows `time`, for one who looks at pair `at`: not before the one, not after the other.
+    /// When the clock shows `time`, for one who looks at pair `at`: not before the one, not after
+    /// the other.
     pub(super) fn ends(&self, at: usize, time: LocalTime) -> (u64, u64) {
         let (last, next) = self.around(at, time.as_nanos());
         let (least, most) = self.real(time.as_nanos().saturating_sub(last.own));
@@ -125,7 +133,8 @@ impl Clock {
         }
     }
 
-    /// When the clock of a life that never went back showed `time`, before, between or after its pairs.
+    /// When the clock of a life that never went back showed `time`, before, between or after its
+    /// pairs.
     pub(super) fn between(&self, time: LocalTime) -> (u64, u64) {
         let first = self.pairs[0];
         if time.as_nanos() >= first.own {
@@ -135,8 +144,8 @@ impl Clock {
         (first.from.saturating_sub(most), first.to.saturating_sub(least))
     }
 
-    /// How long it takes on the common clock, at least and at most, until the own clock shows so much more than its last
-    /// reading.
+    /// How long it takes on the common clock, at least and at most, until the own clock shows so
+    /// much more than its last reading.
     fn real(&self, shown: u64) -> (u64, u64) {
         let Rate::Bounded(Clockwork { bound, tick }) = self.rate else { return (shown, shown) };
         let most = LocalSpan::from_nanos(shown);

@@ -1,7 +1,9 @@
-//! Edicts of real handles: made by a leader (2), and in order (3), in both forms of their timestamps.
+//! Edicts of real handles: made by a leader (2), and in order (3), in both forms of their
+//! timestamps.
 //!
-//! An edict was created between two readings. It is no leader's if even the first of them is not below any E that its term can have
-//! had by the second. Of two edicts whose readings do not overlap, the first must have the smaller timestamp.
+//! An edict was created between two readings. It is no leader's if even the first of them is not
+//! below any E that its term can have had by the second. Of two edicts whose readings do not
+//! overlap, the first must have the smaller timestamp.
 
 use std::collections::BTreeMap;
 
@@ -161,8 +163,8 @@ fn judge_order(record: &Record, lives: &BTreeMap<Holder, &Life>, reigns: &Reigns
     }
 }
 
-/// Looks at each edict beside the largest of those that were over before it began: if any of them is out of order, that one
-/// is.
+/// Looks at each edict beside the largest of those that were over before it began: if any of them
+/// is out of order, that one is.
 fn judge_sequence(mut edicts: Vec<(Moment, &Written)>, reigns: &Reigns, findings: &mut Findings) {
     edicts.sort_by_key(|(created, edict)| (created.earliest, edict.mark));
     let mut by_end: Vec<usize> = (0..edicts.len()).collect();
@@ -192,7 +194,8 @@ fn stamp(edict: &Written) -> Edict {
     Edict { tag: edict.term, number: edict.number }
 }
 
-/// In all forms. The stamps that the edict itself carries count; else those of the run that began its term.
+/// In all forms. The stamps that the edict itself carries count; else those of the run that began
+/// its term.
 fn stamped<'a>(created: Moment, edict: &'a Written, reigns: &'a Reigns) -> Stamped<'a> {
     let reign = reigns.get(&(edict.by, edict.group, edict.term));
     let first = edict.first.as_deref().or(reign.and_then(|reign| reign.first.as_ref()));

@@ -49,8 +49,9 @@ fn judge_admitted(admitted: &[Decided<'_>], findings: &mut Findings) {
     }
 }
 
-/// A token is refused only if something newer was admitted. Judged where the fence had admitted something older, or of the same
-/// leader, since before the first admission nobody knows what it has seen.
+/// A token is refused only if something newer was admitted. Judged where the fence had admitted
+/// something older, or of the same leader, since before the first admission nobody knows what it
+/// has seen.
 fn judge_refused((refused, mark): Decided<'_>, admitted: &[Decided<'_>], findings: &mut Findings) {
     let Decision { resource, rule, token, at } = refused;
     let before = &admitted[..admitted.partition_point(|(decision, _)| decision.at <= *at)];

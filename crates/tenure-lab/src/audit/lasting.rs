@@ -1,4 +1,5 @@
-//! What is judged without any common clock: terms, charters and stamps compare by themselves, and each node by its own clock.
+//! What is judged without any common clock: terms, charters and stamps compare by themselves, and
+//! each node by its own clock.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -36,7 +37,8 @@ fn judge_names(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// I7: terms are unique, and their order is that of their epochs and of the stamps of those who granted them.
+/// I7: terms are unique, and their order is that of their epochs and of the stamps of those who
+/// granted them.
 fn judge_terms(record: &Record, findings: &mut Findings) {
     let mut all: Vec<Acquired<'_>> = record.acquisitions().collect();
     all.sort_by_key(|run| (run.group, run.term, run.id, run.mark));
@@ -159,7 +161,8 @@ fn judge_runs(life: &Life, findings: &mut Findings) {
 /// MONO, W and SEAL, within one life.
 fn judge_epochs(life: &Life, findings: &mut Findings) {
     let node = life.holder.node;
-    // The charter that the node goes by, where it says so, and since when, if it adopted it in this life.
+    // The charter that the node goes by, where it says so, and since when, if it adopted it in this
+    // life.
     let (mut here, mut told, mut since): (&Charter, Mark, Option<LocalTime>) =
         (&life.charter, life.mark, None);
     let mut seal = Seal::default();
@@ -196,8 +199,8 @@ fn judge_epochs(life: &Life, findings: &mut Findings) {
     }
 }
 
-/// What a life has accepted by an operator's word: from then on it grants nothing before it goes by it (SEAL), and decides it only
-/// after the wait.
+/// What a life has accepted by an operator's word: from then on it grants nothing before it goes by
+/// it (SEAL), and decides it only after the wait.
 #[derive(Default)]
 struct Seal<'a>(Option<(&'a Arc<Charter>, &'a Step)>);
 

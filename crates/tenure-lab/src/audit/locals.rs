@@ -1,12 +1,15 @@
 //! Local groups on one clock, shown to the judge of local leaders.
 //!
-//! Each group has a judge of its own, and one more for every other set of constants: machines that differ in one do not hear each
-//! other. Processes are named by their positions in the group's members, as in the machine; what the judge says is told by name.
-//! Nobody may support two leaders at an instant even then: so far reigns of one group are held against each other over all its judges.
+//! Each group has a judge of its own, and one more for every other set of constants: machines that
+//! differ in one do not hear each other. Processes are named by their positions in the group's
+//! members, as in the machine; what the judge says is told by name. Nobody may support two leaders
+//! at an instant even then: so far reigns of one group are held against each other over all its
+//! judges.
 //!
-//! Which way it errs: a leader leads from its line, at the latest, until the earliest instant at which its clock may show the end, and
-//! never after its last line; a supporter is bound until the latest instant at which its clock may. Of whoever has no line of
-//! the group, or may have more lives than are known, what leaders say is believed.
+//! Which way it errs: a leader leads from its line, at the latest, until the earliest instant at
+//! which its clock may show the end, and never after its last line; a supporter is bound until the
+//! latest instant at which its clock may. Of whoever has no line of the group, or may have more
+//! lives than are known, what leaders say is believed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +55,8 @@ pub(super) struct Entry<'a> {
     pub(super) step: &'a LocalStep,
 }
 
-/// All lines of local groups, in order. Of what happened at one instant in different lives, causes come before effects.
+/// All lines of local groups, in order. Of what happened at one instant in different lives, causes
+/// come before effects.
 pub(super) fn entries<'a>(timeline: &Timeline<'a>) -> Vec<Entry<'a>> {
     let of = |(life, known): (usize, &&'a Life)| {
         let known: &'a Life = known;
@@ -109,7 +113,8 @@ pub(super) fn judge(timeline: &Timeline<'_>, findings: &mut Findings) {
     benches.into_values().for_each(|bench| bench.end(findings));
 }
 
-/// SO between machines of one group that go by different constants: whoever leads now shares no supporter with those.
+/// SO between machines of one group that go by different constants: whoever leads now shares no
+/// supporter with those.
 fn judge_apart(
     timeline: &Timeline<'_>,
     entry: Entry<'_>,

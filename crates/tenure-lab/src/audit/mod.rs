@@ -1,8 +1,9 @@
 //! Judges what real nodes have written down, by the properties of the laboratory.
 //!
-//! The [traces](tenure_proto::strong::trace) of a cluster are read, put in order by the clock that their writers shared, and shown
-//! to the same judge that looks at simulated worlds. What that judge must see besides, it sees through a
-//! [`Sight`](crate::property::strong::Sight): instants between two readings, and the edge of what is known.
+//! The [traces](tenure_proto::strong::trace) of a cluster are read, put in order by the clock that
+//! their writers shared, and shown to the same judge that looks at simulated worlds. What that
+//! judge must see besides, it sees through a [`Sight`](crate::property::strong::Sight): instants
+//! between two readings, and the edge of what is known.
 //!
 //! ```text
 //!   files ──▶ record: lives, edicts, admissions ──▶ timelines ──▶ a judge for each group     who led when, who supported it
@@ -12,12 +13,14 @@
 //!                                               └─▶ fences: what was admitted
 //! ```
 //!
-//! **Nothing is called broken that might be right.** Where an instant is known only to within some time, the bound is taken that
-//! speaks for the nodes; of a node whose trace is missing or has ended, the judge believes what others say. So a verdict
-//! `broken` is certain, and `holds` is as good as what was written down: the report says what could not be judged, and why.
+//! **Nothing is called broken that might be right.** Where an instant is known only to within some
+//! time, the bound is taken that speaks for the nodes; of a node whose trace is missing or has
+//! ended, the judge believes what others say. So a verdict `broken` is certain, and `holds` is as
+//! good as what was written down: the report says what could not be judged, and why.
 //!
-//! A life without a common clock has a timeline of its own, by its own clock. All that one process can break alone is judged there,
-//! and so is what is written in terms, charters and stamps, which compare without any clock.
+//! A life without a common clock has a timeline of its own, by its own clock. All that one process
+//! can break alone is judged there, and so is what is written in terms, charters and stamps, which
+//! compare without any clock.
 
 mod clock;
 mod edicts;
@@ -70,7 +73,7 @@ pub const OWN: [Property; 5] = [LIVES, NODE_EPOCHS, NEIGHBOURS, WAITED, ADMITTED
 /// A file that a node, a user's thread or a fenced resource has written.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
-    /// What to call it in the report.
+    /// Its name in the report.
     pub name: &'a str,
     /// What it holds.
     pub bytes: &'a [u8],

@@ -1,7 +1,8 @@
 //! What real nodes have written down, as a picture: who led, and which partitions there were.
 //!
-//! A lane for each node. A bar is the lease of a strong leader; lanes that support a local leader have its colour for as long as it
-//! leads. Only lives that share the common clock are drawn, and instants as early as they can have been.
+//! A lane for each node. A bar is the lease of a strong leader; lanes that support a local leader
+//! have its colour for as long as it leads. Only lives that share the common clock are drawn, and
+//! instants as early as they can have been.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,8 @@ use super::words::Names;
 use super::{AuditError, File, Report};
 use crate::draw::{Bar, BarKind, Mark, MarkKind, Minute, Picture, Shade};
 
-/// The traces of one cluster as a picture, with what came of their audit. Where no life has a common clock there is nothing to draw.
+/// The traces of one cluster as a picture, with what came of their audit. Where no life has a
+/// common clock there is nothing to draw.
 pub fn picture(files: &[File<'_>], report: &Report) -> Result<Picture, AuditError> {
     let record = Record::read(files)?;
     let timed: Vec<&Life> = record.lives.iter().filter(|life| life.timed).collect();

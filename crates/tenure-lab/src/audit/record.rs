@@ -77,7 +77,8 @@ impl Life {
         let timed = self.readings.iter().all(|(_, common)| common.is_some());
         self.timed = timed;
         let placed = self.readings.iter().map(|(own, common)| (*own, self.at(*own, *common)));
-        // A grantor that falls silent in the middle of its life, and a leader that says so, had its clock disturbed.
+        // A grantor that falls silent in the middle of its life, and a leader that says so, had its
+        // clock disturbed.
         let disturbed = |step: &&Step| match step.event {
             Event::Silent { .. } => step.own > self.own,
             Event::Lost { loss, .. } => loss == Loss::Disturbed,
@@ -375,7 +376,7 @@ impl Record {
     }
 }
 
-/// What is wrong with where a line stands.
+/// The flaw in where a line stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misplaced {
     /// Nobody has said whose file this is.

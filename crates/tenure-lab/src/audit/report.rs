@@ -1,4 +1,4 @@
-//! What came of an audit: what is broken, what holds, and what nobody could judge.
+//! The outcome of an audit: what is broken, what holds, and what nobody could judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,12 @@ use crate::property::strong::{
 use crate::property::{Kind, Property, Status};
 use crate::world::RealTime;
 
-/// What came of an audit.
+/// The outcome of an audit.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The properties that are broken, each with the lines that show it.
     pub violations: Vec<Broken>,
-    /// What became of each property.
+    /// The outcome of each property.
     pub properties: Vec<(Property, Status)>,
     /// What was not judged, or only in part.
     pub unjudged: Vec<Unjudged>,

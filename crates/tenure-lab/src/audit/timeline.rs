@@ -1,7 +1,8 @@
 //! Lives on one clock, put in order, shown to the judge.
 //!
-//! All lives that share the common clock are one timeline; each other life is one by itself, by its own clock. Every group has
-//! a judge of its own, which hears of its group alone and of what concerns the node as a whole.
+//! All lives that share the common clock are one timeline; each other life is one by itself, by its
+//! own clock. Every group has a judge of its own, which hears of its group alone and of what
+//! concerns the node as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +64,8 @@ impl<'a> Timeline<'a> {
         timeline
     }
 
-    /// Of members lives are counted from one. Where a number is missing, what was promised in that life is not known.
+    /// Of members lives are counted from one. Where a number is missing, what was promised in that
+    /// life is not known.
     fn known_of(&self, node: NodeId) -> Known {
         let mut lives = self.lives.iter().filter(|life| life.holder.node == node).peekable();
         let mut expected = 1;
@@ -92,7 +94,8 @@ impl<'a> Timeline<'a> {
         known.is_some_and(|until| at < until)
     }
 
-    /// All that happened, in order. Of what happened at one instant in different lives, causes come before effects.
+    /// All that happened, in order. Of what happened at one instant in different lives, causes come
+    /// before effects.
     fn entries(&self) -> Vec<Entry<'a>> {
         let queues = (0..self.lives.len()).map(|life| self.entries_of(life)).collect();
         merged(queues, |entry| (entry.at.from, rank(entry.step), entry.life))

@@ -20,7 +20,7 @@ const MOST_REPLAYS: u64 = 20_000;
 pub(super) struct Bench<'a, S: Subject> {
     pub(super) about: &'a About,
     pub(super) subject: &'a S,
-    /// What is wrong with it, if it is a mutant.
+    /// The flaw in it, if it is a mutant.
     pub(super) wrong: Option<&'a str>,
 }
 

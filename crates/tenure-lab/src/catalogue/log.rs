@@ -63,8 +63,8 @@ impl Experiment for Paxos {
         LOG.iter().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
     }
 
-    /// What seeds show best; the others have plays. How soon commits come can only be seen where an adversary grants something, and where
-    /// fewer may fail than could.
+    /// What seeds show best; the others have plays. How soon commits come can only be seen where an
+    /// adversary grants something, and where fewer may fail than could.
     fn showcase(&self, mutant: &str) -> Option<Showcase> {
         let (property, first) = match mutant {
             "accept-large-quorum" => (log::TIMELY, 0),

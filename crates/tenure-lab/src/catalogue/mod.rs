@@ -21,6 +21,9 @@ use crate::sweep::Swept;
 use crate::world::RealTime;
 
 /// All protocols.
+// A function as small as this would be inlined into other crates, and with its tables every
+// simulator would be compiled again there: that doubled the build.
+#[inline(never)]
 pub fn all() -> &'static [&'static dyn Experiment] {
     &[
         &strong::NERIO_DRIFT,
@@ -67,7 +70,7 @@ pub struct About {
 pub struct MutantAbout {
     /// Its name.
     pub name: &'static str,
-    /// What it does wrong.
+    /// Its mistake.
     pub says: &'static str,
 }
 
@@ -142,11 +145,13 @@ pub trait Experiment: Sync {
     fn mutants(&self) -> Vec<MutantAbout>;
     /// Its constants.
     fn constants(&self) -> Vec<ConstantAbout>;
-    /// What may go wrong without breaking it: what `sweep` and `mutants` try if nothing else is asked for.
+    /// What may go wrong without breaking it: what `sweep` and `mutants` try if nothing else is
+    /// asked for.
     fn bears(&self) -> Faults {
         Faults::all()
     }
-    /// The world in which it is tried where nothing is said, and what goes wrong there; if not the storm that a seed draws.
+    /// The world in which it is tried where nothing is said, and what goes wrong there; if not the
+    /// storm that a seed draws.
     fn home(&self) -> Option<(&'static Named, Faults)> {
         None
     }
@@ -156,20 +161,22 @@ pub trait Experiment: Sync {
     }
     /// Runs one seed, recorded.
     fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error>;
-    /// Runs one seed without writing it down: the same run, but its report has neither picture nor trace, and no
-    /// length of run takes much memory.
+    /// Runs one seed without writing it down: the same run, but its report has neither picture nor
+    /// trace, and no length of run takes much memory.
     fn watch(&self, trial: &Trial, seed: u64) -> Result<Report, Error>;
     /// Runs many seeds; `progress` is told how many more are done.
     fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error>;
     /// Runs one seed that breaks `property`, and makes the script small.
     fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error>;
-    /// Repeats a script or performs a [play](crate::play), as it stands or with another mutant (`Some(None)`: the sound protocol).
+    /// Repeats a script or performs a [play](crate::play), as it stands or with another mutant
+    /// (`Some(None)`: the sound protocol).
     fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error>;
-    /// Runs seeds one after the other without recording; returns how many events there were. For benchmarks.
+    /// Runs seeds one after the other without recording; returns how many events there were. For
+    /// benchmarks.
     fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error>;
 }
 
-/// What came of one run.
+/// The outcome of one run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The protocol's name.
@@ -190,7 +197,7 @@ pub struct Report {
     pub violation: Option<Violation>,
     /// An assumption that the clocks broke: then a violation says nothing about the protocol.
     pub assumption: Option<String>,
-    /// What became of each property.
+    /// The outcome of each property.
     pub properties: Vec<(Property, Status)>,
     /// Who led at the end.
     pub leader: Option<NodeId>,
@@ -231,7 +238,7 @@ pub struct Small {
     pub assumption: Option<String>,
 }
 
-/// What came of a replay.
+/// The outcome of a replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// The run.

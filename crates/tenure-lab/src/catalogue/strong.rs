@@ -51,7 +51,8 @@ enum Chosen {
     Mutant(&'static Mutant),
 }
 
-/// The mutants of a protocol. What is wrong on drifting clocks anyway need not be tried once more where epochs are ended.
+/// The mutants of a protocol. What is wrong on drifting clocks anyway need not be tried once more
+/// where epochs are ended.
 fn mutants<const SKEW: bool, const ENDED: bool>() -> impl Iterator<Item = &'static Mutant> {
     let (ended, carried) = if ENDED { (Some(mutant::wedge()), None) } else { (None, Some(mutant::strong())) };
     let all = ended.into_iter().flatten().chain(carried.into_iter().flatten());

@@ -1,4 +1,5 @@
-//! Two axes, their ticks and the grid between them: what [plots](super::plot) and [slides](super::chart) share.
+//! Two axes, their ticks and the grid between them: what [plots](super::plot) and
+//! [slides](super::chart) share.
 
 use super::look::escape;
 use super::svg::text::{num, put};
@@ -57,7 +58,8 @@ impl Range {
         Self::ticked(from, until.max(from + 1.0), &[1.0])
     }
 
-    /// All values and a little room, in powers of ten; where there are few of them with some of their multiples.
+    /// All values and a little room, in powers of ten; where there are few of them with some of
+    /// their multiples.
     pub(super) fn snug(values: impl Iterator<Item = f64>) -> Self {
         let (from, until) = with_room(decades(values));
         let factors: &[f64] = match until - from {
@@ -115,7 +117,8 @@ fn with_room((from, until): (f64, f64)) -> (f64, f64) {
 }
 
 impl Frame {
-    /// Where a point is; nothing if an axis has no place for it. What is beyond an end is drawn there.
+    /// Where a point is; nothing if an axis has no place for it. What is beyond an end is drawn
+    /// there.
     pub(super) fn place(&self, (x, y): (&Range, &Range), point: (f64, f64)) -> Option<(f64, f64)> {
         let (right, up) = (x.place(point.0)?.clamp(0.0, 1.0), y.place(point.1)?.clamp(0.0, 1.0));
         Some((self.right_by(right), self.up_by(up)))
@@ -214,8 +217,8 @@ fn raised(base: u32, power: f64) -> String {
     format!("{base}<tspan dy=\"-0.45em\" font-size=\"75%\">{power:.0}</tspan>")
 }
 
-/// The decadic logarithm of a number above zero. Made of sums, products and quotients alone, which every machine rounds
-/// alike: the library's may differ in the last digit, and with it the image.
+/// The decadic logarithm of a number above zero. Made of sums, products and quotients alone, which
+/// every machine rounds alike: the library's may differ in the last digit, and with it the image.
 fn log10(value: f64) -> f64 {
     let (mut decades, mut rest) = (0.0, value);
     while rest >= 10.0 {
@@ -224,7 +227,8 @@ fn log10(value: f64) -> f64 {
     while rest < 1.0 {
         (decades, rest) = (decades - 1.0, rest * 10.0);
     }
-    // ln x = 2 artanh((x-1)/(x+1)), a series that for x below 10 has converged long before its 200th term.
+    // ln x = 2 artanh((x-1)/(x+1)), a series that for x below 10 has converged long before its
+    // 200th term.
     let ratio = (rest - 1.0) / (rest + 1.0);
     let (mut sum, mut power, mut term) = (0.0, ratio, 1.0);
     while term < 200.0 {

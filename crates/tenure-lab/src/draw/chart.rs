@@ -1,8 +1,10 @@
-//! A slide: one large panel and two small ones on logarithmic axes, every line labelled where it ends.
+//! A slide: one large panel and two small ones on logarithmic axes, every line labelled where it
+//! ends.
 //!
-//! Whoever sees no colours, or sits at the back, tells lines apart all the same: each has a mark of its own, and its label shows
-//! that mark. Labels never meet: they are moved apart as little as it takes, and a thin line leads to each. Theory is thin and
-//! dotted, in the colour of what it speaks of.
+//! Whoever sees no colours, or sits at the back, tells lines apart all the same: each has a mark of
+//! its own, and its label shows that mark. Labels never meet: they are moved apart as little as it
+//! takes, and a thin line leads to each. Theory is thin and dotted, in the colour of what it speaks
+//! of.
 
 use super::axes::{Frame, Range};
 use super::look::escape;
@@ -88,7 +90,8 @@ const COLOURS: [&str; 16] = [
     "#b0122b", "#56b4e9", "#808000", "#006d6f", "#c2188f", "#1b2a6b", "#5a9e1f",
 ];
 
-/// The corners of a mark; none: a circle. With as many filled as hollow, every colour has a mark of its own.
+/// The corners of a mark; none: a circle. With as many filled as hollow, every colour has a mark of
+/// its own.
 const MARKS: [&[(f64, f64)]; 8] = [
     &[],
     &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
@@ -246,12 +249,14 @@ fn draw_labels(out: &mut String, mut ends: Vec<End<'_>>, frame: Frame) {
     }
 }
 
-/// Heights in rising order, moved so far apart, or as far as there is room, and no more than it takes: the least squares of all
-/// moves. Labels that would meet make a block, whose middle is the middle of what its labels want.
+/// Heights in rising order, moved so far apart, or as far as there is room, and no more than it
+/// takes: the least squares of all moves. Labels that would meet make a block, whose middle is the
+/// middle of what its labels want.
 fn spread(wanted: &[f64], apart: f64, (top, bottom): (f64, f64)) -> Vec<f64> {
     let gaps = small(wanted.len().saturating_sub(1));
     let apart = apart.min((bottom - top) / gaps.max(1.0));
-    // Less its place in the row, each label wants no more than to stand no higher than the one before it.
+    // Less its place in the row, each label wants no more than to stand no higher than the one
+    // before it.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for (number, height) in wanted.iter().enumerate() {
         let mut block = (height - apart * small(number), 1);

@@ -1,7 +1,7 @@
 //! The picture as one self-contained page.
 //!
-//! The page carries the picture as JSON and draws what is visible of it, so that text stays crisp at every
-//! zoom; it refers to nothing outside itself.
+//! The page carries the picture as JSON and draws what is visible of it, so that text stays crisp
+//! at every zoom; it refers to nothing outside itself.
 
 use super::look::{self, Kind, Run, escape, lane_paint};
 use super::scale::Scale;
@@ -27,7 +27,8 @@ pub fn draw(picture: &Picture) -> String {
     fill(BODY, &fields)
 }
 
-/// Replaces each `{{name}}` of the template once it is met, so that nothing inside a value is replaced.
+/// Replaces each `{{name}}` of the template once it is met, so that nothing inside a value is
+/// replaced.
 pub(super) fn fill(template: &str, fields: &[(&str, String)]) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -181,7 +182,8 @@ fn or_null<T: std::fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "null".to_owned(), |value| value.to_string())
 }
 
-/// A JSON string. What could end or open a `script` element, or a line of script, is written by number.
+/// A JSON string. What could end or open a `script` element, or a line of script, is written by
+/// number.
 pub(super) fn text(plain: &str) -> String {
     let mut out = String::with_capacity(plain.len() + 2);
     out.push('"');

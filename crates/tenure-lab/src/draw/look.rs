@@ -15,8 +15,8 @@ const fn paint(fill: &'static str, ink: &'static str) -> Paint {
     Paint { fill, ink }
 }
 
-/// The identity colours of the lanes: Okabe and Ito's set for every kind of colour vision, the reds last
-/// because red is what a violation has.
+/// The identity colours of the lanes: Okabe and Ito's set for every kind of colour vision, the reds
+/// last because red is what a violation has.
 const LANES: [Paint; 9] = [
     paint("#0072b2", "#fff"),
     paint("#e69f00", "#111"),
@@ -29,7 +29,8 @@ const LANES: [Paint; 9] = [
     paint("#d55e00", "#111"),
 ];
 
-/// What the legend says of a message that did not arrive: a run does not tell whether it was lost or had no more time.
+/// What the legend says of a message that did not arrive: a run does not tell whether it was lost
+/// or had no more time.
 pub(super) const LOST: &str = "message lost or not handled";
 /// What it says of an axis that is not true to scale.
 pub(super) const STEPS: &str = "time not to scale: one step for each instant";
@@ -238,7 +239,8 @@ pub(super) fn usual_delay(picture: &Picture) -> u64 {
     delays.get(delays.len() / 2).map_or(span / 100, |&delay| delay.min(span / 20))
 }
 
-/// The distance between two ticks, a round number of nanoseconds, such that at most `most` fit into `span`.
+/// The distance between two ticks, a round number of nanoseconds, such that at most `most` fit into
+/// `span`.
 pub(super) fn tick_step(span: u64, most: u64) -> u64 {
     let least = span / most.max(1);
     let mut step = 1_u64;
@@ -278,7 +280,8 @@ fn decimal(nanos: u64, places: u32, unit: &str) -> String {
     format!("{}{point}{fraction} {unit}", nanos / one)
 }
 
-/// Text for XML or HTML, in elements and in attributes alike. Characters that XML forbids become U+FFFD.
+/// Text for XML or HTML, in elements and in attributes alike. Characters that XML forbids become
+/// U+FFFD.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,9 +1,9 @@
 //! Space-time diagrams: what a run looked like, for the eye.
 //!
-//! A [`Picture`] is plain data that any run can be turned into; [`svg`] draws it as one image, [`html`] as one
-//! self-contained page with zoom, hover and stepping. Neither knows a protocol. [`plot`] draws the numbers of many
-//! runs as lines, [`chart`] as a slide; [`ring`] draws elections on a ring as a ring, and [`siege`] what an adversary did to
-//! one.
+//! A [`Picture`] is plain data that any run can be turned into; [`svg`] draws it as one image,
+//! [`html`] as one self-contained page with zoom, hover and stepping. Neither knows a protocol.
+//! [`plot`] draws the numbers of many runs as lines, [`chart`] as a slide; [`ring`] draws elections
+//! on a ring as a ring, and [`siege`] what an adversary did to one.
 
 mod axes;
 pub mod chart;
@@ -22,7 +22,7 @@ mod tests;
 pub struct Picture {
     /// What was run.
     pub title: String,
-    /// What came of it, in one line.
+    /// Its outcome, in one line.
     pub verdict: String,
     /// Whether a property was broken.
     pub broken: bool,
@@ -65,7 +65,8 @@ pub struct Words {
     pub zones: &'static str,
     /// What stands beside the two tracks of a lane: that of leases, and that of grants.
     pub tracks: [&'static str; 2],
-    /// The kind of message that only shows that somebody lives: faint, so that it does not hide the others.
+    /// The kind of message that only shows that somebody lives: faint, so that it does not hide the
+    /// others.
     pub routine: &'static str,
 }
 
@@ -198,6 +199,6 @@ pub struct Minute {
     pub lane: Option<usize>,
     /// What happened.
     pub text: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcomes: Vec<String>,
 }

@@ -1,8 +1,9 @@
-//! Numbers as lines: one image with panels one below the other, each with two axes, a grid and the same legend.
+//! Numbers as lines: one image with panels one below the other, each with two axes, a grid and the
+//! same legend.
 //!
-//! The ground is light or dark as the reader's system is; every colour can be read on both. A line shows its points and
-//! nothing between that was not measured, so steps must be given as steps. On a logarithmic axis there is no zero: points
-//! that are not above it are left out.
+//! The ground is light or dark as the reader's system is; every colour can be read on both. A line
+//! shows its points and nothing between that was not measured, so steps must be given as steps. On
+//! a logarithmic axis there is no zero: points that are not above it are left out.
 
 use super::axes::{Frame, Range};
 use super::look::{escape, lane_paint};

@@ -1,7 +1,8 @@
 //! An election on a ring, drawn as a ring.
 //!
-//! [`svg`] is one image: where everybody stood in the end, and how much each had to say. [`page`] shows the run itself: messages
-//! move along the ring, nodes change colour, and one can play, step and scrub. It refers to nothing outside itself.
+//! [`svg`] is one image: where everybody stood in the end, and how much each had to say. [`page`]
+//! shows the run itself: messages move along the ring, nodes change colour, and one can play, step
+//! and scrub. It refers to nothing outside itself.
 
 use super::html::{fill, text};
 use super::look::escape;
@@ -14,7 +15,7 @@ use tenure_proto::classic::Standing;
 pub struct Picture<'a> {
     /// What was run.
     pub title: String,
-    /// What came of it, in one line.
+    /// Its outcome, in one line.
     pub verdict: String,
     /// Whether something was broken.
     pub broken: bool,

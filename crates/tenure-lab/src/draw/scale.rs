@@ -1,7 +1,8 @@
 //! From time to place.
 //!
-//! A long run is drawn true to scale. A scenario of ten lines is not readable that way: a few microseconds matter
-//! next to a wait of a hundred milliseconds. There each instant at which something happens gets one step.
+//! A long run is drawn true to scale. A scenario of ten lines is not readable that way: a few
+//! microseconds matter next to a wait of a hundred milliseconds. There each instant at which
+//! something happens gets one step.
 
 use super::Picture;
 use super::look::beyond;

@@ -8,7 +8,8 @@ const LEFT: f64 = 110.0;
 const ROW: f64 = 64.0;
 const TOP: f64 = 100.0;
 
-/// Draws the joins as an SVG document: each bar is a line of nodes, its edge at the place that was joined.
+/// Draws the joins as an SVG document: each bar is a line of nodes, its edge at the place that was
+/// joined.
 pub fn draw(name: &str, siege: &Siege) -> String {
     let levels = siege.nodes.ilog2();
     let high = TOP + ROW * f64::from(levels) + 70.0;

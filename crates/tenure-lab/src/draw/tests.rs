@@ -42,7 +42,8 @@ impl Run {
         self.picture.minutes.push(Minute { at, lane: Some(lane), text: text.to_owned(), outcomes });
     }
 
-    /// One round of `leader` asking all; those in `quorum` grant until `until`, `deaf` hear nothing.
+    /// One round of `leader` asking all; those in `quorum` grant until `until`, `deaf` hear
+    /// nothing.
     fn round(&mut self, leader: usize, at: u64, number: u64, quorum: &[usize], deaf: &[usize]) {
         let until = at + 60 * MS;
         self.bar(leader, at, until, BarKind::Grant { to: leader }, &format!("granted to n{leader} (itself)"));
@@ -73,7 +74,8 @@ impl Run {
     }
 }
 
-/// Five nodes: n0 is elected by {0, 1, 2}, is cut off and crashes; n3 follows; n0 comes back and keeps silent.
+/// Five nodes: n0 is elected by {0, 1, 2}, is cut off and crashes; n3 follows; n0 comes back and
+/// keeps silent.
 fn election(broken: bool) -> Picture {
     let mut run = Run::new("strong election, 5 nodes, schedule 4711", 5, 400);
     run.round(4, 12 * MS, 1, &[], &[0]);

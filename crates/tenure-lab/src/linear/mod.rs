@@ -1,14 +1,16 @@
-//! Linearizability: did clients see one store, in which each of their operations took place at an instant between its beginning and its end?
+//! Linearizability: did clients see one store, in which each of their operations took place at an
+//! instant between its beginning and its end?
 //!
-//! A history is a list of operations on keys, each with the time at which it was invoked and, if it was answered, the time of that and
-//! what the answer said. It is linearizable if there is an order of the operations that respects real time (what had ended before another
-//! began comes before it) and in which every answer is right. Keys are independent of each other, so each is judged alone (Herlihy and
-//! Wing: linearizability is local). An operation that was never answered may have taken place at any time after its
-//! beginning, or not at all.
+//! A history is a list of operations on keys, each with the time at which it was invoked and, if it
+//! was answered, the time of that and what the answer said. It is linearizable if there is an order
+//! of the operations that respects real time (what had ended before another began comes before it)
+//! and in which every answer is right. Keys are independent of each other, so each is judged alone
+//! (Herlihy and Wing: linearizability is local). An operation that was never answered may have
+//! taken place at any time after its beginning, or not at all.
 //!
-//! `search` looks for such an order as Wing and Gong do, and remembers, as Lowe does, what was tried: the same operations done with the
-//! same value left are not tried twice. `text` is the form in which real clients write their histories down
-//! (`tenure lab check-history`).
+//! `search` looks for such an order as Wing and Gong do, and remembers, as Lowe does, what was
+//! tried: the same operations done with the same value left are not tried twice. `text` is the form
+//! in which real clients write their histories down (`tenure lab check-history`).
 
 mod search;
 mod text;
@@ -53,7 +55,8 @@ pub enum Call {
 }
 
 impl Call {
-    /// The value afterwards if it is `value` before; `None` if the answer would be wrong then. Without an answer nothing is wrong.
+    /// The value afterwards if it is `value` before; `None` if the answer would be wrong then.
+    /// Without an answer nothing is wrong.
     fn apply(self, value: Option<Value>, answered: bool) -> Option<Option<Value>> {
         match self {
             Self::Get { saw } => (!answered || saw == value).then_some(value),
@@ -177,7 +180,8 @@ pub fn check(history: &[Operation]) -> Verdict {
     verdict
 }
 
-/// Without the operations that were never answered and of which nobody saw anything: an order with one of them is one without it, too.
+/// Without the operations that were never answered and of which nobody saw anything: an order with
+/// one of them is one without it, too.
 fn relevant(mut operations: Vec<Operation>) -> Vec<Operation> {
     let seen: BTreeSet<Option<Value>> =
         operations.iter().filter_map(|operation| operation.call.sees(operation.returned.is_some())).collect();
@@ -257,7 +261,8 @@ mod tests {
         assert!(!holds(&[cas(true, 1), cas(true, 3)]));
     }
 
-    /// A store that answers at a random instant within each operation: linearizable by construction.
+    /// A store that answers at a random instant within each operation: linearizable by
+    /// construction.
     fn honest(seed: u64, clients: u64, rounds: u64) -> Vec<Operation> {
         let mut random = Random::stream(seed, "history");
         let (mut value, mut history, mut busy) = (None, Vec::new(), BTreeMap::new());

@@ -1,15 +1,16 @@
 //! The search for an order: depth first, with a memory of what was tried.
 //!
-//! At each point some operations have taken place and a value is left. The next can be any that began before the first end among those
-//! that are still to come: whatever began later must come after that one. Those that were answered are kept in the order in which they began, so what
-//! has taken place is nearly always a beginning of that list and a few more: that is how the memory names it, and it stays small
-//! however long the history is. What was never answered is kept apart.
+//! At each point some operations have taken place and a value is left. The next can be any that
+//! began before the first end among those that are still to come: whatever began later must come
+//! after that one. Those that were answered are kept in the order in which they began, so what has
+//! taken place is nearly always a beginning of that list and a few more: that is how the memory
+//! names it, and it stays small however long the history is. What was never answered is kept apart.
 
 use std::collections::BTreeSet;
 
 use super::{Operation, Value};
 
-/// What came of a search.
+/// The outcome of a search.
 pub(super) struct Found {
     pub(super) outcome: Outcome,
     pub(super) steps: u64,
@@ -85,7 +86,8 @@ pub(super) fn search(operations: &[Operation], most: u64) -> Found {
 }
 
 impl History {
-    /// What may be next, the best guess last: who was answered first most likely took place first, and what was never answered did not.
+    /// What may be next, the best guess last: who was answered first most likely took place first,
+    /// and what was never answered did not.
     fn nexts(&self, done: &Done) -> Vec<Next> {
         let mut end = u64::MAX;
         let mut found: Vec<(u64, usize)> = Vec::new();

@@ -10,8 +10,8 @@
 //! c3        delete x               @ 2200     ?         never answered
 //! ```
 //!
-//! Times are whole numbers of one clock. Keys and values are words without blanks; `-` is no value. What follows the times is ignored. An
-//! operation that certainly did not take place is left out.
+//! Times are whole numbers of one clock. Keys and values are words without blanks; `-` is no value.
+//! What follows the times is ignored. An operation that certainly did not take place is left out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use super::{Call, Operation, Value};
 pub struct TextError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The flaw in it.
     pub what: String,
 }
 

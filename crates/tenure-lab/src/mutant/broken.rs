@@ -1,14 +1,15 @@
 //! Each rule of the strong machine as its mutant has it.
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Ballot, Charter, Epoch, Relation, TermReset};
+use tenure_proto::strong::epoch::{Ballot, Charter, Epoch, Relation, StoreId, TermReset};
 use tenure_proto::strong::{Across, Grant, GrantRequest, InstanceId, Kind, Rules, Sound, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId, Ticket};
 
 use super::Broken;
 
-/// With bounded drift, what the leader and the grantor would count if they took each other's side of ρ.
+/// With bounded drift, what the leader and the grantor would count if they took each other's side
+/// of ρ.
 fn swapped(clocks: Clockwork, lease: Span) -> (LocalSpan, LocalSpan) {
     match clocks.bound {
         Bound::Drift(drift) => (drift.longest(lease), drift.shortest(lease)),
@@ -156,6 +157,10 @@ impl Rules for Broken {
         *self == Self::ClockBack || now >= latest
     }
 
+    fn acts_while_behind(&self) -> bool {
+        *self == Self::ActsWhileBehind
+    }
+
     fn keeps_commands(&self) -> bool {
         *self != Self::CommandsLost
     }
@@ -233,6 +238,10 @@ impl Rules for Broken {
         if *self == Self::OkBeforeTicket { None } else { ceiling }
     }
 
+    fn covered_by(&self, in_older: bool, (older, newer): (Option<Ticket>, Option<Ticket>)) -> Option<Ticket> {
+        if in_older || *self == Self::CoveredByOlder { older } else { newer }
+    }
+
     fn largest_term_known(&self, ceiling: Term) -> Term {
         if *self == Self::CeilingForgotten { Term(0) } else { ceiling }
     }
@@ -294,6 +303,11 @@ impl Rules for Broken {
 
     fn counted_from(&self, previous: LocalTime, adopted: LocalTime) -> LocalTime {
         if *self == Self::WaitFirst { previous } else { adopted }
+    }
+
+    fn adopted_before(&self, remembered: Option<LocalTime>, started: LocalTime) -> LocalTime {
+        let otherwise = if *self == Self::RebootNoWait { LocalTime::ZERO } else { started };
+        remembered.unwrap_or(otherwise)
     }
 
     fn ties_adoption_to_epoch(&self) -> bool {
@@ -400,6 +414,14 @@ impl Rules for Broken {
 
     fn stops_for_foreign(&self, relation: Relation) -> bool {
         *self != Self::IgnoresForeign && relation == Relation::Foreign
+    }
+
+    fn is_same_store(&self, named: Option<StoreId>, own: Option<StoreId>) -> bool {
+        *self == Self::AnyStore || named == own
+    }
+
+    fn store_after(&self, kept: Option<StoreId>, said: Option<StoreId>) -> Option<StoreId> {
+        if *self == Self::StoreReplaced { said.or(kept) } else { kept.or(said) }
     }
 
     fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {

@@ -9,6 +9,7 @@ pub(super) const EPOCHS: &[Mutant] = &[
     rule("skip-w1", Broken::SkipW1, "between two epochs only the proposer waits, by when it learnt itself"),
     rule("w1-one", Broken::W1One, "between two epochs only the proposer waits, by when one member was there"),
     rule("wait-first", Broken::WaitFirst, "between two epochs members wait before they adopt, not after"),
+    rule("reboot-no-wait", Broken::RebootNoWait, "after a reboot a member does not wait between two epochs"),
     rule("adopted-late", Broken::AdoptedLate, "an adoption is remembered late, and for whichever epoch"),
     rule("skip-w2", Broken::SkipW, "a proposer that has found a quorum in the epoch does not wait"),
     rule("skip-w-acc", Broken::SkipW, "a member accepts the next epoch without waiting"),
@@ -50,6 +51,7 @@ pub(super) const EPOCHS: &[Mutant] = &[
         Flaws { missing_is_reboot: true, ..Flaws::NONE },
         "a member that lost its disk joins again under its name, after a silence",
     ),
+    rule("any-store", Broken::AnyStore, "a new store counts as the member whose store was lost"),
     rule("remember-no-silence", Broken::RememberNoSilence, "a quick restart cuts a running silence short"),
     thread(
         "qt0-cur-epoch",
@@ -84,3 +86,47 @@ pub(super) const EPOCHS: &[Mutant] = &[
     rule("reset-unbarred", Broken::ResetUnbarred, "a group that held an absurd term is granted again"),
     rule("force-low-floor", Broken::ForceLowFloor, "a forced floor may be below what a survivor granted"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use tenure_proto::NodeId;
+    use tenure_proto::quorum::Quorums;
+    use tenure_proto::strong::epoch::{Body, Change, StoreId, Stores};
+    use tenure_proto::strong::{Rules, Sound};
+    use tenure_proto::time::{Bound, Clockwork, LocalSpan, Span};
+
+    use super::Broken;
+
+    fn stores(all: &[(u64, u128)]) -> Stores {
+        all.iter().map(|(member, store)| (NodeId(*member), StoreId(*store))).collect()
+    }
+
+    /// The store that a charter names for n2, when n3 has taken n1's place and n2 has lost its
+    /// disk.
+    fn named_after(rules: &impl Rules) -> Option<StoreId> {
+        let body = Body {
+            quorums: Quorums::majority((0..3).map(NodeId).collect()).expect("three are a majority system"),
+            clocks: Clockwork {
+                bound: Bound::Skew(LocalSpan::from_nanos(1)),
+                tick: LocalSpan::from_nanos(1),
+            },
+            longest_lease: Span::from_millis(100),
+            stores: stores(&[(0, 10), (1, 11), (2, 12)]),
+        };
+        let replace = Change::Replace { old: NodeId(1), new: NodeId(3) };
+        let change = Change::Named(Box::new(replace), stores(&[(2, 99), (3, 13)]));
+        let goal = change.applied(&body, rules).expect("one member is replaced");
+        assert_eq!(goal.stores.get(NodeId(3)), Some(StoreId(13)), "a new member has the store that is said");
+        goal.stores.get(NodeId(2))
+    }
+
+    #[test]
+    fn a_new_store_counts_as_a_member_that_stays_only_where_a_rule_about_stores_is_broken() {
+        let new = Some(StoreId(99));
+        let counts = |change: Option<StoreId>, rules: Broken| rules.is_same_store(change, new);
+        assert!(!Sound.is_same_store(named_after(&Sound), new));
+        assert!(!counts(named_after(&Broken::Nothing), Broken::Nothing));
+        assert!(counts(named_after(&Broken::StoreReplaced), Broken::StoreReplaced));
+        assert!(counts(named_after(&Broken::AnyStore), Broken::AnyStore));
+    }
+}

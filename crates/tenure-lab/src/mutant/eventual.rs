@@ -1,4 +1,5 @@
-//! The elections of eventual leaders as the figures print them, one line at a time, and with an extension left out.
+//! The elections of eventual leaders as the figures print them, one line at a time, and with an
+//! extension left out.
 
 use tenure_proto::eventual::{Epoch, Rules, Sound, State};
 use tenure_proto::time::{Drift, LocalSpan};
@@ -15,7 +16,8 @@ pub enum Printed {
     A2,
     /// A state is made new when a round has succeeded.
     A3,
-    /// What is known of one that was never heard of equals the first that it says, which is then not acknowledged.
+    /// The state of a process that was never heard of equals the first that it says, which is then
+    /// not acknowledged.
     A4,
     /// Only news are acknowledged.
     A5,
@@ -164,7 +166,7 @@ pub struct Mutant {
     pub name: &'static str,
     /// Which line it breaks.
     pub printed: Printed,
-    /// What it does wrong.
+    /// Its mistake.
     pub says: &'static str,
 }
 

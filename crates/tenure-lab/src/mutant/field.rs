@@ -1,10 +1,13 @@
-//! Mistakes that others shipped, carried over to this machine: leases, locks and elections have known diseases.
+//! Mistakes that others shipped, carried over to this machine: leases, locks and elections have
+//! known diseases.
 //!
-//! Each is what went wrong elsewhere, in the place of ours where it could go wrong again: a rule, a driver, or the order in
-//! which a leader's threads work. Some break no safety property: they keep a cluster that could elect from electing, a leader
-//! from staying, a change from ending. Those are shown by plays, for a schedule in which too little happens cannot be made
-//! small by leaving things out. The two whose names begin with `liveness` are two reports of that kind, told apart by what
-//! was done: one refused a former leader, the other took a refused candidate for a sign of the leader's life.
+//! Each is what went wrong elsewhere, in the place of ours where it could go wrong again: a rule, a
+//! driver, or the order in which a leader's threads work. Some break no safety property: they keep
+//! a cluster that could elect from electing, a leader from staying, a change from ending. Those are
+//! shown by plays, for a schedule in which too little happens cannot be made small by leaving
+//! things out. The two whose names begin with `liveness` are two reports of that kind, told apart
+//! by what was done: one refused a former leader, the other took a refused candidate for a sign of
+//! the leader's life.
 
 use super::{Broken, Mutant, On, driver, rule, thread};
 use crate::subject::Order;

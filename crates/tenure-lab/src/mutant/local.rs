@@ -56,7 +56,7 @@ pub enum Wrong {
 pub struct Mutant {
     /// Its name.
     pub name: &'static str,
-    /// What it does wrong.
+    /// Its mistake.
     pub says: &'static str,
     /// The broken rule.
     pub wrong: Wrong,

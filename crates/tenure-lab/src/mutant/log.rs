@@ -237,7 +237,7 @@ impl Rules for BrokenLog {
 pub struct LogMutant {
     /// Its name.
     pub name: &'static str,
-    /// What it does wrong.
+    /// Its mistake.
     pub says: &'static str,
     /// The broken rule.
     pub rules: BrokenLog,

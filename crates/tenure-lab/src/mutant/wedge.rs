@@ -1,4 +1,5 @@
-//! What can be done wrong where an epoch is ended before the next begins, and where a lost disk recovers.
+//! What can be done wrong where an epoch is ended before the next begins, and where a lost disk
+//! recovers.
 
 use super::{Broken, Mutant, driver, rule};
 use crate::world::Flaws;
@@ -13,6 +14,8 @@ pub(super) const WEDGE: &[Mutant] = &[
     rule("epoch-no-wait", Broken::ActOnAccepted, "a member enters the next epoch before that is decided"),
     rule("amnesia-no-read", Broken::AmnesiaNoRead, "a lost disk is followed by a silence, but no reading"),
     rule("amnesia-read-early", Broken::AmnesiaReadEarly, "the largest term is read before the silence"),
+    rule("speaks-for-others", Broken::SpeaksForOthers, "anybody may give back what another holds"),
+    rule("counts-unknown", Broken::CountsUnknown, "the answer of a process that is no member counts"),
     driver(
         "amnesia-qt",
         Flaws { trusts_lost_stamps: true, ..Flaws::NONE },

@@ -1,4 +1,5 @@
-//! What a play expects to see besides its verdict: who believes to lead, and how often things happened.
+//! What a play expects to see besides its verdict: who believes to lead, and how often things
+//! happened.
 
 use tenure_proto::NodeId;
 

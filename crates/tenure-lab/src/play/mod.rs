@@ -1,11 +1,12 @@
 //! Plays: what matters is said, all else happens by itself.
 //!
-//! A [script](crate::script) lists every delivery and every wake-up: right for a counterexample that a machine made
-//! small, tedious to write by hand. A play is written by a person. It says who campaigns, what crashes, how the network
-//! falls apart, which single message is held back; then every other message takes the same time, every process wakes
-//! when it wants to and every disk writes at the same speed. It runs on the same stage as a seed, is judged by the same
-//! properties, and gives the same trace and the same drawing. Nothing is left to chance but what the protocol itself
-//! draws, which comes from the seed in its head.
+//! A [script](crate::script) lists every delivery and every wake-up: right for a counterexample
+//! that a machine made small, tedious to write by hand. A play is written by a person. It says who
+//! campaigns, what crashes, how the network falls apart, which single message is held back; then
+//! every other message takes the same time, every process wakes when it wants to and every disk
+//! writes at the same speed. It runs on the same stage as a seed, is judged by the same properties,
+//! and gives the same trace and the same drawing. Nothing is left to chance but what the protocol
+//! itself draws, which comes from the seed in its head.
 //!
 //! ```text
 //! tenure play 1
@@ -45,15 +46,17 @@
 //! | `expect WHO at T`, `expect WHO from T to T` | who believes to lead the first group, then or all the time | |
 //! | `expect [at least, at most] N COUNT` | what the run counted, such as `0 silences` | |
 //!
-//! WHO is `leader n1`, `leader among n1 n2`, `leader other than n0`, `a leader`, `same leader` (only with `from`), `leaders n0 n2`
-//! (just these, at once), or `nobody`.
+//! WHO is `leader n1`, `leader among n1 n2`, `leader other than n0`, `a leader`, `same leader`
+//! (only with `from`), `leaders n0 n2` (just these, at once), or `nobody`.
 //!
-//! Members are n0, n1 and so on; with `set outsiders=1` the host after them campaigns from outside, with `set observers=1`
-//! the last one only asks, and with `set witnesses=1` the last member never campaigns. That is said before anybody is named.
+//! Members are n0, n1 and so on; with `set outsiders=1` the host after them campaigns from outside,
+//! with `set observers=1` the last one only asks, and with `set witnesses=1` the last member never
+//! campaigns. That is said before anybody is named.
 //!
 //! # The lines
 //!
-//! Each begins with a time, not before the line above. Of what falls on the same instant, the lines come first, in order.
+//! Each begins with a time, not before the line above. Of what falls on the same instant, the lines
+//! come first, in order.
 //!
 //! | line | does |
 //! |---|---|
@@ -76,20 +79,25 @@
 //! | `hold n0 -> n1 release until 900ms` | such messages, sent from here on, arrive at that time |
 //! | `lose n0 -> n1 release until 900ms` | such messages, sent from here to there, are lost |
 //! | `repeat n0 -> n1 release at 900ms` | such messages, sent from here to there, come once more at that time |
+//! | `forge n0 -> n1 request by n4 as a release at 900ms` | n4 says to n1 then that n0 gives back what it asked for |
 //!
-//! Several processes may do the same (`n0 n2 crash`, `everyone campaigns`), and one may do several things (`n2 restarts
-//! and campaigns`). A kind of message may be `message`, which is any, and `next release` means one alone. A message is
-//! cut when it is sent: what is on its way arrives. A line that cannot be carried out, such as a crash of a process that
-//! is down, is an error.
+//! Several processes may do the same (`n0 n2 crash`, `everyone campaigns`), and one may do several
+//! things (`n2 restarts and campaigns`). A kind of message may be `message`, which is any, and
+//! `next release` means one alone. What is forged may also be said `as a relay`, in a hand-over, or
+//! with neither word just as it was sent. A message is cut when it is sent: what is on its way
+//! arrives. A line that cannot be carried out, such as a crash of a process that is down, is an
+//! error.
 
 //!
 //! # Killed inside a step
 //!
-//! The effects of a step are carried out one after the other, and the disk works beside them. With `n0 crashes after effect K of
-//! its next step, N records durable` n0 is killed in its next step that has effects: the first K of them are carried out, and of
-//! the records that the disk was given and had not written the oldest N are durable all the same, those of this step among them.
-//! `of its next write` waits for a step that gives the disk a record. K and N beyond what there is mean all of it. It is an error if
-//! no such step comes. In a script the step itself says so: `n0 wakes, and is killed after effect 2, 1 record durable`.
+//! The effects of a step are carried out one after the other, and the disk works beside them. With
+//! `n0 crashes after effect K of its next step, N records durable` n0 is killed in its next step
+//! that has effects: the first K of them are carried out, and of the records that the disk was
+//! given and had not written the oldest N are durable all the same, those of this step among them.
+//! `of its next write` waits for a step that gives the disk a record. K and N beyond what there is
+//! mean all of it. It is an error if no such step comes. In a script the step itself says so:
+//! `n0 wakes, and is killed after effect 2, 1 record durable`.
 
 mod check;
 mod parse;
@@ -104,7 +112,7 @@ use tenure_proto::NodeId;
 use crate::script::Expect;
 use crate::simulate::Shape;
 use crate::subject::Constants;
-use crate::world::{Clock, Dial, Freeze, How, Interrupt, RealTime};
+use crate::world::{Clock, Dial, Freeze, Guise, How, Interrupt, RealTime};
 
 /// The first line of a play.
 pub const MAGIC: &str = "tenure play 1";
@@ -208,4 +216,11 @@ pub(crate) enum What {
     Lose,
     /// It comes twice.
     Repeat,
+    /// It comes, and another process says it, or something made of it, in the sender's name.
+    Forge {
+        /// The process that says it.
+        by: NodeId,
+        /// What it makes of it.
+        guise: Guise,
+    },
 }

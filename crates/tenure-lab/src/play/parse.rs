@@ -179,6 +179,7 @@ impl<S: Subject> Reader<S> {
             "hold" => What::Hold,
             "lose" => What::Lose,
             "repeat" => What::Repeat,
+            "forge" => return Ok(vec![Deed::Meddle(self.forgery(rest, at)?)]),
             _ => return self.acts(words),
         };
         Ok(vec![Deed::Meddle(self.meddling(what, rest, at)?)])
@@ -192,13 +193,23 @@ impl<S: Subject> Reader<S> {
             None => (false, rest.as_str()),
         };
         let (kind, when) = rest.split_once(' ').unwrap_or((rest, ""));
-        let word = if what == What::Repeat { "at" } else { "until" };
+        let word = if matches!(what, What::Hold | What::Lose) { "until" } else { "at" };
         let until = when.strip_prefix(word).filter(|when| when.starts_with(' '));
         let until = words::time(until.ok_or_else(|| format!("say '{word} TIME' after '{kind}'"))?)?;
         if until <= at {
             return Err(format!("{until} is not after {at}"));
         }
         Ok(Meddling { what, from, to, kind: message_kind::<S>(kind)?, once, until })
+    }
+
+    /// `n0 -> n1 next request by n4 as a release at 900ms`
+    fn forgery(&self, text: &str, at: RealTime) -> Result<Meddling, String> {
+        let parts =
+            text.split_once(" by ").and_then(|(which, rest)| Some((which, rest.rsplit_once(" at ")?)));
+        let (which, (said, when)) =
+            parts.ok_or("write 'forge n0 -> n1 request by n2 as a release at 900ms'")?;
+        let (by, guise) = script::said(said, self.roles.len())?;
+        self.meddling(What::Forge { by, guise }, &format!("{which} at {when}"), at)
     }
 
     /// `n0 n1 restart and campaign`
@@ -208,7 +219,7 @@ impl<S: Subject> Reader<S> {
         if names.is_empty() {
             let first = text.split(' ').next().unwrap_or_default();
             return Err(format!(
-                "cannot read '{first}': write a node, everyone, network:, hold, lose or repeat"
+                "cannot read '{first}': write a node, everyone, network:, hold, lose, repeat or forge"
             ));
         }
         let nodes = words::nodes(&names.join(" "), self.roles.len())?;

@@ -1,7 +1,7 @@
 //! Properties: what must hold, written once for every driver.
 //!
-//! `always` is judged at every event and at the last instant before a lease runs out; `sometimes` shows that an
-//! `always` was put to the test; `eventually` is judged after the faults have healed.
+//! `always` is judged at every event and at the last instant before a lease runs out; `sometimes`
+//! shows that an `always` was put to the test; `eventually` is judged after the faults have healed.
 
 pub mod eventual;
 pub mod local;
@@ -47,7 +47,7 @@ pub struct Property {
     pub says: &'static str,
 }
 
-/// What became of a property in a run.
+/// The outcome of a property in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// Nothing spoke against it.
@@ -91,7 +91,7 @@ pub struct Violation {
 /// A place in what is judged: a line of a file. Simulated worlds have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark {
-    /// The how-manieth file.
+    /// The number of the file.
     pub file: u32,
     /// The line, counted from 1.
     pub line: u32,
@@ -115,7 +115,8 @@ pub struct Tenure {
 pub enum Outside {
     /// Nothing: it took a step.
     Step,
-    /// It is being killed inside a step: what was carried out is in the world. What it believes since then nobody has seen.
+    /// It is being killed inside a step: what was carried out is in the world. What it believes
+    /// since then nobody has seen.
     Killed,
     /// It started, and goes by what it has kept.
     Started,
@@ -125,7 +126,8 @@ pub enum Outside {
     ClockDisturbed,
 }
 
-/// Judges a run as it goes on. Ghost state, such as what was promised, lives here: it survives amnesia.
+/// Judges a run as it goes on. Ghost state, such as what was promised, lives here: it survives
+/// amnesia.
 pub trait Judge<P: Protocol> {
     /// Real time is about to pass to `to`, without any event until then.
     fn pass(&mut self, world: &World<P>, to: RealTime);
@@ -133,7 +135,8 @@ pub trait Judge<P: Protocol> {
     fn observe(&mut self, world: &World<P>, node: NodeId, outside: Outside);
     /// The network changed, in the words of the minutes: a named world says what it grants whom.
     fn network(&mut self, _world: &World<P>, _text: &str) {}
-    /// A thread of `node` has made an edict that it holds for valid. Protocols without edicts make none.
+    /// A thread of `node` has made an edict that it holds for valid. Protocols without edicts make
+    /// none.
     fn edict(&mut self, _world: &World<P>, _node: NodeId, _edict: Made) {}
     /// The faults have healed: from here on liveness is owed.
     fn healed(&mut self, world: &World<P>);

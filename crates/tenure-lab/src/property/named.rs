@@ -1,8 +1,9 @@
-//! What must hold of elections among named processes.
+//! The properties of elections among named processes.
 //!
-//! Safety and liveness of the lecture speak of the end of an election. A run here has many, one after the other, with crashes in
-//! between; so safety is judged at every instant at which nobody has crashed or started for as long as the algorithm says it needs
-//! ([`Algorithm::settle`]). Where messages take at most D it then must hold. In an asynchronous world it need not, and does not.
+//! Safety and liveness of the lecture speak of the end of an election. A run here has many, one
+//! after the other, with crashes in between; so safety is judged at every instant at which nobody
+//! has crashed or started for as long as the algorithm says it needs ([`Algorithm::settle`]). Where
+//! messages take at most D it then must hold. In an asynchronous world it need not, and does not.
 
 use std::collections::BTreeMap;
 
@@ -145,7 +146,8 @@ pub struct NamedJudge {
 }
 
 impl NamedJudge {
-    /// Of a run with this configuration, in which safety is owed so long after the last crash or start.
+    /// Of a run with this configuration, in which safety is owed so long after the last crash or
+    /// start.
     pub fn new(properties: &'static [Property], config: Config<Wrong>, settle: u64) -> Self {
         let known = vec![Known { runs: true, ..Known::default() }; config.size()];
         Self {
@@ -227,7 +229,8 @@ impl NamedJudge {
         }
     }
 
-    /// What safety is for. Who crashes leaves nobody behind who thinks that it leads, so a crash need not be waited for.
+    /// What safety is for. Who crashes leaves nobody behind who thinks that it leads, so a crash
+    /// need not be waited for.
     fn judge_coordinators(&mut self, at: RealTime) {
         if at < self.started.after(self.settle) {
             return;

@@ -1,8 +1,10 @@
-//! How long a request that was late on its way blocks others: OQwBD against OQwBS (Nerio, section 5).
+//! How long a request that was late on its way blocks others: OQwBD against OQwBS (Nerio, section
+//! 5).
 //!
-//! A process p asks for a lease of δ and crashes. Its request is on its way for a time d, then a grantor q gets it and
-//! promises its support, to nobody's use. With bounded drift q counts from the arrival: `F = T + (1+ρ)δ`, however late that
-//! is. With bounded skew it counts from the start: `F = Start + δ + Δ`, and a request that is late enough binds nobody.
+//! A process p asks for a lease of δ and crashes. Its request is on its way for a time d, then a
+//! grantor q gets it and promises its support, to nobody's use. With bounded drift q counts from
+//! the arrival: `F = T + (1+ρ)δ`, however late that is. With bounded skew it counts from the start:
+//! `F = Start + δ + Δ`, and a request that is late enough binds nobody.
 //!
 //! ```text
 //!   p   Start ├── would lead ──┤ gives up
@@ -11,9 +13,9 @@
 //!                              │←───────────────── in vain ─────────────────────→│
 //! ```
 //!
-//! Nothing is reckoned by a formula: the machine that nodes run is given the request, and another candidate r asks q at one
-//! instant after the other, each time in a copy of the world, until the first at which q grants. That instant is found to
-//! the nanosecond.
+//! Nothing is reckoned by a formula: the machine that nodes run is given the request, and another
+//! candidate r asks q at one instant after the other, each time in a copy of the world, until the
+//! first at which q grants. That instant is found to the nanosecond.
 
 use tenure_proto::detect::weak::Choice;
 use tenure_proto::quorum::Quorums;
@@ -46,16 +48,16 @@ const OTHER: NodeId = NodeId(1);
 /// q: the only grantor.
 const GRANTOR: NodeId = NodeId(2);
 
-/// What is assumed of the clocks, and how they keep to it.
+/// The assumptions about the clocks, and how they keep to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Case {
     bound: Bound,
-    /// Whether the clocks are as far off as the bound allows, p's fast or ahead and q's slow or behind; else they are
-    /// exact.
+    /// Whether the clocks are as far off as the bound allows, p's fast or ahead and q's slow or
+    /// behind; else they are exact.
     worst: bool,
 }
 
-/// What came of one delay.
+/// The outcome of one delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Measured {
     /// When p gives up: its lease would have been over.
@@ -191,6 +193,7 @@ impl Bench {
             synchronised: matches!(case.bound, Bound::Skew(_)),
             founding: Vec::new(),
             on_resume: None,
+            forger: |_, _, _, _| None,
             flaws: Flaws::NONE,
             keeps_flights: true,
         };
@@ -208,7 +211,8 @@ impl Bench {
         self.0.sent.first().copied()
     }
 
-    /// The grantor handles a request. Says whether it grants; its disk writes at once, and its answer arrives.
+    /// The grantor handles a request. Says whether it grants; its disk writes at once, and its
+    /// answer arrives.
     fn grants(&mut self, at: RealTime, request: FlightId) -> bool {
         self.act(at, &Action::Deliver { flight: request, arrived: at });
         let granted = self.0.published.iter().any(|(_, _, event)| matches!(event, Event::Granted { .. }));
@@ -221,14 +225,15 @@ impl Bench {
         granted
     }
 
-    /// Whether another candidate that asks at `at` is granted: at once, or after it was told the term to beat.
+    /// Whether another candidate that asks at `at` is granted: at once, or after it was told the
+    /// term to beat.
     fn is_free(&self, at: RealTime) -> bool {
         let mut bench = self.clone();
         (0..2).any(|_| bench.asks(OTHER, at).is_some_and(|request| bench.grants(at, request)))
     }
 
-    /// The first instant from `from` on at which another candidate is granted. A promise only runs out, so the instants
-    /// at which it is not all lie before.
+    /// The first instant from `from` on at which another candidate is granted. A promise only runs
+    /// out, so the instants at which it is not all lie before.
     fn first_free(&self, from: RealTime) -> Option<RealTime> {
         let (mut bound, mut free) = (from.0, from.0 + 3 * LEASE);
         if self.is_free(from) {
@@ -299,7 +304,7 @@ pub fn schedules() -> u64 {
     cases().len() as u64 * (STEPS + 1)
 }
 
-/// Every so manieth of the delays.
+/// Every N-th of the delays.
 fn every(steps: u64, all: &[Measured]) -> impl Iterator<Item = &Measured> {
     all.iter().step_by(usize::try_from(steps).unwrap_or(1))
 }

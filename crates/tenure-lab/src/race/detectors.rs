@@ -1,12 +1,14 @@
 //! How soon, and how wrongly, failure detectors suspect: the numbers of Chen, Toueg and Aguilera.
 //!
-//! A process sends a heartbeat every T and crashes at some instant; each detector hears what the link lets through. All
-//! detectors hear the same: a seed makes one record of arrivals for each manner of link, and [`Record::replay`] lets every
-//! detector say its word on it. Times are those of an exact clock.
+//! A process sends a heartbeat every T and crashes at some instant; each detector hears what the
+//! link lets through. All detectors hear the same: a seed makes one record of arrivals for each
+//! manner of link, and [`Record::replay`] lets every detector say its word on it. Times are those
+//! of an exact clock.
 //!
-//! No detector is best: a shorter timeout finds a crash sooner (T_D) and errs more often (T_MR, P_A). A fixed timeout must be
-//! chosen for the link; phi learns it, and pays for a jittery link by a longer T_D. NFD-E counts from when the next heartbeat is
-//! expected, so that a late one does not buy time for the next.
+//! No detector is best: a shorter timeout finds a crash sooner (T_D) and errs more often (T_MR,
+//! P_A). A fixed timeout must be chosen for the link; phi learns it, and pays for a jittery link by
+//! a longer T_D. NFD-E counts from when the next heartbeat is expected, so that a late one does not
+//! buy time for the next.
 
 use tenure_proto::LocalTime;
 use tenure_proto::detect::phi::{Config, Phi, PhiAccrual, Settings};

@@ -1,20 +1,23 @@
-//! How long it takes until somebody leads, once no grantor is bound to anybody and everybody campaigns.
+//! How long it takes until somebody leads, once no grantor is bound to anybody and everybody
+//! campaigns.
 //!
-//! Several candidates that ask at once may split the grantors among them, so that none has a quorum (section 10.2). Each
-//! draws its start in a window W, and one that is refused too often gives its grants back and draws again. With v the
-//! longest one-way delay, the first wins whenever the second starts at least v later: with n candidates that has a
-//! probability of at least `s = (1 - v/W)^n` in a round, and
+//! Several candidates that ask at once may split the grantors among them, so that none has a quorum
+//! (section 10.2). Each draws its start in a window W, and one that is refused too often gives its
+//! grants back and draws again. With v the longest one-way delay, the first wins whenever the
+//! second starts at least v later: with n candidates that has a probability of at least
+//! `s = (1 - v/W)^n` in a round, and
 //!
 //! ```text
 //!     E[time] <= W/(n+1) + 2v + (1/s - 1)(W + 4v)
 //! ```
 //!
-//! the wait for the first, its round trip, and whole rounds that were lost. The study runs the machine that nodes run and
-//! holds the mean against that bound. What a campaign does inside the machine is not known here: it begins with what a
-//! protocol's users say after a start, and ends when a process says that it leads.
+//! the wait for the first, its round trip, and whole rounds that were lost. The study runs the
+//! machine that nodes run and holds the mean against that bound. What a campaign does inside the
+//! machine is not known here: it begins with what a protocol's users say after a start, and ends
+//! when a process says that it leads.
 //!
-//! The bound is that of chance. With the weak election of nodes (section 9, a ring) one candidate goes first, and the wait
-//! for it is gone: what is left is its round trip.
+//! The bound is that of chance. With the weak election of nodes (section 9, a ring) one candidate
+//! goes first, and the wait for it is gone: what is left is its round trip.
 
 use tenure_proto::strong::Sound;
 
@@ -34,7 +37,8 @@ const V: u64 = MILLI;
 /// The lease, in v: so long that it ends no election.
 const LEASE: u64 = 50;
 
-/// How long an answer is waited for, in v: longer than any round trip takes, so that nobody is asked twice.
+/// How long an answer is waited for, in v: longer than any round trip takes, so that nobody is
+/// asked twice.
 const RETRY: u64 = 3;
 
 /// A run that takes longer than this, in v, has elected nobody.
@@ -142,7 +146,8 @@ fn measure(
     Ok(measured)
 }
 
-/// Founded just now, so that no grantor is bound; the clocks run right, but each shows something else.
+/// Founded just now, so that no grantor is bound; the clocks run right, but each shows something
+/// else.
 fn cast(nodes: usize, (window, ring): (u64, bool), seed: u64) -> Result<Cast, Error> {
     let mut random = Random::stream(seed, "clocks");
     let mut clock = || {

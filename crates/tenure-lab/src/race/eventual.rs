@@ -1,7 +1,9 @@
-//! Elections of eventual leaders compared: who agrees, how soon, how often minds change, and over how many links.
+//! Elections of eventual leaders compared: who agrees, how soon, how often minds change, and over
+//! how many links.
 //!
-//! Without a world delays are bounded and nothing goes wrong: then the links of the last quarter of a run are those that are used for ever. In a
-//! [named world](crate::simulate::WORLDS) the question is who settles at all, and whether that is so in every [variant](VARIANTS) of it.
+//! Without a world delays are bounded and nothing goes wrong: then the links of the last quarter of
+//! a run are those that are used forever. In a [named world](crate::simulate::WORLDS) the question
+//! is who settles at all, and whether that is so in every [variant](VARIANTS) of it.
 
 mod variant;
 
@@ -45,7 +47,8 @@ pub fn schedules(options: &Options) -> u64 {
     lines(options).len() as u64 * options.seeds
 }
 
-/// Runs the race. `progress` is told how many runs more are done. The result does not depend on the number of threads.
+/// Runs the race. `progress` is told how many runs more are done. The result does not depend on the
+/// number of threads.
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Race, Error> {
     for election in &options.elections {
         options.world.map_or(Ok(()), |world| world.check(election.about().name))?;
@@ -137,8 +140,8 @@ fn bounded(options: &Options, nodes: usize) -> Line {
     Line { nodes, may_fail: (nodes.saturating_sub(1) / 2).to_string(), trial }
 }
 
-/// Whether an election promises agreement in a world: the baselines need more than a moving set grants, and an f-source is enough for
-/// accusations alone.
+/// Whether an election promises agreement in a world: the baselines need more than a moving set
+/// grants, and an f-source is enough for accusations alone.
 fn is_promised(world: Option<&Named>, election: &str) -> bool {
     match world.map(|world| world.name) {
         None => true,

@@ -1,13 +1,17 @@
-//! How long a local leader's round takes: everybody answers the leader itself, or answers come along a tree of three children a node.
+//! How long a local leader's round takes: everybody answers the leader itself, or answers come
+//! along a tree of three children a node.
 //!
-//! Fetzer and Cristian found that the time grows with the number of answers that the leader must handle, tried the tree with eight
-//! processes, and found it not worth its trouble there (figures 28 and 29); with more, they expected, it would be. A tree has fewer answers
-//! at any one process and more steps one after the other: which of them counts depends on what an answer costs to handle, so that is
-//! varied here. At 0.5 ms a message eight processes need about what they needed in 1999.
+//! Fetzer and Cristian found that the time grows with the number of answers that the leader must
+//! handle, tried the tree with eight processes, and found it not worth its trouble there (figures
+//! 28 and 29); with more, they expected, it would be. A tree has fewer answers at any one process
+//! and more steps one after the other: which of them counts depends on what an answer costs to
+//! handle, so that is varied here. At 0.5 ms a message eight processes need about what they needed
+//! in 1999.
 //!
-//! Nothing goes wrong, clocks are exact. Each process handles one message at a time, and messages queue for it. A request leaves as a
-//! message to each other member at no cost. Only rounds in which all members supported the leader are measured, of those along the tree
-//! only such that really went along it: now and then one must be answered directly (rules 5 and 6 of the tree).
+//! Nothing goes wrong, clocks are exact. Each process handles one message at a time, and messages
+//! queue for it. A request leaves as a message to each other member at no cost. Only rounds in
+//! which all members supported the leader are measured, of those along the tree only such that
+//! really went along it: now and then one must be answered directly (rules 5 and 6 of the tree).
 
 use tenure_proto::NodeId;
 use tenure_proto::local::{Event, Sound};
@@ -63,12 +67,13 @@ struct Case {
     handling: u64,
 }
 
-/// What came of it.
+/// Its outcome.
 #[derive(Clone, Debug)]
 struct Measured {
     case: Case,
     times: Lengths,
-    /// Messages between different processes in these rounds, and those of them that the leader handled.
+    /// Messages between different processes in these rounds, and those of them that the leader
+    /// handled.
     messages: u64,
     heard: u64,
     /// Rounds that were not measured, being answered directly.
@@ -191,7 +196,8 @@ impl Watch {
         watch
     }
 
-    /// The leader asks again: its last round is over. Before the first success there is nothing to measure.
+    /// The leader asks again: its last round is over. Before the first success there is nothing to
+    /// measure.
     fn close(&mut self, asked: Option<Asked>, traffic: (u64, u64), case: Case) {
         let Some(asked) = asked else { return };
         match asked.took {

@@ -1,7 +1,7 @@
 //! Races: protocols and parts of them compared, as tables and plots.
 //!
-//! A study runs the real machines very often, in worlds that differ in one respect, and puts what came of it into rows.
-//! The same seeds give the same rows, to the last digit, on every machine.
+//! A study runs the real machines very often, in worlds that differ in one respect, and puts what
+//! came of it into rows. The same seeds give the same rows, to the last digit, on every machine.
 //!
 //! | study | asks |
 //! |---|---|

@@ -1,8 +1,10 @@
-//! The log under each Omega, on the same schedules: how often a leader asks for promises, what a change of leader costs, and how long commits take.
+//! The log under each Omega, on the same schedules: how often a leader asks for promises, what a
+//! change of leader costs, and how long commits take.
 //!
-//! Fortune, crashes and clocks of a seed are the same for all three; what they say differs. The paper counts a change of leader as one round trip
-//! for promises, 2(n-1) messages, and 2u(n-1) for u slots that the last leader left unfinished. The machine sends these slots in
-//! one message, and says again what is not answered.
+//! Fortune, crashes and clocks of a seed are the same for all three; what they say differs. The
+//! paper counts a change of leader as one round trip for promises, 2(n-1) messages, and 2u(n-1) for
+//! u slots that the last leader left unfinished. The machine sends these slots in one message, and
+//! says again what is not answered.
 
 use super::{Cell, Column, Race, Sheet};
 use crate::catalogue::{Error, Report, Trial, find};

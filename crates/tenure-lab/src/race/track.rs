@@ -1,8 +1,10 @@
-//! A straight track: a world without faults in which only the delays of messages are left to chance.
+//! A straight track: a world without faults in which only the delays of messages are left to
+//! chance.
 //!
-//! Where a study asks how long something takes, nothing else may take time: disks write at once, processes wake when
-//! they want to, and a process hears itself at once. What the protocol itself draws comes from the same seed. Where a study
-//! wants it, handling a message takes time, one after the other, and a process that is at it is woken afterwards.
+//! Where a study asks how long something takes, nothing else may take time: disks write at once,
+//! processes wake when they want to, and a process hears itself at once. What the protocol itself
+//! draws comes from the same seed. Where a study wants it, handling a message takes time, one after
+//! the other, and a process that is at it is woken afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,7 +46,7 @@ pub(super) struct Track<'s, S: Subject> {
 /// What a process said, when, by its own clock.
 pub(super) type Said<S> = (NodeId, LocalTime, <<S as Subject>::Machine as Protocol>::Event);
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finish {
     /// When somebody led; `None` if nobody did in time.
@@ -85,7 +87,8 @@ impl<'s, S: Subject> Track<'s, S> {
         self
     }
 
-    /// Lets the next thing happen, and gives the instant and what was said then; `None` after `horizon`, and after a violation.
+    /// Lets the next thing happen, and gives the instant and what was said then; `None` after
+    /// `horizon`, and after a violation.
     pub(super) fn step(&mut self, horizon: RealTime) -> Option<(RealTime, &[Said<S>])> {
         let Reverse((at, number, pending)) = self.queue.pop()?;
         if at > horizon || self.stage.is_over() {
@@ -106,7 +109,8 @@ impl<'s, S: Subject> Track<'s, S> {
         Some(format!("{}: {}", violation.property, violation.text))
     }
 
-    /// All users speak at the first instant; then time passes until somebody leads, or until `horizon`.
+    /// All users speak at the first instant; then time passes until somebody leads, or until
+    /// `horizon`.
     pub(super) fn elect(mut self, cast: &Cast, horizon: RealTime) -> Finish {
         let nodes: Vec<NodeId> = self.stage.world.nodes().collect();
         for node in nodes {
@@ -195,7 +199,8 @@ impl<'s, S: Subject> Track<'s, S> {
         }
     }
 
-    /// After anything happened to a node: its disk writes at once, and it is woken when it wants to be.
+    /// After anything happened to a node: its disk writes at once, and it is woken when it wants to
+    /// be.
     fn attend(&mut self, node: NodeId) {
         let now = self.stage.world.now;
         if self.stage.world.host(node).oldest_unwritten().is_some() {

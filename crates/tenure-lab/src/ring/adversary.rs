@@ -1,8 +1,10 @@
-//! The open-schedule adversary: no uniform asynchronous algorithm does with fewer than n/4·(log2 n + 1) messages.
+//! The open-schedule adversary: no uniform asynchronous algorithm does with fewer than n/4·(log2
+//! n + 1) messages.
 //!
-//! "Lower Bound" of the lecture, executable. An edge is open while nothing that was said over it has been heard. Whoever
-//! sits at its ends cannot know whether it is an edge or the rest of a larger ring, so nobody may decide yet. The adversary
-//! keeps an edge open for as long as it can, and makes the algorithm talk meanwhile:
+//! "Lower Bound" of the lecture, executable. An edge is open while nothing that was said over it
+//! has been heard. Whoever sits at its ends cannot know whether it is an edge or the rest of a
+//! larger ring, so nobody may decide yet. The adversary keeps an edge open for as long as it can,
+//! and makes the algorithm talk meanwhile:
 //!
 //! ```text
 //! line of 1:   a node that is awake; what it says waits at its two ends
@@ -11,14 +13,16 @@
 //!              keep the one in which more was heard: at least n/4
 //! ```
 //!
-//! Why n/4: a wave from the joined edge reaches a contiguous stretch of each half. If the two waves of P and Q overlapped in
-//! neither half, both could happen at once, and they would be a complete election in which some node of the half without the
-//! leader hears nothing of the other half: it could not know who leads. So in one half they cover n/2 nodes together, and
-//! one of them is heard at least n/4 times. Hence M(n) ≥ 2M(n/2) + n/4, which is n/4·(log2 n + 1).
+//! Why n/4: a wave from the joined edge reaches a contiguous stretch of each half. If the two waves
+//! of P and Q overlapped in neither half, both could happen at once, and they would be a complete
+//! election in which some node of the half without the leader hears nothing of the other half: it
+//! could not know who leads. So in one half they cover n/2 nodes together, and one of them is heard
+//! at least n/4 times. Hence M(n) ≥ 2M(n/2) + n/4, which is n/4·(log2 n + 1).
 //!
-//! That the halves behave in the joined line as they did alone is not taken on trust: each join is repeated from the
-//! very beginning on a closed ring of that size, with the schedules of the two halves one after the other, and what
-//! every node hears is compared with what it heard in its half.
+//! That the halves behave in the joined line as they did alone is not taken on trust: each join is
+//! repeated from the very beginning on a closed ring of that size, with the schedules of the two
+//! halves one after the other, and what every node hears is compared with what it heard in its
+//! half.
 
 use std::collections::VecDeque;
 
@@ -33,7 +37,8 @@ use crate::catalogue::Error;
 pub struct Join {
     /// How many nodes the joined line has.
     pub size: usize,
-    /// The place in the given order at which the joined nodes begin: they are `size` contiguous ones of it.
+    /// The place in the given order at which the joined nodes begin: they are `size` contiguous
+    /// ones of it.
     pub from: usize,
     /// What was heard after joining the first half's right end to the second's left.
     pub inner: u64,
@@ -50,7 +55,7 @@ impl Join {
     }
 }
 
-/// What came of an attack.
+/// The outcome of an attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Siege {
     /// How many nodes.
@@ -67,7 +72,7 @@ pub struct Siege {
     pub joins: Vec<Join>,
     /// Messages received in all, after the last edge was closed too.
     pub total: u64,
-    /// What is wrong with the election in the closed ring.
+    /// The flaw in the election in the closed ring.
     pub wrong: Option<String>,
     /// How many histories of nodes were compared.
     pub histories: u64,
@@ -88,7 +93,8 @@ struct Line<N: Node> {
     schedule: Vec<(u32, Port)>,
 }
 
-/// An adversary needs no chance, and its victim must not either: a different draw would be a different history.
+/// An adversary needs no chance, and its victim must not either: a different draw would be a
+/// different history.
 struct NoChance;
 
 impl Chooser for NoChance {
@@ -166,7 +172,8 @@ fn build<N: Node>(ids: &[u32], from: usize, siege: &mut Siege) -> Result<Line<N>
         outer: heard(&outer),
         chose_outer: heard(&outer) > heard(&inner),
     };
-    // The proof of n/4 holds if nobody decides; who decides with an edge open is caught by that alone.
+    // The proof of n/4 holds if nobody decides; who decides with an edge open is caught by that
+    // alone.
     let (line, halves) = if join.chose_outer { (outer, (b, a)) } else { (inner, (a, b)) };
     siege.histories += repeat(&line, (&halves.0, &halves.1)).map_err(Error::new)?;
     if let Some(decided) = decided(&line) {
@@ -188,7 +195,8 @@ fn awake<N: Node>(id: u32) -> Line<N> {
     Line { ids: vec![id], nodes: vec![node], ends, histories: vec![Vec::new()], schedule: Vec::new() }
 }
 
-/// Joins the right end of `a` to the left end of `b` and delivers in the order of sending until all is quiet.
+/// Joins the right end of `a` to the left end of `b` and delivers in the order of sending until all
+/// is quiet.
 fn join<N: Node>(a: &Line<N>, b: &Line<N>) -> Line<N> {
     let middle = u32::try_from(a.nodes.len()).unwrap_or(u32::MAX);
     let mut line = Line {
@@ -236,8 +244,9 @@ impl<N: Node> Line<N> {
     }
 }
 
-/// Repeats a schedule from the very beginning on a closed ring, and compares each node's history at the join with the one
-/// in its half, and in the end with the one in the line. Returns how many were compared.
+/// Repeats a schedule from the very beginning on a closed ring, and compares each node's history at
+/// the join with the one in its half, and in the end with the one in the line. Returns how many
+/// were compared.
 fn repeat<N: Node>(line: &Line<N>, (a, b): (&Line<N>, &Line<N>)) -> Result<u64, String> {
     let size = line.ids.len();
     let mut nodes: Vec<N> = line.ids.iter().map(|id| N::new(N::Knows::told(*id, 0), 2)).collect();

@@ -1,7 +1,8 @@
 //! An algorithm that cheats on uniformity, for the adversary to catch.
 //!
-//! It says that it does not know n, and on a ring of four it is always right: who has seen four ids picks the largest. On a
-//! larger ring a fifth id may sit where it did not look, and that is just where the adversary keeps an edge open.
+//! It says that it does not know n, and on a ring of four it is always right: who has seen four ids
+//! picks the largest. On a larger ring a fifth id may sit where it did not look, and that is just
+//! where the adversary keeps an edge open.
 
 use tenure_proto::classic::lelann::Token;
 use tenure_proto::classic::{Id, Node, Port, RIGHT, Standing, Turn};

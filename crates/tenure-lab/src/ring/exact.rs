@@ -1,7 +1,7 @@
 //! Exact averages over all circular orders, and the search for bad ones.
 //!
-//! Turning a ring changes nothing, so there are (n-1)! orders of n ids: 40,320 for nine. The average is a fraction,
-//! and no digit of it is rounded: for `clockwise` it is n·H_n.
+//! Turning a ring changes nothing, so there are (n-1)! orders of n ids: 40,320 for nine. The
+//! average is a fraction, and no digit of it is rounded: for `clockwise` it is n·H_n.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// In lowest terms; the denominator is not nought.
+    /// In lowest terms; the denominator is not zero.
     pub fn new(numerator: u128, denominator: u128) -> Self {
         let (mut a, mut b) = (numerator, denominator);
         while b != 0 {
@@ -135,8 +135,8 @@ pub struct Found {
     pub runs: u64,
 }
 
-/// Looks for an order with many messages, and with `schedules` for slow links too: changes two places at a time, keeps what is not
-/// better, and begins again where it gets no further.
+/// Looks for an order with many messages, and with `schedules` for slow links too: changes two
+/// places at a time, keeps what is not better, and begins again where it gets no further.
 pub fn search(
     election: &dyn Election,
     setup: &Setup,

@@ -1,14 +1,16 @@
 //! Elections on a ring with one direction, node by node: the driver of the largest rings.
 //!
-//! Where everything goes to the right and no coin is tossed, a node hears one link alone, and links keep their order: what each
-//! node hears, and in which order, is the same under every schedule. So the driver may choose the one that suits the
-//! machine. It goes round the ring and lets each node hear all that waits for it, which leaves the next node's share in a
-//! small buffer; after a few laps nothing waits any more. Every message is a step of its receiver, as in [`rounds`](super::rounds);
-//! but memory is read from one end to the other, lap after lap, instead of once for every round.
+//! Where everything goes to the right and no coin is tossed, a node hears one link alone, and links
+//! keep their order: what each node hears, and in which order, is the same under every schedule. So
+//! the driver may choose the one that suits the machine. It goes round the ring and lets each node
+//! hear all that waits for it, which leaves the next node's share in a small buffer; after a few
+//! laps nothing waits any more. Every message is a step of its receiver, as in
+//! [`rounds`](super::rounds); but memory is read from one end to the other, lap after lap, instead
+//! of once for every round.
 //!
-//! Messages carry the time at which they arrive if each takes one unit, so that times and counts are those of rounds, to
-//! the message. A hundred million nodes of `clockwise` take twelve bytes each, four for the count of their steps, and four for
-//! their place in the order.
+//! Messages carry the time at which they arrive if each takes one unit, so that times and counts
+//! are those of rounds, to the message. A hundred million nodes of `clockwise` take twelve bytes
+//! each, four for the count of their steps, and four for their place in the order.
 
 use tenure_proto::classic::{Node, Port, RIGHT, Turn};
 

@@ -1,7 +1,8 @@
-//! Elections without a common time: a scheduler says which link delivers next, and each link keeps its order.
+//! Elections without a common time: a scheduler says which link delivers next, and each link keeps
+//! its order.
 //!
-//! Every message gets a number when it is sent; of all links the one whose first message has the smallest number
-//! delivers next. What the number is makes the scheduler:
+//! Every message gets a number when it is sent; of all links the one whose first message has the
+//! smallest number delivers next. What the number is makes the scheduler:
 //!
 //! | schedule | the number is | so that |
 //! |---|---|---|
@@ -11,8 +12,8 @@
 //! | [`Schedule::Newest`] | smaller for later ones | one chain of messages runs as far as it can while all others wait |
 //! | [`Schedule::Priority`] | its link's | some links are always slower than others: what the search for bad schedules tries |
 //!
-//! Time is the arrival of the last message with random delays, and else the longest chain of messages of which each caused
-//! the next, as if each took one unit.
+//! Time is the arrival of the last message with random delays, and else the longest chain of
+//! messages of which each caused the next, as if each took one unit.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -36,7 +37,8 @@ pub enum Schedule {
     Chaos(Random),
     /// The link whose message was sent last.
     Newest,
-    /// The link with the smallest number here: twice a node's place for its left port, and one more for its right.
+    /// The link with the smallest number here: twice a node's place for its left port, and one more
+    /// for its right.
     Priority(Vec<u32>),
 }
 

@@ -28,6 +28,7 @@ use crate::catalogue::{About, Error};
 use crate::random::Random;
 
 /// All algorithms, the simplest first.
+#[inline(never)] // See `catalogue::all`.
 pub fn all() -> &'static [&'static dyn Election] {
     &[
         &CLOCKWISE,

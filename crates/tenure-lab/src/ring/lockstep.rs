@@ -1,12 +1,14 @@
 //! No deterministic algorithm elects a leader on an anonymous ring, executable.
 //!
-//! "In an anonymous ring, leader election is impossible!" All nodes begin in the same state, all wake at once, and in every
-//! round each hears what its neighbours sent: the same on every node. So after every round all states are equal, and if
-//! one node leads then all do. Here any algorithm is run so, a user's or one that was drawn from a seed, and after every
-//! round the states are compared.
+//! "In an anonymous ring, leader election is impossible!" All nodes begin in the same state, all
+//! wake at once, and in every round each hears what its neighbours sent: the same on every node. So
+//! after every round all states are equal, and if one node leads then all do. Here any algorithm is
+//! run so, a user's or one that was drawn from a seed, and after every round the states are
+//! compared.
 //!
-//! An algorithm with ids is made anonymous by giving all nodes the same id. One that tosses coins is run as it is, each
-//! node with coins of its own, and the states come apart: that is what the coins are for.
+//! An algorithm with ids is made anonymous by giving all nodes the same id. One that tosses coins
+//! is run as it is, each node with coins of its own, and the states come apart: that is what the
+//! coins are for.
 
 use std::collections::VecDeque;
 
@@ -16,7 +18,7 @@ use tenure_proto::classic::{self, Id, Knows, LEFT, Node, Port, RIGHT, Standing, 
 use super::wiring::Wiring;
 use crate::random::Random;
 
-/// What came of it.
+/// Its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
     /// How many nodes.
@@ -114,8 +116,9 @@ fn leaders<N: Node>(nodes: &[N]) -> u32 {
     u32::try_from(leading).unwrap_or(u32::MAX)
 }
 
-/// An automaton drawn from a number: `step(state, from left, from right) -> (state, to left, to right)`, each answer a hash of
-/// the question. Some states lead. The number is the one id that all nodes have.
+/// An automaton drawn from a number:
+/// `step(state, from left, from right) -> (state, to left, to right)`, each answer a hash of the
+/// question. Some states lead. The number is the one id that all nodes have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Automaton {
     table: u32,

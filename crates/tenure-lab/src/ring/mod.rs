@@ -9,7 +9,7 @@
 //! | [`links`] | an asynchronous scheduler: random delays, chaos, slow links |
 //! | [`order`] | in which order the ids stand, and what `clockwise` must cost with it |
 //! | [`exact`] | all orders of few ids, and the search for bad orders and schedules of more |
-//! | [`lockstep`] | anonymous nodes without coins stay equal for ever |
+//! | [`lockstep`] | anonymous nodes without coins stay equal forever |
 //! | [`adversary`] | the open-schedule lower bound of n/4·(log2 n + 1) |
 //! | [`race`] | algorithms × sizes × seeds, with theory beside them |
 //! | [`named`] | elections among processes with names, counted behind the same face |
@@ -151,13 +151,15 @@ impl Delays {
 pub struct Theory {
     /// The formula.
     pub says: &'static str,
-    /// Its value: messages of the election, at most or on average; those that tell everybody come on top.
+    /// Its value: messages of the election, at most or on average; those that tell everybody come
+    /// on top.
     pub messages: fn(f64) -> f64,
     /// Whether no order may cost more; else it is an average.
     pub bound: bool,
 }
 
-/// How many messages the election of `name` must take with these ids, found without running it, where that is known.
+/// How many messages the election of `name` must take with these ids, found without running it,
+/// where that is known.
 pub fn expected(name: &str, ids: &[u32], setup: &Setup) -> Option<u64> {
     (name == "clockwise" && setup.wake == Waking::All).then(|| order::distances_to_the_next_larger(ids))
 }

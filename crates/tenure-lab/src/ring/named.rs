@@ -1,9 +1,10 @@
-//! Elections among named processes, counted exactly: the same machines as in the catalogue, without heartbeats, with one
-//! unit of time a message, and messages before deadlines of the same instant.
+//! Elections among named processes, counted exactly: the same machines as in the catalogue, without
+//! heartbeats, with one unit of time a message, and messages before deadlines of the same instant.
 //!
-//! They stand behind the same face as the algorithms on ports. The number that an order gives a place is the attribute of the
-//! process there, so that the largest wins; one process calls, the first one unless another is woken. A bully's best
-//! process has crashed, everybody has elected it, and the caller is told so: N counts it.
+//! They stand behind the same face as the algorithms on ports. The number that an order gives a
+//! place is the attribute of the process there, so that the largest wins; one process calls, the
+//! first one unless another is woken. A bully's best process has crashed, everybody has elected it,
+//! and the caller is told so: N counts it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
@@ -27,6 +28,7 @@ use crate::subject::named::Lesson;
 use crate::world::node_id;
 
 /// All elections among named processes that are counted.
+#[inline(never)] // See `catalogue::all`.
 pub fn all() -> &'static [&'static dyn Election] {
     &[&TRIVIAL, &RING, &BULLY, &BY_CONSENSUS, &BY_ELECTION]
 }
@@ -46,7 +48,8 @@ struct Tally<A> {
     election: PhantomData<fn() -> A>,
 }
 
-/// Where everybody talks to everybody, N² messages wait at once: with more processes that is gigabytes.
+/// Where everybody talks to everybody, N² messages wait at once: with more processes that is
+/// gigabytes.
 const MOST: u32 = 1 << 12;
 
 const TRIVIAL: Tally<Trivial> = Tally {
@@ -323,8 +326,8 @@ impl<A: Lesson> Election for Tally<A> {
         self.most
     }
 
-    /// The first calls. Best: it is the one that wins. Worst: for a ring it stands just after that one, for a bully it is the
-    /// lowest.
+    /// The first calls. Best: it is the one that wins. Worst: for a ring it stands just after that
+    /// one, for a bully it is the lowest.
     fn ids(&self, order: Order, setup: &Setup) -> Result<Vec<u32>, Error> {
         if setup.nodes < 2 || setup.nodes > self.most {
             return Err(Error::new(format!("{} is counted with 2 to {} processes", self.name, self.most)));
@@ -361,7 +364,8 @@ impl<A: Lesson> Election for Tally<A> {
             callers.push((dead.unwrap_or(0) + 1) % ids.len());
         }
         for caller in callers {
-            // Who is told of a crash calls because of it; a bully then knows that nobody is higher, if it is so.
+            // Who is told of a crash calls because of it; a bully then knows that nobody is higher,
+            // if it is so.
             let suspect = dead.map(|dead| Input::Command(Command::Suspect(node_id(dead))));
             suspect.into_iter().for_each(|suspect| town.handle(caller, suspect));
             town.handle(caller, Input::Command(Command::Call));

@@ -1,9 +1,9 @@
 //! In which order the ids stand round the ring.
 //!
-//! A random order is drawn evenly from all of them. With a hundred million ids, swapping each with any other would miss the
-//! cache every time; so they are first dealt out to piles, each into one drawn evenly, and then each pile, which fits into
-//! the cache, is shuffled by itself. Every order is as likely as any other: a pile gets each set of that size alike, and
-//! within it every order.
+//! A random order is drawn evenly from all of them. With a hundred million ids, swapping each with
+//! any other would miss the cache every time; so they are first dealt out to piles, each into one
+//! drawn evenly, and then each pile, which fits into the cache, is shuffled by itself. Every order
+//! is as likely as any other: a pile gets each set of that size alike, and within it every order.
 
 use crate::catalogue::Error;
 use crate::random::Random;
@@ -48,8 +48,8 @@ impl Order {
         found.ok_or_else(|| Error::unknown("order", name, Self::NAMED.iter().map(|order| order.name())))
     }
 
-    /// The ids of so many nodes, clockwise, from `first` on. Best and worst are an algorithm's own: see
-    /// [`Election`](super::Election).
+    /// The ids of so many nodes, clockwise, from `first` on. Best and worst are an algorithm's own:
+    /// see [`Election`](super::Election).
     pub fn ids(self, nodes: u32, first: u32, seed: u64) -> Vec<u32> {
         let mut ids: Vec<u32> = match self {
             Self::Random => shuffled(nodes, &mut Random::stream(seed, "order")),
@@ -113,8 +113,9 @@ fn shuffle(ids: &mut [u32], random: &mut Random) {
     }
 }
 
-/// How many messages `clockwise` sends if all wake at once, without running it: the sum of the distances from each id to the
-/// next larger one clockwise, and n for the largest. One pass with a stack of the ids that still look for a larger one.
+/// How many messages `clockwise` sends if all wake at once, without running it: the sum of the
+/// distances from each id to the next larger one clockwise, and n for the largest. One pass with a
+/// stack of the ids that still look for a larger one.
 pub fn distances_to_the_next_larger(ids: &[u32]) -> u64 {
     let Some(top) = (0..ids.len()).max_by_key(|place| ids[*place]) else { return 0 };
     let mut looking: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! What came of an election: counts, and whether it was one.
+//! The outcome of an election: counts, and whether it was one.
 
 use tenure_proto::classic::{Knows, Message, Node, Standing};
 
@@ -66,7 +66,7 @@ impl Default for Tally {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// How many nodes there were.

@@ -11,7 +11,8 @@ pub(super) struct Place<N> {
 }
 
 impl<N: Node> Place<N> {
-    /// All nodes, asleep, each with so many ports. They are told their ids only if they have any; but there are as many as ids.
+    /// All nodes, asleep, each with so many ports. They are told their ids only if they have any;
+    /// but there are as many as ids.
     pub(super) fn all(ids: &[u32], ports: impl Fn(u32) -> u32) -> Vec<Self> {
         let size = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         let asleep = |(place, id): (u32, &u32)| Self {

@@ -1,8 +1,8 @@
 //! The race: algorithms × sizes × seeds, with what theory says beside them.
 //!
-//! Sizes grow until an algorithm has used up its budget of events, so that every algorithm gets about the same time whatever
-//! it costs; what was left out is said. The budget counts events, not seconds: the same seeds give the same rows on every
-//! machine.
+//! Sizes grow until an algorithm has used up its budget of events, so that every algorithm gets
+//! about the same time whatever it costs; what was left out is said. The budget counts events, not
+//! seconds: the same seeds give the same rows on every machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -191,8 +191,8 @@ fn growth(election: &dyn Election, order: Order) -> Option<fn(f64) -> f64> {
     holds.then_some(theory.messages)
 }
 
-/// What one run will cost: as much more than the largest size so far as theory says; where it says nothing, by the power of n with which the
-/// cost grew last.
+/// What one run will cost: as much more than the largest size so far as theory says; where it says
+/// nothing, by the power of n with which the cost grew last.
 fn forecast(growth: Option<fn(f64) -> f64>, costs: &[(f64, f64)], nodes: f64) -> f64 {
     let [.., (before, cheaper), (n, cost)] = costs else { return 0.0 };
     if let Some(growth) = growth.filter(|growth| growth(*n) > 0.0) {
@@ -395,7 +395,8 @@ impl<'a> Racer<'a> {
         self.over_nodes(|m| m.time)
     }
 
-    /// What was measured, and what theory says of it: in one label where both end at the same place.
+    /// What was measured, and what theory says of it: in one label where both end at the same
+    /// place.
     fn messages(&self) -> Vec<Curve> {
         let mut curve = self.over_nodes(|m| m.messages);
         let (Some(theory), Some(first)) = (self.election.theory(), self.measured.first()) else {

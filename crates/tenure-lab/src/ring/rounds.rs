@@ -1,11 +1,12 @@
 //! Elections in rounds: every message takes one unit of time.
 //!
-//! All messages are in one queue, in the order in which they were sent. What is in it at the beginning of a round is heard
-//! in that round; what is sent is heard in the next. On a ring each link keeps its order so, and the schedule is one that an
-//! asynchronous scheduler may choose too: the one in which time is counted.
+//! All messages are in one queue, in the order in which they were sent. What is in it at the
+//! beginning of a round is heard in that round; what is sent is heard in the next. On a ring each
+//! link keeps its order so, and the schedule is one that an asynchronous scheduler may choose too:
+//! the one in which time is counted.
 //!
-//! Nothing is kept but the nodes and the messages under way, so that rings of millions are no matter; where a ring has one
-//! direction alone, [`laps`](super::laps) carries many more.
+//! Nothing is kept but the nodes and the messages under way, so that rings of millions are no
+//! matter; where a ring has one direction alone, [`laps`](super::laps) carries many more.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -63,7 +63,8 @@ fn clockwise_costs_exactly_what_is_known() {
 
 #[test]
 fn clockwise_with_late_wake_ups_takes_at_most_twice_as_long() {
-    // The largest sits just before the only node that wakes: its id must come all the way round first.
+    // The largest sits just before the only node that wakes: its id must come all the way round
+    // first.
     for n in 2..40 {
         let setup = Setup { wake: Waking::One(0), ..Setup::new(n) };
         let outcome = run("clockwise", Order::Ascending, &setup);

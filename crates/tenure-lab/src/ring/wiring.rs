@@ -18,8 +18,8 @@ pub trait Wiring: Copy {
     fn port(end: Self::End) -> Port;
 }
 
-/// A ring. Port 0 is counter-clockwise, port 1 clockwise; node 0 follows the last one. At most 2^31 nodes: an end is a
-/// number of 32 bits, the port in the highest.
+/// A ring. Port 0 is counter-clockwise, port 1 clockwise; node 0 follows the last one. At most 2^31
+/// nodes: an end is a number of 32 bits, the port in the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring(pub u32);
 

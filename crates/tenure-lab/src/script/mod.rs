@@ -1,16 +1,19 @@
 //! Scripts: a run as a text that can be read, compared, replayed and kept.
 //!
-//! A trace of a whole run and a scenario of ten lines are the same thing. The head names the protocol, its constants
-//! and its clocks; then every line says what happened when. A message that no line delivers was lost; one that two
-//! lines deliver was duplicated. A step may end in the middle: `n0 wakes, and is killed after effect 2, 1 record durable`
-//! carries out two effects, and one of the records that the disk had not written is durable. Indented lines say what came of it, for the reader: they are not read back.
+//! A trace of a whole run and a scenario of ten lines are the same thing. The head names the
+//! protocol, its constants and its clocks; then every line says what happened when. A message that
+//! no line delivers was lost; one that two lines deliver was duplicated. A step may end in the
+//! middle: `n0 wakes, and is killed after effect 2, 1 record durable` carries out two effects, and
+//! one of the records that the disk had not written is durable. A process may say something in
+//! another's name: `n1 handles n0's request of 5ms, said by n4 as a release`. Indented lines say
+//! what came of it, for the reader: they are not read back.
 
 mod parse;
 mod replay;
 mod write;
 
 pub use parse::{ScriptError, parse, subject_of};
-pub(crate) use parse::{kill, node, rates, set, simple_action, step, thread, time};
+pub(crate) use parse::{kill, node, rates, said, set, simple_action, step, thread, time};
 pub use replay::{Replayed, replay};
 pub use write::how_text;
 
@@ -72,7 +75,7 @@ pub struct Line<C> {
     pub kind: String,
     /// What the process drew from chance.
     pub draws: Vec<u32>,
-    /// What came of it, in words.
+    /// Its outcome, in words.
     pub outcomes: Vec<String>,
 }
 
@@ -80,7 +83,7 @@ impl<C> Line<C> {
     /// Whom it concerns.
     pub fn node(&self) -> Option<NodeId> {
         match &self.action {
-            Action::Deliver { flight, .. } => Some(flight.to),
+            Action::Deliver { flight, .. } | Action::Forge { flight, .. } => Some(flight.to),
             Action::Wake(node) | Action::Tell(node, _) | Action::Crash(node) => Some(*node),
             Action::Start(node, _) | Action::Freeze(node, _) | Action::Thaw(node) => Some(*node),
             Action::Written { node, .. } | Action::Work(node, _) => Some(*node),

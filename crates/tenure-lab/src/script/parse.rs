@@ -11,14 +11,16 @@ use crate::stage::Command;
 use crate::subject::constants::parse_time;
 use crate::subject::office::THREADS;
 use crate::subject::{Constants, Subject, company};
-use crate::world::{Action, Clock, Dial, FlightRef, Freeze, How, Kill, RealTime, Stretch, clock::MILLI};
+use crate::world::{
+    Action, Clock, Dial, FlightRef, Freeze, Guise, How, Kill, RealTime, Stretch, clock::MILLI,
+};
 
 /// Why a script could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     /// Which line, from one.
     pub line: usize,
-    /// What is wrong with it.
+    /// The flaw in it.
     pub what: String,
 }
 
@@ -30,7 +32,8 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// The protocol and the mutant that a script or a [play](crate::play) names, without reading the rest.
+/// The protocol and the mutant that a script or a [play](crate::play) names, without reading the
+/// rest.
 pub fn subject_of(text: &str) -> Result<(String, Option<String>), ScriptError> {
     if !play::is_play(text) {
         check_magic(text)?;
@@ -76,7 +79,8 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         ends: RealTime(0),
         lines: Vec::new(),
     };
-    // Written by the laboratory, so that a trace that was cut off is noticed; one written by hand may leave it out.
+    // Written by the laboratory, so that a trace that was cut off is noticed; one written by hand
+    // may leave it out.
     let mut said_lines = None;
     for (i, raw) in text.lines().enumerate().skip(1) {
         let line = raw.trim_end();
@@ -344,7 +348,16 @@ fn longer_action<S: Subject>(
     }
 }
 
-/// `n0's request of 12.5ms, number 2, arrived at 20ms`: what kind of message it is says nothing that is needed.
+/// `n4 as a release`: the process that says something in another's name, and what it makes of it.
+pub(crate) fn said(text: &str, nodes: usize) -> Result<(NodeId, Guise), String> {
+    let guises = [Guise::Release, Guise::Relay, Guise::Copy];
+    let parsed = guises.into_iter().find_map(|guise| Some((text.strip_suffix(guise.text())?, guise)));
+    let (by, guise) = parsed.ok_or_else(|| format!("cannot read '{text}'"))?;
+    Ok((node(by, nodes)?, guise))
+}
+
+/// `n0's request of 12.5ms, number 2, arrived at 20ms`, or `..., said by n4 as a release`: what
+/// kind of message it is says nothing that is needed.
 fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Action<C, FlightRef>, String> {
     let mut parts = text.split(", ");
     let first = parts.next().unwrap_or_default();
@@ -353,18 +366,23 @@ fn delivery<C>(to: NodeId, text: &str, at: RealTime, nodes: usize) -> Result<Act
         .and_then(|(from, rest)| Some((from, rest.split_once(" of ")?.1)))
         .ok_or_else(|| format!("write \"n0's message of 1ms\", not '{first}'"))?;
     let mut flight = FlightRef { from: self::node(from, nodes)?, to, sent: time(sent)?, nth: 0 };
-    let mut arrived = at;
+    let (mut arrived, mut forged) = (at, None);
     for part in parts {
         if let Some(number) = part.strip_prefix("number ") {
             let number: u32 = number.parse().map_err(|_| format!("'{number}' is no number"))?;
             flight.nth = number.checked_sub(1).ok_or("messages are numbered from 1")?;
         } else if let Some(when) = part.strip_prefix("arrived at ") {
             arrived = time(when)?;
+        } else if let Some(text) = part.strip_prefix("said by ") {
+            forged = Some(said(text, nodes)?);
         } else {
             return Err(format!("cannot read '{part}'"));
         }
     }
-    Ok(Action::Deliver { flight, arrived })
+    Ok(match forged {
+        Some((by, guise)) => Action::Forge { flight, by, guise },
+        None => Action::Deliver { flight, arrived },
+    })
 }
 
 /// `n0`

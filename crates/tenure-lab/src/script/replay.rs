@@ -6,18 +6,20 @@ use crate::stage::{Cast, Command, Outcome, Stage, Watch};
 use crate::subject::Subject;
 use crate::world::Interrupt;
 
-/// What came of a replay.
+/// The outcome of a replay.
 #[derive(Clone, Debug)]
 pub struct Replayed<C> {
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome<C>,
-    /// The lines that could not be carried out, by position: a message that was never sent, a process that was down.
+    /// The lines that could not be carried out, by position: a message that was never sent, a
+    /// process that was down.
     pub skipped: Vec<usize>,
     /// How many lines there were up to the violation, or in all.
     pub used: usize,
 }
 
-/// Repeats the lines of a script until a property is broken or they end. An error says what is wrong with its head.
+/// Repeats the lines of a script until a property is broken or they end. An error says what is
+/// wrong with its head.
 pub fn replay<S: Subject>(
     subject: &S,
     script: &Script<Command<S>>,

@@ -7,10 +7,11 @@ use tenure_proto::NodeId;
 use super::{Expect, Line, Script};
 use crate::stage::Command;
 use crate::subject::Subject;
-use crate::world::{Action, Clock, Dial, Freeze, How, Kill, RealTime};
+use crate::world::{Action, Clock, Dial, FlightRef, Freeze, How, Kill, RealTime};
 
 impl<C> Script<C> {
-    /// The script as a file. Reading it gives the same script, but for the words in which outcomes are told.
+    /// The script as a file. Reading it gives the same script, but for the words in which outcomes
+    /// are told.
     pub fn write<S>(&self) -> String
     where
         S: Subject,
@@ -79,18 +80,27 @@ impl<C> Line<C> {
         words
     }
 
+    /// `n1 handles n0's request of 12.5ms, number 2`
+    fn message_words(&self, flight: &FlightRef) -> String {
+        let FlightRef { from, to, sent, nth } = flight;
+        let mut words = format!("{to} handles {from}'s {} of {sent}", self.kind);
+        if *nth > 0 {
+            let _ = write!(words, ", number {}", nth + 1);
+        }
+        words
+    }
+
     fn action_words<S>(&self) -> String
     where
         S: Subject,
         S::Machine: tenure_proto::Protocol<Command = C>,
     {
         match &self.action {
+            Action::Forge { flight, by, guise } => {
+                format!("{}, said by {by}{}", self.message_words(flight), guise.text())
+            }
             Action::Deliver { flight, arrived } => {
-                let mut words =
-                    format!("{} handles {}'s {} of {}", flight.to, flight.from, self.kind, flight.sent);
-                if flight.nth > 0 {
-                    let _ = write!(words, ", number {}", flight.nth + 1);
-                }
+                let mut words = self.message_words(flight);
                 if *arrived != self.at {
                     let _ = write!(words, ", arrived at {arrived}");
                 }

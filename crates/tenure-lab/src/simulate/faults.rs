@@ -15,8 +15,8 @@ pub enum Fault {
     Reorder,
     /// The network falls apart in every shape.
     Partition,
-    /// Processes crash, restart, reboot; between two steps, or between two effects of one step, with any first part of what
-    /// the disk was given durable.
+    /// Processes crash, restart, reboot; between two steps, or between two effects of one step,
+    /// with any first part of what the disk was given durable.
     Crash,
     /// Disks are lost.
     Amnesia,
@@ -26,12 +26,15 @@ pub enum Fault {
     Disk,
     /// Operators change the members, several at a time and without waiting for each other.
     Members,
+    /// Processes say under their own names what others have said, or give back what others asked
+    /// for.
+    Forgery,
     /// A clock breaks the drift bound. The assumption of every promise; so never part of `all`.
     ClockBeyondRho,
 }
 
 /// All kinds, with their names.
-pub const FAULTS: [(Fault, &str); 12] = [
+pub const FAULTS: [(Fault, &str); 13] = [
     (Fault::Clock, "clock"),
     (Fault::Delay, "delay"),
     (Fault::Loss, "loss"),
@@ -43,6 +46,7 @@ pub const FAULTS: [(Fault, &str); 12] = [
     (Fault::Pause, "pause"),
     (Fault::Disk, "disk"),
     (Fault::Members, "members"),
+    (Fault::Forgery, "forgery"),
     (Fault::ClockBeyondRho, "clock-beyond-rho"),
 ];
 
@@ -77,7 +81,8 @@ impl Faults {
         self.0 >> (fault as u32) & 1 == 1
     }
 
-    /// Reads `none`, `all`, or a list of names. A clock beyond its bound comes with all else, unless listed with others.
+    /// Reads `none`, `all`, or a list of names. A clock beyond its bound comes with all else,
+    /// unless listed with others.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "none" => return Ok(Self::NONE),

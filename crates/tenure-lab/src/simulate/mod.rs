@@ -1,9 +1,11 @@
-//! Runs a protocol through everything that a seed has in store: first a time that breaks, then one that heals.
+//! Runs a protocol through everything that a seed has in store: first a time that breaks, then one
+//! that heals.
 //!
-//! One seed gives one run, byte for byte the same on every machine. Chance is split into streams, so that the order in
-//! which the simulation asks for one kind of luck changes no other.
+//! One seed gives one run, byte for byte the same on every machine. Chance is split into streams,
+//! so that the order in which the simulation asks for one kind of luck changes no other.
 
 mod faults;
+mod forge;
 mod network;
 mod pace;
 mod perform;
@@ -30,6 +32,7 @@ use crate::subject::{Assumption, Subject};
 use crate::world::{
     Action, Dial, FlightId, Freeze, How, Interrupt, RealTime, Stretch, clock::MILLI, node_id,
 };
+use forge::Forged;
 use pace::Pace;
 use perform::Performance;
 use plan::{Disaster, EPOCH, Plan};
@@ -41,6 +44,8 @@ enum Pending {
     Arrive(FlightId),
     /// A message that piled up while its receiver was paused.
     Late(FlightId, RealTime),
+    /// A process says something in another's name.
+    Forge(Forged),
     Wake(NodeId),
     Work(NodeId, u8),
     Written(NodeId, RealTime),
@@ -98,7 +103,8 @@ struct Desk {
 #[derive(Clone, Copy, Debug)]
 struct Doom {
     interrupt: Interrupt,
-    /// How it comes back, after how long, in nanoseconds, and not before when; in a play a line says so.
+    /// How it comes back, after how long, in nanoseconds, and not before when; in a play a line
+    /// says so.
     back: Option<(How, u64, RealTime)>,
     /// The line of the play that says so.
     cue: Option<usize>,
@@ -125,7 +131,7 @@ struct Simulation<'s, S: Subject> {
     performance: Option<Performance<'s, Command<S>>>,
 }
 
-/// What came of a seed.
+/// The outcome of a seed.
 pub struct Simulated<C> {
     /// The run.
     pub outcome: Outcome<C>,
@@ -285,6 +291,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         match entry.pending {
             Pending::Arrive(flight) => self.arrive(at, flight, at),
             Pending::Late(flight, arrived) => self.arrive(at, flight, arrived),
+            Pending::Forge(forged) => _ = self.forge(at, forged),
             Pending::Wake(node) => self.wake(at, node, entry.number),
             Pending::Work(node, thread) => self.work(at, node, thread),
             Pending::Written(node, given) => self.written(at, node, given),
@@ -322,6 +329,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             let id = self.stage.world.sent[i];
             let Some(flight) = self.stage.world.flight(id) else { continue };
             let (from, to) = (flight.name.from, flight.name.to);
+            let mut forged = false;
             let fate = if from == to {
                 let slower = self.plan.adversary.as_mut().and_then(|all| all.to_oneself(&mut self.links));
                 [Some(slower.unwrap_or_else(|| self.pace.to_oneself(&mut self.links))), None]
@@ -341,9 +349,10 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 let fate = self.plan.links.stormy(now, &mut self.links);
                 let fate = self.meddle(now, id, fate);
                 self.count_lost(fate);
+                forged = self.draw_forgery(now, id);
                 fate
             };
-            self.enter_copies(now, id, (from, to), fate);
+            self.enter_copies(now, id, (from, to), (fate, forged));
         }
     }
 
@@ -353,13 +362,21 @@ impl<'s, S: Subject> Simulation<'s, S> {
         }
     }
 
-    fn enter_copies(&mut self, now: RealTime, id: FlightId, link: (NodeId, NodeId), fate: network::Fate) {
+    /// Enters what arrives of a message. It is kept for as long as somebody may say it in the
+    /// sender's name.
+    fn enter_copies(
+        &mut self,
+        now: RealTime,
+        id: FlightId,
+        link: (NodeId, NodeId),
+        (fate, forged): (network::Fate, bool),
+    ) {
         let copies = fate.iter().flatten().count();
         if self.copies.len() <= id.index() {
             self.copies.resize(id.index() + 1, 0);
         }
-        self.copies[id.index()] = u8::try_from(copies).unwrap_or(0);
-        if copies == 0 {
+        self.copies[id.index()] = u8::try_from(copies + usize::from(forged)).unwrap_or(0);
+        if copies == 0 && !forged {
             return self.stage.world.forget(id);
         }
         if copies > 1 {
@@ -392,6 +409,20 @@ impl<'s, S: Subject> Simulation<'s, S> {
         if !to_this_life || !self.act(at, &Action::Deliver { flight, arrived }, to) {
             self.stage.counts.add("messages-lost");
         }
+        self.spend_copy(flight);
+    }
+
+    /// A process says something in another's name, if the receiver can hear it and promises to bear
+    /// it.
+    fn forge(&mut self, at: RealTime, Forged { flight, by, guise }: Forged) -> bool {
+        let Some(to) = self.stage.world.flight(flight).map(|flight| flight.name.to) else { return false };
+        let done = self.act(at, &Action::Forge { flight, by, guise }, to);
+        self.spend_copy(flight);
+        done
+    }
+
+    /// One of those that arrive has arrived: after the last a message is forgotten.
+    fn spend_copy(&mut self, flight: FlightId) {
         let copies = &mut self.copies[flight.index()];
         *copies = copies.saturating_sub(1);
         if *copies == 0 {
@@ -408,7 +439,8 @@ impl<'s, S: Subject> Simulation<'s, S> {
         self.act(at, &Action::Wake(node), node);
     }
 
-    /// A thread takes a step; the next comes soon, or, between two edicts or now and then within one, much later.
+    /// A thread takes a step; the next comes soon, or, between two edicts or now and then within
+    /// one, much later.
     fn work(&mut self, at: RealTime, node: NodeId, thread: u8) {
         self.desk(node).working[usize::from(thread)] = false;
         self.act(at, &Action::Work(node, thread), node);
@@ -484,6 +516,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Disaster::Crash(node, how, down) => self.crash(at, node, how, down),
             Disaster::Kill { node, interrupt, how, down, until } => {
                 let doom = Doom { interrupt, back: Some((how, down, until)), cue: None };
+                self.stage.counts.add_many("kills-drawn", u64::from(!self.healed));
                 self.desk(node).doom = Some(doom).filter(|_| !self.healed);
             }
             Disaster::Freeze(node, freeze, long) => {

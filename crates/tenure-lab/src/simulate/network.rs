@@ -131,7 +131,8 @@ pub(crate) struct Shape {
     pub(crate) text: String,
     /// For each sender the receivers it does not reach, as bits.
     cut: Vec<u64>,
-    /// At any time each process exchanges messages in time with only some others, not always the same ones.
+    /// At any time each process exchanges messages in time with only some others, not always the
+    /// same ones.
     moving: bool,
 }
 
@@ -217,8 +218,8 @@ impl Shape {
         self.cut[from] >> to & 1 == 0
     }
 
-    /// Whether `to` is among the f that `from` reaches at the moment: a window of f neighbours that moves on all the
-    /// time, from another place for every process.
+    /// Whether `to` is among the f that `from` reaches at the moment: a window of f neighbours that
+    /// moves on all the time, from another place for every process.
     fn timely(&self, from: usize, to: usize, now: RealTime) -> bool {
         let nodes = self.cut.len();
         let reached = (nodes - 1) / 2;

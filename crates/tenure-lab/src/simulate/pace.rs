@@ -1,4 +1,5 @@
-//! How quickly things happen that nobody ordered: drawn from a seed, or, in a play, always the same.
+//! How quickly things happen that nobody ordered: drawn from a seed, or, in a play, always the
+//! same.
 
 use crate::random::Random;
 use crate::world::clock::MILLI;
@@ -35,7 +36,8 @@ impl Pace {
         }
     }
 
-    /// When a thread takes its next step: soon, or, between two edicts or now and then within one, much later.
+    /// When a thread takes its next step: soon, or, between two edicts or now and then within one,
+    /// much later.
     pub(super) fn next_step(&mut self, lease: u64, thread: u8) -> u64 {
         match self {
             Self::Drawn(random) => {

@@ -1,7 +1,9 @@
-//! Performs a play: the same simulation, but what happens comes from a text, and nothing is left to chance.
+//! Performs a play: the same simulation, but what happens comes from a text, and nothing is left to
+//! chance.
 
 use tenure_proto::{Elects, GroupId, NodeId};
 
+use super::forge::{Forged, Forgeries};
 use super::network::{Fate, Links};
 use super::pace::Pace;
 use super::plan::Plan;
@@ -24,7 +26,7 @@ pub(super) struct Performance<'s, C> {
     tells_threads: bool,
 }
 
-/// What came of a play.
+/// The outcome of a play.
 pub(crate) struct Performed<C> {
     /// The run.
     pub(crate) outcome: Outcome<C>,
@@ -34,7 +36,8 @@ pub(crate) struct Performed<C> {
     pub(crate) beliefs: Beliefs,
 }
 
-/// Performs a play. An error says what is wrong with its head, or which line could not be carried out.
+/// Performs a play. An error says what is wrong with its head, or which line could not be carried
+/// out.
 pub(crate) fn perform<S: Subject>(
     subject: &S,
     play: &Play<Command<S>>,
@@ -44,6 +47,7 @@ pub(crate) fn perform<S: Subject>(
         cast: Cast::new::<S>(&play.quorums, play.members, play.constants.clone(), play.clocks.clone())?,
         adversary: None,
         links: Links::steady(play.delay),
+        forgeries: Forgeries::none(),
         slowest_write: play.disk,
         latest_wake: 0,
         disasters: Vec::new(),
@@ -171,11 +175,15 @@ impl<'s, S: Subject> Simulation<'s, S> {
         };
         *stands = !meddling.once;
         let delay = fate[0].unwrap_or_default();
-        let until = Some(delay.max(meddling.until.0 - now.0));
+        let (at, until) = (meddling.until, Some(delay.max(meddling.until.0 - now.0)));
         match meddling.what {
             What::Hold => [until, None],
             What::Lose => [None, None],
             What::Repeat => [fate[0], until],
+            What::Forge { by, guise } => {
+                self.enter(at, Pending::Forge(Forged { flight: id, by, guise }));
+                fate
+            }
         }
     }
 

@@ -1,9 +1,10 @@
-//! What a seed has in store: constants, clocks, and everything that will go wrong.
+//! The things that a seed has in store: constants, clocks, and everything that will go wrong.
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::Quorums;
 
 use super::faults::{Fault, Faults};
+use super::forge::Forgeries;
 use super::network::{LONGEST_DELAY, Links, Shape};
 use super::pace::LEAST_WRITE;
 use super::worlds::{Adversary, Named, Site};
@@ -12,7 +13,7 @@ use crate::stage::Cast;
 use crate::subject::{Assumption, Constants, Subject};
 use crate::world::{Clock, Freeze, How, Interrupt, RealTime, Stretch, Which, clock::MILLI, node_id};
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// How many founding members; other hosts are constants of the protocol.
@@ -99,6 +100,7 @@ pub(super) struct Plan {
     /// Who decides the fate of messages, if not `links`.
     pub(super) adversary: Option<Box<dyn Adversary>>,
     pub(super) links: Links,
+    pub(super) forgeries: Forgeries,
     /// How much longer than the least a disk takes at most, in nanoseconds.
     pub(super) slowest_write: u64,
     /// How late a process may be woken, in nanoseconds.
@@ -154,12 +156,13 @@ impl Plan {
         }
         if setup.faults.has(Fault::Crash) {
             let random = &mut Random::stream(seed, "kills");
-            draw_kills(hosts, longest, heals, random, &mut disasters);
+            draw_kills((hosts, subject.interruptible(&constants)), longest, heals, random, &mut disasters);
         }
         Ok(Self {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             adversary: None,
             links,
+            forgeries: Forgeries::draw(setup, seed),
             slowest_write: if slow { random.pick(&[20, 200, 1000]) * MILLI } else { MILLI },
             latest_wake: if setup.faults.has(Fault::Delay) { random.pick(&[0, 3, 50]) * MILLI } else { 0 },
             disasters,
@@ -190,7 +193,8 @@ impl Plan {
         let programme = world.programme(&site)?;
         let mut disasters = programme.disasters;
         let random = &mut Random::stream(seed, "kills in a world");
-        sharpen_crashes(rhythm.round, random, &mut disasters);
+        let within = S::interrupted_within(&constants);
+        sharpen_crashes((within, subject.interruptible(&constants)), random, &mut disasters);
         disasters.sort_by_key(|(at, _)| *at);
         let ends = setup.horizon.unwrap_or(programme.ends);
         let assumption = subject.assumption(&constants);
@@ -199,7 +203,9 @@ impl Plan {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
             adversary: Some(programme.adversary),
             links: Links::steady(rhythm.round / 2),
-            // Two writes, one after the other, leave time for an answer that is granted in time, the least that each takes included.
+            forgeries: Forgeries::none(),
+            // Two writes, one after the other, leave time for an answer that is granted in time,
+            // the least that each takes included.
             slowest_write: MILLI.min((rhythm.round / 8).saturating_sub(LEAST_WRITE)).max(1),
             latest_wake: if setup.faults.has(Fault::Delay) { rhythm.step } else { 0 },
             disasters,
@@ -210,7 +216,8 @@ impl Plan {
     }
 }
 
-/// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is asked for.
+/// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is
+/// asked for.
 fn draw_clocks(
     (setup, hosts): (&Setup, usize),
     assumption: Assumption,
@@ -270,7 +277,8 @@ fn skewed(skew: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ran
     let mut from = 0;
     while moves && from < ends.0 && stretches.len() < MOST_STRETCHES {
         let millis = random.between(50, 2000);
-        // Towards the next offset, and no further: whole parts per million round towards the old one.
+        // Towards the next offset, and no further: whole parts per million round towards the old
+        // one.
         let steps = i64::try_from(millis).unwrap_or(1);
         let ppm = ((wanted(random) - offset) / steps).clamp(-300_000, 300_000);
         stretches.push(Stretch { from: RealTime(from), ppm: i32::try_from(ppm).unwrap_or(0) });
@@ -307,7 +315,8 @@ fn draw_all(
     disasters
 }
 
-/// Lost disks, for those who can bear it: over the whole time, or all within a lease or two, so that several recover at once.
+/// Lost disks, for those who can bear it: over the whole time, or all within a lease or two, so
+/// that several recover at once.
 fn draw_losses(
     members: usize,
     longest: u64,
@@ -366,7 +375,8 @@ fn draw_disasters(
     disasters
 }
 
-/// Half of the machines that sleep count that by a coarse clock: up to all of it too little, or as much too much.
+/// Half of the machines that sleep count that by a coarse clock: up to all of it too little, or as
+/// much too much.
 fn count_coarsely(random: &mut Random, disasters: &mut [(RealTime, Disaster)]) {
     for (_, disaster) in disasters {
         if let Disaster::Freeze(_, freeze @ Freeze::Suspend, long) = disaster
@@ -403,10 +413,10 @@ fn draw_reforms(
     }
 }
 
-/// Kills inside a step, in half of all runs; where members change, many of them soon after somebody wanted that. From a stream of
-/// its own: what else a seed has in store stays the same.
+/// Kills inside a step, in half of all runs; where members change, many of them soon after somebody
+/// wanted that. From a stream of its own: what else a seed has in store stays the same.
 fn draw_kills(
-    hosts: usize,
+    (hosts, kinds): (usize, &[Which]),
     longest: u64,
     heals: RealTime,
     random: &mut Random,
@@ -424,34 +434,43 @@ fn draw_kills(
     let node = |random: &mut Random| node_id(random.index(hosts));
     for _ in 0..random.pick(&[1, 3, 8]) {
         let (at, node) = (RealTime(random.below(heals.0)), node(random));
-        let which = random.pick(&[Which::Keeps, Which::Writes, Which::Both]);
+        let which = random.pick(kinds);
         disasters.push((at, kill(random, node, which)));
     }
+    // A charter is written together with what is remembered of it, by machines that do both.
+    let charters: &[Which] =
+        if kinds.contains(&Which::Both) { &[Which::Writes, Which::Both, Which::Both] } else { kinds };
     let reforms = disasters.iter().filter(|(_, disaster)| matches!(disaster, Disaster::Reform(_)));
     let reforms: Vec<RealTime> = reforms.map(|(at, _)| *at).filter(|at| *at < heals).collect();
     for at in reforms {
         for _ in 0..random.below(3) {
             let (at, node) = (at.after(random.below(longest / 4)), node(random));
-            let which = random.pick(&[Which::Writes, Which::Both, Which::Both]);
+            let which = random.pick(charters);
             disasters.push((at, kill(random, node, which)));
         }
     }
     disasters.sort_by_key(|(at, _)| *at);
 }
 
-/// Where an adversary counts on who is there, nobody else may fail. But who fails may do so inside the next step: in half of all
-/// runs most crashes do.
-fn sharpen_crashes(round: u64, random: &mut Random, disasters: &mut Vec<(RealTime, Disaster)>) {
+/// Where an adversary counts on who is there, nobody else may fail. But who fails may do so inside
+/// the next step: in half of all runs most crashes do.
+fn sharpen_crashes(
+    (soon, kinds): (u64, &[Which]),
+    random: &mut Random,
+    disasters: &mut Vec<(RealTime, Disaster)>,
+) {
     if random.percent(50) {
         return;
     }
+    let kinds = if kinds.contains(&Which::Both) { &[Which::Keeps, Which::Both] } else { kinds };
     let mut kills = Vec::new();
     for (at, disaster) in disasters.iter_mut() {
         let Disaster::Crash(node, how, down) = disaster else { continue };
-        let (within, bits) = ((round + random.below(round)).min(*down / 2), random.bits());
-        let which = random.pick(&[Which::Keeps, Which::Both]);
+        let (within, bits) = ((soon + random.below(soon)).min(*down / 2), random.bits());
+        let which = random.pick(kinds);
         if random.percent(75) && within > 0 {
-            // It is back when it would have been. If no such step comes in time, the crash does; if it came, nobody is left to end.
+            // It is back when it would have been. If no such step comes in time, the crash does; if
+            // it came, nobody is left to end.
             let (interrupt, until) = (Interrupt::Drawn(bits, which), at.after(*down));
             kills.push((*at, Disaster::Kill { node: *node, interrupt, how: *how, down: 0, until }));
             *at = at.after(within);
@@ -461,8 +480,8 @@ fn sharpen_crashes(round: u64, random: &mut Random, disasters: &mut Vec<(RealTim
     disasters.extend(kills);
 }
 
-/// The time of day is set now and then, back or forward, by up to a longest lease. Only a driver that reads it can tell, so
-/// for others nothing is drawn.
+/// The time of day is set now and then, back or forward, by up to a longest lease. Only a driver
+/// that reads it can tell, so for others nothing is drawn.
 fn set_times(
     hosts: usize,
     longest: u64,

@@ -1,4 +1,5 @@
-//! What a strong machine may do at its discretion, from the constants of a run: when it tries, for how long it asks.
+//! What a strong machine may do at its discretion, from the constants of a run: when it tries, for
+//! how long it asks.
 
 use tenure_proto::detect::phi::{self, Phi};
 use tenure_proto::detect::weak::{Choice, Watch};
@@ -44,7 +45,8 @@ fn phi(constants: &Constants) -> Result<phi::Config, String> {
     settings.validate().map_err(|error| error.to_string())
 }
 
-/// With `adapt`, leases about a quarter apart of what they would be without, and room for three retries.
+/// With `adapt`, leases about a quarter apart of what they would be without, and room for three
+/// retries.
 pub(super) fn adapt(constants: &Constants) -> Result<Option<Adapt>, String> {
     let (lease, tick) = (constants.get("lease"), constants.get("tick"));
     match constants.get("adapt") {

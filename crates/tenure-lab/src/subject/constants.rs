@@ -1,4 +1,5 @@
-//! The constants of a run: named numbers with units, drawn from a seed, set by hand, written in files.
+//! The constants of a run: named numbers with units, drawn from a seed, set by hand, written in
+//! files.
 
 use std::fmt;
 
@@ -26,12 +27,13 @@ pub struct Key {
     pub unit: Unit,
     /// What it does.
     pub says: &'static str,
-    /// What stands where a file does not name it: a file from before there was such a constant stays what it was.
-    /// `None` if every file must.
+    /// What stands where a file does not name it: a file from before there was such a constant
+    /// stays what it was. `None` if every file must.
     pub otherwise: Option<u64>,
 }
 
-/// The longest length that a constant may have: eleven days. What is reckoned from it stays far from overflowing.
+/// The longest length that a constant may have: eleven days. What is reckoned from it stays far
+/// from overflowing.
 const LONGEST: RealTime = RealTime(1_000_000_000_000_000);
 
 /// A value for each key.

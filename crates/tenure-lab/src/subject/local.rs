@@ -17,7 +17,7 @@ use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::Property;
 use crate::property::local::{LOCAL, LocalJudge, MAJORITY};
 use crate::random::Random;
-use crate::world::{Flaws, clock::MILLI, node_id};
+use crate::world::{Flaws, Which, clock::MILLI, node_id};
 
 /// Local leadership under some rules: sound, or a mutant. With a majority, or without.
 #[derive(Clone, Debug)]
@@ -30,7 +30,8 @@ const fn key(name: &'static str, unit: Unit, says: &'static str, otherwise: Opti
     Key { name, unit, says, otherwise }
 }
 
-/// Some constants say how much of another they are, so that any can be set by hand and the others still fit.
+/// Some constants say how much of another they are, so that any can be set by hand and the others
+/// still fit.
 const KEYS: [Key; 12] = [
     key("drift", Unit::Ppm, "the bound on a clock's rate error (rho)", None),
     key("tick", Unit::Time, "the step in which clocks advance", None),
@@ -56,7 +57,8 @@ const KEYS: [Key; 12] = [
     key("tree", Unit::Count, "how many children a node has along which answers come; 0: no tree", Some(0)),
 ];
 
-/// The settings that constants stand for. An error names the inequality that does not hold, and what would.
+/// The settings that constants stand for. An error names the inequality that does not hold, and
+/// what would.
 pub(crate) fn settings<R: Rules>(
     constants: &Constants,
     members: usize,
@@ -149,6 +151,11 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
         tracks: ["", ""],
         routine: "",
     };
+
+    /// A promise is remembered, and nothing is ever written.
+    fn interruptible(&self, _constants: &Constants) -> &'static [Which] {
+        &[Which::Keeps, Which::Keeps, Which::Any]
+    }
 
     fn assumption(&self, constants: &Constants) -> Assumption {
         Assumption::Drift { ppm: constants.get("drift") }

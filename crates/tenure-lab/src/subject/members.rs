@@ -16,7 +16,7 @@ pub(super) fn any_members(random: &mut Random, nodes: usize) -> Option<Change> {
     Quorums::weighted(members, weights).ok().map(Change::Quorums)
 }
 
-/// What has become of a disk, in words.
+/// The fate of a disk, in words.
 pub(super) fn disk_text(node: NodeId, event: &Event) -> String {
     match event {
         Event::Mute => format!("{node} has lost its disk and takes no part"),
@@ -26,7 +26,7 @@ pub(super) fn disk_text(node: NodeId, event: &Event) -> String {
     }
 }
 
-/// What has become of the members, in words.
+/// A change of the members, in words.
 pub(super) fn members_text(node: NodeId, event: &Event) -> String {
     match event {
         Event::Wedged { epoch, ballot } => {
@@ -94,7 +94,8 @@ pub(super) fn epoch_text(talk: &EpochTalk) -> String {
     }
 }
 
-/// What a force-remove draws: of two operators each gives up others, so that each has a number of its own.
+/// What a force-remove draws: of two operators each gives up others, so that each has a number of
+/// its own.
 pub(super) fn draw_for(gone: &[NodeId]) -> u128 {
     gone.iter().fold(1, |draw, node| draw << 8 ^ u128::from(node.0 + 1))
 }
@@ -157,7 +158,7 @@ pub(super) fn recovery_text(talk: &RecoveryTalk) -> String {
 }
 
 /// What happens in this protocol.
-pub(super) const COUNTS: [&str; 32] = [
+pub(super) const COUNTS: [&str; 33] = [
     "runs",
     "grants",
     "refusals-busy",
@@ -190,4 +191,5 @@ pub(super) const COUNTS: [&str; 32] = [
     "epochs-decided",
     "changes-done",
     "changes-halted",
+    "messages-forged",
 ];

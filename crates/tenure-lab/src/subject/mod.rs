@@ -22,9 +22,10 @@ use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::{Judge, Kind, Property};
 use crate::random::Random;
-use crate::world::{Clock, Flaws, RealTime};
+use crate::world::{Clock, Flaws, Guise, RealTime, Which};
 
-/// A protocol in the laboratory. A new protocol is one implementation of this, its properties, and its mutants.
+/// A protocol in the laboratory. A new protocol is one implementation of this, its properties, and
+/// its mutants.
 pub trait Subject {
     /// The machine.
     type Machine: Elects;
@@ -39,16 +40,19 @@ pub trait Subject {
     const WORDS: Words;
     /// Whether what is drawn as support outlasts a crash: a promise does, an opinion does not.
     const PROMISES: bool = true;
-    /// Whether members change without their leader noticing, so that a change may come when nothing else goes wrong.
+    /// Whether members change without their leader noticing, so that a change may come when nothing
+    /// else goes wrong.
     const GAPLESS: bool = true;
 
-    /// Whether a property rests on messages that arrive: without them anybody breaks it, so that a run which does is not made small.
+    /// Whether a property rests on messages that arrive: without them anybody breaks it, so that a
+    /// run which does is not made small.
     fn rests_on_network(property: &Property) -> bool {
         property.kind == Kind::Eventually
     }
     /// What the protocol assumes of clocks.
     fn assumption(&self, constants: &Constants) -> Assumption;
-    /// What the driver tells the machine when its host was suspended; `None` if that is nothing to it.
+    /// What the driver tells the machine when its host was suspended; `None` if that is nothing to
+    /// it.
     fn on_resume() -> Option<<Self::Machine as Protocol>::Command> {
         None
     }
@@ -56,16 +60,18 @@ pub trait Subject {
     fn flaws(&self) -> Flaws;
     /// Draws constants for a run with this many founding members.
     fn draw(&self, random: &mut Random, members: usize) -> Constants;
-    /// What each host is there for, in the order of their numbers: the founding members first. An error says which
-    /// constant to change.
+    /// What each host is there for, in the order of their numbers: the founding members first. An
+    /// error says which constant to change.
     fn roles(_constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
         Ok(vec![Role::Member; members])
     }
-    /// The constants and the number of members without the last host: all others stay what they are.
+    /// The constants and the number of members without the last host: all others stay what they
+    /// are.
     fn without_last(constants: &Constants, members: usize) -> (Constants, usize) {
         (constants.clone(), members.saturating_sub(1))
     }
-    /// How fast the protocol lives with these constants: what storms, worlds and drawings measure by.
+    /// How fast the protocol lives with these constants: what storms, worlds and drawings measure
+    /// by.
     fn rhythm(constants: &Constants) -> Rhythm {
         Rhythm {
             round: constants.get("retry"),
@@ -89,7 +95,8 @@ pub trait Subject {
     /// The judge of one run.
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> Self::Judge;
 
-    /// What the user of a process in this role says after every start: nothing, if it never campaigns.
+    /// What the user of a process in this role says after every start: nothing, if it never
+    /// campaigns.
     fn opening(&self, constants: &Constants, role: Role) -> Vec<<Self::Machine as Protocol>::Command>;
     /// What a restless user of `node` might say at any time.
     fn whim(
@@ -105,9 +112,22 @@ pub trait Subject {
         false
     }
 
-    /// Whether a member dies for good in runs with these constants, when all other faults have ended: what heals is not everybody's return.
+    /// Whether a member dies for good in runs with these constants, when all other faults have
+    /// ended: what heals is not everybody's return.
     fn loses_one(_constants: &Constants) -> bool {
         false
+    }
+
+    /// In which kinds of steps processes are killed: those that the machine takes with these
+    /// constants. A kill that waits for a step which never comes is none.
+    fn interruptible(&self, _constants: &Constants) -> &'static [Which] {
+        &[Which::Keeps, Which::Writes, Which::Both]
+    }
+
+    /// Within how long such a step comes, in nanoseconds: a kill that waits no longer than a crash
+    /// may be put off needs to know.
+    fn interrupted_within(constants: &Constants) -> u64 {
+        Self::rhythm(constants).round
     }
 
     /// What an operator may want of the members, if the protocol can change them.
@@ -120,21 +140,35 @@ pub trait Subject {
         None
     }
 
+    /// What `by` makes of a message to `receiver`, to say it in the sender's name, where the
+    /// machine promises to bear it.
+    fn forged(
+        _message: &<Self::Machine as Protocol>::Message,
+        _by: NodeId,
+        _guise: Guise,
+        _receiver: &Self::Machine,
+    ) -> Option<<Self::Machine as Protocol>::Message> {
+        None
+    }
+
     /// The kind of a message, in one word.
     fn message_kind(message: &<Self::Machine as Protocol>::Message) -> &'static str;
     /// The number of a question, and of the answer to it.
     fn number(_message: &<Self::Machine as Protocol>::Message) -> u64 {
         0
     }
-    /// Whether answers of these members, the sender's own among them, suffice for a round of this kind of message.
+    /// Whether answers of these members, the sender's own among them, suffice for a round of this
+    /// kind of message.
     fn suffices(quorums: &Quorums, _constants: &Constants, members: NodeSet, _kind: &str) -> bool {
         quorums.is_quorum(members)
     }
-    /// The kind of message that this one answers, if it does: a world that promises round trips looks at it.
+    /// The kind of message that this one answers, if it does: a world that promises round trips
+    /// looks at it.
     fn answers(_message: &<Self::Machine as Protocol>::Message) -> Option<&'static str> {
         None
     }
-    /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are counted too.
+    /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are
+    /// counted too.
     fn message_kinds() -> Vec<&'static str> {
         Vec::new()
     }
@@ -163,11 +197,11 @@ pub struct Rhythm {
     pub longest: u64,
     /// The time between two acts of a leader's threads.
     pub act: u64,
-    /// How late a process is at most where the protocol counts on that; nought where it does not.
+    /// How late a process is at most where the protocol counts on that; zero where it does not.
     pub step: u64,
 }
 
-/// What is assumed of clocks. A run that keeps to it must break nothing; one that does not may.
+/// The assumptions about clocks. A run that keeps to it must break nothing; one that does not may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
     /// Rates are off by at most this, in parts per million.
@@ -183,7 +217,8 @@ pub enum Assumption {
 }
 
 impl Assumption {
-    /// Whether clocks keep to it up to an instant. Of skew that must be asked: the last rate of a clock goes on for ever.
+    /// Whether clocks keep to it up to an instant. Of skew that must be asked: the last rate of a
+    /// clock goes on forever.
     pub fn holds_until(self, clocks: &[Clock], until: RealTime) -> bool {
         let Self::Skew { nanos } = self else { return self.broken_by(clocks).is_none() };
         let knots = clocks.iter().flat_map(|clock| clock.parts().1.map(|stretch| stretch.from));
@@ -234,13 +269,14 @@ fn beyond_skew(clocks: &[Clock], nanos: u64) -> Vec<String> {
 pub enum Shape {
     /// Not at all.
     Nothing,
-    /// As something that lasts until a reading of the node's clock; a later one of the same kind replaces it.
+    /// As something that lasts until a reading of the node's clock; a later one of the same kind
+    /// replaces it.
     Until {
         /// What lasts.
         kind: BarKind,
         /// Until when.
         until: tenure_proto::LocalTime,
-        /// What to call it: the same for what goes on without a break.
+        /// Its name: the same for what goes on without a break.
         label: String,
         /// A mark at its beginning.
         mark: Option<MarkKind>,
@@ -251,7 +287,7 @@ pub enum Shape {
         until: tenure_proto::LocalTime,
         /// Who is in it.
         members: Vec<usize>,
-        /// What to call it.
+        /// Its name.
         label: String,
         /// A mark at its beginning.
         mark: Option<MarkKind>,

@@ -1,7 +1,8 @@
 //! Elections among named processes in the laboratory.
 //!
-//! **The synchronous model** is a run whose only faults are crashes (and lost disks, and drifting clocks): a message then takes at
-//! most nine tenths of D, and a process is woken in time. **The asynchronous model** is any other run.
+//! **The synchronous model** is a run whose only faults are crashes (and lost disks, and drifting
+//! clocks): a message then takes at most nine tenths of D, and a process is woken in time. **The
+//! asynchronous model** is any other run.
 
 use std::marker::PhantomData;
 
@@ -24,7 +25,7 @@ use crate::world::{Flaws, clock::MILLI};
 
 /// What the laboratory must know of such an election besides how it works.
 pub trait Lesson: Algorithm<Wrong> {
-    /// What must hold of it.
+    /// The properties of it.
     const PROPERTIES: &'static [Property];
     /// The kinds of its messages.
     const KINDS: &'static [&'static str];
@@ -413,7 +414,8 @@ impl<A: Lesson> Subject for Class<A> {
         }
     }
 
-    /// Whom a process has elected is drawn in that one's colour, until it elects another; who has elected itself leads.
+    /// Whom a process has elected is drawn in that one's colour, until it elects another; who has
+    /// elected itself leads.
     fn event_shape(node: NodeId, event: &Event) -> Shape {
         let Event::Elected { who, .. } = event else { return Shape::Nothing };
         Shape::Until {

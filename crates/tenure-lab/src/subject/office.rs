@@ -1,7 +1,9 @@
-//! The handle of a leading process, as its user's threads see it: a model of what the library does with atomics.
+//! The handle of a leading process, as its user's threads see it: a model of what the library does
+//! with atomics.
 //!
-//! The driver publishes a term's record and alone writes its E; threads take numbers from its counter. What a thread does
-//! between two machine instructions is an action of its own, so that everything can happen in between.
+//! The driver publishes a term's record and alone writes its E; threads take numbers from its
+//! counter. What a thread does between two machine instructions is an action of its own, so that
+//! everything can happen in between.
 
 use tenure_proto::GroupId;
 use tenure_proto::LocalTime;
@@ -19,7 +21,8 @@ pub enum Order {
     /// Take a number, then sample the clock, then load E of the same term: the only sound one.
     #[default]
     Sound,
-    /// The same, but E is the one of whatever term this process has now; the creation is dated by the sample.
+    /// The same, but E is the one of whatever term this process has now; the creation is dated by
+    /// the sample.
     NonAtomic,
     /// Sample and check first, take a number later.
     SampleFirst,
@@ -29,7 +32,8 @@ pub enum Order {
     StaleNow,
     /// Sample and check once a term; from then on take numbers.
     CheckedOnce,
-    /// The sound steps, but an edict is tagged with the epoch of the last renewal and the stamps of the first run.
+    /// The sound steps, but an edict is tagged with the epoch of the last renewal and the stamps of
+    /// the first run.
     CurrentEpoch,
 }
 
@@ -78,7 +82,8 @@ struct Record {
 }
 
 impl Record {
-    /// An edict in the paper's own form: tag, number, sample and check in one step, under a lock that renewals take too.
+    /// An edict in the paper's own form: tag, number, sample and check in one step, under a lock
+    /// that renewals take too.
     fn under_lock(&mut self, reading: LocalTime) -> Option<Edict<ByInstance>> {
         let number = self.under_latest.take().ok()?;
         create(self.latest.clone(), number, reading, Authority { until: self.until, closed: false }).ok()
@@ -107,9 +112,11 @@ pub struct Office {
     threads: [Thread; THREADS as usize],
     /// What was found when somebody first looked: in which term, the clock and E.
     first_look: Option<(usize, LocalTime, LocalTime)>,
-    /// The largest reading that the driver or a thread has seen: one below it is of a clock that went back.
+    /// The largest reading that the driver or a thread has seen: one below it is of a clock that
+    /// went back.
     latest: Option<LocalTime>,
-    /// The clock as the last thread found it that finished an edict: what a careless one still takes for the time.
+    /// The clock as the last thread found it that finished an edict: what a careless one still
+    /// takes for the time.
     last_reading: Option<LocalTime>,
 }
 
@@ -124,7 +131,8 @@ pub struct Made {
     pub by_term: Edict<Term>,
     /// (epoch, QT0, counter).
     pub by_first: Edict<ByTerm>,
-    /// (epoch, QT, EC), made at the instant of the creation under a lock; `None` if it was refused then.
+    /// (epoch, QT, EC), made at the instant of the creation under a lock; `None` if it was refused
+    /// then.
     pub by_instance: Option<Edict<ByInstance>>,
 }
 
@@ -179,7 +187,8 @@ impl Office {
         self.latest = self.latest.max(Some(reading));
     }
 
-    /// A sample, if it proves anything: see [`Rules::reading_counts`](tenure_proto::strong::Rules::reading_counts).
+    /// A sample, if it proves anything: see
+    /// [`Rules::reading_counts`](tenure_proto::strong::Rules::reading_counts).
     fn sample(&mut self, reading: LocalTime) -> Option<LocalTime> {
         let counts = Some(reading) >= self.latest;
         self.saw(reading);

@@ -3,7 +3,8 @@
 use crate::world::node_id;
 use tenure_proto::NodeId;
 
-/// What a host is there for (section 3 of the paper: grantors and candidates need not be the same processes).
+/// What a host is there for (section 3 of the paper: grantors and candidates need not be the same
+/// processes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Grants and campaigns.

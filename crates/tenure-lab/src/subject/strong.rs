@@ -1,11 +1,12 @@
 //! Nerio in the laboratory.
 
 mod find;
+mod forge;
 mod height;
 mod text;
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Body, Change, EpochTalk};
+use tenure_proto::strong::epoch::{Body, Change, EpochTalk, StoreId};
 use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
     Command, Event, Kind, Message, Nerio, RecoveryTalk, Rules, Settings, Sound, Succession, Talk, Term,
@@ -26,10 +27,11 @@ use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::Property;
 use crate::property::strong::{ALL, StrongJudge, WEDGE_ALL};
 use crate::random::Random;
-use crate::world::{Flaws, MOST_HOSTS, RealTime, clock::MILLI, node_id};
+use crate::world::{Flaws, Guise, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 
-/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or with bounded skew; with
-/// members that change gaplessly, or with the paper's own change and recovery from a lost disk.
+/// Nerio under some rules and some driver: sound, or a mutant. On clocks with bounded drift, or
+/// with bounded skew; with members that change gaplessly, or with the paper's own change and
+/// recovery from a lost disk.
 #[derive(Clone, Debug)]
 pub struct Strong<R: Rules, const SKEW: bool, const WEDGE: bool = false> {
     /// The rules of the machine.
@@ -48,7 +50,7 @@ impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
 }
 
 impl<R: Rules, const SKEW: bool, const WEDGE: bool> Strong<R, SKEW, WEDGE> {
-    /// What is assumed of the clocks; nothing that makes sense if drift is a million or more.
+    /// The assumptions about the clocks; nothing that makes sense if drift is a million or more.
     fn bound(&self, constants: &Constants) -> Option<Bound> {
         match self.assumption(constants) {
             Assumption::Skew { nanos } => Some(Bound::Skew(LocalSpan::from_nanos(nanos))),
@@ -61,19 +63,21 @@ const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says, otherwise: None }
 }
 
-/// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it takes no part any more.
+/// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it
+/// takes no part any more.
 const RECOVERY: Key = key("recovery", Unit::Count, "1: members never change, lost disks recover; 0: not so");
 const WEDGE_KEYS: [Key; 15] = {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = DRIFT_KEYS;
     [a, b, c, d, e, f, g, h, i, j, k, l, m, n, RECOVERY]
 };
 
-/// A constant that is nought where nothing is said: as it was before there was such a thing.
+/// A constant that is zero where nothing is said: as it was before there was such a thing.
 const fn extra(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { otherwise: Some(0), ..key(name, unit, says) }
 }
 
-/// How many hosts are something else than a member that grants and campaigns: none, where nothing is said.
+/// How many hosts are something else than a member that grants and campaigns: none, where nothing
+/// is said.
 const fn few(name: &'static str, says: &'static str) -> Key {
     extra(name, Unit::Count, says)
 }
@@ -140,8 +144,13 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         Some(Command::Disturbed)
     }
 
+    /// After a lost disk a driver makes a new store, and asks the rule whether that is the member
+    /// which the charter names. If it is not, the process takes no part. Else it starts as after a
+    /// reboot: it waits, but knows no term and no promise.
     fn flaws(&self) -> Flaws {
-        self.flaws
+        let (lost, new) = (Some(StoreId(0)), Some(StoreId(1)));
+        let taken = self.rules.is_same_store(lost, new);
+        Flaws { missing_is_reboot: self.flaws.missing_is_reboot || taken, ..self.flaws }
     }
 
     /// Exaggerated drift and coarse ticks make mistakes visible; short leases make many elections.
@@ -275,8 +284,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         (0..groups).map(|group| Command::Campaign(GroupId(group))).collect()
     }
 
-    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept. Whoever does not
-    /// campaign only asks.
+    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept.
+    /// Whoever does not campaign only asks.
     fn whim(&self, random: &mut Random, constants: &Constants, roles: &[Role], node: NodeId) -> Command {
         let group = GroupId(random.below(constants.get("groups")));
         if let Some(command) = advice::whim(random, constants, group) {
@@ -372,6 +381,10 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             Message::Recovery(RecoveryTalk::Known { .. }) => "known",
             Message::Height(talk) => height::message_kind(*talk),
         }
+    }
+
+    fn forged(message: &Message, by: NodeId, guise: Guise, receiver: &Nerio<R>) -> Option<Message> {
+        forge::forged(message, by, guise, receiver)
     }
 
     fn answers(message: &Message) -> Option<&'static str> {
@@ -658,6 +671,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             "charters-accepted",
             "epochs-decided",
             "changes-done",
+            "messages-forged",
         ]
     }
 }

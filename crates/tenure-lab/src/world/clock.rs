@@ -32,7 +32,8 @@ impl fmt::Debug for RealTime {
     }
 }
 
-/// A millisecond: rates change at whole ones, so that every clock is exact in whole nanoseconds there.
+/// A millisecond: rates change at whole ones, so that every clock is exact in whole nanoseconds
+/// there.
 pub const MILLI: u64 = 1_000_000;
 
 const MILLION: u64 = 1_000_000;
@@ -46,8 +47,8 @@ pub struct Stretch {
     pub ppm: i32,
 }
 
-/// A clock's crystal: rises all the time at a rate that changes now and then. What the operating system shows is counted
-/// from its boot, and moves in ticks.
+/// A clock's crystal: rises all the time at a rate that changes now and then. What the operating
+/// system shows is counted from its boot, and moves in ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Clock {
     /// Each stretch with the clock's exact value at its beginning.
@@ -55,7 +56,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows `start` at the beginning and then follows the stretches, the first of which begins at zero.
+    /// A clock that shows `start` at the beginning and then follows the stretches, the first of
+    /// which begins at zero.
     pub fn new(start: u64, stretches: &[Stretch]) -> Self {
         let mut clock = Self { stretches: Vec::with_capacity(stretches.len()) };
         let mut value = start;

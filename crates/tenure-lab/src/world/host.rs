@@ -47,7 +47,8 @@ pub struct Host<P: Protocol> {
     /// The memory of each place in which the process has run: the host's, and a container's own.
     memories: [Option<Memory<P::Record>>; 2],
     place: usize,
-    /// Whether the memory here speaks for the present life: the effects of its start are carried out.
+    /// Whether the memory here speaks for the present life: the effects of its start are carried
+    /// out.
     claimed: bool,
     /// Whether its clock has ever counted a sleep coarsely.
     slept_coarsely: bool,
@@ -142,7 +143,8 @@ impl<P: Protocol> Host<P> {
         self.slept_coarsely
     }
 
-    /// The first instant at which the true clock of this boot reaches `time`, if nobody sets it: the paper's c_p.
+    /// The first instant at which the true clock of this boot reaches `time`, if nobody sets it:
+    /// the paper's c_p.
     pub fn instant(&self, time: LocalTime) -> RealTime {
         let value = i128::from(time.as_nanos()) + i128::from(self.slept) + i128::from(self.boot_value);
         let value = value - i128::from(self.boot_reading) - i128::from(self.stepped);
@@ -154,7 +156,8 @@ impl<P: Protocol> Host<P> {
         self.instant(time.ceil_to(self.tick))
     }
 
-    /// The reading at which the process last handled something: the largest that it has seen, unless its clock went back.
+    /// The reading at which the process last handled something: the largest that it has seen,
+    /// unless its clock went back.
     pub fn last_seen(&self) -> LocalTime {
         self.cached
     }
@@ -176,7 +179,8 @@ impl<P: Protocol> Host<P> {
         self.disk.queue.front().map(|(_, _, given)| *given)
     }
 
-    /// Loses the process, and with it what waited and what was not written. Returns how many records that were.
+    /// Loses the process, and with it what waited and what was not written. Returns how many
+    /// records that were.
     pub(super) fn crash(&mut self) -> usize {
         self.process = None;
         self.frozen = None;
@@ -189,7 +193,8 @@ impl<P: Protocol> Host<P> {
         lost
     }
 
-    /// Prepares a start: what survives it, judged as a real node would, unless a flaw says otherwise.
+    /// Prepares a start: what survives it, judged as a real node would, unless a flaw says
+    /// otherwise.
     pub(super) fn prepare_start(&mut self, how: How, node: NodeId, at: RealTime) -> Boot<P::Record> {
         self.started = at;
         match how {
@@ -224,8 +229,9 @@ impl<P: Protocol> Host<P> {
         }
     }
 
-    /// What the driver does before the process runs: the new incarnation is durable, and the memory is kept or wiped. It is
-    /// this life's only when the effects of the start are carried out ([`Host::claim`]).
+    /// What the driver does before the process runs: the new incarnation is durable, and the memory
+    /// is kept or wiped. It is this life's only when the effects of the start are carried out
+    /// ([`Host::claim`]).
     fn begin_life(&mut self, boot: &Boot<P::Record>) {
         if boot.kind != BootKind::Amnesia {
             self.disk.store = Store::Used(boot.incarnation, boot.durable.clone());
@@ -241,7 +247,8 @@ impl<P: Protocol> Host<P> {
         self.disk.durable = Ticket(0);
     }
 
-    /// The disk is gone; a flaw may put an empty one in its place, with a life's number that nobody had.
+    /// The disk is gone; a flaw may put an empty one in its place, with a life's number that nobody
+    /// had.
     fn lose_disk(&mut self) {
         self.disk.store = match &self.disk.store {
             Store::Used(former, _) if self.flaws.missing_is_reboot => Store::Used(*former, Vec::new()),
@@ -302,7 +309,8 @@ impl<P: Protocol> Host<P> {
         match (&mut self.disk.store, self.flaws.disk_forgets) {
             (_, true) => {}
             (Store::Used(_, records) | Store::Founded(records), _) => overwrite(records, record),
-            // A new disk, in place of the lost one: from now on there is something to be remembered.
+            // A new disk, in place of the lost one: from now on there is something to be
+            // remembered.
             (store @ Store::Missing, _) => *store = Store::Used(self.life, vec![record]),
         }
         self.disk.durable = ticket;
@@ -320,7 +328,8 @@ impl<P: Protocol> Host<P> {
         self.frozen = None;
     }
 
-    /// Stands still. A clock that counts sleep coarsely is off from here on, though it never goes back.
+    /// Stands still. A clock that counts sleep coarsely is off from here on, though it never goes
+    /// back.
     pub(super) fn freeze(&mut self, freeze: Freeze, at: RealTime) {
         if let (Freeze::Coarse(off), false) = (freeze, self.flaws.clock_stops_in_suspend) {
             self.least = self.exact(at);
@@ -330,7 +339,8 @@ impl<P: Protocol> Host<P> {
         self.frozen = Some((freeze, at));
     }
 
-    /// The machine has slept: what was remembered before is not believed by a life that begins after it.
+    /// The machine has slept: what was remembered before is not believed by a life that begins
+    /// after it.
     pub(super) fn sleep_counts(&mut self) {
         self.boot.slept = self.boot.slept.saturating_add(2 * BootId::SLACK);
     }
@@ -343,8 +353,8 @@ impl<P: Protocol> Host<P> {
     }
 }
 
-/// The incarnation of a process that has nothing left to count lives by: in no order to any other, and nobody else's. The
-/// same in a replay.
+/// The incarnation of a process that has nothing left to count lives by: in no order to any other,
+/// and nobody else's. The same in a replay.
 fn drawn(node: NodeId, at: RealTime) -> Incarnation {
     let mut random = Random::stream(at.0, &format!("lost disk of {node}"));
     Incarnation(u128::from(random.bits()) << 64 | u128::from(random.bits()))

@@ -1,9 +1,10 @@
 //! Killing a process inside a step: between two of its effects.
 //!
-//! A driver carries the effects of a step out one after the other, and its disk is a thread of its own. So a process that is
-//! killed leaves any first part of a step's effects behind, and of the records that its disk was given, any first part is
-//! durable: also a record of this very step, though the effect after it was never carried out. A machine must be safe with
-//! each of these outcomes. Most steps have few effects, so few schedules of whole steps show what goes wrong.
+//! A driver carries the effects of a step out one after the other, and its disk is a thread of its
+//! own. So a process that is killed leaves any first part of a step's effects behind, and of the
+//! records that its disk was given, any first part is durable: also a record of this very step,
+//! though the effect after it was never carried out. A machine must be safe with each of these
+//! outcomes. Most steps have few effects, so few schedules of whole steps show what goes wrong.
 
 use tenure_proto::{Effect, Protocol};
 
@@ -12,7 +13,8 @@ use tenure_proto::{Effect, Protocol};
 pub struct Kill {
     /// How many effects of the step are carried out.
     pub effects: u32,
-    /// How many of the records that the disk was given and had not written become durable all the same, the oldest first.
+    /// How many of the records that the disk was given and had not written become durable all the
+    /// same, the oldest first.
     pub durable: u32,
 }
 
@@ -61,7 +63,8 @@ fn remembers<P: Protocol>(effect: &Effect<P>) -> bool {
 }
 
 impl Interrupt {
-    /// Where a step with these effects is interrupted, if it is. `queued` records wait for the disk already.
+    /// Where a step with these effects is interrupted, if it is. `queued` records wait for the disk
+    /// already.
     pub(super) fn place<P: Protocol>(self, effects: &[Effect<P>], queued: usize) -> Option<Kill> {
         match self {
             Self::Now(kill) => Some(kill),
@@ -71,8 +74,8 @@ impl Interrupt {
     }
 }
 
-/// A place in a step: three times of four right after something was kept, else anywhere. Of the records half the time all are
-/// durable.
+/// A place in a step: three times of four right after something was kept, else anywhere. Of the
+/// records half the time all are durable.
 fn drawn<P: Protocol>(bits: u64, effects: &[Effect<P>], queued: usize) -> Kill {
     let draw = |shift: u32, bound: usize| usize::try_from((bits >> shift) & 0xFFFF).unwrap_or(0) % bound;
     let keeps = |upto: &usize| persists(&effects[upto - 1]) || remembers(&effects[upto - 1]);

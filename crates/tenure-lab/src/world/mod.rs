@@ -1,20 +1,25 @@
-//! The world: real time, machines, messages in flight. It decides nothing; it carries out [`Action`]s.
+//! The world: real time, machines, messages in flight. It decides nothing; it carries out
+//! [`Action`]s.
 //!
-//! A simulation invents actions from a seed, a replay reads them from a file, a shrinker leaves some out. All three
-//! go through [`World::act`], so that they cannot differ in what an action means.
+//! A simulation invents actions from a seed, a replay reads them from a file, a shrinker leaves
+//! some out. All three go through [`World::act`], so that they cannot differ in what an action
+//! means.
 
 pub mod clock;
+mod forge;
 mod host;
 mod kill;
 
 pub use clock::{Clock, RealTime, Stretch};
+pub use forge::{Forger, Guise};
 pub use host::{Found, Host};
 pub use kill::{Interrupt, Kill, Which};
 
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Chooser, Context, Effect, Input, LocalTime, NodeId, Protocol};
 
-/// Something that happens. `F` names a message in flight: by number in a running world, by sender and time in a file.
+/// Something that happens. `F` names a message in flight: by number in a running world, by sender
+/// and time in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action<C, F> {
     /// A message is handled that arrived at `arrived`, now or, at a paused process, earlier.
@@ -23,6 +28,15 @@ pub enum Action<C, F> {
         flight: F,
         /// When it came in.
         arrived: RealTime,
+    },
+    /// A process handles what another says in the sender's name: see [`Guise`].
+    Forge {
+        /// The message from which it is made.
+        flight: F,
+        /// The process that says it.
+        by: NodeId,
+        /// What it makes of it.
+        guise: Guise,
     },
     /// A process looks at its deadlines.
     Wake(NodeId),
@@ -54,14 +68,16 @@ pub enum Action<C, F> {
     },
     /// A thread of a process's user takes one step towards an edict.
     Work(NodeId, u8),
-    /// The network changed: for the minutes and the drawing. What it does is seen in which messages are handled.
+    /// The network changed: for the minutes and the drawing. What it does is seen in which messages
+    /// are handled.
     Network(String),
 }
 
 impl<C, F> Action<C, F> {
     /// Whether a machine takes a step by it, which has effects.
     pub fn is_step(&self) -> bool {
-        matches!(self, Self::Deliver { .. } | Self::Wake(_) | Self::Tell(..) | Self::Start(..))
+        let hears = matches!(self, Self::Deliver { .. } | Self::Forge { .. });
+        hears || matches!(self, Self::Wake(_) | Self::Tell(..) | Self::Start(..))
     }
 }
 
@@ -71,6 +87,9 @@ impl<C: Clone, F> Action<C, F> {
         Some(match self {
             Self::Deliver { flight, arrived } => {
                 Action::Deliver { flight: rename(flight)?, arrived: *arrived }
+            }
+            Self::Forge { flight, by, guise } => {
+                Action::Forge { flight: rename(flight)?, by: *by, guise: *guise }
             }
             Self::Wake(node) => Action::Wake(*node),
             Self::Tell(node, command) => Action::Tell(*node, command.clone()),
@@ -91,8 +110,8 @@ impl<C: Clone, F> Action<C, F> {
 pub enum How {
     /// In the same place: disk and memory are there.
     Restart,
-    /// In another place of the same boot (a container with a memory of its own, or back): disk, and what memory was
-    /// left there.
+    /// In another place of the same boot (a container with a memory of its own, or back): disk, and
+    /// what memory was left there.
     Elsewhere,
     /// The machine rebooted: disk alone, and the clock begins anew.
     Reboot,
@@ -107,8 +126,8 @@ pub enum Freeze {
     Pause,
     /// The machine: its boot clock runs on, messages are lost.
     Suspend,
-    /// The same on a machine that counts sleep coarsely: afterwards its clock shows so many nanoseconds more, or less, than it
-    /// would have.
+    /// The same on a machine that counts sleep coarsely: afterwards its clock shows so many
+    /// nanoseconds more, or less, than it would have.
     Coarse(i64),
 }
 
@@ -124,7 +143,8 @@ impl Freeze {
 pub enum Dial {
     /// The one that its driver reads. If it is set, the assumption about clocks is broken (15).
     Clock,
-    /// The time of day, which administrators and their programs may set at any time. No sound driver reads it.
+    /// The time of day, which administrators and their programs may set at any time. No sound
+    /// driver reads it.
     TimeOfDay,
 }
 
@@ -188,7 +208,8 @@ pub struct Flaws {
     pub trusts_lost_stamps: bool,
     /// The time of day is read where a clock is wanted that nobody sets.
     pub reads_time_of_day: bool,
-    /// Memory counts as this life's before the effects of its start are carried out, such as to remember a silence.
+    /// Memory counts as this life's before the effects of its start are carried out, such as to
+    /// remember a silence.
     pub claims_early: bool,
 }
 
@@ -211,7 +232,8 @@ impl Flaws {
     };
 }
 
-/// The most machines that a world may have: networks keep those that a sender does not reach as bits.
+/// The most machines that a world may have: networks keep those that a sender does not reach as
+/// bits.
 pub const MOST_HOSTS: usize = 64;
 
 /// Everything there is.
@@ -229,10 +251,12 @@ pub struct World<P: Protocol> {
     pub records_lost: usize,
     /// When and where the process that takes the next step is to be killed. Each action uses it up.
     pub interrupt: Option<Interrupt>,
-    /// The process being killed inside the step that was the last action, and where: see [`World::finish_kill`].
+    /// The process being killed inside the step that was the last action, and where: see
+    /// [`World::finish_kill`].
     pub killed: Option<(NodeId, Kill)>,
     config: P::Config,
     on_resume: Option<P::Command>,
+    forger: Forger<P>,
     flaws: Flaws,
     flights: Vec<Option<Flight<P::Message>>>,
     free: Vec<FlightId>,
@@ -255,6 +279,8 @@ pub struct Foundation<P: Protocol> {
     pub founding: Vec<P::Record>,
     /// What the driver tells a process when its machine was suspended, before anything else.
     pub on_resume: Option<P::Command>,
+    /// What others may say in a sender's name.
+    pub forger: Forger<P>,
     /// What the driver does wrong.
     pub flaws: Flaws,
     /// Whether messages are kept after their delivery, so that a file can name them.
@@ -264,8 +290,17 @@ pub struct Foundation<P: Protocol> {
 impl<P: Protocol> World<P> {
     /// Founds a world and starts every process.
     pub fn new(foundation: Foundation<P>, chooser: &mut dyn Chooser) -> Self {
-        let Foundation { config, clocks, tick, synchronised, founding, on_resume, flaws, keeps_flights } =
-            foundation;
+        let Foundation {
+            config,
+            clocks,
+            tick,
+            synchronised,
+            founding,
+            on_resume,
+            forger,
+            flaws,
+            keeps_flights,
+        } = foundation;
         let host = |clock| Host::new(clock, tick, synchronised, founding.clone(), flaws);
         let hosts = clocks.into_iter().map(host).collect();
         let mut world = Self {
@@ -278,6 +313,7 @@ impl<P: Protocol> World<P> {
             killed: None,
             config,
             on_resume,
+            forger,
             flaws,
             flights: Vec::new(),
             free: Vec::new(),
@@ -318,9 +354,10 @@ impl<P: Protocol> World<P> {
         self.flights.iter().rposition(same).map(FlightId)
     }
 
-    /// Carries out an action at `at`, which is not in the past. Says whether it was possible: a process that is down
-    /// handles nothing, one that is up does not start. If the process was to be killed inside the step
-    /// ([`World::interrupt`]), only the first effects are carried out, and [`World::killed`] says so.
+    /// Carries out an action at `at`, which is not in the past. Says whether it was possible: a
+    /// process that is down handles nothing, one that is up does not start. If the process was to
+    /// be killed inside the step ([`World::interrupt`]), only the first effects are carried out,
+    /// and [`World::killed`] says so.
     pub fn act(
         &mut self,
         at: RealTime,
@@ -346,6 +383,7 @@ impl<P: Protocol> World<P> {
     ) -> bool {
         match action {
             Action::Deliver { flight, arrived } => self.deliver(*flight, *arrived, chooser),
+            Action::Forge { flight, by, guise } => self.forge(*flight, *by, *guise, chooser),
             Action::Wake(node) => self.handle(index(*node), Input::Deadline, at, chooser),
             Action::Tell(node, command) => {
                 self.handle(index(*node), Input::Command(command.clone()), at, chooser)
@@ -378,7 +416,23 @@ impl<P: Protocol> World<P> {
         self.handle(to, input, self.now, chooser)
     }
 
-    /// One step of a process, and its effects. `now` is read after the input was taken, unless that is the flaw.
+    /// What a process would make of a message, if the receiver promises to bear it.
+    pub fn forged(&self, id: FlightId, by: NodeId, guise: Guise) -> Option<P::Message> {
+        let Flight { name, message } = self.flight(id)?;
+        let receiver = self.host(name.to).process.as_ref()?;
+        (self.forger)(message, by, guise, receiver).filter(|_| by != name.from)
+    }
+
+    fn forge(&mut self, id: FlightId, by: NodeId, guise: Guise, chooser: &mut dyn Chooser) -> bool {
+        let to = self.flight(id).map(|flight| index(flight.name.to));
+        let says = self.host(by).is_up();
+        let Some((to, message)) = to.zip(self.forged(id, by, guise)).filter(|_| says) else { return false };
+        let received = self.hosts[to].reading(self.now);
+        self.handle(to, Input::Message { from: by, received, message }, self.now, chooser)
+    }
+
+    /// One step of a process, and its effects. `now` is read after the input was taken, unless that
+    /// is the flaw.
     fn handle(&mut self, node: usize, input: Input<P>, at: RealTime, chooser: &mut dyn Chooser) -> bool {
         let host = &mut self.hosts[node];
         if !host.is_up() {
@@ -394,7 +448,8 @@ impl<P: Protocol> World<P> {
         true
     }
 
-    /// Carries out the effects of a step in order: all of them, or those before the process is killed.
+    /// Carries out the effects of a step in order: all of them, or those before the process is
+    /// killed.
     fn carry_out(&mut self, node: usize, now: LocalTime) {
         let mut effects = std::mem::take(&mut self.effects);
         let queued = self.hosts[node].disk.queue.len();
@@ -496,8 +551,8 @@ impl<P: Protocol> World<P> {
         true
     }
 
-    /// Goes on. Where the driver notices that the machine was suspended, it says so before anything else; then the memory is of
-    /// the time after it.
+    /// Goes on. Where the driver notices that the machine was suspended, it says so before anything
+    /// else; then the memory is of the time after it.
     fn thaw(&mut self, node: usize, chooser: &mut dyn Chooser) -> bool {
         let host = &mut self.hosts[node];
         if host.frozen.is_none() {

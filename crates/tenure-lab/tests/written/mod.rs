@@ -1,4 +1,5 @@
-//! What tests of the auditor have in common: files are judged, whole or in part, and saved schedules of mutants are found.
+//! What tests of the auditor have in common: files are judged, whole or in part, and saved
+//! schedules of mutants are found.
 
 use std::fs;
 use std::path::PathBuf;

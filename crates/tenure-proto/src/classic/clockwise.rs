@@ -2,13 +2,15 @@
 //!
 //! Chang and Roberts (CACM 22, 1979), after Le Lann; "Algorithm Clockwise" of the lecture.
 //!
-//! A node sends its id to the right, unless it has heard a larger one. Of what it hears, it passes on what is larger than
-//! its own id and swallows what is smaller. Nobody can swallow the largest, which comes back to its owner: the leader.
+//! A node sends its id to the right, unless it has heard a larger one. Of what it hears, it passes
+//! on what is larger than its own id and swallows what is smaller. Nobody can swallow the largest,
+//! which comes back to its owner: the leader.
 //!
-//! If all wake at once, id v takes as many steps as it is far from the next larger id, clockwise. So the messages are the
-//! sum of those distances (and n for the largest): n(n+1)/2 if the ids descend clockwise, 2n-1 if they ascend, and
-//! exactly n·H_n on average over all orders, with a standard deviation of n·√(2-π²/6) = 0.596 n. Time n, and n more
-//! to tell everybody; up to 2n-1 if the largest is woken last.
+//! If all wake at once, id v takes as many steps as it is far from the next larger id, clockwise.
+//! So the messages are the sum of those distances (and n for the largest): n(n+1)/2 if the ids
+//! descend clockwise, 2n-1 if they ascend, and exactly n·H_n on average over all orders, with a
+//! standard deviation of n·√(2-π²/6) = 0.596 n. Time n, and n more to tell everybody; up to 2n-1 if
+//! the largest is woken last.
 
 use std::fmt;
 

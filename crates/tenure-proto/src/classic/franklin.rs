@@ -2,13 +2,14 @@
 //!
 //! W. R. Franklin (CACM 25, 1982).
 //!
-//! A candidate sends its id both ways. The passive nodes between candidates only relay, so each hears its two nearest
-//! candidates. If both are smaller it goes on to the next round; if one is larger it becomes passive; if it hears itself it is
-//! alone, and leads. Of two neighbours at most one survives a round, so there are at most ⌊log2 n⌋+1 rounds of 2n messages:
-//! 2n(⌊log2 n⌋+1), reached for n = 2, 3, 5.
+//! A candidate sends its id both ways. The passive nodes between candidates only relay, so each
+//! hears its two nearest candidates. If both are smaller it goes on to the next round; if one is
+//! larger it becomes passive; if it hears itself it is alone, and leads. Of two neighbours at most
+//! one survives a round, so there are at most ⌊log2 n⌋+1 rounds of 2n messages: 2n(⌊log2 n⌋+1),
+//! reached for n = 2, 3, 5.
 //!
-//! A neighbour may be one round ahead, never two, since it needs this node's answer for the next: so each side has
-//! room for two messages. Who becomes passive relays what it had put aside.
+//! A neighbour may be one round ahead, never two, since it needs this node's answer for the next:
+//! so each side has room for two messages. Who becomes passive relays what it had put aside.
 
 use std::fmt;
 

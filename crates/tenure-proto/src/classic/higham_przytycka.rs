@@ -1,20 +1,22 @@
 //! Higham and Przytycka: envelopes that are promoted as early as possible.
 //!
-//! L. Higham and T. Przytycka: A simple, efficient algorithm for maximum finding on rings (IPL 58, 1996; WDAG 1993).
-//! 1.271 n log2 n + O(n) messages in one direction: the least that is known for an asynchronous ring.
+//! L. Higham and T. Przytycka: A simple, efficient algorithm for maximum finding on rings (IPL 58,
+//! 1996; WDAG 1993). 1.271 n log2 n + O(n) messages in one direction: the least that is known for
+//! an asynchronous ring.
 //!
-//! Ids travel in envelopes (label, round, counter). A node remembers the label and the round of the last envelope that it
-//! sent on, and each envelope is compared with that memory:
+//! Ids travel in envelopes (label, round, counter). A node remembers the label and the round of the
+//! last envelope that it sent on, and each envelope is compared with that memory:
 //!
 //! * the same label and round: the envelope is alone, its label is the leader's;
 //! * the same round: in odd rounds the larger label is destroyed, in even rounds the smaller one;
-//! * in an odd round an envelope is promoted to the next if it met its round and survived, or when its counter is spent: after
-//!   as many steps as a Fibonacci number says, which is how far apart envelopes of its round are expected to be;
-//! * in an even round it is promoted as soon as it meets a smaller label of the round before: a witness that it would
-//!   survive.
+//! * in an odd round an envelope is promoted to the next if it met its round and survived, or when
+//!   its counter is spent: after as many steps as a Fibonacci number says, which is how far apart
+//!   envelopes of its round are expected to be;
+//! * in an even round it is promoted as soon as it meets a smaller label of the round before: a
+//!   witness that it would survive.
 //!
-//! The label that survives need not be the largest: what is minimal in one round is maximal among them in the next. The node
-//! that finds out tells everybody, and the owner of the label leads.
+//! The label that survives need not be the largest: what is minimal in one round is maximal among
+//! them in the next. The node that finds out tells everybody, and the owner of the label leads.
 
 use std::fmt;
 

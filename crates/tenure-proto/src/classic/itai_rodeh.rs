@@ -1,15 +1,18 @@
 //! Itai and Rodeh: without ids, coins break the symmetry.
 //!
-//! A. Itai and M. Rodeh: Symmetry breaking in distributed networks (FOCS 1981; Information and Computation 88, 1990). The
-//! form with round numbers on links that keep the order; Fokkink and Pang (2006) show what can be left out.
+//! A. Itai and M. Rodeh: Symmetry breaking in distributed networks (FOCS 1981; Information and
+//! Computation 88, 1990). The form with round numbers on links that keep the order; Fokkink and
+//! Pang (2006) show what can be left out.
 //!
-//! Anonymous nodes that know n. A candidate draws a number from 1 to n and sends it round; each message counts its steps,
-//! so that a node recognises its own after n of them. A larger (round, number) makes a candidate passive, a smaller one is
-//! dropped, an equal one is passed on with the mark that it is not alone. If a node's own message comes back without the mark,
-//! it leads; with the mark, it and its equals draw again in the next round.
+//! Anonymous nodes that know n. A candidate draws a number from 1 to n and sends it round; each
+//! message counts its steps, so that a node recognises its own after n of them. A larger (round,
+//! number) makes a candidate passive, a smaller one is dropped, an equal one is passed on with the
+//! mark that it is not alone. If a node's own message comes back without the mark, it leads; with
+//! the mark, it and its equals draw again in the next round.
 //!
-//! There is always exactly one leader when it ends, and it ends with probability 1, though no number of rounds is sure to
-//! suffice: no algorithm without coins can do it at all. O(n log n) messages expected.
+//! There is always exactly one leader when it ends, and it ends with probability 1, though no
+//! number of rounds is sure to suffice: no algorithm without coins can do it at all. O(n log n)
+//! messages expected.
 
 use std::fmt;
 

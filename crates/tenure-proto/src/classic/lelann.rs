@@ -1,11 +1,13 @@
 //! Le Lann: every id runs all the way round the ring, and everybody picks the largest it has seen.
 //!
-//! G. Le Lann: Distributed systems, towards a formal approach (IFIP 1977): the first election on a ring.
+//! G. Le Lann: Distributed systems, towards a formal approach (IFIP 1977): the first election on a
+//! ring.
 //!
-//! A node sends its id before it passes on any other. Links keep the order; so when its own id comes back, every other node
-//! has sent its id before passing this one on, and all of them have been seen. Always n² messages, and time n if all wake at
-//! once. Nobody needs to be told: everybody has seen everything. [`clockwise`](super::clockwise) is this with the hopeless
-//! ids swallowed.
+//! A node sends its id before it passes on any other. Links keep the order; so when its own id
+//! comes back, every other node has sent its id before passing this one on, and all of them have
+//! been seen. Always n² messages, and time n if all wake at once. Nobody needs to be told:
+//! everybody has seen everything. [`clockwise`](super::clockwise) is this with the hopeless ids
+//! swallowed.
 
 use std::fmt;
 

@@ -1,8 +1,9 @@
 //! The classics: elections of the lectures, on ports instead of addresses.
 //!
-//! A [`Node`] here has no address book. It has ports, on a ring [`LEFT`] and [`RIGHT`] (clockwise), and it can say
-//! something into a port and hear something out of one: that is all. What it [`Knows`] beforehand is a type, so that an
-//! anonymous algorithm cannot look at an id and a uniform one cannot look at the size of the ring, not even by mistake.
+//! A [`Node`] here has no address book. It has ports, on a ring [`LEFT`] and [`RIGHT`] (clockwise),
+//! and it can say something into a port and hear something out of one: that is all. What it
+//! [`Knows`] beforehand is a type, so that an anonymous algorithm cannot look at an id and a
+//! uniform one cannot look at the size of the ring, not even by mistake.
 //!
 //! | algorithm | knows | ring | messages | time |
 //! |---|---|---|---|---|
@@ -17,10 +18,12 @@
 //! | [`itai_rodeh`] | n, coins | one way | O(n log n) expected | O(n) a round |
 //! | [`star`] | nothing | a star | n-1 | 1 |
 //!
-//! All of them end with everybody knowing; the messages that tell ([`Message::ANNOUNCEMENT`]) are counted apart, n of
-//! them on a ring. Links lose nothing and keep the order (FIFO); how long a message takes is the driver's choice.
+//! All of them end with everybody knowing; the messages that tell ([`Message::ANNOUNCEMENT`]) are
+//! counted apart, n of them on a ring. Links lose nothing and keep the order (FIFO); how long a
+//! message takes is the driver's choice.
 //!
-//! Elections among processes that know each other's names, and of which some crash, are in [`named`].
+//! Elections among processes that know each other's names, and of which some crash, are in
+//! [`named`].
 //!
 //! Writing one's own is a struct, a message and three functions: see [`clockwise`], the shortest.
 
@@ -153,7 +156,8 @@ pub enum Standing {
     Follower(Option<u32>),
 }
 
-/// An algorithm: what every node runs. One state machine, the same for all; only what it [`Knows`] differs.
+/// An algorithm: what every node runs. One state machine, the same for all; only what it [`Knows`]
+/// differs.
 ///
 /// A step takes no time. What it sends leaves in order, one link keeps the order, nothing is lost.
 pub trait Node: Data {
@@ -161,15 +165,17 @@ pub trait Node: Data {
     type Knows: Knows;
     /// What nodes say.
     type Message: Message;
-    /// Whether the algorithm counts rounds: all wake in round 0, and what is sent in one round is heard in the next.
+    /// Whether the algorithm counts rounds: all wake in round 0, and what is sent in one round is
+    /// heard in the next.
     const ROUNDS: bool = false;
-    /// Whether it says everything to the right and tosses no coins: then what a node hears does not depend on the schedule, and
-    /// a driver may go round the ring node by node.
+    /// Whether it says everything to the right and tosses no coins: then what a node hears does not
+    /// depend on the schedule, and a driver may go round the ring node by node.
     const ONE_WAY: bool = false;
 
     /// A node that sleeps, with so many ports.
     fn new(knows: Self::Knows, ports: u32) -> Self;
-    /// It wakes by itself: at the start, or later. At most once, and not after it was woken by a message.
+    /// It wakes by itself: at the start, or later. At most once, and not after it was woken by a
+    /// message.
     fn wake(&mut self, turn: &mut Turn<'_, Self::Message>);
     /// It hears a message, which wakes it if it sleeps.
     fn receive(&mut self, from: Port, message: Self::Message, turn: &mut Turn<'_, Self::Message>);
@@ -212,7 +218,8 @@ impl<'a, M> Turn<'a, M> {
         self.round.expect("an asynchronous node has no clock: set Node::ROUNDS to count rounds")
     }
 
-    /// Asks to be called in a later round. It may still be called in rounds that it asked for before.
+    /// Asks to be called in a later round. It may still be called in rounds that it asked for
+    /// before.
     pub fn alarm(&mut self, round: u64) {
         self.alarm = Some(round);
     }

@@ -1,11 +1,13 @@
 //! Peterson: Franklin's rounds on a ring with one direction.
 //!
-//! Dolev, Klawe and Rodeh (J. Algorithms 3, 1982) and G. L. Peterson (TOPLAS 4, 1982), independently.
+//! Dolev, Klawe and Rodeh (J. Algorithms 3, 1982) and G. L. Peterson (TOPLAS 4, 1982),
+//! independently.
 //!
-//! A node cannot look to its right, but it can judge in its left neighbour's place: it sends its id on (`One`) and then the id
-//! that it got (`Two`), so that it knows its own, its neighbour's and the one behind. If the middle one is the largest, the
-//! node goes on with that id in its hands; else it only relays. As in Franklin's algorithm at least half give up in a
-//! round, and a round costs 2n: at most 2n(⌊log2 n⌋+1) messages. Who hears the id that it holds itself is alone.
+//! A node cannot look to its right, but it can judge in its left neighbour's place: it sends its id
+//! on (`One`) and then the id that it got (`Two`), so that it knows its own, its neighbour's and
+//! the one behind. If the middle one is the largest, the node goes on with that id in its hands;
+//! else it only relays. As in Franklin's algorithm at least half give up in a round, and a round
+//! costs 2n: at most 2n(⌊log2 n⌋+1) messages. Who hears the id that it holds itself is alone.
 //!
 //! That node is usually not the owner of the id. The announcement tells the owner.
 

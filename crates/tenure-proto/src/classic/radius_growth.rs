@@ -2,17 +2,19 @@
 //!
 //! Hirschberg and Sinclair (CACM 23, 1980); "Radius Growth" of the lecture.
 //!
-//! In phase p a candidate sends a probe 2^p steps far in both directions, and each comes back as a reply. A node with a
-//! larger id that a probe passes takes away its leader bit; a node with a smaller one becomes passive. Who gets both replies
-//! with the bit goes on with twice the radius, and whose probe comes all the way round leads.
+//! In phase p a candidate sends a probe 2^p steps far in both directions, and each comes back as a
+//! reply. A node with a larger id that a probe passes takes away its leader bit; a node with a
+//! smaller one becomes passive. Who gets both replies with the bit goes on with twice the radius,
+//! and whose probe comes all the way round leads.
 //!
-//! Two candidates of phase p ≥ 1 are more than 2^(p-1) steps apart, so there are at most ⌊n/(2^(p-1)+1)⌋ of them, and each
-//! costs 4·2^p messages: at most `4n + Σ 4·2^p·⌊n/(2^(p-1)+1)⌋ + 2n`, p from 1 below P = ⌈log2 n⌉, which is at most
-//! 8n(1+⌈log2 n⌉). The winner's time is a geometric series: exactly 2(2^P-1)+n if it wakes first.
+//! Two candidates of phase p ≥ 1 are more than 2^(p-1) steps apart, so there are at most
+//! ⌊n/(2^(p-1)+1)⌋ of them, and each costs 4·2^p messages: at most
+//! `4n + Σ 4·2^p·⌊n/(2^(p-1)+1)⌋ + 2n`, p from 1 below P = ⌈log2 n⌉, which is at most 8n(1+⌈log2
+//! n⌉). The winner's time is a geometric series: exactly 2(2^P-1)+n if it wakes first.
 //!
-//! Two variants. On the slides a probe without its bit travels on to the end and back ([`Slide`]); in the textbooks
-//! the larger node swallows it, and its sender waits in vain until it hears of the leader ([`Swallow`]). The second sends
-//! fewer messages and elects the same node at the same time.
+//! Two variants. On the slides a probe without its bit travels on to the end and back ([`Slide`]);
+//! in the textbooks the larger node swallows it, and its sender waits in vain until it hears of the
+//! leader ([`Swallow`]). The second sends fewer messages and elects the same node at the same time.
 
 use std::fmt;
 
@@ -59,7 +61,7 @@ pub enum Message {
         /// Whether nobody larger was met.
         bit: bool,
     },
-    /// What came of a probe, on its way back.
+    /// The outcome of a probe, on its way back.
     Reply {
         /// Who asked.
         id: u32,

@@ -1,10 +1,11 @@
 //! The star elects its centre: where the network is not symmetric, no ids are needed.
 //!
-//! "How to elect a leader in a star?" asks the lecture. A node with more than one port is the centre: it leads and says so, n-1
-//! messages in one unit of time. A leaf waits.
+//! "How to elect a leader in a star?" asks the lecture. A node with more than one port is the
+//! centre: it leads and says so, n-1 messages in one unit of time. A leaf waits.
 //!
-//! With two nodes the star is as symmetric as a ring: each has one port, neither can know that it is the centre, and both
-//! wait for ever. That is no fault of this algorithm: in lock step they stay equal, whatever they do.
+//! With two nodes the star is as symmetric as a ring: each has one port, neither can know that it
+//! is the centre, and both wait forever. That is no fault of this algorithm: in lock step they
+//! stay equal, whatever they do.
 
 use std::fmt;
 

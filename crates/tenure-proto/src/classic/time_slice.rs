@@ -1,11 +1,13 @@
 //! Time slice: silence is information too.
 //!
-//! "Sync Leader Election" of the lecture; Attiya and Welch, section 3.4.1; Lynch, section 3.6.1 (`TimeSlice`).
+//! "Sync Leader Election" of the lecture; Attiya and Welch, section 3.4.1; Lynch, section 3.6.1
+//! (`TimeSlice`).
 //!
-//! In rounds, with n known and a common start, time is divided into phases of n rounds. Phase v belongs to id v: if node v has
-//! heard nothing when its phase begins, nobody with a smaller id exists, and it leads and says so. That message has come
-//! all the way round before the next phase begins. So there are n messages, all of them the announcement, in n·min+n
-//! rounds: the bound of n log n is for those who cannot count rounds, and one may have to wait for long.
+//! In rounds, with n known and a common start, time is divided into phases of n rounds. Phase v
+//! belongs to id v: if node v has heard nothing when its phase begins, nobody with a smaller id
+//! exists, and it leads and says so. That message has come all the way round before the next phase
+//! begins. So there are n messages, all of them the announcement, in n·min+n rounds: the bound of n
+//! log n is for those who cannot count rounds, and one may have to wait for long.
 
 use std::fmt;
 

@@ -1,12 +1,13 @@
 //! Variable speeds: the smaller the id, the faster it runs.
 //!
-//! G. N. Frederickson and N. A. Lynch: Electing a leader in a synchronous ring (JACM 34, 1987); P. Vitányi (STOC 1984). Lynch,
-//! section 3.6.2 (`VariableSpeeds`).
+//! G. N. Frederickson and N. A. Lynch: Electing a leader in a synchronous ring (JACM 34, 1987); P.
+//! Vitányi (STOC 1984). Lynch, section 3.6.2 (`VariableSpeeds`).
 //!
-//! In rounds, with a common start, but without knowing n: the token of id v takes one step in 2^v rounds. A node remembers
-//! the smallest id it has seen and stops every larger token. While the smallest token makes its n steps, the next can make at
-//! most n/2, the next n/4, and so on: fewer than 2n messages, and n to tell. It takes n·2^min rounds: fewer messages
-//! than any asynchronous algorithm can do with, for a time that has no bound in n.
+//! In rounds, with a common start, but without knowing n: the token of id v takes one step in 2^v
+//! rounds. A node remembers the smallest id it has seen and stops every larger token. While the
+//! smallest token makes its n steps, the next can make at most n/2, the next n/4, and so on: fewer
+//! than 2n messages, and n to tell. It takes n·2^min rounds: fewer messages than any asynchronous
+//! algorithm can do with, for a time that has no bound in n.
 
 use std::fmt;
 
@@ -104,7 +105,8 @@ impl Node for VariableSpeeds {
 }
 
 impl VariableSpeeds {
-    /// Keeps the token here for 2^id rounds, the step included. One that would leave after the end of all time stays.
+    /// Keeps the token here for 2^id rounds, the step included. One that would leave after the end
+    /// of all time stays.
     fn hold(&mut self, id: u32, turn: &mut Turn<'_, Message>) {
         self.smallest = id;
         let rest = 1_u64.checked_shl(id).map(|rounds| rounds - 1);

@@ -1,8 +1,8 @@
 //! Fail-aware datagrams: whoever receives one knows whether it may have been long on its way.
 //!
-//! Clocks are not synchronised, so a send stamp alone says nothing. But a round trip can be timed on one clock. Let a
-//! **helper** go from q to p, sent at A on q's clock and received at B on p's, and then the message of interest from p
-//! to q, sent at C and received at D:
+//! Clocks are not synchronised, so a send stamp alone says nothing. But a round trip can be timed
+//! on one clock. Let a **helper** go from q to p, sent at A on q's clock and received at B on p's,
+//! and then the message of interest from p to q, sent at C and received at D:
 //!
 //! ```text
 //!        A                              D        q's clock
@@ -12,35 +12,41 @@
 //!          B                          C          p's clock
 //! ```
 //!
-//! The real time from A to D is the helper's delay, the time from B to C, and the message's delay. So
+//! The real time from A to D is the helper's delay, the time from B to C, and the message's delay.
+//! So
 //!
 //! ```text
 //! delay(message) <= (D-A)/(1-ρ) - (C-B)/(1+ρ) - δmin          for EVERY choice of the helper
 //! fast           := that bound <= Δ
 //! ```
 //!
-//! The choice of the helper decides how tight the bound is, never whether it is true. **Soundness**: fast implies a real
-//! delay of at most Δ. **Completeness**: between processes whose messages all take at most δ everything is fast, if
-//! `Δ >= 2δ(1+ρ)/(1-ρ) - δmin + 4ρ·G/(1-ρ²)` where G is the age of the helper. It is 4ρ, not 2ρ: clocks drift apart by
-//! 2ρ, and both conversions add theirs.
+//! The choice of the helper decides how tight the bound is, never whether it is true.
+//! **Soundness**: fast implies a real delay of at most Δ. **Completeness**: between processes whose
+//! messages all take at most δ everything is fast, if `Δ >= 2δ(1+ρ)/(1-ρ) - δmin + 4ρ·G/(1-ρ²)`
+//! where G is the age of the helper. It is 4ρ, not 2ρ: clocks drift apart by 2ρ, and both
+//! conversions add theirs.
 //!
-//! Two helpers are carried. The **newest**, by send stamp so that a straggler cannot displace a timely one, gives the
-//! completeness above. The **best**, whose own delay was smallest with its age charged to it, is often tighter, but
-//! alone it would need a larger Δ: it may hold on to an old helper whose estimate looks better than it is.
+//! Two helpers are carried. The **newest**, by send stamp so that a straggler cannot displace a
+//! timely one, gives the completeness above. The **best**, whose own delay was smallest with its
+//! age charged to it, is often tighter, but alone it would need a larger Δ: it may hold on to an
+//! old helper whose estimate looks better than it is.
 //!
 //! # Where there is no round trip yet
 //!
-//! Then the bound is infinite and the message slow. Two processes that only ever answer fast messages would ignore each
-//! other for ever. So whatever is received slowly, unless it is itself such a helper, is answered at once with an empty
-//! **Helper** datagram ([`Receipt::wants_helper`]): one for one, no rate limit, none in the steady state.
+//! Then the bound is infinite and the message slow. Two processes that only ever answer fast
+//! messages would ignore each other forever. So whatever is received slowly, unless it is itself
+//! such a helper, is answered at once with an empty **Helper** datagram
+//! ([`Receipt::wants_helper`]): one for one, no rate limit, none in the steady state.
 //!
 //! # Lives
 //!
-//! A stamp of a former life of the receiver is of another clock's epoch: a helper that names another life is ignored, or
-//! the bound would be arbitrary. Lives are only told apart, not ordered: one that lost its disk cannot count its lives. So a
-//! straggler of a former life may come at any time, and must not displace what is known of the present one: neither its stamps,
-//! nor which of its datagrams have come. Two lives of each peer are kept, and which of them was last *fast*: that one is not
-//! forgotten for another that may be dead. From when an unknown life is heard of until either of the two is fast, both are named.
+//! A stamp of a former life of the receiver is of another clock's epoch: a helper that names
+//! another life is ignored, or the bound would be arbitrary. Lives are only told apart, not
+//! ordered: one that lost its disk cannot count its lives. So a straggler of a former life may come
+//! at any time, and must not displace what is known of the present one: neither its stamps, nor
+//! which of its datagrams have come. Two lives of each peer are kept, and which of them was last
+//! *fast*: that one is not forgotten for another that may be dead. From when an unknown life is
+//! heard of until either of the two is fast, both are named.
 //!
 //! # Example
 //!
@@ -70,14 +76,14 @@
 use crate::time::{Drift, Incarnation, LocalSpan, Span};
 use crate::{Data, LocalTime};
 
-/// What is known of clocks and links, the same at every process.
+/// All that is known about clocks and links, the same at every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     /// ρ.
     pub drift: Drift,
     /// g: readings are multiples of it.
     pub tick: LocalSpan,
-    /// δmin: no message between different processes takes less. Nought is always true.
+    /// δmin: no message between different processes takes less. Zero is always true.
     pub least_delay: Span,
     /// Δ: what took no longer is fast.
     pub fast: Span,
@@ -96,10 +102,11 @@ pub struct Stamps {
     pub received: LocalTime,
 }
 
-/// The rules of the estimate, one function each. [`Exact`] takes them as they stand; the laboratory breaks them.
+/// The rules of the estimate, one function each. [`Exact`] takes them as they stand; the laboratory
+/// breaks them.
 pub trait Estimate: Data {
-    /// The most that the message can have been on its way: `(D-A)/(1-ρ) - (C-B)/(1+ρ) - δmin`, rounded up. A clock may be
-    /// almost a tick beyond its reading at D and at B.
+    /// The most that the message can have been on its way: `(D-A)/(1-ρ) - (C-B)/(1+ρ) - δmin`,
+    /// rounded up. A clock may be almost a tick beyond its reading at D and at B.
     fn bound(&self, link: Link, stamps: Stamps) -> Span {
         let Stamps { helper_sent, helper_received, sent, received } = stamps;
         let round = link.drift.longest_real(received.remaining(helper_sent).plus(link.tick));
@@ -107,7 +114,8 @@ pub trait Estimate: Data {
         round.minus(between).minus(link.least_delay)
     }
 
-    /// Whether a helper was sent in this life of the receiver: else its A belongs to another epoch of the clock.
+    /// Whether a helper was sent in this life of the receiver: else its A belongs to another epoch
+    /// of the clock.
     fn is_of_this_life(&self, mine: Incarnation, named: Incarnation) -> bool {
         mine == named
     }
@@ -119,7 +127,8 @@ pub struct Exact;
 
 impl Estimate for Exact {}
 
-/// An earlier datagram of the destination, named to it: with it the destination can bound the delay.
+/// An earlier datagram of the destination, named to it: with it the destination can bound the
+/// delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HelperStamp {
     /// A: when it left, on the destination's clock.
@@ -135,7 +144,7 @@ pub struct HelperStamp {
 pub struct Header {
     /// The life of the sender.
     pub incarnation: Incarnation,
-    /// The how-manieth datagram to this destination in this life.
+    /// The sequence number of the datagram to this destination, in this life.
     pub number: u64,
     /// C: the sender's reading, taken before it left.
     pub sent: LocalTime,
@@ -143,19 +152,21 @@ pub struct Header {
     pub helpers: [Option<HelperStamp>; 2],
 }
 
-/// What is known of a datagram that came in.
+/// All that is known about a datagram that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt {
     /// Whether it was certainly no longer than Δ on its way.
     pub fast: bool,
     /// The most that it can have been on its way; `None` if nothing is known.
     pub bound: Option<Span>,
-    /// Whether no later one of the same life has come: only then what it says of its sender is news.
+    /// Whether no later one of the same life has come: only then what it says of its sender is
+    /// news.
     pub newest: bool,
 }
 
 impl Receipt {
-    /// Whether the sender must be sent a Helper: it was not known to be fast. Not to be asked for Helpers themselves.
+    /// Whether the sender must be sent a Helper: it was not known to be fast. Not to be asked for
+    /// Helpers themselves.
     pub fn wants_helper(self) -> bool {
         !self.fast
     }
@@ -173,8 +184,8 @@ struct Peer {
 }
 
 impl Peer {
-    /// What is kept of a life that is heard now, unless this datagram of it came before. Of three lives, one that was not the last to be
-    /// fast is forgotten.
+    /// What is kept of a life that is heard now, unless this datagram of it came before. Of three
+    /// lives, one that was not the last to be fast is forgotten.
     fn hears(&mut self, life: Life, number: u64) -> Option<&mut Life> {
         match self.lives.iter().position(|known| known.incarnation == life.incarnation) {
             Some(place) if !self.lives[place].seen.note(number) => return None,
@@ -219,7 +230,8 @@ struct Window {
 }
 
 impl Window {
-    /// Notes a number; says whether it is new. What is too old to be told counts as a duplicate: it is late anyway.
+    /// Notes a number; says whether it is new. What is too old to be told counts as a duplicate: it
+    /// is late anyway.
     fn note(&mut self, number: u64) -> bool {
         if number > self.largest {
             let ahead = number - self.largest;
@@ -237,7 +249,8 @@ impl Window {
     }
 }
 
-/// The layer of one process: stamps what leaves, judges what comes in. Plain data; it sends nothing itself.
+/// The layer of one process: stamps what leaves, judges what comes in. Plain data; it sends nothing
+/// itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FailAware {
     link: Link,
@@ -278,7 +291,8 @@ impl FailAware {
         Some(now.remaining(present.newest.1))
     }
 
-    /// Judges a datagram of `from` that came at `received`, and keeps its stamps. `None` if it came before.
+    /// Judges a datagram of `from` that came at `received`, and keeps its stamps. `None` if it came
+    /// before.
     pub fn receive(
         &mut self,
         rules: &impl Estimate,
@@ -315,7 +329,8 @@ impl FailAware {
         Some(Receipt { fast, bound, newest })
     }
 
-    /// The smallest bound that the carried helpers give. To oneself none is needed: both stamps are of one clock.
+    /// The smallest bound that the carried helpers give. To oneself none is needed: both stamps are
+    /// of one clock.
     fn bound(
         &self,
         rules: &impl Estimate,
@@ -359,7 +374,7 @@ mod tests {
         }
     }
 
-    /// A clock that shows `start` at nought and runs by `ppm` millionths of real time.
+    /// A clock that shows `start` at zero and runs by `ppm` millionths of real time.
     #[derive(Clone, Copy)]
     struct Clock {
         start: u64,
@@ -377,7 +392,8 @@ mod tests {
         Clock { start: chance.below(1_000_000), ppm }
     }
 
-    /// Two processes exchange datagrams of random delays; every judgement is compared with the truth.
+    /// Two processes exchange datagrams of random delays; every judgement is compared with the
+    /// truth.
     fn exchange(seed: u64, longest: u64, lives: bool) -> (usize, usize) {
         let mut chance = Chance(seed);
         let mut clocks = [clock(&mut chance), clock(&mut chance)];
@@ -416,7 +432,8 @@ mod tests {
 
     #[test]
     fn between_connected_processes_everything_is_fast_after_the_first_round_trip() {
-        // 2δ(1+ρ)/(1-ρ) - δmin + 4ρ·G/(1-ρ²) with δ = 8000, G = 3000 and four ticks is below Δ = 20000.
+        // 2δ(1+ρ)/(1-ρ) - δmin + 4ρ·G/(1-ρ²) with δ = 8000, G = 3000 and four ticks is below Δ
+        // = 20000.
         for seed in 0..500 {
             let (fast, judged) = exchange(seed, 8_000, false);
             assert!(judged >= 190 && fast == judged, "seed {seed}: {fast} of {judged}");

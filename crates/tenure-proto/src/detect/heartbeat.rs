@@ -1,8 +1,8 @@
 //! A fixed timeout: no heartbeat for longer than T + D.
 //!
-//! The other side sends every T, and a message takes at most D. Two arrivals then lie at most T + D apart: the one
-//! came at once, the next took all of D. So while the bounds hold the detector makes no mistake, and a crash is
-//! noticed at most T + D after the last arrival.
+//! The other side sends every T, and a message takes at most D. Two arrivals then lie at most T + D
+//! apart: the one came at once, the next took all of D. So while the bounds hold the detector makes
+//! no mistake, and a crash is noticed at most T + D after the last arrival.
 //!
 //! ```text
 //!   sent       │←──── T ────→│←──── T ────→│
@@ -25,9 +25,9 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Watches from `now` on. `period` is T: at most how long the sender waits between two heartbeats. `delay` is D: at
-    /// most how long one takes, with the time to handle it. Both as this host's clock may measure them: where clocks
-    /// drift by ρ, give `delay` about 2ρT more.
+    /// Watches from `now` on. `period` is T: at most how long the sender waits between two
+    /// heartbeats. `delay` is D: at most how long one takes, with the time to handle it. Both as
+    /// this host's clock may measure them: where clocks drift by ρ, give `delay` about 2ρT more.
     pub fn new(period: LocalSpan, delay: LocalSpan, now: LocalTime) -> Self {
         let timeout = period.as_nanos().saturating_add(delay.as_nanos());
         Self { timeout: LocalSpan::from_nanos(timeout), last: now }

@@ -1,23 +1,25 @@
 //! Failure detectors: who seems to have stopped.
 //!
-//! No process can know that another has crashed: silence looks the same whether it comes from a crash, a slow network
-//! or a long pause. A detector guesses, and a guess can be wrong in two ways. It may suspect a process that lives (a
-//! **mistake**), and it may trust one that has crashed, for a while (the **detection time**). The less of the one, the
-//! more of the other.
+//! No process can know that another has crashed: silence looks the same whether it comes from a
+//! crash, a slow network or a long pause. A detector guesses, and a guess can be wrong in two ways.
+//! It may suspect a process that lives (a **mistake**), and it may trust one that has crashed, for
+//! a while (the **detection time**). The less of the one, the more of the other.
 //!
 //! # What a detector promises
 //!
-//! * **Completeness.** Whoever is heard no more is suspected, and stays so. Also one who was never heard: time counts
-//!   from the moment when the detector was made.
+//! * **Completeness.** Whoever is heard no more is suspected, and stays so. Also one who was never
+//!   heard: time counts from the moment when the detector was made.
 //! * **Recovery.** Whoever is heard is trusted again at once.
-//! * **Accuracy** only as far as its model of the network holds, and each detector says what its model is.
+//! * **Accuracy** only as far as its model of the network holds, and each detector says what its
+//!   model is.
 //!
 //! # What nobody may ask of it
 //!
-//! In Tenure suspicion serves **liveness, never safety**. It may decide when to campaign, whom to ask first, what to
-//! show an operator. It must not free a grant, end or extend a lease, or count as a vote: a grantor is bound until its
-//! own clock says so, however dead the holder seems, and a leader stops at the end of its lease, however alive its
-//! grantors seem. So a detector that is always wrong can cost elections and time; it cannot make two leaders.
+//! In Tenure suspicion serves **liveness, never safety**. It may decide when to campaign, whom to
+//! ask first, what to show an operator. It must not free a grant, end or extend a lease, or count
+//! as a vote: a grantor is bound until its own clock says so, however dead the holder seems, and a
+//! leader stops at the end of its lease, however alive its grantors seem. So a detector that is
+//! always wrong can cost elections and time; it cannot make two leaders.
 //!
 //! | the guess is wrong | what it costs |
 //! |---|---|
@@ -76,7 +78,8 @@ pub use ring::Ring;
 
 use crate::{Data, LocalTime};
 
-/// Watches one process by what is heard of it. Plain data; every reading is of the watching host's clock.
+/// Watches one process by what is heard of it. Plain data; every reading is of the watching host's
+/// clock.
 ///
 /// The caller hands over each heartbeat once: one that the network repeated says nothing new.
 ///
@@ -84,11 +87,12 @@ use crate::{Data, LocalTime};
 ///
 /// Besides what the module promises:
 ///
-/// 1. After `heard(now)`, `suspects(now)` is false. (But [`NfdE`] asks whether what it heard is fresh.)
+/// 1. After `heard(now)`, `suspects(now)` is false. (But [`NfdE`] asks whether what it heard is
+///    fresh.)
 /// 2. If nothing is heard, suspicion begins once and does not end.
-/// 3. `next_crossing` names that instant exactly: if it is `Some(at)` then `at > now`, nobody is suspected from `now`
-///    until `at`, and from `at` on the process is. If it is `None`, the process is suspected already, or the end of
-///    time comes first.
+/// 3. `next_crossing` names that instant exactly: if it is `Some(at)` then `at > now`, nobody is
+///    suspected from `now` until `at`, and from `at` on the process is. If it is `None`, the
+///    process is suspected already, or the end of time comes first.
 pub trait Detector: Data {
     /// A heartbeat came in. A reading before the last one changes nothing.
     fn heard(&mut self, now: LocalTime);

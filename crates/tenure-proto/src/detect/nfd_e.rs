@@ -1,8 +1,10 @@
-//! NFD-E: a timeout counted from when the next heartbeat is expected, not from when the last one came.
+//! NFD-E: a timeout counted from when the next heartbeat is expected, not from when the last one
+//! came.
 //!
-//! Heartbeat i is sent at i·η on the sender's clock, which nobody else knows. Its arrivals, each less i·η, are spread by the delays
-//! alone; the mean of the last w of them, plus (l+1)·η, is when number l+1 should arrive: EA. It is fresh until
-//! τ = EA + α, and from then on the process is suspected until a newer one comes that is still fresh.
+//! Heartbeat i is sent at i·η on the sender's clock, which nobody else knows. Its arrivals, each
+//! less i·η, are spread by the delays alone; the mean of the last w of them, plus (l+1)·η, is when
+//! number l+1 should arrive: EA. It is fresh until τ = EA + α, and from then on the process is
+//! suspected until a newer one comes that is still fresh.
 //!
 //! ```text
 //!   sent       │←──── η ────→│←──── η ────→│
@@ -10,12 +12,14 @@
 //!   heard         │ l                        │←── α ──→│ τ: suspected from here
 //! ```
 //!
-//! A [fixed timeout](super::Heartbeat) gives a heartbeat that follows a late one too much time, and one that follows a quick one too
-//! little. Here how long the last one took changes nothing: a crash is noticed at most η + α and a mean delay later, and, for the
-//! same detection time, mistakes are rarer (Chen, Toueg, Aguilera 2002, sections 5 and 6.3).
+//! A [fixed timeout](super::Heartbeat) gives a heartbeat that follows a late one too much time, and
+//! one that follows a quick one too little. Here how long the last one took changes nothing: a
+//! crash is noticed at most η + α and a mean delay later, and, for the same detection time,
+//! mistakes are rarer (Chen, Toueg, Aguilera 2002, sections 5 and 6.3).
 //!
-//! Of the [laws](Detector) it keeps the second and the third. The first holds for heartbeats in time: one that comes when the next is
-//! already overdue proves nothing fresh, and the process stays suspected.
+//! Of the [laws](Detector) it keeps the second and the third. The first holds for heartbeats in
+//! time: one that comes when the next is already overdue proves nothing fresh, and the process
+//! stays suspected.
 
 use std::collections::VecDeque;
 
@@ -40,7 +44,8 @@ pub struct NfdE {
 }
 
 impl NfdE {
-    /// Watches from `now` on. `period` is η, `slack` is α; EA is the mean over the last `window` heartbeats, one at least.
+    /// Watches from `now` on. `period` is η, `slack` is α; EA is the mean over the last `window`
+    /// heartbeats, one at least.
     pub fn new(period: LocalSpan, slack: LocalSpan, window: usize, now: LocalTime) -> Self {
         Self {
             period,

@@ -1,19 +1,21 @@
 //! Phi accrual (Hayashibara and others, 2004): a timeout learnt from the intervals seen.
 //!
-//! The detector keeps the last intervals between heartbeats and takes them for samples of a normal distribution with
-//! mean μ and standard deviation σ. After a silence of t, the probability that the next heartbeat is merely late is
-//! `Q((t-μ)/σ)`, and
+//! The detector keeps the last intervals between heartbeats and takes them for samples of a normal
+//! distribution with mean μ and standard deviation σ. After a silence of t, the probability that
+//! the next heartbeat is merely late is `Q((t-μ)/σ)`, and
 //!
 //! ```text
 //!     phi(t) = -log10 Q((t - μ - pause) / σ)
 //! ```
 //!
-//! says how little one believes in it: at phi = 8 a sender that follows the model is wrongly suspected once in 10⁸
-//! intervals. Real networks follow no normal distribution; the number is a scale, not a promise.
+//! says how little one believes in it: at phi = 8 a sender that follows the model is wrongly
+//! suspected once in 10⁸ intervals. Real networks follow no normal distribution; the number is a
+//! scale, not a promise.
 //!
 //! # In integers
 //!
-//! The state is compared and hashed, and runs must be the same on every machine, so there is no floating point:
+//! The state is compared and hashed, and runs must be the same on every machine, so there is no
+//! floating point:
 //!
 //! | quantity | kept as | off by |
 //! |---|---|---|
@@ -23,24 +25,26 @@
 //! | y = (t-μ-pause)/σ | 65536ths, rounded down | less than 1/65536 |
 //! | phi as a function of y | a table with straight lines between | 0.00022 too high at most |
 //!
-//! In floating point the two sums would have to be replaced by Welford's method; exact sums need no cure. Phi is
-//! monotone in t, so it reaches the threshold at one score `y*`, found once by bisection when the settings are checked.
-//! From then on suspicion is a comparison, `y >= y*`, and its beginning a sum, `μ + pause + ⌈y*·σ⌉`: both exact, and
-//! both the same condition. Compared with exact arithmetic suspicion begins less than σ/3000 + 14 ns off.
+//! In floating point the two sums would have to be replaced by Welford's method; exact sums need no
+//! cure. Phi is monotone in t, so it reaches the threshold at one score `y*`, found once by
+//! bisection when the settings are checked. From then on suspicion is a comparison, `y >= y*`, and
+//! its beginning a sum, `μ + pause + ⌈y*·σ⌉`: both exact, and both the same condition. Compared
+//! with exact arithmetic suspicion begins less than σ/3000 + 14 ns off.
 //!
 //! # What practice added
 //!
-//! * σ is never taken to be less than a **least deviation**: on a quiet network it would tend to nothing, and the first
-//!   small delay would be a mistake.
+//! * σ is never taken to be less than a **least deviation**: on a quiet network it would tend to
+//!   nothing, and the first small delay would be a mistake.
 //! * An **acceptable pause** is allowed beyond the mean: collections of garbage, stalls of a disk.
-//! * The window begins with two made-up samples, `e - e/4` and `e + e/4` for a **first estimate** e: mean e, deviation
-//!   e/4. They leave it like all others.
-//! * **An interval counts for no more than the silence at which suspicion began.** An outage is no sample of the
-//!   network, and one of an hour would blind the detector for a whole window. But to leave such intervals out altogether
-//!   (as is often done) is a trap: a sender that slows down for good is then suspected before every single heartbeat, for
-//!   ever, because nothing is learnt from it. Shortened, each mistake teaches a little, and the mistakes end. The price
-//!   is a σ that comes out too small where mistakes are common: at a threshold of 1, 15 intervals in 100 are mistakes
-//!   instead of 10; from 2 on it hardly matters.
+//! * The window begins with two made-up samples, `e - e/4` and `e + e/4` for a **first estimate**
+//!   e: mean e, deviation e/4. They leave it like all others.
+//! * **An interval counts for no more than the silence at which suspicion began.** An outage is no
+//!   sample of the network, and one of an hour would blind the detector for a whole window. But to
+//!   leave such intervals out altogether (as is often done) is a trap: a sender that slows down for
+//!   good is then suspected before every single heartbeat, forever, because nothing is learnt from
+//!   it. Shortened, each mistake teaches a little, and the mistakes end. The price is a σ that
+//!   comes out too small where mistakes are common: at a threshold of 1, 15 intervals in 100 are
+//!   mistakes instead of 10; from 2 on it hardly matters.
 //!
 //! # Example
 //!
@@ -84,14 +88,15 @@ use crate::time::LocalSpan;
 use super::Detector;
 use super::tail::{self, DEVIATION, Score};
 
-/// The longest interval that is told from longer ones: about 13 days. With [`MOST_SAMPLES`] it keeps `n²·x²` within
-/// 128 bits.
+/// The longest interval that is told from longer ones: about 13 days. With [`MOST_SAMPLES`] it
+/// keeps `n²·x²` within 128 bits.
 pub const LONGEST: LocalSpan = LocalSpan::from_nanos(1 << 50);
 
 /// The most samples that a window can have.
 pub const MOST_SAMPLES: usize = 10_000;
 
-/// How little one believes that a silent process lives: `-log10` of the probability, in thousandths.
+/// How little one believes that a silent process lives: `-log10` of the probability, in
+/// thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Phi(u32);
 
@@ -128,16 +133,19 @@ impl fmt::Display for Phi {
 /// The settings of a detector, not yet checked: see [`Settings::validate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// Suspect from this phi on. Each 1 more makes mistakes ten times rarer, if the model holds, and detection a little
-    /// slower. 8 is usual within a site, 12 between sites.
+    /// Suspect from this phi on. Each 1 more makes mistakes ten times rarer, if the model holds,
+    /// and detection a little slower. 8 is usual within a site, 12 between sites.
     pub threshold: Phi,
-    /// How many intervals are remembered. More is steadier, fewer adapts sooner; a sample takes eight bytes.
+    /// How many intervals are remembered. More is steadier, fewer adapts sooner; a sample takes
+    /// eight bytes.
     pub window: usize,
-    /// What interval to expect until some were seen. About the period of the sender; rather too long than too short.
+    /// What interval to expect until some were seen. About the period of the sender; rather too
+    /// long than too short.
     pub first_estimate: LocalSpan,
     /// σ is taken to be at least this. Too small, and a quiet network makes the detector nervous.
     pub least_deviation: LocalSpan,
-    /// How much longer than the mean a silence may be before it counts. Adds in full to the detection time.
+    /// How much longer than the mean a silence may be before it counts. Adds in full to the
+    /// detection time.
     pub acceptable_pause: LocalSpan,
 }
 
@@ -204,8 +212,8 @@ impl PhiAccrual {
         Self { config: *config, last: now, window }
     }
 
-    /// How little the detector believes that the process lives, rounded down to a thousandth. `suspects(now)` if and
-    /// only if this has reached the threshold.
+    /// How little the detector believes that the process lives, rounded down to a thousandth.
+    /// `suspects(now)` if and only if this has reached the threshold.
     pub fn phi(&self, now: LocalTime) -> Phi {
         Phi(tail::millionths(self.score(now)) / 1000)
     }
@@ -226,7 +234,8 @@ impl PhiAccrual {
         self.window.samples.len()
     }
 
-    /// By how much the silence exceeds what is expected: `⌊(t - μ - pause) / σ⌋` in 65536ths, within the table.
+    /// By how much the silence exceeds what is expected: `⌊(t - μ - pause) / σ⌋` in 65536ths,
+    /// within the table.
     fn score(&self, now: LocalTime) -> Score {
         let silence = i128::from(now.remaining(self.last).as_nanos());
         let excess = silence - i128::from(self.expected());
@@ -268,7 +277,8 @@ impl Detector for PhiAccrual {
     }
 }
 
-/// The last intervals, in nanoseconds, with their exact sums. Equal if the same intervals came in the same order.
+/// The last intervals, in nanoseconds, with their exact sums. Equal if the same intervals came in
+/// the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Window {
     samples: VecDeque<u64>,
@@ -313,12 +323,12 @@ impl Window {
 pub enum ConfigError {
     /// The threshold is outside of what the detector can tell apart.
     Threshold {
-        /// What was asked for.
+        /// The request.
         threshold: Phi,
     },
     /// The window is too small for a deviation, or too large for its sums.
     Window {
-        /// What was asked for.
+        /// The request.
         window: usize,
     },
     /// A setting must be more than zero.
@@ -330,7 +340,7 @@ pub enum ConfigError {
     TooLong {
         /// Which.
         key: &'static str,
-        /// What was asked for.
+        /// The request.
         span: LocalSpan,
     },
 }

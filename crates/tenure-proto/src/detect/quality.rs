@@ -1,6 +1,7 @@
 //! How good a detector was: the three numbers of Chen, Toueg and Aguilera (2002).
 //!
-//! A detector is judged by what it said, not by how it works. Over time its word changes between trust and suspicion:
+//! A detector is judged by what it said, not by how it works. Over time its word changes between
+//! trust and suspicion:
 //!
 //! ```text
 //!   process    lives ─────────────────────────────────────── crash ╳
@@ -15,11 +16,11 @@
 //! | T_MR, recurrence | from one mistake's beginning to the next one's | long |
 //! | T_M, duration | from a mistake's beginning to its end | short |
 //!
-//! A timeout trades the first against the others, so a detector is judged by all three at once, on one and the same
-//! [`Record::heard`]: [`Record::replay`] lets any detector say its word on it.
+//! A timeout trades the first against the others, so a detector is judged by all three at once, on
+//! one and the same [`Record::heard`]: [`Record::replay`] lets any detector say its word on it.
 //!
-//! All instants are of the watching host's clock. Only one who sees both hosts can say when the crash was: the
-//! laboratory, which puts it on that clock.
+//! All instants are of the watching host's clock. Only one who sees both hosts can say when the
+//! crash was: the laboratory, which puts it on that clock.
 
 use crate::LocalTime;
 use crate::time::LocalSpan;
@@ -53,8 +54,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Lets a detector that was made at `begin` hear all of `heard`, and writes down its word. A heartbeat at the very
-    /// instant at which suspicion would begin prevents it.
+    /// Lets a detector that was made at `begin` hear all of `heard`, and writes down its word. A
+    /// heartbeat at the very instant at which suspicion would begin prevents it.
     ///
     /// # Panics
     ///
@@ -109,8 +110,8 @@ impl Record {
         self.crash.filter(|crash| *crash <= self.end)
     }
 
-    /// T_M of every mistake, in order. One that was not over is counted up to the crash or the end of the record: it
-    /// lasted at least so long.
+    /// T_M of every mistake, in order. One that was not over is counted up to the crash or the end
+    /// of the record: it lasted at least so long.
     pub fn mistake_durations(&self) -> Vec<LocalSpan> {
         let lived_until = self.lived_until();
         let lasted =
@@ -146,7 +147,8 @@ fn beginning<D: Detector>(detector: &D, now: LocalTime) -> Option<LocalTime> {
 pub enum Detection {
     /// There was nothing to notice.
     NoCrash,
-    /// T_D: this long after the crash the suspicion began that stayed. Nothing if it was there before.
+    /// T_D: this long after the crash the suspicion began that stayed. Nothing if it was there
+    /// before.
     After(LocalSpan),
     /// At the end of the record the crashed process was trusted.
     Missed,
@@ -181,12 +183,13 @@ impl Summary {
 pub struct Quality {
     /// T_D.
     pub detection: Detection,
-    /// T_M of every mistake. One that was not over is counted up to the crash or the end of the record: it lasted at
-    /// least so long.
+    /// T_M of every mistake. One that was not over is counted up to the crash or the end of the
+    /// record: it lasted at least so long.
     pub mistake_duration: Option<Summary>,
     /// T_MR of every mistake after the first.
     pub mistake_recurrence: Option<Summary>,
-    /// The probability that at a random instant before the crash the word was right, in millionths (Chen's P_A).
+    /// The probability that at a random instant before the crash the word was right, in millionths
+    /// (Chen's P_A).
     pub accuracy: u32,
     /// The silences between heartbeats: what the detector had to judge by.
     pub silence: Option<Summary>,
@@ -214,7 +217,8 @@ fn detection(record: &Record) -> Detection {
     }
 }
 
-/// The part of `lived` that is not in a mistake, in millionths, rounded down. Of no time at all nothing was wrong.
+/// The part of `lived` that is not in a mistake, in millionths, rounded down. Of no time at all
+/// nothing was wrong.
 fn accuracy(lived: LocalSpan, mistakes: &[LocalSpan]) -> u32 {
     let wrong: u128 = mistakes.iter().map(|span| u128::from(span.as_nanos())).sum();
     let lived = u128::from(lived.as_nanos());

@@ -1,8 +1,10 @@
-//! Nerio's weak election (section 9 of the paper): neighbours on a ring, and the lowest of the living.
+//! Nerio's weak election (section 9 of the paper): neighbours on a ring, and the lowest of the
+//! living.
 //!
-//! The members stand in a row, the first the lowest, and the row is closed to a ring. Each process watches two others,
-//! whatever the size of the group: the closest member before it and the closest after it that it does not suspect.
-//! Whoever finds no living member below itself considers itself the **weak leader**, and campaigns:
+//! The members stand in a row, the first the lowest, and the row is closed to a ring. Each process
+//! watches two others, whatever the size of the group: the closest member before it and the closest
+//! after it that it does not suspect. Whoever finds no living member below itself considers itself
+//! the **weak leader**, and campaigns:
 //!
 //! ```text
 //!   members     0    1    2    3    4        0 and 3 have crashed, and everybody knows
@@ -11,12 +13,13 @@
 //!   weak leader      1: its predecessor, 4, is not lower than itself
 //! ```
 //!
-//! The paper asks for a predecessor whose identifier is *larger*; it must be *not smaller*, for alone on the ring one
-//! is one's own predecessor, and would never campaign.
+//! The paper asks for a predecessor whose identifier is *larger*; it must be *not smaller*, for
+//! alone on the ring one is one's own predecessor, and would never campaign.
 //!
 //! # What suspicion does to it
 //!
-//! A process is weak leader exactly if it suspects every member below itself. It follows, for those that live:
+//! A process is weak leader exactly if it suspects every member below itself. It follows, for those
+//! that live:
 //!
 //! | what the processes believe | weak leaders |
 //! |---|---|
@@ -25,25 +28,27 @@
 //! | too little: crashes not yet noticed | at most one; none while the lowest that lives trusts a dead one below it |
 //! | both at once | any number, also none, also the wrong one alone |
 //!
-//! None of this endangers anybody: a weak leader has no authority, it only may try. Several make it likely that runs
-//! collide; none means that nobody tries until a suspicion comes.
+//! None of this endangers anybody: a weak leader has no authority, it only may try. Several make it
+//! likely that runs collide; none means that nobody tries until a suspicion comes.
 //!
 //! Three things to keep in mind:
 //!
-//! * A member that was skipped is watched no more, but heard if it lives: it watches its own neighbours. Whoever is
-//!   heard is trusted again, also one that was not asked.
-//! * A weak leader starts a run if its own grantor is free or supports itself (`A_q = q` or `C_q >= F_q`; the paper's
-//!   condition is printed the wrong way round). Otherwise somebody leads, or soon will again.
-//! * Alive is not the same as well connected. A process that its neighbours hear but that reaches no quorum is weak
-//!   leader and never leader, and it keeps the others from trying. One who fails again and again must step back, and the
-//!   others must not wait for it for ever.
+//! * A member that was skipped is watched no more, but heard if it lives: it watches its own
+//!   neighbours. Whoever is heard is trusted again, also one that was not asked.
+//! * A weak leader starts a run if its own grantor is free or supports itself (`A_q = q` or
+//!   `C_q >= F_q`; the paper's condition is printed the wrong way round). Otherwise somebody leads,
+//!   or soon will again.
+//! * Alive is not the same as well connected. A process that its neighbours hear but that reaches
+//!   no quorum is weak leader and never leader, and it keeps the others from trying. One who fails
+//!   again and again must step back, and the others must not wait for it forever.
 
 use std::fmt;
 
 use crate::NodeId;
 use crate::quorum::{MAX_MEMBERS, NodeSet};
 
-/// One process's place among the members. What it believes of the others is given with each question.
+/// One process's place among the members. What it believes of the others is given with each
+/// question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ring {
     members: Vec<NodeId>,
@@ -51,8 +56,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The place of `me` among `members`. Their order is the order of the ring: the first is the lowest, and the first
-    /// choice as weak leader. It must be the same on every process.
+    /// The place of `me` among `members`. Their order is the order of the ring: the first is the
+    /// lowest, and the first choice as weak leader. It must be the same on every process.
     pub fn new(members: Vec<NodeId>, me: NodeId) -> Result<Self, RingError> {
         if members.len() > MAX_MEMBERS {
             return Err(RingError::TooMany { members: members.len() });
@@ -69,8 +74,8 @@ impl Ring {
         &self.members
     }
 
-    /// The closest member before this one that is not suspected; oneself if no other is left. `suspected` is by
-    /// position in [`Ring::members`]; nobody suspects itself.
+    /// The closest member before this one that is not suspected; oneself if no other is left.
+    /// `suspected` is by position in [`Ring::members`]; nobody suspects itself.
     pub fn predecessor(&self, suspected: NodeSet) -> NodeId {
         self.members[self.position_before(suspected)]
     }
@@ -86,8 +91,8 @@ impl Ring {
         self.position_before(suspected) >= self.me
     }
 
-    /// How many members that are not suspected come before this one, in the row that begins at position `first` and goes
-    /// round from there. Nought is the weak leader of that row.
+    /// How many members that are not suspected come before this one, in the row that begins at
+    /// position `first` and goes round from there. Zero is the weak leader of that row.
     pub fn rank(&self, suspected: NodeSet, first: usize) -> usize {
         let count = self.members.len();
         let place = |position: usize| (position + count - first % count) % count;

@@ -1,17 +1,19 @@
 //! The tail of the normal distribution in integers: the one formula behind phi.
 //!
-//! Let Q(y) be the probability that a normal variable exceeds its mean by more than y standard deviations. Phi is
-//! `h(y) = -log10 Q(y)`. This module knows `h` at every sixteenth of a deviation from -4 to 12 and draws straight lines
-//! between. Nothing underflows, every machine gets the same number, and three things can be proved:
+//! Let Q(y) be the probability that a normal variable exceeds its mean by more than y standard
+//! deviations. Phi is `h(y) = -log10 Q(y)`. This module knows `h` at every sixteenth of a deviation
+//! from -4 to 12 and draws straight lines between. Nothing underflows, every machine gets the same
+//! number, and three things can be proved:
 //!
 //! * **Monotone.** The table rises, and a line between rising ends, rounded down, never falls.
-//! * **At most 0.000212 too high, plus rounding.** Q is log-concave, so `h` is convex and a chord lies above it, by at
-//!   most `step²/8 · max h''`, and `h'' < log10 e` everywhere (Sampford 1953).
+//! * **At most 0.000212 too high, plus rounding.** Q is log-concave, so `h` is convex and a chord
+//!   lies above it, by at most `step²/8 · max h''`, and `h'' < log10 e` everywhere (Sampford 1953).
 //! * **At most 0.0000015 too low:** half a millionth from the table, one from the division.
 //!
-//! The logistic formula that is often used instead, `log10(1 + exp(1.5976y + 0.070566y³))`, was made for the middle of
-//! the distribution and errs in the tail, where detectors live: where it says 8 the truth is 7.06, and where it says 12
-//! it is 9.81, a hundred and fifty times as many mistakes as promised.
+//! The logistic formula that is often used instead, `log10(1 + exp(1.5976y + 0.070566y³))`, was
+//! made for the middle of the distribution and errs in the tail, where detectors live: where it
+//! says 8 the truth is 7.06, and where it says 12 it is 9.81, a hundred and fifty times as many
+//! mistakes as promised.
 
 /// One standard deviation, in the unit of a [`Score`].
 pub(super) const DEVIATION: u32 = 1 << 16;
@@ -22,7 +24,8 @@ pub(super) type Score = i64;
 /// Where the table begins: four deviations before the mean.
 const FIRST: Score = -4 * DEVIATION as Score;
 
-/// Where the table ends: twelve deviations after the mean. Beyond, phi stays at [`millionths`] of this.
+/// Where the table ends: twelve deviations after the mean. Beyond, phi stays at [`millionths`] of
+/// this.
 pub(super) const LAST: Score = 12 * DEVIATION as Score;
 
 /// From one entry of the table to the next: a sixteenth of a deviation.
@@ -39,7 +42,8 @@ pub(super) fn millionths(score: Score) -> u32 {
     low + u32::try_from(rise).unwrap_or(0)
 }
 
-/// The least score at which `h` reaches `wanted` millionths, or [`LAST`] if none does. Bisection: `h` is monotone.
+/// The least score at which `h` reaches `wanted` millionths, or [`LAST`] if none does. Bisection:
+/// `h` is monotone.
 pub(super) fn least_reaching(wanted: u32) -> Score {
     let (mut low, mut high) = (FIRST, LAST);
     while low < high {
@@ -83,8 +87,9 @@ const TAIL: [u32; 257] = [
 pub(super) mod tests {
     use super::*;
 
-    /// `h(y)` in floating point, by two methods that share nothing with the table: the power series of the
-    /// distribution near its middle, and the continued fraction of the tail's ratio to its density beyond.
+    /// `h(y)` in floating point, by two methods that share nothing with the table: the power series
+    /// of the distribution near its middle, and the continued fraction of the tail's ratio to its
+    /// density beyond.
     pub(in super::super) fn reference(y: f64) -> f64 {
         let density = (-y * y / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
         if y.abs() < 3.0 {

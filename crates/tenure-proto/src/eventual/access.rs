@@ -1,8 +1,9 @@
 //! Which answers suffice: to write one's own state, and to read those of others.
 //!
-//! Every state has one writer, so two writes need not meet. A read must meet every write, and that is all: f+1 for a write and n-f for a
-//! read will do, although for n > 2f+1 two writes may have nobody in common. (A footnote of the paper asks for that too; its own sets break
-//! it, and nothing needs it.)
+//! Every state has one writer, so two writes need not meet. A read must meet every write, and that
+//! is all: f+1 for a write and n-f for a read will do, although for n > 2f+1 two writes may have
+//! nobody in common. (A footnote of the paper asks for that too; its own sets break it, and nothing
+//! needs it.)
 //!
 //! | system | writes | reads | they meet because |
 //! |---|---|---|---|
@@ -27,7 +28,8 @@ impl Access {
         (2 * failures < quorums.members().len()).then_some(Self { quorums, failures: Some(failures) })
     }
 
-    /// By a quorum system: rows and transversals of a grid; of a majority the counts for the most failures; else quorums for both.
+    /// By a quorum system: rows and transversals of a grid; of a majority the counts for the most
+    /// failures; else quorums for both.
     pub fn by(quorums: Quorums) -> Self {
         let failures = (quorums.members().len().saturating_sub(1)) / 2;
         let failures = (*quorums.rule() == Rule::Majority).then_some(failures);

@@ -1,11 +1,14 @@
-//! Two elections to compare with: both need links that are timely for ever.
+//! Two elections to compare with: both need links that are timely forever.
 //!
-//! *Lowest id*: everybody says that it lives, a silent one is suspected, a wrong suspicion makes more patient, and the lowest id that is not suspected
-//! leads. It needs a process that all others hear in time.
+//! *Lowest id*: everybody says that it lives, a silent one is suspected, a wrong suspicion makes
+//! more patient, and the lowest id that is not suspected leads. It needs a process that all others
+//! hear in time.
 //!
-//! *Accusation* (after Aguilera, Delporte-Gallet, Fauconnier and Toueg): whoever misses somebody accuses it before all. Each accusation by n-f processes counts, and the
-//! one that was accused least leads. It needs a process that the same f others hear in time for ever. In a moving set these are not the same ones: in turn each
-//! of the others misses it, accusations add up, and the count of every process grows without end.
+//! *Accusation* (after Aguilera, Delporte-Gallet, Fauconnier and Toueg): whoever misses somebody
+//! accuses it before all. Each accusation by n-f processes counts, and the one that was accused
+//! least leads. It needs a process that the same f others hear in time forever. In a moving set
+//! these are not the same ones: in turn each of the others misses it, accusations add up, and the
+//! count of every process grows without end.
 
 use crate::quorum::NodeSet;
 use crate::time::LocalSpan;

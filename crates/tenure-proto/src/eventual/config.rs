@@ -1,8 +1,9 @@
 //! Settings, and the waits that follow from them (D3: drift and step time).
 //!
-//! Real times and clock readings are different types, and each wait is rounded against the one who gains. Let `T` be the longest time on a
-//! clock for which an answer counts, `P` the time on a clock between two refreshes, `g` a tick, and
-//! `s = (1+ρ)·σ + g` how late a process can find itself.
+//! Real times and clock readings are different types, and each wait is rounded against the one who
+//! gains. Let `T` be the longest time on a clock for which an answer counts, `P` the time on a
+//! clock between two refreshes, `g` a tick, and `s = (1+ρ)·σ + g` how late a process can find
+//! itself.
 //!
 //! | wait | length | because |
 //! |---|---|---|
@@ -35,12 +36,14 @@ pub struct Settings<R: Rules = Sound> {
     pub tick: LocalSpan,
     /// σ: how late a process is at most.
     pub step: Span,
-    /// As in the figure: whose state was once not new stays out until it takes a higher epoch. One pause is then never forgiven.
+    /// As in the figure: whose state was once not new stays out until it takes a higher epoch. One
+    /// pause is then never forgiven.
     pub sticky: bool,
-    /// Whether what is acknowledged is on the disk first: then a reboot forgets nothing. The same in all lives of a process: what it
-    /// acknowledges without is missing on the disk later.
+    /// Whether what is acknowledged is on the disk first: then a reboot forgets nothing. The same
+    /// in all lives of a process: what it acknowledges without is missing on the disk later.
     pub durable: bool,
-    /// If δ is not known: by how much at least it is raised when a round was not answered in time. [`Stable`](super::Stable) needs one that is known.
+    /// If δ is not known: by how much at least it is raised when a round was not answered in time.
+    /// [`Stable`](super::Stable) needs one that is known.
     pub learns: Option<Span>,
     /// The rules.
     pub rules: R,
@@ -53,12 +56,13 @@ pub struct Config<R: Rules = Sound>(Settings<R>);
 /// Why settings do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// A refresh is sent before the last one can have failed: one cut off for ever would never notice.
+    /// A refresh is sent before the last one can have failed: one cut off forever would never
+    /// notice.
     PeriodTooShort {
         /// What it must exceed.
         than: LocalSpan,
     },
-    /// δ is nought.
+    /// δ is zero.
     NoRound,
 }
 
@@ -125,7 +129,8 @@ impl<R: Rules> Config<R> {
         &self.0.rules
     }
 
-    /// s: how much later than it wanted to be woken a process finds itself at most, on its own clock.
+    /// s: how much later than it wanted to be woken a process finds itself at most, on its own
+    /// clock.
     pub(super) fn step(&self) -> LocalSpan {
         self.0.drift.longest(self.0.step).plus(self.0.tick)
     }
@@ -148,21 +153,25 @@ impl<R: Rules> Config<R> {
         self.pace(self.0.round)
     }
 
-    /// How long after the end of a read the next begins. The first pace, also where a slower one was learnt: a read in which somebody was
-    /// not due yet decides nothing about it, and one's own bad luck in writing is no reason to see late who leads.
+    /// How long after the end of a read the next begins. The first pace, also where a slower one
+    /// was learnt: a read in which somebody was not due yet decides nothing about it, and one's own
+    /// bad luck in writing is no reason to see late who leads.
     pub(super) fn reads_after(&self) -> LocalSpan {
         self.gap(self.first_pace().bound)
     }
 
-    /// How long those who have not answered a read are left alone at first; at most eight times as long. The first pace, as before.
+    /// How long those who have not answered a read are left alone at first; at most eight times as
+    /// long. The first pace, as before.
     pub(super) fn asks_again_after(&self) -> LocalSpan {
         self.first_pace().period
     }
 
-    /// A slower pace, after answers came too late, if δ is learnt: by a little, and by the least step at least.
+    /// A slower pace, after answers came too late, if δ is learnt: by a little, and by the least
+    /// step at least.
     ///
-    /// Small steps, because a process out of luck should go on failing, and stand behind those that are not. With large ones it soon
-    /// allows itself so much time that it fails once in a thousand rounds: it leads for a very long time, and then does not.
+    /// Small steps, because a process out of luck should go on failing, and stand behind those that
+    /// are not. With large ones it soon allows itself so much time that it fails once in a thousand
+    /// rounds: it leads for a very long time, and then does not.
     pub(super) fn slower(&self, pace: Pace) -> Option<Pace> {
         let least = self.0.learns?;
         let more = least.as_nanos().max(pace.round.as_nanos() / 32);
@@ -190,7 +199,8 @@ impl<R: Rules> Config<R> {
         }
     }
 
-    /// How long after the end of a read the next begins, if what it looks for has this bound: a tick more than that can take.
+    /// How long after the end of a read the next begins, if what it looks for has this bound: a
+    /// tick more than that can take.
     pub(super) fn gap(&self, bound: Span) -> LocalSpan {
         let needed = self.drift().longest(bound).plus(self.0.tick).plus(LocalSpan::from_nanos(1));
         self.rules().gap(needed)
@@ -204,7 +214,8 @@ impl<R: Rules> Config<R> {
         self.rules().wait(needed)
     }
 
-    /// How long after its start a process that lost what it had acknowledged begins to read: what relied on it has succeeded or failed.
+    /// How long after its start a process that lost what it had acknowledged begins to read: what
+    /// relied on it has succeeded or failed.
     pub(super) fn silence(&self, pace: Pace) -> LocalSpan {
         self.drift().longest(self.drift().longest_real(pace.timeout.plus(self.0.tick))).plus(self.0.tick)
     }

@@ -1,17 +1,21 @@
 //! Omega with O(n) links in the end: only the leader refreshes, and only who suspects it reads.
 //!
-//! The paper sketches this in a paragraph; what it leaves open is decided here. A process follows, leads, or is idle. Whoever suspects its leader *probes*: two
-//! collects with a gap in between; an epoch whose state changed from the first to the second is active. It follows the lowest active epoch below its
-//! own, and leads if there is none. What a process takes for leader does not change while it probes, else endless false suspicions would be endless
-//! changes of mind.
+//! The paper sketches this in a paragraph; what it leaves open is decided here. A process follows,
+//! leads, or is idle. Whoever suspects its leader *probes*: two collects with a gap in between; an
+//! epoch whose state changed from the first to the second is active. It follows the lowest active
+//! epoch below its own, and leads if there is none. What a process takes for leader does not change
+//! while it probes, else endless false suspicions would be endless changes of mind.
 //!
-//! *Views accumulate.* Two collects may be answered by different processes, and the second may show an older truth that the first missed: a process that
-//! is long inactive looks active. What was once seen is therefore never unseen; each such mirage can then appear at most n-1 times.
+//! *Views accumulate.* Two collects may be answered by different processes, and the second may show
+//! an older truth that the first missed: a process that is long inactive looks active. What was
+//! once seen is therefore never unseen; each such mirage can then appear at most n-1 times.
 //!
-//! *Why it ends.* Take the least epoch e that its process keeps for ever. Once the messages of lower ones are gone nobody refreshes below e. Its process,
-//! if it follows something lower, suspects that, probes, and revives e. Everybody else hears of it, probes, finds it active and least, and follows; every
-//! later probe has the same outcome. If its refreshes reach all within *some* bound, the time before suspicion grows beyond it, and from then on
-//! only the 2(n-1) links from and to the leader are used.
+//! *Why it ends.* Take the least epoch e that its process keeps forever. Once the messages of
+//! lower ones are gone nobody refreshes below e. Its process, if it follows something lower,
+//! suspects that, probes, and revives e. Everybody else hears of it, probes, finds it active and
+//! least, and follows; every later probe has the same outcome. If its refreshes reach all within
+//! *some* bound, the time before suspicion grows beyond it, and from then on only the 2(n-1) links
+//! from and to the leader are used.
 
 use crate::quorum::NodeSet;
 use crate::time::LocalSpan;
@@ -135,7 +139,8 @@ impl<R: Rules> Lean<R> {
         }
     }
 
-    /// Long enough for everybody that was seen: whoever is active has written something newer by the end of it.
+    /// Long enough for everybody that was seen: whoever is active has written something newer by
+    /// the end of it.
     fn gap(&self) -> LocalSpan {
         let bounds = self.views.iter().map(|view| self.register.may_be_silent(view));
         let bound = bounds.max().unwrap_or(self.register.pace.bound).max(self.register.pace.bound);
@@ -235,8 +240,8 @@ impl<R: Rules> Part for Lean<R> {
 
     fn give_up(&mut self, cx: &mut Context<'_, Self>) {
         self.timers.clear(Timer::Round);
-        // Above all that it knows of. Only who leads can fail here, so to pass the serial of one that has failed often, one by one, takes as
-        // many leaderships that are lost.
+        // Above all that it knows of. Only who leads can fail here, so to pass the serial of one
+        // that has failed often, one by one, takes as many leaderships that are lost.
         let serial = self.register.highest() + 1;
         self.register.take_epoch(serial, cx);
         self.timers.clear(Timer::Refresh);
@@ -259,7 +264,8 @@ impl<R: Rules> Part for Lean<R> {
                     self.timers.set(Timer::Suspect, cx.now().after(self.patience));
                 }
             }
-            // Lower than what is followed; or the leader has given up the epoch by which it is followed.
+            // Lower than what is followed; or the leader has given up the epoch by which it is
+            // followed.
             Role::Follower if state.epoch < self.hint.epoch || leader => self.begin_probe(false, cx),
             Role::Leader if state.epoch < self.register.epoch() => self.begin_probe(false, cx),
             Role::Follower | Role::Leader | Role::Idle => {}

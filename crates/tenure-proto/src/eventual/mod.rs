@@ -1,18 +1,24 @@
-//! Eventual leadership: Omega, from "Omega Meets Paxos" (Malkhi, Oprea and Zhou, 2005), with the figures mended.
+//! Eventual leadership: Omega, from "Omega Meets Paxos" (Malkhi, Oprea and Zhou, 2005), with the
+//! figures mended.
 //!
-//! Each process always has a [`Hint`] who leads. Hints may differ and may be wrong for any length of time; in the end all that live have the same
-//! one. No link need be timely for ever: it is enough that one process, with every message, reaches some f others that answer within
-//! δ, and these may be others each time.
+//! Each process always has a [`Hint`] who leads. Hints may differ and may be wrong for any length
+//! of time; in the end all that live have the same one. No link need be timely forever: it is
+//! enough that one process, with every message, reaches some f others that answer within δ, and
+//! these may be others each time.
 //!
 //! # The idea
 //!
-//! A process stands for an [`Epoch`], (serial, id). Once a period it writes its [`State`], the epoch and a count, to f+1 processes, itself among them.
-//! If they do not all answer in time it takes a higher epoch. Everybody reads, from n-f processes at a time, which states are still getting
-//! newer, and follows the lowest epoch among those. One that reaches enough others in time keeps its epoch for ever; one that does not, rises or falls silent;
-//! so the lowest epoch that lasts is read by all.
+//! A process stands for an [`Epoch`], (serial, id). Once a period it writes its [`State`], the
+//! epoch and a count, to f+1 processes, itself among them. If they do not all answer in time it
+//! takes a higher epoch. Everybody reads, from n-f processes at a time, which states are still
+//! getting newer, and follows the lowest epoch among those. One that reaches enough others in time
+//! keeps its epoch forever; one that does not, rises or falls silent; so the lowest epoch that
+//! lasts is read by all.
 //!
-//! *No false expiry* (A.4). Say p refreshes at times at most P' apart and each round succeeds within T'. What a read that ended at `t` saw of p was sent by
-//! `t`. The next read begins after `t + P' + T'`: by then p has sent something newer after `t`, and f+1 have written it down. n-f and f+1 meet.
+//! *No false expiry* (A.4). Say p refreshes at times at most P' apart and each round succeeds
+//! within T'. What a read that ended at `t` saw of p was sent by `t`. The next read begins after
+//! `t + P' + T'`: by then p has sent something newer after `t`, and f+1 have written it down. n-f
+//! and f+1 meet.
 //!
 //! # The machines
 //!
@@ -23,9 +29,11 @@
 //! | [`stable`] | Fig. 2, corrected | at most one process takes itself for leader, epochs rise, a leader with access is not demoted | all links |
 //! | [`baseline`] | two elections that need timely links | nothing in a moving set | all links |
 //!
-//! All are made of `register` (write one's own state, keep those of others) and take part as `part` says; the first and last read by `reader`. The waits are in [`config`], the
-//! rules that the printed figures break in [`rules`]. Extensions beyond the paper: δ may be learnt (not by `stable`), links may lose, repeat and
-//! reorder, clocks may drift and processes be late, any read and write quorums that meet will do ([`access`]), and processes may restart: with what they
+//! All are made of `register` (write one's own state, keep those of others) and take part as `part`
+//! says; the first and last read by `reader`. The waits are in [`config`], the rules that the
+//! printed figures break in [`rules`]. Extensions beyond the paper: δ may be learnt (not by
+//! `stable`), links may lose, repeat and reorder, clocks may drift and processes be late, any read
+//! and write quorums that meet will do ([`access`]), and processes may restart: with what they
 //! kept, or after reading it anew.
 
 pub mod access;
@@ -55,7 +63,8 @@ use crate::{Elects, LocalTime, Protocol};
 /// What the user of a process can ask of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Give the present epoch up and stand behind the others, as after a round that was not answered.
+    /// Give the present epoch up and stand behind the others, as after a round that was not
+    /// answered.
     Abdicate,
 }
 

@@ -1,8 +1,9 @@
 //! Taking part: what the three elections do alike.
 //!
-//! All of them write down what others say of themselves, answer reads, and count who has written down what they said. All are silent
-//! while they recover, and begin when they know what they must. That is here. What an election makes of it, its rounds, its reads and
-//! its timers, is its [`Part`].
+//! All of them write down what others say of themselves, answer reads, and count who has written
+//! down what they said. All are silent while they recover, and begin when they know what they must.
+//! That is here. What an election makes of it, its rounds, its reads and its timers, is its
+//! [`Part`].
 
 use crate::{Context, Input, LocalTime, NodeId, Protocol};
 
@@ -11,7 +12,8 @@ use super::register::{Acked, Register};
 use super::rules::Rules;
 use super::state::{Event, Message, Record, State};
 
-/// What an election does by itself. It is asked only when it may speak, but for [`Part::refreshed`].
+/// What an election does by itself. It is asked only when it may speak, but for
+/// [`Part::refreshed`].
 pub(super) trait Part:
     Protocol<Command = Command, Message = Message, Record = Record, Event = Event>
 {
@@ -30,7 +32,8 @@ pub(super) trait Part:
     /// Enough others have written its state down.
     fn succeed(&mut self, cx: &mut Context<'_, Self>);
 
-    /// Its epoch is good for nothing, or its user wants another to lead: it takes a higher one, and does not lead by the old one (A10).
+    /// Its epoch is good for nothing, or its user wants another to lead: it takes a higher one, and
+    /// does not lead by the old one (A10).
     fn give_up(&mut self, cx: &mut Context<'_, Self>);
 
     /// Another says of itself how it stands.

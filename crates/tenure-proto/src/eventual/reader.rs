@@ -65,7 +65,8 @@ impl Reader {
         self.merge(register.here, &registry, register, cx.now())
     }
 
-    /// Asks those again that have not answered: links may lose (D2). Ever more rarely, because they may also be slow.
+    /// Asks those again that have not answered: links may lose (D2). Ever more rarely, because they
+    /// may also be slow.
     pub(super) fn ask_again<R: Rules, P: Election>(
         &mut self,
         register: &Register<R>,
@@ -133,8 +134,9 @@ impl Reader {
         true
     }
 
-    /// Whether a member's state got newer since the read before. If not, and a live process would have made it newer, its epoch is
-    /// dead. What is not decided yet stays as it was: another process may allow itself more time than this one.
+    /// Whether a member's state got newer since the read before. If not, and a live process would
+    /// have made it newer, its epoch is dead. What is not decided yet stays as it was: another
+    /// process may allow itself more time than this one.
     fn judge<R: Rules>(&mut self, member: usize, register: &Register<R>, now: LocalTime) {
         let (view, old) = (self.views[member], self.old[member]);
         let newer = view.is_newer(&old);

@@ -1,4 +1,5 @@
-//! Writing one's own state to enough others, and keeping theirs: the registers of which every election here is made.
+//! Writing one's own state to enough others, and keeping theirs: the registers of which every
+//! election here is made.
 
 use crate::boot::{Boot, BootKind};
 use crate::quorum::NodeSet;
@@ -10,7 +11,8 @@ use super::config::{Config, Pace};
 use super::rules::Rules;
 use super::state::{Epoch, Event, Message, Record, State};
 
-/// The longest that anybody is taken to be silent and alive, where δ is learnt: an election that takes longer is of no use.
+/// The longest that anybody is taken to be silent and alive, where δ is learnt: an election that
+/// takes longer is of no use.
 const LONGEST_SILENCE: Span = Span::from_millis(3_600_000);
 
 /// One process's own state, what it knows of the others, and the round in which it writes.
@@ -23,7 +25,8 @@ pub(super) struct Register<R: Rules> {
     pub(super) pace: Pace,
     pub(super) serial: u64,
     fresh: u64,
-    /// The newest state received of each member, by position. One's own is what was last *sent* (A3).
+    /// The newest state received of each member, by position. One's own is what was last *sent*
+    /// (A3).
     pub(super) registry: Vec<State>,
     round: u64,
     acks: NodeSet,
@@ -33,12 +36,13 @@ pub(super) struct Register<R: Rules> {
     vouched: Option<LocalTime>,
     /// The record that must be durable before this epoch is told to anybody.
     pub(super) ticket: Option<Ticket>,
-    /// The last write of each member's state here, by position, if it must be durable before that member may count on it.
+    /// The last write of each member's state here, by position, if it must be durable before that
+    /// member may count on it.
     written: Vec<Option<Ticket>>,
     recovery: Option<Recovery>,
 }
 
-/// What came of an acknowledgement.
+/// The outcome of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acked {
     /// Nothing yet.
@@ -51,10 +55,12 @@ pub(super) enum Acked {
 
 /// What a process must read again before it answers (D5).
 ///
-/// It acknowledged states that it does not know any more, and a read that meets a write in this process alone would miss it. Once the
-/// time `T'` has passed since its start, every round that counts one of its old answers has succeeded or failed. What it then reads from
-/// enough others, who do know, is at least as new as all that it had acknowledged. If *all* others answer, even such as recover
-/// themselves, it knows all that anybody still stands for: whoever stands for something knows that itself.
+/// It acknowledged states that it does not know any more, and a read that meets a write in this
+/// process alone would miss it. Once the time `T'` has passed since its start, every round that
+/// counts one of its old answers has succeeded or failed. What it then reads from enough others,
+/// who do know, is at least as new as all that it had acknowledged. If *all* others answer, even
+/// such as recover themselves, it knows all that anybody still stands for: whoever stands for
+/// something knows that itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Recovery {
     /// From when on it reads.
@@ -129,7 +135,8 @@ impl<R: Rules> Register<R> {
         }
     }
 
-    /// From now on nothing is missing that this process has acknowledged: a restart may rely on what it finds.
+    /// From now on nothing is missing that this process has acknowledged: a restart may rely on
+    /// what it finds.
     fn is_whole<P: Election>(&self, cx: &mut Context<'_, P>) {
         if self.config.is_durable() {
             cx.persist(Record::Whole);
@@ -137,8 +144,8 @@ impl<R: Rules> Register<R> {
         cx.remember(Record::Whole);
     }
 
-    /// Writes all that is known down anew, one's own state too: memory is empty after a reboot, and after a restart the disk may lack
-    /// what memory has, because the write was under way.
+    /// Writes all that is known down anew, one's own state too: memory is empty after a reboot, and
+    /// after a restart the disk may lack what memory has, because the write was under way.
     fn keep_all<P: Election>(&mut self, cx: &mut Context<'_, P>) {
         for position in 0..self.registry.len() {
             self.keep(position, self.registry[position], cx);
@@ -190,7 +197,8 @@ impl<R: Rules> Register<R> {
         cx.publish(Event::Stands { epoch: self.epoch() });
     }
 
-    /// Gives answers more time from now on, if δ is learnt. The pace belongs to the epoch, so the epoch must change.
+    /// Gives answers more time from now on, if δ is learnt. The pace belongs to the epoch, so the
+    /// epoch must change.
     pub(super) fn slow_down<P: Election>(&mut self, cx: &mut Context<'_, P>) {
         if let Some(pace) = self.config.slower(self.pace) {
             self.pace = pace;
@@ -238,15 +246,17 @@ impl<R: Rules> Register<R> {
 
     /// Somebody has written a state of this process down.
     ///
-    /// If it has a *newer* one than the last that was sent, that is of an earlier life which this one forgot. No reader would see the
-    /// present state behind it, so such an answer does not count, and the present epoch is good for nothing.
+    /// If it has a *newer* one than the last that was sent, that is of an earlier life which this
+    /// one forgot. No reader would see the present state behind it, so such an answer does not
+    /// count, and the present epoch is good for nothing.
     pub(super) fn acked<P: Election>(
         &mut self,
         from: NodeId,
         (round, ahead): (u64, Option<u64>),
         cx: &mut Context<'_, P>,
     ) -> Acked {
-        // The clock decides, not the timer: an answer after T counts for nothing, however late the timer is.
+        // The clock decides, not the timer: an answer after T counts for nothing, however late the
+        // timer is.
         let open = self.round_ends().is_some_and(|ends| cx.now() <= ends);
         let Some(position) = self.config.access().position(from) else { return Acked::Nothing };
         if round != self.round || self.is_silent() {
@@ -264,7 +274,8 @@ impl<R: Rules> Register<R> {
         if self.has_succeeded(cx) { Acked::Succeeded } else { Acked::Nothing }
     }
 
-    /// Whether an earlier life stood for this serial, and so the present one must stand for a higher one.
+    /// Whether an earlier life stood for this serial, and so the present one must stand for a
+    /// higher one.
     fn is_outrun<P: Election>(&mut self, serial: u64, cx: &mut Context<'_, P>) -> bool {
         let outrun = serial >= self.serial;
         if outrun {
@@ -286,8 +297,9 @@ impl<R: Rules> Register<R> {
         true
     }
 
-    /// For how long a process may say nothing new that says this of itself. Where δ is known that is the same for all, whatever one says;
-    /// where it is learnt there is an end to it, or one wrong number would keep a dead process alive.
+    /// For how long a process may say nothing new that says this of itself. Where δ is known that
+    /// is the same for all, whatever one says; where it is learnt there is an end to it, or one
+    /// wrong number would keep a dead process alive.
     pub(super) fn may_be_silent(&self, state: &State) -> Span {
         if self.config.learns() { state.bound.min(LONGEST_SILENCE) } else { self.pace.bound }
     }
@@ -297,7 +309,8 @@ impl<R: Rules> Register<R> {
         Some(self.sent?.after(self.pace.timeout))
     }
 
-    /// Until when the last successful round vouches for this process, and the open one does not speak against it (D3): exclusive.
+    /// Until when the last successful round vouches for this process, and the open one does not
+    /// speak against it (D3): exclusive.
     pub(super) fn vouched_until(&self) -> Option<LocalTime> {
         let vouched = self.vouched?.after(self.pace.vouches);
         let until = self.round_ends().map_or(vouched, |ends| ends.min(vouched));
@@ -326,11 +339,13 @@ impl<R: Rules> Register<R> {
         news
     }
 
-    /// Takes over what another knows of third ones, and writes it down. Not needed to follow a leader; but a process that forgot what it stood for learns it
-    /// only from those who still know ([`Register::acked`]), and this process may be the last one.
+    /// Takes over what another knows of third ones, and writes it down. Not needed to follow a
+    /// leader; but a process that forgot what it stood for learns it only from those who still know
+    /// ([`Register::acked`]), and this process may be the last one.
     ///
-    /// Returns whether this process itself is one that forgot. It might be the only one who hears of it, if the other forgets too,
-    /// and it would wait for that state to get newer while everybody else goes by the present one.
+    /// Returns whether this process itself is one that forgot. It might be the only one who hears
+    /// of it, if the other forgets too, and it would wait for that state to get newer while
+    /// everybody else goes by the present one.
     pub(super) fn learn<P: Election>(&mut self, registry: &[State], cx: &mut Context<'_, P>) -> bool {
         let here = self.here;
         for (position, told) in registry.iter().enumerate().filter(|(position, _)| *position != here) {
@@ -363,8 +378,8 @@ impl<R: Rules> Register<R> {
         Some(self.recovery.as_ref()?.from)
     }
 
-    /// Asks all who have not yet said what they know, again and again: also those who answered that they recover too. They may know it
-    /// by now, and another who has not answered may never do so.
+    /// Asks all who have not yet said what they know, again and again: also those who answered that
+    /// they recover too. They may know it by now, and another who has not answered may never do so.
     pub(super) fn recover<P: Election>(&mut self, cx: &mut Context<'_, P>) {
         let Some(recovery) = &mut self.recovery else { return };
         if cx.now() < recovery.from {

@@ -1,7 +1,8 @@
 //! The rules of Omega that the figures of the paper get wrong, one function each.
 //!
-//! The machines ask these functions and decide nothing of the kind by themselves. [`Sound`] takes them as they stand here. The laboratory has a
-//! type of its own that answers as the printed figures do, one line at a time, to show what comes of it. The numbers A1 to C8 are those of
+//! The machines ask these functions and decide nothing of the kind by themselves. [`Sound`] takes
+//! them as they stand here. The laboratory has a type of its own that answers as the printed
+//! figures do, one line at a time, to show what comes of it. The numbers A1 to C8 are those of
 //! `docs/explanation/errata.md`.
 
 use crate::Data;
@@ -12,28 +13,32 @@ use crate::NodeId;
 
 /// The rules of the three elections.
 pub trait Rules: Data {
-    /// A1. Nobody leads only if no epoch is alive: the figure takes the least of all epochs *and* (0, nobody), which is always that.
+    /// A1. Nobody leads only if no epoch is alive: the figure takes the least of all epochs *and*
+    /// (0, nobody), which is always that.
     fn least(&self, alive: &[Epoch]) -> Epoch {
         alive.iter().min().copied().unwrap_or(Epoch::NOBODY)
     }
 
-    /// A2. A process counts among those that acknowledge its own state: f others are all that is promised.
+    /// A2. A process counts among those that acknowledge its own state: f others are all that is
+    /// promised.
     fn counts_itself(&self) -> bool {
         true
     }
 
-    /// A3, C3. A state is new when it is sent. Made new when a round succeeds, it is seen at its own process before it is anywhere
-    /// else, and the next read finds nothing newer.
+    /// A3, C3. A state is new when it is sent. Made new when a round succeeds, it is seen at its
+    /// own process before it is anywhere else, and the next read finds nothing newer.
     fn is_fresh_at_send(&self) -> bool {
         true
     }
 
-    /// A4. What is known of a process that was never heard of is older than anything that it can say.
+    /// A4. What is known of a process that was never heard of is older than anything that it can
+    /// say.
     fn unheard(&self, _process: NodeId) -> State {
         State::NOTHING
     }
 
-    /// A5. Every refresh is acknowledged: an Ack says that what is here is at least as new, which is true of an old one as well.
+    /// A5. Every refresh is acknowledged: an Ack says that what is here is at least as new, which
+    /// is true of an old one as well.
     fn acknowledges(&self, _known: State, _told: State) -> bool {
         true
     }
@@ -43,12 +48,14 @@ pub trait Rules: Data {
         true
     }
 
-    /// A7. A read that is complete is closed: what comes later would be seen before the time from which the next read is judged.
+    /// A7. A read that is complete is closed: what comes later would be seen before the time from
+    /// which the next read is judged.
     fn closes_reads(&self) -> bool {
         true
     }
 
-    /// A8. The time between the end of a read and the beginning of the next: whoever is alive has written a newer state by then.
+    /// A8. The time between the end of a read and the beginning of the next: whoever is alive has
+    /// written a newer state by then.
     fn gap(&self, needed: LocalSpan) -> LocalSpan {
         needed
     }
@@ -68,33 +75,38 @@ pub trait Rules: Data {
         true
     }
 
-    /// C.1. An answer to a question for an epoch counts for T, as an Ack does: what was highest when it left may long not be any more.
+    /// C.1. An answer to a question for an epoch counts for T, as an Ack does: what was highest
+    /// when it left may long not be any more.
     fn attempts_end(&self) -> bool {
         true
     }
 
-    /// C4. A leader is made by the outcome of the read that was just completed, not of the one before.
+    /// C4. A leader is made by the outcome of the read that was just completed, not of the one
+    /// before.
     fn judges_this_read(&self) -> bool {
         true
     }
 
-    /// C5. No read makes a leader step down: an old message about an epoch that is long gone may surface in any of them.
+    /// C5. No read makes a leader step down: an old message about an epoch that is long gone may
+    /// surface in any of them.
     fn outlives_reads(&self) -> bool {
         true
     }
 
-    /// C6. From taking an epoch to the beginning of the read that makes a leader: all lower epochs are visible or gone by then.
+    /// C6. From taking an epoch to the beginning of the read that makes a leader: all lower epochs
+    /// are visible or gone by then.
     fn wait(&self, needed: LocalSpan) -> LocalSpan {
         needed
     }
 
-    /// C7. Whoever got no epoch so often, one question right after the other, asks once a period from then on: without end it would
-    /// only be a burden on those whom it does reach.
+    /// C7. Whoever got no epoch so often, one question right after the other, asks once a period
+    /// from then on: without end it would only be a burden on those whom it does reach.
     fn rests_after(&self) -> u32 {
         3
     }
 
-    /// C8. Only who stands for an epoch can lead: the one that was given up is still the lowest in the last read.
+    /// C8. Only who stands for an epoch can lead: the one that was given up is still the lowest in
+    /// the last read.
     fn needs_epoch(&self) -> bool {
         true
     }
@@ -104,12 +116,14 @@ pub trait Rules: Data {
         drift
     }
 
-    /// D3. Leadership ends with the time for which the last successful round vouches, whether or not a timer has said so yet.
+    /// D3. Leadership ends with the time for which the last successful round vouches, whether or
+    /// not a timer has said so yet.
     fn ends_by_the_clock(&self) -> bool {
         true
     }
 
-    /// D3. Who sends a refresh too late gives its epoch up first: readers may have taken it for dead, and another leads.
+    /// D3. Who sends a refresh too late gives its epoch up first: readers may have taken it for
+    /// dead, and another leads.
     fn gives_up_when_late(&self) -> bool {
         true
     }
@@ -119,15 +133,17 @@ pub trait Rules: Data {
         true
     }
 
-    /// D5. An Ack leaves when what it acknowledges is kept, whichever message brought that. The first copy of a repeated message may still
-    /// be on its way to the disk: acknowledged for the second one and lost with the machine, the state is missing where the mark says that
-    /// nothing is.
+    /// D5. An Ack leaves when what it acknowledges is kept, whichever message brought that. The
+    /// first copy of a repeated message may still be on its way to the disk: acknowledged for the
+    /// second one and lost with the machine, the state is missing where the mark says that nothing
+    /// is.
     fn acknowledges_what_is_kept(&self) -> bool {
         true
     }
 
-    /// D5. What a read shows of others is written down like what they say themselves. Else, when they do, it is no news, and is
-    /// acknowledged although nothing keeps it; and the last one who remembers what another stood for may be a reader.
+    /// D5. What a read shows of others is written down like what they say themselves. Else, when
+    /// they do, it is no news, and is acknowledged although nothing keeps it; and the last one who
+    /// remembers what another stood for may be a reader.
     fn keeps_what_it_reads(&self) -> bool {
         true
     }

@@ -1,22 +1,30 @@
-//! Stable Omega (Fig. 2 of the paper, corrected): a good leader stays, and nobody else believes to lead meanwhile.
+//! Stable Omega (Fig. 2 of the paper, corrected): a good leader stays, and nobody else believes to
+//! lead meanwhile.
 //!
-//! Under Fig. 1 a process that was cut off comes back with an old, low epoch and demotes a leader that did nothing wrong. Here an epoch that was
-//! given up is replaced by one above all that n-f processes know of, so whoever comes back stands behind the leader.
+//! Under Fig. 1 a process that was cut off comes back with an old, low epoch and demotes a leader
+//! that did nothing wrong. Here an epoch that was given up is replaced by one above all that n-f
+//! processes know of, so whoever comes back stands behind the leader.
 //!
 //! # At most one process takes itself for leader (C.1)
 //!
-//! This holds whatever links do; it rests on clocks alone. P', T' are the longest real times between two refreshes and for an answer that counts ([`config`](super::config)). Let p take
-//! its epoch e at time t. By t+P' it has sent it and by t+P'+T' f+1 have it, or p has dropped it. A question for an epoch that begins later
-//! meets it (f+1 and n-f share a process) and is answered with something higher. So a lower epoch e' of some q was taken by t+P'+2T', and was on
-//! f+1 by t+2P'+3T', or was dropped. Let the read that makes p leader begin at S, not before that. If q still stood for e' at S, its refresh
-//! of (S-P'-T', S-T'] succeeded by S, and was sent after the read before had ended: p would see it get newer, and not claim. So at S every lower
-//! epoch is dropped, and none is taken later. Nobody claims by a lower epoch at or after S; and q claims by a higher one only if p had
-//! dropped e before q's read began. Hence successive leaders have rising epochs.
+//! This holds whatever links do; it rests on clocks alone. P', T' are the longest real times
+//! between two refreshes and for an answer that counts ([`config`](super::config)). Let p take its
+//! epoch e at time t. By t+P' it has sent it and by t+P'+T' f+1 have it, or p has dropped it. A
+//! question for an epoch that begins later meets it (f+1 and n-f share a process) and is answered
+//! with something higher. So a lower epoch e' of some q was taken by t+P'+2T', and was on f+1 by
+//! t+2P'+3T', or was dropped. Let the read that makes p leader begin at S, not before that. If q
+//! still stood for e' at S, its refresh of (S-P'-T', S-T'] succeeded by S, and was sent after the
+//! read before had ended: p would see it get newer, and not claim. So at S every lower epoch is
+//! dropped, and none is taken later. Nobody claims by a lower epoch at or after S; and q claims by
+//! a higher one only if p had dropped e before q's read began. Hence successive leaders have rising
+//! epochs.
 //!
-//! Time is checked where it is used: an answer after T counts for nothing, a refresh that is sent too late counts as a round that failed, and
-//! leadership ends at the reading up to which the last round vouches, whether or not a timer has said so.
+//! Time is checked where it is used: an answer after T counts for nothing, a refresh that is sent
+//! too late counts as a round that failed, and leadership ends at the reading up to which the last
+//! round vouches, whether or not a timer has said so.
 //!
-//! n = 2f+1 is needed only to get an epoch from f timely answers; for more processes one needs n-f timely answers once, and f thereafter.
+//! n = 2f+1 is needed only to get an epoch from f timely answers; for more processes one needs n-f
+//! timely answers once, and f thereafter.
 
 use crate::quorum::NodeSet;
 use crate::timers::Timers;
@@ -248,7 +256,8 @@ impl<R: Rules> Part for Stable<R> {
 
     fn look_at_timers(&mut self, cx: &mut Context<'_, Self>) {
         let now = cx.now();
-        // A timer that comes later than a process may be late counts as a round that failed, before anything else (D3).
+        // A timer that comes later than a process may be late counts as a round that failed, before
+        // anything else (D3).
         let late =
             self.timers.at(Timer::Refresh).is_some_and(|due| now > due.after(self.register.config.step()));
         let late = late && self.register.config.rules().gives_up_when_late();

@@ -5,12 +5,14 @@ use std::fmt;
 use crate::time::Span;
 use crate::{LocalTime, NodeId};
 
-/// A leadership that a process stands for: the lowest one that is alive leads. Ordered by serial, then by process.
+/// A leadership that a process stands for: the lowest one that is alive leads. Ordered by serial,
+/// then by process.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch {
     /// How often its process, or one that it knew of, gave an epoch up.
     pub serial: u64,
-    /// Its process; `None` only in the epoch that stands for nobody, which is below all others of its serial.
+    /// Its process; `None` only in the epoch that stands for nobody, which is below all others of
+    /// its serial.
     pub process: Option<NodeId>,
 }
 
@@ -39,12 +41,13 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The highest serial, and the highest count of refreshes, that anybody can have come to: more than one a nanosecond for a century. What
-/// lies above it is no number but a mistake, and whoever rose above it would come to the end of all numbers.
+/// The highest serial, and the highest count of refreshes, that anybody can have come to: more than
+/// one a nanosecond for a century. What lies above it is no number but a mistake, and whoever rose
+/// above it would come to the end of all numbers.
 const HIGHEST: u64 = 1 << 62;
 
-/// Whom a process takes for leader, and by which epoch. Of [`Stable`](super::Stable) the epochs of successive leaders rise: the epoch
-/// can be the first ballot of a consensus protocol.
+/// Whom a process takes for leader, and by which epoch. Of [`Stable`](super::Stable) the epochs of
+/// successive leaders rise: the epoch can be the first ballot of a consensus protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
     /// The leader, if there seems to be one.
@@ -53,20 +56,21 @@ pub struct Hint {
     pub epoch: Epoch,
 }
 
-/// The state of one process, as it writes it to others: that it changes shows that its process lives, and reaches enough others.
+/// The state of one process, as it writes it to others: that it changes shows that its process
+/// lives, and reaches enough others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The epoch that the process stands for.
     pub epoch: Epoch,
-    /// The how-manieth refresh.
+    /// The number of the refresh.
     pub fresh: u64,
-    /// For how long, in real time, a reader may see no newer state while all goes well: the longest time between two refreshes and a
-    /// round trip. The same as long as the epoch is.
+    /// For how long, in real time, a reader may see no newer state while all goes well: the longest
+    /// time between two refreshes and a round trip. The same as long as the epoch is.
     pub bound: Span,
 }
 
 impl State {
-    /// What is known of a process that was never heard of.
+    /// All that is known about a process that was never heard of.
     pub const NOTHING: Self = Self { epoch: Epoch::NOBODY, fresh: 0, bound: Span::from_nanos(0) };
 
     /// Whether this is a later state than another of the same process.
@@ -74,7 +78,8 @@ impl State {
         (self.epoch, self.fresh) > (than.epoch, than.fresh)
     }
 
-    /// Whether a member can have been in this state: never heard of, or standing for an epoch of its own.
+    /// Whether a member can have been in this state: never heard of, or standing for an epoch of
+    /// its own.
     pub(super) fn can_be_of(&self, member: NodeId) -> bool {
         let own = self.epoch == Epoch::NOBODY || self.epoch.process == Some(member);
         own && self.epoch.serial <= HIGHEST && self.fresh <= HIGHEST
@@ -146,7 +151,8 @@ pub enum Message {
 }
 
 impl Message {
-    /// Whether a member can have sent it. One wrong number would be the highest for ever, in all registries.
+    /// Whether a member can have sent it. One wrong number would be the highest forever, in all
+    /// registries.
     pub(super) fn can_be_from(&self, from: NodeId, members: &[NodeId]) -> bool {
         if !members.contains(&from) {
             return false;
@@ -212,7 +218,8 @@ impl crate::Record for Record {
 pub enum Event {
     /// Whom it takes for leader from now on.
     Hint(Hint),
-    /// It takes itself for leader, or goes on doing so: until this reading, unless it says so again.
+    /// It takes itself for leader, or goes on doing so: until this reading, unless it says so
+    /// again.
     Leads {
         /// By this epoch.
         epoch: Epoch,
@@ -231,7 +238,8 @@ pub enum Event {
     },
     /// It stands for no epoch: a round was not answered in time, or it has only begun.
     Adrift,
-    /// It hears of an epoch of its own that it does not know any more, and gives up the present one, which nobody would see.
+    /// It hears of an epoch of its own that it does not know any more, and gives up the present
+    /// one, which nobody would see.
     Outrun {
         /// The serial of the other.
         serial: u64,

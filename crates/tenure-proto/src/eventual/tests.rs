@@ -149,7 +149,8 @@ fn on_a_quick_network_everybody_follows_the_lowest_epoch() {
     assert_eq!((lean.leaders(), lean.claims()), (vec![Some(0); 3], vec![0]));
 }
 
-/// The first leader is cut off for a while, after the others have given up many epochs. Whom they follow before it comes back, and after.
+/// The first leader is cut off for a while, after the others have given up many epochs. Whom they
+/// follow before it comes back, and after.
 fn returns<P: Hints>(config: &P::Config) -> [Vec<Option<u64>>; 2] {
     let mut company = Company::<P>::new(config, 3);
     company.pass(400);
@@ -166,7 +167,8 @@ fn returns<P: Hints>(config: &P::Config) -> [Vec<Option<u64>>; 2] {
     company.pass(400);
     assert_eq!(others(&company), [Some(first as u64); 2], "epochs that others give up are nothing to it");
     company.cut = vec![NodeId(first as u64)];
-    // A few rounds fail, and its serial is still lower than theirs when it comes back, if it asks nobody for one.
+    // A few rounds fail, and its serial is still lower than theirs when it comes back, if it asks
+    // nobody for one.
     company.pass(200);
     let between = others(&company);
     assert!(between.iter().all(|leader| leader.is_some_and(|leader| leader != first as u64)), "{between:?}");
@@ -248,7 +250,8 @@ fn a_leadership_ends_by_the_clock_though_no_timer_has_run() {
     assert_ne!(company.processes[leader].hint(until).leader, Some(NodeId(leader as u64)));
 }
 
-/// n0 forgot that it stood for a high serial, and the last one who knew tells it in a read, and forgets that too.
+/// n0 forgot that it stood for a high serial, and the last one who knew tells it in a read, and
+/// forgets that too.
 fn the_last_one_who_knew_tells<P: Hints<Command = Command, Message = Message>>(config: &P::Config) {
     let mut company = Company::<P>::new(config, 3);
     for other in [1, 2, 1, 2, 1, 2] {

@@ -1,9 +1,10 @@
 //! Fences: how the receiver of a leader's writes refuses those of a leader that is no more.
 //!
-//! Whoever leads may be paused between looking at its clock and writing, for any time: by its scheduler, by its host, by
-//! the network that holds the packet. When it goes on somebody else may lead. No lock service can prevent that write
-//! from being sent; only the one who receives it can refuse it. So each write carries a [`Token`], and the resource
-//! remembers the newest that it has admitted.
+//! Whoever leads may be paused between looking at its clock and writing, for any time: by its
+//! scheduler, by its host, by the network that holds the packet. When it goes on somebody else may
+//! lead. No lock service can prevent that write from being sent; only the one who receives it can
+//! refuse it. So each write carries a [`Token`], and the resource remembers the newest that it has
+//! admitted.
 //!
 //! ```text
 //!   old leader   term 1 ──── paused ──────────────────────── write, token 1.4 ──┐
@@ -18,23 +19,26 @@
 //! | [`Fence::by_term`] | terms that are not older than the newest | a leader writes concurrently: the usual case |
 //! | [`Fence::in_order`] | tokens larger than all before, and the newest as a retry | a write replaces the one before |
 //!
-//! With the first, the writes of one leader may overtake each other, as they would without any election; an old leader's
-//! never pass a newer one's. With the second, a write that was overtaken is refused too. It needs a token of its own for
-//! each write, an edict's: the [token of a term](Token::of_term) is the same for all, and every second write would look
-//! like a retry of the first.
+//! With the first, the writes of one leader may overtake each other, as they would without any
+//! election; an old leader's never pass a newer one's. With the second, a write that was overtaken
+//! is refused too. It needs a token of its own for each write, an edict's: the [token of a
+//! term](Token::of_term) is the same for all, and every second write would look like a retry of the
+//! first.
 //!
 //! # What it guarantees, and what not
 //!
-//! * Once a write of a leader is admitted, no write of an earlier leader is, ever: provided that the fence's state is
-//!   compared and stored **in one step with the write**, per resource, and survives whatever the resource survives.
-//! * A fence orders; it does not prove that the sender still leads. Until a new leader's first write arrives, the
-//!   resource knows nothing of it, and an old leader's write is admitted. That is harmless to the order of writes (it comes
-//!   before them all), but a new leader that first reads and then writes must make a write before it reads.
-//! * A refusal means that something newer was admitted. It does not say that this write was never applied: it may have
-//!   been, and been overtaken since.
+//! * Once a write of a leader is admitted, no write of an earlier leader is, ever: provided that
+//!   the fence's state is compared and stored **in one step with the write**, per resource, and
+//!   survives whatever the resource survives.
+//! * A fence orders; it does not prove that the sender still leads. Until a new leader's first
+//!   write arrives, the resource knows nothing of it, and an old leader's write is admitted. That
+//!   is harmless to the order of writes (it comes before them all), but a new leader that first
+//!   reads and then writes must make a write before it reads.
+//! * A refusal means that something newer was admitted. It does not say that this write was never
+//!   applied: it may have been, and been overtaken since.
 //! * A fence believes the token. Who may write at all is for the resource to decide.
-//! * Tokens of one election compare. One resource, one election; and a cluster that is founded anew must begin above the
-//!   terms of the old one.
+//! * Tokens of one election compare. One resource, one election; and a cluster that is founded anew
+//!   must begin above the terms of the old one.
 //!
 //! # Example
 //!
@@ -63,11 +67,12 @@ use std::fmt;
 
 use crate::strong::Token;
 
-/// The memory of one resource, and what it lets pass. `W` names writers: whatever tells two senders apart and stays the
-/// same when one sends again.
+/// The memory of one resource, and what it lets pass. `W` names writers: whatever tells two senders
+/// apart and stays the same when one sends again.
 ///
-/// All of it is plain data: what you see is what a durable fence stores and starts from again. To start from a copy
-/// that may be old is to forget; where there are several copies, [merge](Self::merge) them first.
+/// All of it is plain data: what you see is what a durable fence stores and starts from again. To
+/// start from a copy that may be old is to forget; where there are several copies,
+/// [merge](Self::merge) them first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fence<W> {
     /// What is admitted.
@@ -90,26 +95,28 @@ pub enum Rule {
 pub struct Newest<W> {
     /// The token.
     pub token: Token,
-    /// Who may send it again: the writer that it came from. Nobody where the rule does not ask for it, or where copies
-    /// of the fence disagree.
+    /// Who may send it again: the writer that it came from. Nobody where the rule does not ask for
+    /// it, or where copies of the fence disagree.
     pub writer: Option<W>,
 }
 
 impl<W: Eq> Fence<W> {
-    /// Admits every token whose term is not older than the newest. One leader's writes may overtake each other and may
-    /// share a token; those of an older leader never pass. Writers are not compared: a leader may let others write for
-    /// it, with its token.
+    /// Admits every token whose term is not older than the newest. One leader's writes may overtake
+    /// each other and may share a token; those of an older leader never pass. Writers are not
+    /// compared: a leader may let others write for it, with its token.
     pub const fn by_term() -> Self {
         Self { rule: Rule::ByTerm, newest: None }
     }
 
-    /// Admits a token larger than all before. The newest token again, from the same writer, is a retry, whose answer
-    /// was lost; from another writer it is refused, since a token belongs to one edict.
+    /// Admits a token larger than all before. The newest token again, from the same writer, is a
+    /// retry, whose answer was lost; from another writer it is refused, since a token belongs to
+    /// one edict.
     pub const fn in_order() -> Self {
         Self { rule: Rule::InOrder, newest: None }
     }
 
-    /// Decides on a write, and remembers it if it is admitted. To be stored with the write in one step, or not at all.
+    /// Decides on a write, and remembers it if it is admitted. To be stored with the write in one
+    /// step, or not at all.
     pub fn admit(&mut self, token: Token, writer: W) -> Result<Admitted, Stale> {
         let admitted = match &self.newest {
             None => Admitted::Newer,
@@ -125,10 +132,12 @@ impl<W: Eq> Fence<W> {
         Ok(admitted)
     }
 
-    /// Learns what another copy of this fence has admitted: afterwards it refuses what either refused. In whatever order
-    /// copies are merged, and however often, the outcome is the same, and a fence never goes back by it.
+    /// Learns what another copy of this fence has admitted: afterwards it refuses what either
+    /// refused. In whatever order copies are merged, and however often, the outcome is the same,
+    /// and a fence never goes back by it.
     ///
-    /// The rule stays this one's. What the other admitted beyond this one has happened: a merge does not undo it.
+    /// The rule stays this one's. What the other admitted beyond this one has happened: a merge
+    /// does not undo it.
     pub fn merge(&mut self, other: Self) {
         let Some(theirs) = other.newest else { return };
         let Some(ours) = &mut self.newest else {
@@ -166,11 +175,11 @@ fn in_order<W: Eq>(newest: &Newest<W>, token: Token, writer: &W) -> Result<Admit
 pub enum Admitted {
     /// By term: the first of a new leader. In order: larger than all before.
     Newer,
-    /// By term: of the leader that is newest already. Says nothing about the order of its writes, nor that one is a
-    /// retry.
+    /// By term: of the leader that is newest already. Says nothing about the order of its writes,
+    /// nor that one is a retry.
     SameTerm,
-    /// In order: the very write that was admitted last, once more. It was applied, if the fence is stored with the
-    /// write: answer as before, or apply what can be applied twice.
+    /// In order: the very write that was admitted last, once more. It was applied, if the fence is
+    /// stored with the write: answer as before, or apply what can be applied twice.
     Again,
 }
 

@@ -20,7 +20,8 @@ fn token(term: u64, number: u64) -> Token {
     Token::new(Term(term), number)
 }
 
-/// The writes of a few leaders as a resource sees them: late, twice, in any order. A term is led by one writer.
+/// The writes of a few leaders as a resource sees them: late, twice, in any order. A term is led by
+/// one writer.
 fn arrivals(random: &mut Random) -> Vec<Write> {
     let mut arrivals = Vec::new();
     for _ in 0..30 {

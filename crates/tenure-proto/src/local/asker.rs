@@ -147,7 +147,8 @@ impl<R: Rules> Local<R> {
         self.leads(now) && settings.turn.is_some_and(over)
     }
 
-    /// Leads no more; only then its supporters are set free. Where turns are taken the others go first from now on.
+    /// Leads no more; only then its supporters are set free. Where turns are taken the others go
+    /// first from now on.
     pub(super) fn step_down(&mut self, cx: &mut Context<'_, Self>) {
         let leads = self.leads(cx.now());
         let Some(lease) = self.lease.take().filter(|_| leads) else { return };

@@ -1,26 +1,34 @@
 //! Answers along a tree: for groups so large that the asker cannot hear everybody one by one.
 //!
-//! The target set of a request, the asker first and the others in order, is a tree by position: the parent of i is
-//! `(i-1)/a`. A leaf answers its parent; an inner node binds itself first, waits for its children, and passes on one answer for all. A
-//! vote is a lock, so the way by which it travels does not matter for SO. What a tree can break is T and BI, and these are its rules:
+//! The target set of a request, the asker first and the others in order, is a tree by position: the
+//! parent of i is `(i-1)/a`. A leaf answers its parent; an inner node binds itself first, waits for
+//! its children, and passes on one answer for all. A vote is a lock, so the way by which it travels
+//! does not matter for SO. What a tree can break is T and BI, and these are its rules:
 //!
 //! 1. A probe is answered directly, and so is a request by whoever is not in its target set.
-//! 2. An inner node at depth k of a tree of depth h waits for `((h-k+1)Δ - δmin)(1+ρ)` from the receipt, no longer: then all
-//!    who can answer in time have. What comes later is dropped.
-//! 3. **Children need not be fast to support, but to be alive.** Parent and child may never have spoken before, and their stamps age; asking
-//!    for fast answers here makes rounds fail for nothing. A vote is a lock, however slow it is. But a slow answer is no sign of life: else an
-//!    outsider that is beyond Δ for everybody would be passed on as alive by a parent that waits long enough, and be waited for by the asker (T).
-//! 4. **An answer may come before its request.** The child may have heard the request sooner than its parent. It is kept.
-//! 5. A collated round that fails is followed by direct ones for `expires`, twice as long after each failure in a row; and a
-//!    direct one comes at least every half `expires` anyway, so that nobody drops out because its parent is bad.
-//! 6. **Stamps of all targets must be fresh enough for the next request, too.** The asker hears grandchildren only in direct rounds; a
-//!    request with stamps that are too old is slow where it arrives, and answered by nobody. When they would get too old, a direct round comes.
-//! 7. **A collated request dates the asker's own entry only when it has succeeded, and by the oldest sign of life of its targets.** Otherwise
-//!    the own entry may outlive that of a member whose parent is bad, or hears it slowly: the asker, held up by a third process, could come back,
-//!    find itself in its target set and that member not, and lead without it although the two are connected (BI; the same flaw as F2).
-//! 8. **Signs of life are under way for longer.** What an inner node heard before a partition became stable may reach the asker
-//!    `(h+1)Δ + σ + δ` later: it waits for its children, and may be woken late. κ_T has `(h+1)Δ` more for that, and a whole pace, which
-//!    is at least `σ + 2δ`.
+//! 2. An inner node at depth k of a tree of depth h waits for `((h-k+1)Δ - δmin)(1+ρ)` from the
+//!    receipt, no longer: then all who can answer in time have. What comes later is dropped.
+//! 3. **Children need not be fast to support, but to be alive.** Parent and child may never have
+//!    spoken before, and their stamps age; asking for fast answers here makes rounds fail for
+//!    nothing. A vote is a lock, however slow it is. But a slow answer is no sign of life: else an
+//!    outsider that is beyond Δ for everybody would be passed on as alive by a parent that waits
+//!    long enough, and be waited for by the asker (T).
+//! 4. **An answer may come before its request.** The child may have heard the request sooner than
+//!    its parent. It is kept.
+//! 5. A collated round that fails is followed by direct ones for `expires`, twice as long after
+//!    each failure in a row; and a direct one comes at least every half `expires` anyway, so that
+//!    nobody drops out because its parent is bad.
+//! 6. **Stamps of all targets must be fresh enough for the next request, too.** The asker hears
+//!    grandchildren only in direct rounds; a request with stamps that are too old is slow where it
+//!    arrives, and answered by nobody. When they would get too old, a direct round comes.
+//! 7. **A collated request dates the asker's own entry only when it has succeeded, and by the
+//!    oldest sign of life of its targets.** Otherwise the own entry may outlive that of a member
+//!    whose parent is bad, or hears it slowly: the asker, held up by a third process, could come
+//!    back, find itself in its target set and that member not, and lead without it although the two
+//!    are connected (BI; the same flaw as F2).
+//! 8. **Signs of life are under way for longer.** What an inner node heard before a partition
+//!    became stable may reach the asker `(h+1)Δ + σ + δ` later: it waits for its children, and may
+//!    be woken late. κ_T has `(h+1)Δ` more for that, and a whole pace, which is at least `σ + 2δ`.
 
 use crate::quorum::NodeSet;
 use crate::{Context, LocalTime};
@@ -72,7 +80,8 @@ pub(super) struct Collation {
     reported: NodeSet,
     answered: NodeSet,
     support: NodeSet,
-    /// Where this process stands, and until when it waits; `None` while the request itself has not come.
+    /// Where this process stands, and until when it waits; `None` while the request itself has not
+    /// come.
     wait: Option<(Place, LocalTime)>,
 }
 
@@ -123,7 +132,8 @@ impl<R: Rules> Local<R> {
         self.pass_on(root, cx.now(), cx);
     }
 
-    /// The answer of a child, or of its part of the tree (rules 3 and 4). What belongs to an older request is dropped.
+    /// The answer of a child, or of its part of the tree (rules 3 and 4). What belongs to an older
+    /// request is dropped.
     pub(super) fn collect(
         &mut self,
         (root, request): (usize, RequestId),

@@ -1,7 +1,8 @@
-//! What a local machine is told, and the constants that follow from it: every inequality once, by name.
+//! What a local machine is told, and the constants that follow from it: every inequality once, by
+//! name.
 //!
-//! Given are ρ, δ, δmin, Δ, σ and EP. Lengths of real time become readings of a clock and back by [`Drift`], which rounds
-//! against the one who gains.
+//! Given are ρ, δ, δmin, Δ, σ and EP. Lengths of real time become readings of a clock and back by
+//! [`Drift`], which rounds against the one who gains.
 //!
 //! | constant | is | why |
 //! |---|---|---|
@@ -12,9 +13,10 @@
 //! | lockTime | derived: the upper bound below | how long a supporter is bound |
 //! | expires | derived: three times the lower bound | how long a sign of life counts |
 //!
-//! With Δ = 15 ms, σ = 30 ms and EP = 50 ms, as the paper measured, the lower bound of lockTime is 60 ms and the upper one
-//! 16 ms: there is none between them, and the set is refused ([`Inequality::Lock`]). A lock time that is longer than the upper
-//! bound is safe; it can be asked for, and costs one lock time more until there is a leader.
+//! With Δ = 15 ms, σ = 30 ms and EP = 50 ms, as the paper measured, the lower bound of lockTime is
+//! 60 ms and the upper one 16 ms: there is none between them, and the set is refused
+//! ([`Inequality::Lock`]). A lock time that is longer than the upper bound is safe; it can be asked
+//! for, and costs one lock time more until there is a leader.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,20 +28,22 @@ use crate::time::{Drift, LocalSpan, Span};
 
 use super::rules::{Rules, Sound};
 
-/// What is assumed of clocks, links and schedulers. Must be the same on every process.
+/// The assumptions about clocks, links and schedulers. Must be the same on every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// ρ: the bound on a clock's rate error. If a real clock is worse, logical partitions may overlap.
+    /// ρ: the bound on a clock's rate error. If a real clock is worse, logical partitions may
+    /// overlap.
     pub drift: Drift,
     /// g: the tick of the clocks.
     pub tick: LocalSpan,
     /// δ: a message that takes longer has suffered a performance failure.
     pub delay: Span,
-    /// δmin: no message between different processes takes less. Nought is always safe.
+    /// δmin: no message between different processes takes less. Zero is always safe.
     pub least_delay: Span,
     /// Δ: what is known to have taken no longer is fast.
     pub fast: Span,
-    /// σ: a process that is woken later than this has suffered a performance failure: its scheduling hole.
+    /// σ: a process that is woken later than this has suffered a performance failure: its
+    /// scheduling hole.
     pub hole: Span,
     /// EP: the most that two requests of one process are apart, on its clock.
     pub pace: LocalSpan,
@@ -56,11 +60,14 @@ pub struct Settings<R: Rules = Sound> {
     pub expires: Option<LocalSpan>,
     /// How long a supporter is bound; `None` for the longest that does not slow elections down.
     pub lock: Option<LocalSpan>,
-    /// Whether more than half of all members must support a leader: then there is at most one in the whole system.
+    /// Whether more than half of all members must support a leader: then there is at most one in
+    /// the whole system.
     pub majority: bool,
-    /// After how long a leader lets the next have its turn; `None` if it leads for as long as it can.
+    /// After how long a leader lets the next have its turn; `None` if it leads for as long as it
+    /// can.
     pub turn: Option<Span>,
-    /// How many children an inner node of the tree has along which answers come; `None` if each answers the asker itself.
+    /// How many children an inner node of the tree has along which answers come; `None` if each
+    /// answers the asker itself.
     pub tree: Option<usize>,
     /// The rules. Outside the laboratory there is one choice.
     pub rules: R,
@@ -95,7 +102,8 @@ pub struct Constants {
     pub kappa_leader: Span,
     /// After which time a leader is supported by all that are connected to it (BI).
     pub kappa_support: Span,
-    /// What the settings come to, in one number: processes with another one do not talk to each other.
+    /// What the settings come to, in one number: processes with another one do not talk to each
+    /// other.
     pub fingerprint: u64,
 }
 
@@ -129,16 +137,21 @@ pub enum Inequality {
     Tick,
     /// `δmin <= δ`.
     LeastDelay,
-    /// `Δ >= 2δ(1+ρ)/(1-ρ) - δmin + 4ρ·EPmax/(1-ρ)`: else messages between connected processes may be slow.
+    /// `Δ >= 2δ(1+ρ)/(1-ρ) - δmin + 4ρ·EPmax/(1-ρ)`: else messages between connected processes may
+    /// be slow.
     Fast,
-    /// `EPa = EP - σ(1+ρ) >= 2δ(1+ρ)`: else a request leaves before the answers to the last one are there.
+    /// `EPa = EP - σ(1+ρ) >= 2δ(1+ρ)`: else a request leaves before the answers to the last one are
+    /// there.
     Pace,
-    /// `expires >= EP + 2(δ-δmin)(1+ρ)`, along a tree `2EP + ...`: else connected processes drop out between two requests.
+    /// `expires >= EP + 2(δ-δmin)(1+ρ)`, along a tree `2EP + ...`: else connected processes drop
+    /// out between two requests.
     Expires,
-    /// `lockTime(1-2ρ) > (max(2Δ, 4δ) + σ)(1+ρ)`: else a leader cannot renew in time. A renewal leaves after the answers to the
-    /// last one, which take 2δ, and its own take 2δ; the paper's 2Δ alone is too short by up to 2δmin.
+    /// `lockTime(1-2ρ) > (max(2Δ, 4δ) + σ)(1+ρ)`: else a leader cannot renew in time. A renewal
+    /// leaves after the answers to the last one, which take 2δ, and its own take 2δ; the paper's 2Δ
+    /// alone is too short by up to 2δmin.
     ShortLock,
-    /// `(max(2Δ, 4δ) + σ)(1+ρ)/(1-2ρ) < (1-ρ)(EPa/(1+ρ) - (δ-δmin))`: else no lock time is long enough to lead and short enough to be over by the next request.
+    /// `(max(2Δ, 4δ) + σ)(1+ρ)/(1-2ρ) < (1-ρ)(EPa/(1+ρ) - (δ-δmin))`: else no lock time is long
+    /// enough to lead and short enough to be over by the next request.
     Lock,
     /// A turn lasts at least κ.
     Turn,
@@ -223,7 +236,8 @@ impl<R: Rules> Settings<R> {
         }
     }
 
-    /// The constants that follow, or the first inequality that does not hold with its two sides. Looks for no neighbours.
+    /// The constants that follow, or the first inequality that does not hold with its two sides.
+    /// Looks for no neighbours.
     pub fn check(&self) -> Result<Constants, (Inequality, u64, u64)> {
         self.check_plain()?;
         let Timing { drift, delay, least_delay, fast, hole, pace, .. } = self.timing;
@@ -241,7 +255,8 @@ impl<R: Rules> Settings<R> {
         holds(Inequality::Expires, expires.as_nanos(), least.as_nanos(), expires >= least)?;
         let round = drift.longest(fast.times(self.hops()));
         let lead = round.plus(drift.longest(hole)).plus(self.timing.tick);
-        // A renewal follows the last success, which takes as long as answers do, and takes as long again.
+        // A renewal follows the last success, which takes as long as answers do, and takes as long
+        // again.
         let twice = drift.longest(delay.times(2 * self.hops()).plus(hole)).plus(self.timing.tick);
         let shortest = lead.max(twice);
         let longest = self.timing.longest_lock();
@@ -275,8 +290,9 @@ impl<R: Rules> Settings<R> {
         holds(Inequality::Tree, arity as u64, 2, arity >= 2)
     }
 
-    /// The least Δ with which all is fast between connected processes. Stamps are as old as the last request at most; along a
-    /// tree the asker hears most members only now and then, and its stamps of them are older.
+    /// The least Δ with which all is fast between connected processes. Stamps are as old as the
+    /// last request at most; along a tree the asker hears most members only now and then, and its
+    /// stamps of them are older.
     pub fn least_fast(&self) -> Span {
         self.timing.least_fast(if self.tree.is_some() { 2 } else { 1 })
     }
@@ -286,10 +302,11 @@ impl<R: Rules> Settings<R> {
         self.tree.map_or(2, |arity| super::collate::depth(self.members.len(), arity) + 1).max(2)
     }
 
-    /// `κ_T = X + σ + 2EPmax + 2δ` with `X = max(expires, lockTime)/(1-ρ)`: outsiders are forgotten and their locks gone; the
-    /// first request may find cold datagrams, the second is a probe's successor, and answers take 2δ (along a tree (h+1)Δ,
-    /// as do the last signs of life of outsiders, and one request more). A lock time beyond its upper bound may cost itself once more.
-    /// `κ_BI = (expires + lockTime(1-2ρ))/(1-ρ) + 2δ`.
+    /// `κ_T = X + σ + 2EPmax + 2δ` with `X = max(expires, lockTime)/(1-ρ)`: outsiders are forgotten
+    /// and their locks gone; the first request may find cold datagrams, the second is a probe's
+    /// successor, and answers take 2δ (along a tree (h+1)Δ, as do the last signs of life of
+    /// outsiders, and one request more). A lock time beyond its upper bound may cost itself once
+    /// more. `κ_BI = (expires + lockTime(1-2ρ))/(1-ρ) + 2δ`.
     fn kappas(&self, expires: LocalSpan, lock: LocalSpan, long: bool) -> (Span, Span) {
         let Timing { drift, delay, hole, fast, .. } = self.timing;
         let pace = self.timing.longest_pace();
@@ -371,8 +388,8 @@ impl Timing {
         self.drift.longest_real(alarm.plus(self.tick)).plus(self.hole)
     }
 
-    /// What a bound can come to where both messages take δ and stamps have no age. Each of the four readings may be a tick
-    /// old.
+    /// What a bound can come to where both messages take δ and stamps have no age. Each of the four
+    /// readings may be a tick old.
     fn freshest(self) -> Span {
         let round = self.drift.longest_real(self.drift.longest(self.delay.times(2)));
         let ticks = self.drift.longest_real(self.tick.times(4));
@@ -385,7 +402,8 @@ impl Timing {
         self.freshest().plus(self.drift.worsened(oldest))
     }
 
-    /// The longest lock that is over when the next request comes: `(1-ρ)(EPa/(1+ρ) - (δ-δmin))`, rounded down. The lock itself is a tick longer.
+    /// The longest lock that is over when the next request comes: `(1-ρ)(EPa/(1+ρ) - (δ-δmin))`,
+    /// rounded down. The lock itself is a tick longer.
     fn longest_lock(self) -> LocalSpan {
         let alarm = self.pace.minus(self.drift.longest(self.hole));
         let apart = self.drift.least_real(alarm).minus(self.delay.minus(self.least_delay));

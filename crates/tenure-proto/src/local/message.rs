@@ -10,18 +10,20 @@ use crate::{LocalTime, NodeId};
 pub struct RequestId {
     /// The life in which it was made.
     pub incarnation: Incarnation,
-    /// The how-manieth of that life.
+    /// The sequence number within that life.
     pub number: u64,
 }
 
-/// What processes tell each other. A broadcast is one of these for each member, itself included: each has stamps of its own.
+/// What processes tell each other. A broadcast is one of these for each member, itself included:
+/// each has stamps of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Datagram {
     /// The stamps by which the receiver bounds the delay.
     pub header: Header,
     /// The sender's constants: they must be the receiver's.
     pub fingerprint: u64,
-    /// How often the sender has let others have their turn: with its name the key by which processes are ordered.
+    /// How often the sender has let others have their turn: with its name the key by which
+    /// processes are ordered.
     pub turn: u64,
     /// What it says.
     pub body: Body,
@@ -34,11 +36,13 @@ pub enum Body {
     Election {
         /// Names it.
         request: RequestId,
-        /// Whom the sender held for alive when it sent this: its target set. Without itself it is a probe.
+        /// Whom the sender held for alive when it sent this: its target set. Without itself it is a
+        /// probe.
         alive: NodeSet,
         /// Whether those in `alive` answer along the tree.
         collate: bool,
-        /// The support set of the sender if it leads: the members of its logical partition, as of its last success.
+        /// The support set of the sender if it leads: the members of its logical partition, as of
+        /// its last success.
         members: NodeSet,
     },
     /// An answer to a request, of one process or of a part of the tree.
@@ -122,7 +126,7 @@ pub enum Event {
     Heard {
         /// Of whom.
         from: NodeId,
-        /// In which life of the sender it was sent, and the how-manieth it was.
+        /// In which life of the sender it was sent, and its sequence number.
         name: (Incarnation, u64),
         /// When it came.
         received: LocalTime,

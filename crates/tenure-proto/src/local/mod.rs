@@ -1,14 +1,14 @@
 //! Local leadership after Fetzer and Cristian: a leader for every partition.
 //!
-//! A strong leader needs a quorum; whoever is cut off has none. A **local** leader is chosen by those who can talk to each
-//! other in time, however few they are. Several may lead at once, in different partitions, and each knows who is in its
-//! own: its supporters. With `majority` set more than half of all members must support a leader, and there is at most one in
-//! the whole system.
+//! A strong leader needs a quorum; whoever is cut off has none. A **local** leader is chosen by
+//! those who can talk to each other in time, however few they are. Several may lead at once, in
+//! different partitions, and each knows who is in its own: its supporters. With `majority` set more
+//! than half of all members must support a leader, and there is at most one in the whole system.
 //!
 //! # What is promised
 //!
-//! `supports(q, p)` means that p leads now, by its own clock, and q is in its support set. The classes of the closure of that
-//! relation are the **logical partitions**.
+//! `supports(q, p)` means that p leads now, by its own clock, and q is in its support set. The
+//! classes of the closure of that relation are the **logical partitions**.
 //!
 //! | | | needs |
 //! |---|---|---|
@@ -17,40 +17,47 @@
 //! | T | a partition that has been stable for κ has had a leader in that time | δ, σ |
 //! | BI | whoever has been connected to a leader for κ supports it | δ, σ |
 //!
-//! SO and LS give at most one leader a logical partition. **Stable** means: all inside are connected (every message takes at
-//! most δ, every alarm at most σ), and all outside are beyond Δ or silent. Slowness is enough to be outside: that is what
-//! [fail-aware datagrams](crate::detect::fail_aware) are for.
+//! SO and LS give at most one leader a logical partition. **Stable** means: all inside are
+//! connected (every message takes at most δ, every alarm at most σ), and all outside are beyond Δ
+//! or silent. Slowness is enough to be outside: that is what [fail-aware
+//! datagrams](crate::detect::fail_aware) are for.
 //!
 //! # The algorithm
 //!
-//! 1. Each process keeps the set of those whom it heard of by a *fast* message within `expires`: its
-//!    [alive set](crate::detect::alive). Whoever is the first of its alive set asks everybody to support it, with an
-//!    **Election** every EP; everybody else is silent.
-//! 2. A process that receives a fast Election supports it if it is not bound to another and the asker is the first of *its* alive
-//!    set. Supporting **binds** it to the asker for `lockTime` on its own clock. It answers in any case.
-//! 3. The asker leads if everybody in its alive set supports it, itself included, and it was in its own target set, which
-//!    means that it had asked less than `expires` before. The lease ends `lockTime·(1-2ρ)` after the Election was **sent**.
-//! 4. If not all have answered after the time that fast answers take, it has failed, and sets its supporters free with a
-//!    **Release**: but never while an older lease of its own stands.
+//! 1. Each process keeps the set of those whom it heard of by a *fast* message within `expires`:
+//!    its [alive set](crate::detect::alive). Whoever is the first of its alive set asks everybody
+//!    to support it, with an **Election** every EP; everybody else is silent.
+//! 2. A process that receives a fast Election supports it if it is not bound to another and the
+//!    asker is the first of *its* alive set. Supporting **binds** it to the asker for `lockTime` on
+//!    its own clock. It answers in any case.
+//! 3. The asker leads if everybody in its alive set supports it, itself included, and it was in its
+//!    own target set, which means that it had asked less than `expires` before. The lease ends
+//!    `lockTime·(1-2ρ)` after the Election was **sent**.
+//! 4. If not all have answered after the time that fast answers take, it has failed, and sets its
+//!    supporters free with a **Release**: but never while an older lease of its own stands.
 //!
 //! # Why it is safe
 //!
-//! Let p send its request at T on its clock and q bind itself at R on q's. p leads for at most `lockTime(1-2ρ)/(1-ρ)` of
-//! real time after T, and R is later than T. In that time q's clock shows at most `lockTime(1-2ρ)(1+ρ)/(1-ρ) <= lockTime`. So
-//! the time in which q supports p lies within q's lock. Locks of q to different processes do not overlap: a new one begins
-//! when the old one is over, or after a Release of the very request by which q is bound, and p sends that only when the
-//! request has not succeeded and no older lease stands. No message delay is assumed anywhere in this.
+//! Let p send its request at T on its clock and q bind itself at R on q's. p leads for at most
+//! `lockTime(1-2ρ)/(1-ρ)` of real time after T, and R is later than T. In that time q's clock shows
+//! at most `lockTime(1-2ρ)(1+ρ)/(1-ρ) <= lockTime`. So the time in which q supports p lies within
+//! q's lock. Locks of q to different processes do not overlap: a new one begins when the old one is
+//! over, or after a Release of the very request by which q is bound, and p sends that only when the
+//! request has not succeeded and no older lease stands. No message delay is assumed anywhere in
+//! this.
 //!
-//! A process that has forgotten its lock supports nobody, itself included, for `lockTime` after its start. A restart within
-//! one boot remembers. It asks no earlier than Δ+δ after its start: then every fast Election of its former life has been
-//! handled, and cannot take the place of a newer one in somebody's lock.
+//! A process that has forgotten its lock supports nobody, itself included, for `lockTime` after its
+//! start. A restart within one boot remembers. It asks no earlier than Δ+δ after its start: then
+//! every fast Election of its former life has been handled, and cannot take the place of a newer
+//! one in somebody's lock.
 //!
 //! # How a driver uses it
 //!
-//! Settings are checked by [`Settings::validate`], which names the inequality that does not hold. The driver calls
-//! [`Protocol::start`], hands over each datagram with the reading at which it left the network, and calls again at
-//! [`Protocol::next_deadline`]; a wake-up more than σ late is a performance failure, which costs liveness alone. Effects are
-//! `Remember` (memory that outlives the process but not the boot), `Publish` and `Send`, also to itself. Nothing goes to disk.
+//! Settings are checked by [`Settings::validate`], which names the inequality that does not hold.
+//! The driver calls [`Protocol::start`], hands over each datagram with the reading at which it left
+//! the network, and calls again at [`Protocol::next_deadline`]; a wake-up more than σ late is a
+//! performance failure, which costs liveness alone. Effects are `Remember` (memory that outlives
+//! the process but not the boot), `Publish` and `Send`, also to itself. Nothing goes to disk.
 //! [`Elects::leadership`] and [`Local::view`] compare the clock at the moment of use.
 //!
 //! | module | holds |
@@ -112,7 +119,8 @@ pub struct Local<R: Rules = Sound> {
     latest: LocalTime,
     datagrams: FailAware,
     alive: AliveSet,
-    /// How often each has let others have their turn, as far as is known here: with its position the order of all.
+    /// How often each has let others have their turn, as far as is known here: with its position
+    /// the order of all.
     turns: Vec<u64>,
     /// To whom this process is bound.
     lock: Option<Lock>,
@@ -225,7 +233,8 @@ impl<R: Rules> Local<R> {
         self.lease.filter(|lease| now >= self.latest && now < lease.until)
     }
 
-    /// Until when this process is bound, or supports nobody: whatever takes its place must not support anybody else before that.
+    /// Until when this process is bound, or supports nobody: whatever takes its place must not
+    /// support anybody else before that.
     pub fn bound_until(&self) -> LocalTime {
         self.lock.map_or(self.silent_until, |lock| lock.until.max(self.silent_until))
     }

@@ -18,7 +18,8 @@ pub(super) struct Asked {
 }
 
 impl<R: Rules> Local<R> {
-    /// A fast request. It is answered in any case: whoever is connected must stay in the asker's alive set (BI).
+    /// A fast request. It is answered in any case: whoever is connected must stay in the asker's
+    /// alive set (BI).
     pub(super) fn consider(&mut self, asked: &Asked, cx: &mut Context<'_, Self>) {
         let Asked { asker, request, received, .. } = *asked;
         self.date_own_entry(asked);
@@ -50,9 +51,10 @@ impl<R: Rules> Local<R> {
         }
     }
 
-    /// Binds this process before its reply leaves. For the same holder neither the end nor the request goes back: an older
-    /// request may come late, or be handled late, and the Release that followed it must not free who supports the newer one. Lives are not
-    /// ordered by their names, but requests of a former one that are fast came before those of the next.
+    /// Binds this process before its reply leaves. For the same holder neither the end nor the
+    /// request goes back: an older request may come late, or be handled late, and the Release that
+    /// followed it must not free who supports the newer one. Lives are not ordered by their names,
+    /// but requests of a former one that are fast came before those of the next.
     fn bind(&mut self, to: usize, request: RequestId, received: LocalTime, cx: &mut Context<'_, Self>) {
         let tick = self.config.settings().timing.tick;
         let until = received.after(tick).after(self.config.constants().lock);
@@ -70,8 +72,9 @@ impl<R: Rules> Local<R> {
         cx.publish(Event::Locked { lock, received });
     }
 
-    /// The members of the logical partition, as its leader says; for no longer than this process is bound to it. What the leader said
-    /// before its last request that was supported is not true any more.
+    /// The members of the logical partition, as its leader says; for no longer than this process is
+    /// bound to it. What the leader said before its last request that was supported is not true any
+    /// more.
     fn learn_members(&mut self, asked: &Asked, support: bool, cx: &mut Context<'_, Self>) {
         let newest = self.lock.is_some_and(|lock| lock.request == asked.request);
         if support && !self.config.settings().rules.learns_members(newest) {
@@ -100,7 +103,8 @@ impl<R: Rules> Local<R> {
         if let Some(lock) = self.lock.filter(frees) {
             self.lock = None;
             self.view = None;
-            // Said first: who is killed in between stays bound, which is safe, and nobody saw it break a promise.
+            // Said first: who is killed in between stays bound, which is safe, and nobody saw it
+            // break a promise.
             cx.publish(Event::Freed { to: self.config.settings().members[lock.to] });
             self.remember(cx);
         }

@@ -1,4 +1,5 @@
-//! The machine in a small world: one clock for all, every message takes the same time, alarms are exact.
+//! The machine in a small world: one clock for all, every message takes the same time, alarms are
+//! exact.
 
 use std::collections::{BTreeMap, BTreeSet};
 

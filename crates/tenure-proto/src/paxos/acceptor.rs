@@ -30,8 +30,9 @@ impl<R: Rules> Paxos<R> {
 
     /// What is held from a slot on, as far as it fits into a page.
     ///
-    /// Between two pages nothing is accepted below the ballot that is promised in both, so together they tell what one message would; what
-    /// was forgotten in between is below the base of the later one.
+    /// Between two pages nothing is accepted below the ballot that is promised in both, so together
+    /// they tell what one message would; what was forgotten in between is below the base of the
+    /// later one.
     fn told(&self, ballot: Ballot, from: Slot) -> Message {
         let page = self.config.settings().page;
         let fit = fitting(self.log.range(from..).map(|(_, vote)| vote.entry.weight()), page);
@@ -61,8 +62,9 @@ impl<R: Rules> Paxos<R> {
         self.on_commit(from, ballot, upto, cx);
     }
 
-    /// Accepts, and says so to `to` when it is durable. What was forgotten here was chosen: by (P) it is the same entry, and it stays chosen by the
-    /// votes of others, whether or not the snapshot that has it gets to this disk.
+    /// Accepts, and says so to `to` when it is durable. What was forgotten here was chosen: by (P)
+    /// it is the same entry, and it stays chosen by the votes of others, whether or not the
+    /// snapshot that has it gets to this disk.
     pub(super) fn accept(
         &mut self,
         to: NodeId,

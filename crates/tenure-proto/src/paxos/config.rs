@@ -13,22 +13,26 @@ use crate::time::LocalSpan;
 pub struct Settings<R: Rules = Sound> {
     /// The acceptors. Fixed: a log whose members change needs more than this.
     pub members: Vec<NodeId>,
-    /// f: how many may be down or out of reach. A value needs f+1 members, a new leader n-f; at most (n-1)/2.
+    /// f: how many may be down or out of reach. A value needs f+1 members, a new leader n-f; at
+    /// most (n-1)/2.
     pub faults: usize,
     /// δ: after how long something unanswered is said again. About a round trip.
     pub retry: LocalSpan,
-    /// How many slots may be proposed and not yet chosen. More hide the delay of links; one makes the log strictly sequential.
+    /// How many slots may be proposed and not yet chosen. More hide the delay of links; one makes
+    /// the log strictly sequential.
     pub window: u64,
-    /// After how many slots a snapshot is wanted. Fewer make restarts quick, and write the state more often.
+    /// After how many slots a snapshot is wanted. Fewer make restarts quick, and write the state
+    /// more often.
     pub snapshot_every: u64,
     /// How many applied slots are kept below a snapshot, for those who are a little behind.
     pub keep: u64,
-    /// How many sessions may be open: the one that was used least recently makes room for a new one.
+    /// How many sessions may be open: the one that was used least recently makes room for a new
+    /// one.
     pub sessions: usize,
     /// How many wishes of users may wait at a process; further ones are refused.
     pub wishes: usize,
-    /// How many bytes of entries one message carries at most, about; one entry it carries in any case. What is more comes in further
-    /// messages, so that no log is too long to be told of.
+    /// How many bytes of entries one message carries at most, about; one entry it carries in any
+    /// case. What is more comes in further messages, so that no log is too long to be told of.
     pub page: usize,
     /// The safety rules: [`Sound`], outside the laboratory.
     pub rules: R,

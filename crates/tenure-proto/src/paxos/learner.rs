@@ -1,4 +1,5 @@
-//! The learner: what is chosen, applied in order; how those catch up who are behind; snapshots, and what may be forgotten.
+//! The learner: what is chosen, applied in order; how those catch up who are behind; snapshots, and
+//! what may be forgotten.
 
 use std::collections::BTreeMap;
 
@@ -128,7 +129,8 @@ impl<R: Rules> Paxos<R> {
         }
         let asked = self.learned_ones();
         let Some(from) = asked.get(self.learner.unanswered % asked.len().max(1)) else { return };
-        // With each turn more time: a snapshot may take long, and each question for it brings another one.
+        // With each turn more time: a snapshot may take long, and each question for it brings
+        // another one.
         let turn = self.learner.unanswered / asked.len(); // Below TURNS.
         self.learner.unanswered += 1;
         let wait = self.config.settings().retry.times(1 << turn);
@@ -140,8 +142,9 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Whom to ask, one after the other as they do not answer: the one that answered last, if it can go on, then those who are known to know most,
-    /// and then all others. Whoever is known to be ahead may be gone, and others have not said how far they are.
+    /// Whom to ask, one after the other as they do not answer: the one that answered last, if it
+    /// can go on, then those who are known to know most, and then all others. Whoever is known to
+    /// be ahead may be gone, and others have not said how far they are.
     fn learned_ones(&self) -> Vec<NodeId> {
         let goes_on =
             |node: &NodeId| self.learner.taught == Some(*node) && self.learner.ahead.contains_key(node);
@@ -152,7 +155,8 @@ impl<R: Rules> Paxos<R> {
         others
     }
 
-    /// Answers with entries, or, if they are forgotten or not known for certain here, with what came of them.
+    /// Answers with entries, or, if they are forgotten or not known for certain here, with what
+    /// came of them.
     pub(super) fn on_fetch(&mut self, to: NodeId, from: Slot, cx: &mut Context<'_, R>) {
         let applied = self.learner.applied;
         if from > applied {
@@ -189,7 +193,8 @@ impl<R: Rules> Paxos<R> {
             self.learn(slot, entry, cx);
         }
         self.hear_of(upto, from);
-        // What taught nothing is no reason to ask on: of each answer that comes twice two would follow, and of those four.
+        // What taught nothing is no reason to ask on: of each answer that comes twice two would
+        // follow, and of those four.
         if self.learner.applied > before {
             self.is_taught_by(from);
             self.fetch_if_behind(cx);
@@ -263,7 +268,8 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// The driver has made the snapshot that was wanted: keep it, and forget what lies far enough below.
+    /// The driver has made the snapshot that was wanted: keep it, and forget what lies far enough
+    /// below.
     pub(super) fn on_snapshot(&mut self, upto: Slot, state: Bytes, cx: &mut Context<'_, R>) {
         let Some((wanted, sessions)) = self.learner.wanted.take() else { return };
         if wanted != upto || upto <= self.learner.snapshot_at() {
@@ -282,7 +288,8 @@ impl<R: Rules> Paxos<R> {
         self.learner.snapshot = Some((upto, sessions, state));
     }
 
-    /// Records become durable in order, or snapshot and base are left out together: the base never without the snapshot.
+    /// Records become durable in order, or snapshot and base are left out together: the base never
+    /// without the snapshot.
     fn forget_upto(&mut self, base: Slot, cx: &mut Context<'_, R>) {
         if base > self.learner.base {
             self.learner.base = base;

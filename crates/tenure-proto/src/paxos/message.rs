@@ -33,7 +33,8 @@ impl fmt::Display for Slot {
     }
 }
 
-/// An attempt to lead. Ordered by term, then round, then process: no two processes have the same one.
+/// An attempt to lead. Ordered by term, then round, then process: no two processes have the same
+/// one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ballot {
     /// The strong term of its process, where a strong group elects; else 0.
@@ -61,7 +62,8 @@ impl fmt::Display for Ballot {
     }
 }
 
-/// A client's session: the slot in which it was opened. So no session is ever opened again by a message that came late.
+/// A client's session: the slot in which it was opened. So no session is ever opened again by a
+/// message that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session(pub u64);
 
@@ -79,7 +81,7 @@ pub enum Entry {
     Write {
         /// In which session.
         session: Session,
-        /// The how-manieth of the session, rising.
+        /// The sequence number within the session, rising.
         number: u64,
         /// What.
         bytes: Bytes,
@@ -137,7 +139,8 @@ pub enum Message {
     Prepare {
         /// The ballot.
         ballot: Ballot,
-        /// The first slot that the sender does not know to be chosen, or of which the receiver has not told it yet.
+        /// The first slot that the sender does not know to be chosen, or of which the receiver has
+        /// not told it yet.
         from: Slot,
     },
     /// Promised.
@@ -148,7 +151,8 @@ pub enum Message {
         from: Slot,
         /// What it holds from there on, or the first of it.
         votes: Vec<(Slot, Vote)>,
-        /// The slot of the first vote that it has not told in this message, if there is one: ask again from there.
+        /// The slot of the first vote that it has not told in this message, if there is one: ask
+        /// again from there.
         next: Option<Slot>,
         /// Up to where it holds nothing any more, because all that was chosen.
         base: Slot,
@@ -269,7 +273,7 @@ pub enum Command {
     Write {
         /// Its session.
         session: Session,
-        /// The how-manieth of its writes, rising. The one before was answered.
+        /// The sequence number of the write, rising. The one before was answered.
         number: u64,
         /// What.
         bytes: Bytes,
@@ -293,10 +297,12 @@ pub enum Command {
     Snapshot {
         /// At which slot.
         upto: Slot,
-        /// What the driver needs to go on from there: the state, and the last answer of each session.
+        /// What the driver needs to go on from there: the state, and the last answer of each
+        /// session.
         state: Bytes,
     },
-    /// There is no snapshot where one was wanted. It is asked for again as many slots later as lie between two of them.
+    /// There is no snapshot where one was wanted. It is asked for again as many slots later as lie
+    /// between two of them.
     NoSnapshot {
         /// At which slot.
         upto: Slot,
@@ -320,7 +326,8 @@ pub enum Event {
         /// What is to be done.
         applied: Applied,
     },
-    /// A wish is fulfilled, by a slot that was applied before or is skipped by a snapshot: its answer is known, and is in the state.
+    /// A wish is fulfilled, by a slot that was applied before or is skipped by a snapshot: its
+    /// answer is known, and is in the state.
     Done(Key),
     /// A wish is refused: too many wait here.
     Refused(Key),
@@ -386,7 +393,7 @@ pub enum Applied {
     Write {
         /// In which session.
         session: Session,
-        /// The how-manieth.
+        /// The sequence number.
         number: u64,
         /// What.
         bytes: Bytes,
@@ -395,14 +402,14 @@ pub enum Applied {
     Again {
         /// In which session.
         session: Session,
-        /// The how-manieth.
+        /// The sequence number.
         number: u64,
     },
     /// A write in a session that is not open any more: refused, for it may have been carried out.
     Expired {
         /// In which session.
         session: Session,
-        /// The how-manieth.
+        /// The sequence number.
         number: u64,
     },
 }
@@ -421,7 +428,7 @@ pub enum Record {
         /// What.
         entry: Entry,
     },
-    /// What came of the log up to a slot.
+    /// The outcome of the log up to a slot.
     Snapshot {
         /// The slot.
         upto: Slot,
@@ -430,9 +437,11 @@ pub enum Record {
         /// The state there.
         state: Bytes,
     },
-    /// Cells of slots up to this one are worthless: a snapshot at or above it is durable before this is, or both are left out.
+    /// Cells of slots up to this one are worthless: a snapshot at or above it is durable before
+    /// this is, or both are left out.
     Base(Slot),
-    /// This disk is in the place of one that was lost, and promises with it: for good, and before anything else is written to it.
+    /// This disk is in the place of one that was lost, and promises with it: for good, and before
+    /// anything else is written to it.
     Forgot,
 }
 

@@ -2,19 +2,20 @@
 //!
 //! # The idea
 //!
-//! The log is a row of **slots**, and each gets one **entry**, for ever. An **acceptor** keeps the highest **ballot** it
-//! has promised and, for each slot, the entry it has accepted last, and in which ballot. An entry is **chosen** in a slot once
-//! f+1 acceptors have accepted it in one ballot. Whoever wants to lead first asks n-f acceptors to promise its ballot; any n-f
-//! share a process with any f+1, so it hears of everything that is or may yet be chosen below it, and proposes just that
-//! again. That is all of the safety; no clock and no election has a part in it:
+//! The log is a row of **slots**, and each gets one **entry**, forever. An **acceptor** keeps the
+//! highest **ballot** it has promised and, for each slot, the entry it has accepted last, and in
+//! which ballot. An entry is **chosen** in a slot once f+1 acceptors have accepted it in one
+//! ballot. Whoever wants to lead first asks n-f acceptors to promise its ballot; any n-f share a
+//! process with any f+1, so it hears of everything that is or may yet be chosen below it, and
+//! proposes just that again. That is all of the safety; no clock and no election has a part in it:
 //!
 //! ```text
 //!   chosen(s, b, v) and b < c   ⇒   whatever is proposed in slot s and ballot c is v                    (P)
 //! ```
 //!
-//! One prepare serves a whole leadership and all slots from the first one not known to be chosen. After that a value costs one
-//! round trip to f others: whoever is f-accessible commits every value within δ, although no link may be timely
-//! twice running (Malkhi, Oprea, Zhou, section 6).
+//! One prepare serves a whole leadership and all slots from the first one not known to be chosen.
+//! After that a value costs one round trip to f others: whoever is f-accessible commits every value
+//! within δ, although no link may be timely twice running (Malkhi, Oprea, Zhou, section 6).
 //!
 //! # The protocol
 //!
@@ -32,42 +33,53 @@
 //!
 //! # What a real log adds
 //!
-//! * **Pages.** A message carries only so many bytes of entries. A promise of many votes is told in several, each asked for, and counts with the
-//!   last one.
-//! * **Learning.** `Commit(b, upto)` says: what I proposed in b is chosen up to there. Whoever accepted it in *that* ballot has
-//!   it; whoever did not fetches it (`learner`).
-//! * **Snapshots.** The driver is asked for one now and then; what lies far enough below it is forgotten. Whoever is too far behind
-//!   gets the snapshot instead of entries. Every process says what it has forgotten (`base`): all that was chosen.
-//! * **Sessions** (`session`). A client opens one and numbers its writes; what is in the log twice is carried out once. The table of
-//!   sessions is part of every snapshot, so whoever skips slots still knows which wishes were fulfilled in them.
-//! * **Reads** (`reads`). One round to f+1 acceptors: nobody has promised more, so whatever was acknowledged is at most as far as
-//!   the leader knows. Or none at all, under the strong lease of the same group.
-//! * **Terms.** Where a strong group elects, a ballot begins with the leader's term, and a process proposes under its own term
-//!   only: acceptors that have heard of a later leader refuse all ballots of earlier ones.
-//! * **Lost disks.** An acceptor that lost its disk may have forgotten promises: it accepts nothing any more, and only learns. That is the
-//!   first thing on its new disk, so that a driver need not know it in later lives.
+//! * **Pages.** A message carries only so many bytes of entries. A promise of many votes is told in
+//!   several, each asked for, and counts with the last one.
+//! * **Learning.** `Commit(b, upto)` says: what I proposed in b is chosen up to there. Whoever
+//!   accepted it in *that* ballot has it; whoever did not fetches it (`learner`).
+//! * **Snapshots.** The driver is asked for one now and then; what lies far enough below it is
+//!   forgotten. Whoever is too far behind gets the snapshot instead of entries. Every process says
+//!   what it has forgotten (`base`): all that was chosen.
+//! * **Sessions** (`session`). A client opens one and numbers its writes; what is in the log twice
+//!   is carried out once. The table of sessions is part of every snapshot, so whoever skips slots
+//!   still knows which wishes were fulfilled in them.
+//! * **Reads** (`reads`). One round to f+1 acceptors: nobody has promised more, so whatever was
+//!   acknowledged is at most as far as the leader knows. Or none at all, under the strong lease of
+//!   the same group.
+//! * **Terms.** Where a strong group elects, a ballot begins with the leader's term, and a process
+//!   proposes under its own term only: acceptors that have heard of a later leader refuse all
+//!   ballots of earlier ones.
+//! * **Lost disks.** An acceptor that lost its disk may have forgotten promises: it accepts nothing
+//!   any more, and only learns. That is the first thing on its new disk, so that a driver need not
+//!   know it in later lives.
 //!
 //! # How a driver uses it
 //!
-//! 1. `start`, with what the disk holds. A restored state is published at once ([`Event::Restore`]).
-//! 2. Whenever the election's opinion changes: [`Command::Hint`]. Any number of processes may be told to lead at once, wrongly and
-//!    for as long as the election likes; that costs time, never a value. If a strong group elects: [`Command::Lease`] with
-//!    each acquisition and renewal, and [`Command::LeaseOver`] *before* a lease is given back.
-//! 3. [`Command::Open`] gives a session; [`Command::Write`] in it any number of writes, one after the other. Both may be told to
-//!    any process, again and to several. They are passed on and repeated here until they are in the log.
-//! 4. [`Event::Applied`] comes in order of slots, on every process. The driver carries fresh writes out on its state, keeps the
-//!    answer of each session's last write beside the state (it is part of the snapshot), and answers whoever waits for it here, also
-//!    on [`Event::Done`].
-//! 5. [`Command::Read`]: after [`Event::Readable`] the state, as it is then, is the answer. After [`Event::ReadNow`]: look at
-//!    the state, then say [`Command::ReadDone`] with a *fresh* reading of the clock; [`Event::ReadStands`] makes it the
-//!    answer, and otherwise `Readable` will come.
-//! 6. [`Event::SnapshotWanted`]: the driver makes a snapshot of the state at that slot (by copying, or before it handles anything
-//!    else) and says [`Command::Snapshot`]; or, if it can make none now, [`Command::NoSnapshot`].
-//! 7. Records are cells; a [`Record::Base`] makes cells worthless that a store may then delete ([`crate::Record::makes_worthless`]).
-//!    Messages to oneself are delivered like all others, without a network. A failed write must stop the process. Where a disk has no room for
-//!    a snapshot, the driver may take [`Record::Snapshot`] and the [`Record::Base`] after it for written without writing them: both of them, and as
-//!    long as nothing is deleted that they would replace. A restart then finds what was there before, and learns once more what others
-//!    know to be chosen.
+//! 1. `start`, with what the disk holds. A restored state is published at once
+//!    ([`Event::Restore`]).
+//! 2. Whenever the election's opinion changes: [`Command::Hint`]. Any number of processes may be
+//!    told to lead at once, wrongly and for as long as the election likes; that costs time, never a
+//!    value. If a strong group elects: [`Command::Lease`] with each acquisition and renewal, and
+//!    [`Command::LeaseOver`] *before* a lease is given back.
+//! 3. [`Command::Open`] gives a session; [`Command::Write`] in it any number of writes, one after
+//!    the other. Both may be told to any process, again and to several. They are passed on and
+//!    repeated here until they are in the log.
+//! 4. [`Event::Applied`] comes in order of slots, on every process. The driver carries fresh writes
+//!    out on its state, keeps the answer of each session's last write beside the state (it is part
+//!    of the snapshot), and answers whoever waits for it here, also on [`Event::Done`].
+//! 5. [`Command::Read`]: after [`Event::Readable`] the state, as it is then, is the answer. After
+//!    [`Event::ReadNow`]: look at the state, then say [`Command::ReadDone`] with a *fresh* reading
+//!    of the clock; [`Event::ReadStands`] makes it the answer, and otherwise `Readable` will come.
+//! 6. [`Event::SnapshotWanted`]: the driver makes a snapshot of the state at that slot (by copying,
+//!    or before it handles anything else) and says [`Command::Snapshot`]; or, if it can make none
+//!    now, [`Command::NoSnapshot`].
+//! 7. Records are cells; a [`Record::Base`] makes cells worthless that a store may then delete
+//!    ([`crate::Record::makes_worthless`]). Messages to oneself are delivered like all others,
+//!    without a network. A failed write must stop the process. Where a disk has no room for a
+//!    snapshot, the driver may take [`Record::Snapshot`] and the [`Record::Base`] after it for
+//!    written without writing them: both of them, and as long as nothing is deleted that they would
+//!    replace. A restart then finds what was there before, and learns once more what others know to
+//!    be chosen.
 //!
 //! # From the paper to the code
 //!
@@ -215,7 +227,8 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// The highest slot of which its promises told, if this process leads: up to there it proposes what others began.
+    /// The highest slot of which its promises told, if this process leads: up to there it proposes
+    /// what others began.
     pub fn known(&self) -> Option<Slot> {
         match &self.office.role {
             Role::Leading(leading) => Some(leading.known),

@@ -50,7 +50,8 @@ pub(super) struct Preparing {
     from: Slot,
     /// Those whose promise is here, to its last page.
     promised: NodeSet,
-    /// From which slot on those must still tell what they hold who have told a part of it, by position.
+    /// From which slot on those must still tell what they hold who have told a part of it, by
+    /// position.
     told: BTreeMap<usize, Slot>,
     /// How many votes were told, by all together.
     pub(super) gathered: usize,
@@ -84,7 +85,8 @@ pub(super) struct Page {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Leading {
     pub(super) ballot: Ballot,
-    /// Whether this process is still told to lead. If not it proposes nothing, but goes on counting.
+    /// Whether this process is still told to lead. If not it proposes nothing, but goes on
+    /// counting.
     pub(super) active: bool,
     /// The highest slot that the promises told of: all that may have been chosen before.
     pub(super) known: Slot,
@@ -119,8 +121,9 @@ impl Office {
         self.seen = self.seen.max(ballot);
     }
 
-    /// Who may help whoever does not lead: the one that should lead, or, if nobody is named, the one that was heard of leading last.
-    /// A process that lost its disk may be told by no election who leads.
+    /// Who may help whoever does not lead: the one that should lead, or, if nobody is named, the
+    /// one that was heard of leading last. A process that lost its disk may be told by no election
+    /// who leads.
     pub(super) fn ask(&self, me: NodeId) -> Option<NodeId> {
         let last = (self.seen != Ballot::NONE).then_some(self.seen.node);
         self.leader.or(last).filter(|leader| *leader != me)
@@ -175,7 +178,8 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// A lease, taken or renewed. A new term needs a ballot of its own before anything is read under it.
+    /// A lease, taken or renewed. A new term needs a ballot of its own before anything is read
+    /// under it.
     pub(super) fn on_lease(&mut self, term: u64, until: LocalTime, cx: &mut Context<'_, R>) {
         self.office.lease = Some((term, until));
         let is_new = term > self.office.own_term;
@@ -186,7 +190,8 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Asks for promises in a new ballot, if this process is still told to lead. Its own promise comes first, durably.
+    /// Asks for promises in a new ballot, if this process is still told to lead. Its own promise
+    /// comes first, durably.
     pub(super) fn stand(&mut self, cx: &mut Context<'_, R>) {
         if self.office.leader != Some(self.me) || self.amnesiac || self.config.position(self.me).is_none() {
             return;
@@ -221,7 +226,8 @@ impl<R: Rules> Paxos<R> {
         self.promise_oneself(ballot, from, cx);
     }
 
-    /// The promise of this process to itself, when it is durable. What it holds is looked up when that comes.
+    /// The promise of this process to itself, when it is durable. What it holds is looked up when
+    /// that comes.
     fn promise_oneself(&self, ballot: Ballot, from: Slot, cx: &mut Context<'_, R>) {
         let (base, applied) = (self.learner.base, self.learner.applied);
         let promise = Message::Promise { ballot, from, votes: Vec::new(), next: None, base, applied };
@@ -306,7 +312,8 @@ impl<R: Rules> Paxos<R> {
         self.fetch_anew(cx);
     }
 
-    /// Sends entries to all acceptors, this one included. If it has promised more in the meantime the ballot is lost.
+    /// Sends entries to all acceptors, this one included. If it has promised more in the meantime
+    /// the ballot is lost.
     fn propose(&mut self, entries: Vec<(Slot, Entry)>, cx: &mut Context<'_, R>) {
         let Role::Leading(leading) = &mut self.office.role else { return };
         if entries.is_empty() {
@@ -323,7 +330,8 @@ impl<R: Rules> Paxos<R> {
             cx.publish(Event::Proposed { slot: *slot, ballot });
         }
         let upto = self.learner.applied;
-        // Here, too, page by page: the first slots are accepted when their own records are durable, not when those of all are.
+        // Here, too, page by page: the first slots are accepted when their own records are durable,
+        // not when those of all are.
         for entries in self.pages_of(entries.into_iter(), usize::MAX) {
             self.send_others(&Message::Accept { ballot, entries: entries.clone(), upto }, None, cx);
             self.accept(self.me, ballot, entries, cx);
@@ -383,7 +391,8 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Somebody has promised more: this ballot is lost. Tries a higher one after a pause, if still told to lead by then.
+    /// Somebody has promised more: this ballot is lost. Tries a higher one after a pause, if still
+    /// told to lead by then.
     pub(super) fn on_nack(&mut self, promised: Ballot, cx: &mut Context<'_, R>) {
         self.office.see(promised);
         let lost = match &self.office.role {
@@ -407,7 +416,8 @@ impl<R: Rules> Paxos<R> {
         cx.publish(Event::Passive(ballot));
     }
 
-    /// A slot is known to be chosen, from elsewhere perhaps. If that is something else than was proposed there, a higher ballot chose it.
+    /// A slot is known to be chosen, from elsewhere perhaps. If that is something else than was
+    /// proposed there, a higher ballot chose it.
     pub(super) fn office_learns(&mut self, slot: Slot, entry: &Entry, cx: &mut Context<'_, R>) {
         let Role::Leading(leading) = &mut self.office.role else { return };
         let superseded = leading.pending.remove(&slot).is_some_and(|pending| pending.entry != *entry);
@@ -416,8 +426,9 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// A snapshot covers slots whose values are not known here: if some of them were proposed, they may be another's. What was chosen
-    /// in them will not be applied in turn, so it is no longer on its way, and may be wished for again.
+    /// A snapshot covers slots whose values are not known here: if some of them were proposed, they
+    /// may be another's. What was chosen in them will not be applied in turn, so it is no longer on
+    /// its way, and may be wished for again.
     pub(super) fn office_skips(&mut self, upto: Slot, cx: &mut Context<'_, R>) {
         let Role::Leading(leading) = &mut self.office.role else { return };
         if upto >= leading.next || leading.pending.range(..=upto).next().is_some() {
@@ -434,8 +445,9 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Nobody teaches what this leader must know and may not propose: whoever has forgotten the slots is gone, it may be for good. Asked for
-    /// promises once more, those that are left may tell what was chosen. What is on its way is waited for: it is owed to who reaches enough.
+    /// Nobody teaches what this leader must know and may not propose: whoever has forgotten the
+    /// slots is gone, it may be for good. Asked for promises once more, those that are left may
+    /// tell what was chosen. What is on its way is waited for: it is owed to who reaches enough.
     pub(super) fn office_starves(&mut self, cx: &mut Context<'_, R>) {
         let Role::Leading(leading) = &self.office.role else { return };
         if leading.active && self.learner.applied < leading.base && leading.pending.is_empty() {
@@ -472,7 +484,8 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Whether a wish is fulfilled here already. Of an unknown session nothing can be said until the log says it.
+    /// Whether a wish is fulfilled here already. Of an unknown session nothing can be said until
+    /// the log says it.
     fn is_done(&self, key: Key) -> bool {
         let sessions = &self.learner.sessions;
         match key {
@@ -526,8 +539,9 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// To each acceptor what it has not accepted yet, or the first of it: when that is chosen it is the turn of the next, and all of it at once
-    /// would keep from coming what is on its way already. To all others how far the log has come.
+    /// To each acceptor what it has not accepted yet, or the first of it: when that is chosen it is
+    /// the turn of the next, and all of it at once would keep from coming what is on its way
+    /// already. To all others how far the log has come.
     pub(super) fn repeat_accepts(&mut self, cx: &mut Context<'_, R>) {
         let upto = self.learner.applied;
         let Role::Leading(leading) = &self.office.role else { return };

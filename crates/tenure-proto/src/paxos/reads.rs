@@ -1,11 +1,13 @@
 //! Reads: what every write that was answered before has left.
 //!
-//! By a round: a leader that wants to answer asks whether anybody has promised more than its ballot b. If f+1 have not, then no
-//! later ballot had its n-f promises when the round began, so nothing was chosen, let alone answered, in a later one. What
-//! was answered in b this leader has applied; what was answered below b its promises told of, by (P). So the state is the answer once
-//! that much is applied (the read index). Reads that come while a round is open share the next one.
+//! By a round: a leader that wants to answer asks whether anybody has promised more than its ballot
+//! b. If f+1 have not, then no later ballot had its n-f promises when the round began, so nothing
+//! was chosen, let alone answered, in a later one. What was answered in b this leader has applied;
+//! what was answered below b its promises told of, by (P). So the state is the answer once that
+//! much is applied (the read index). Reads that come while a round is open share the next one.
 //!
-//! By the strong lease: nothing is asked ([`Rules::may_read_locally`]), and the lease is looked at once more after the state.
+//! By the strong lease: nothing is asked ([`Rules::may_read_locally`]), and the lease is looked at
+//! once more after the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +31,9 @@ pub(super) struct Reads {
     gathering: Vec<Reader>,
     /// Reads of users here that a leader must be asked about.
     asking: BTreeSet<u64>,
-    /// Reads of users here that wait for a slot to be applied. They are asked about again: a leader that is gone may have told of a slot
-    /// that came to nothing, and what a later one says is an answer as well.
+    /// Reads of users here that wait for a slot to be applied. They are asked about again: a leader
+    /// that is gone may have told of a slot that came to nothing, and what a later one says is an
+    /// answer as well.
     due: BTreeMap<u64, Slot>,
     /// Local reads whose state is being looked at, and the ballot in which that began.
     looking: BTreeMap<u64, Ballot>,
@@ -63,7 +66,8 @@ impl<R: Rules> Paxos<R> {
         self.ask(id, cx);
     }
 
-    /// The state was looked at: does it stand? The lease must be the same one, and held after the look.
+    /// The state was looked at: does it stand? The lease must be the same one, and held after the
+    /// look.
     pub(super) fn on_read_done(&mut self, id: u64, cx: &mut Context<'_, R>) {
         let Some(then) = self.reads.looking.remove(&id) else { return };
         match self.local_read() {
@@ -181,7 +185,8 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// This process leads no more: those who wait must ask somebody else. Users here are kept in `asking`.
+    /// This process leads no more: those who wait must ask somebody else. Users here are kept in
+    /// `asking`.
     pub(super) fn drop_reads(&mut self, _cx: &mut Context<'_, R>) {
         self.reads.open = None;
         self.reads.gathering.clear();

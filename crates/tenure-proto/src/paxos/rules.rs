@@ -1,11 +1,12 @@
 //! The rules that keep the log one log, one function each, with the argument that needs it.
 //!
-//! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them as they stand here; the
-//! laboratory has values that break one at a time.
+//! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them
+//! as they stand here; the laboratory has values that break one at a time.
 //!
-//! (P), the invariant: if v is chosen in slot s and ballot b, then whatever is proposed in s in a ballot c > b is v. Say c
-//! is the least that is not. Its proposer heard n-f promises, and one of them, q's, is of an acceptor of (s, b, v). When q
-//! promised c it had accepted (s, b, v), for afterwards it would have refused b; so q reported a vote of a ballot from b on and below c,
+//! (P), the invariant: if v is chosen in slot s and ballot b, then whatever is proposed in s in a
+//! ballot c > b is v. Say c is the least that is not. Its proposer heard n-f promises, and one of
+//! them, q's, is of an acceptor of (s, b, v). When q promised c it had accepted (s, b, v), for
+//! afterwards it would have refused b; so q reported a vote of a ballot from b on and below c,
 //! which is v by the choice of c; and so is the highest reported.
 
 use super::message::{Ballot, Entry, Slot, Standing, Vote};
@@ -32,42 +33,45 @@ pub trait Rules: Data {
         members - faults
     }
 
-    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a process. To wait for more would be
-    /// as safe, but who reaches f others in time is owed its commits in time.
+    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a
+    /// process. To wait for more would be as safe, but who reaches f others in time is owed its
+    /// commits in time.
     fn accept_quorum(&self, _members: usize, faults: usize) -> usize {
         faults + 1
     }
 
-    /// A promise is for a ballot not below an earlier one: two proposers may otherwise both believe that nothing below
-    /// them can be chosen any more.
+    /// A promise is for a ballot not below an earlier one: two proposers may otherwise both believe
+    /// that nothing below them can be chosen any more.
     fn may_promise(&self, promised: Ballot, asked: Ballot) -> bool {
         asked >= promised
     }
 
-    /// What a promise promises: nothing below it is accepted. A lower *term* is a lower ballot, whatever its round: an earlier strong
-    /// leader cannot change what a later one reads.
+    /// What a promise promises: nothing below it is accepted. A lower *term* is a lower ballot,
+    /// whatever its round: an earlier strong leader cannot change what a later one reads.
     fn may_accept(&self, promised: Ballot, asked: Ballot) -> bool {
         asked >= promised
     }
 
-    /// To accept is to promise. Otherwise a ballot between the promise and the vote could still replace the vote.
+    /// To accept is to promise. Otherwise a ballot between the promise and the vote could still
+    /// replace the vote.
     fn promised_by_accepting(&self, _promised: Ballot, accepted: Ballot) -> Ballot {
         accepted
     }
 
-    /// Promise and vote are durable before anybody hears of them, also if they come once more: whoever restarts without
-    /// them has never given them.
+    /// Promise and vote are durable before anybody hears of them, also if they come once more:
+    /// whoever restarts without them has never given them.
     fn reply_after(&self, written: Option<Ticket>) -> Option<Ticket> {
         written
     }
 
-    /// A proposer's own promise is durable before its ballot is heard of. It would otherwise take the same ballot again after a
-    /// restart, for other values: to the acceptors both are one.
+    /// A proposer's own promise is durable before its ballot is heard of. It would otherwise take
+    /// the same ballot again after a restart, for other values: to the acceptors both are one.
     fn prepare_after(&self, written: Option<Ticket>) -> Option<Ticket> {
         written
     }
 
-    /// A promise counts with its last page: a vote that is still to be told may be of a chosen value.
+    /// A promise counts with its last page: a vote that is still to be told may be of a chosen
+    /// value.
     fn is_whole(&self, next: Option<Slot>) -> bool {
         next.is_none()
     }
@@ -82,19 +86,21 @@ pub trait Rules: Data {
         voted.clone()
     }
 
-    /// Slots of which no promise told are filled with no-ops (liveness): later slots are applied only after them.
+    /// Slots of which no promise told are filled with no-ops (liveness): later slots are applied
+    /// only after them.
     fn fills_gaps(&self) -> bool {
         true
     }
 
-    /// What a process has forgotten was chosen, and it cannot tell what: the votes that others still tell of may be of lower ballots. So
-    /// nothing is proposed up to there, neither a vote nor a no-op.
+    /// What a process has forgotten was chosen, and it cannot tell what: the votes that others
+    /// still tell of may be of lower ballots. So nothing is proposed up to there, neither a vote
+    /// nor a no-op.
     fn may_propose(&self, slot: Slot, base: Slot) -> bool {
         slot > base
     }
 
-    /// The ballot of an attempt: under the own term, never above it. Whoever proposes in a later leader's term can choose values
-    /// while that leader reads without asking anybody.
+    /// The ballot of an attempt: under the own term, never above it. Whoever proposes in a later
+    /// leader's term can choose values while that leader reads without asking anybody.
     fn ballot(&self, own_term: u64, _seen: Ballot, next: Ballot) -> Ballot {
         Ballot { term: own_term, ..next }
     }
@@ -104,19 +110,22 @@ pub trait Rules: Data {
         current == answered
     }
 
-    /// `Commit(b, upto)` is about what was proposed in b. What was accepted in another ballot may have been replaced.
+    /// `Commit(b, upto)` is about what was proposed in b. What was accepted in another ballot may
+    /// have been replaced.
     fn is_committed(&self, standing: Standing, ballot: Ballot) -> bool {
         standing == Standing::Accepted(ballot)
     }
 
-    /// A leader that learns of something else in a slot in which it proposed, or of a slot in which it did not, has been superseded. Leading
-    /// on it would say `Commit` of slots in which those who accepted its own proposal then take that for chosen.
+    /// A leader that learns of something else in a slot in which it proposed, or of a slot in which
+    /// it did not, has been superseded. Leading on it would say `Commit` of slots in which those
+    /// who accepted its own proposal then take that for chosen.
     fn gives_way(&self) -> bool {
         true
     }
 
-    /// Only what is known to be chosen is taught to others. After a restart the slots below a snapshot hold what was accepted here, and
-    /// another process may have taught that something else was chosen.
+    /// Only what is known to be chosen is taught to others. After a restart the slots below a
+    /// snapshot hold what was accepted here, and another process may have taught that something
+    /// else was chosen.
     fn may_teach(&self, standing: Standing) -> bool {
         standing == Standing::Chosen
     }
@@ -136,8 +145,8 @@ pub trait Rules: Data {
         true
     }
 
-    /// What may be forgotten: slots that a snapshot covers, and of these all but the last `keep`. `applied` is no measure, for what is
-    /// applied here is in no snapshot yet.
+    /// What may be forgotten: slots that a snapshot covers, and of these all but the last `keep`.
+    /// `applied` is no measure, for what is applied here is in no snapshot yet.
     fn base(&self, snapshot: Slot, _applied: Slot, keep: u64) -> Slot {
         Slot(snapshot.0.saturating_sub(keep))
     }
@@ -147,8 +156,8 @@ pub trait Rules: Data {
         sessions
     }
 
-    /// How many must confirm that a leader's ballot is not superseded before it answers a read: f+1, which meet the n-f promises of
-    /// any later leader.
+    /// How many must confirm that a leader's ballot is not superseded before it answers a read:
+    /// f+1, which meet the n-f promises of any later leader.
     fn read_quorum(&self, members: usize, faults: usize) -> usize {
         self.accept_quorum(members, faults)
     }
@@ -158,51 +167,59 @@ pub trait Rules: Data {
         asked >= promised
     }
 
-    /// Up to where the log must be applied to answer a read that came now: everything acknowledged by then. What this leader
-    /// acknowledged it has applied; what earlier ones acknowledged its promises told of, by (P).
+    /// Up to where the log must be applied to answer a read that came now: everything acknowledged
+    /// by then. What this leader acknowledged it has applied; what earlier ones acknowledged its
+    /// promises told of, by (P).
     fn read_index(&self, applied: Slot, known: Slot) -> Slot {
         applied.max(known)
     }
 
-    /// Confirmations count for the round that asked for them: an older one was given before the read came.
+    /// Confirmations count for the round that asked for them: an older one was given before the
+    /// read came.
     fn confirms(&self, current: u64, answered: u64) -> bool {
         current == answered
     }
 
-    /// A new term needs a ballot of its own, and promises for it, before anything is read under it: between this lease and the one
-    /// before somebody else may have led. Also if this process `leads` in a ballot, which is one of an earlier term then.
-    /// This and the comparison of terms in [`Rules::may_read_locally`] cover each other: only both broken let an old state be read.
+    /// A new term needs a ballot of its own, and promises for it, before anything is read under it:
+    /// between this lease and the one before somebody else may have led. Also if this process
+    /// `leads` in a ballot, which is one of an earlier term then. This and the comparison of terms
+    /// in [`Rules::may_read_locally`] cover each other: only both broken let an old state be read.
     fn needs_ballot(&self, is_new: bool, _leads: bool) -> bool {
         is_new
     }
 
-    /// Whether the state may be read without asking anybody. The strong lease of term T is held, so no process leads in a later
-    /// term yet, and none has proposed in one; the ballot is of term T, so this process alone proposes in it; and what earlier
-    /// terms chose is known from the promises, and applied.
+    /// Whether the state may be read without asking anybody. The strong lease of term T is held, so
+    /// no process leads in a later term yet, and none has proposed in one; the ballot is of term T,
+    /// so this process alone proposes in it; and what earlier terms chose is known from the
+    /// promises, and applied.
     fn may_read_locally(&self, read: LocalRead, now: LocalTime) -> bool {
         read.lease.is_some_and(|(term, until)| term == read.ballot.term && now < until)
             && read.applied >= read.known
     }
 
-    /// Whether the state may be looked at for such a read: checked before the look, as [`Rules::may_read_locally`] says. This is what makes it a
-    /// read of everything acknowledged before it came, for later the state only grows. A check after the look says nothing of what
+    /// Whether the state may be looked at for such a read: checked before the look, as
+    /// [`Rules::may_read_locally`] says. This is what makes it a read of everything acknowledged
+    /// before it came, for later the state only grows. A check after the look says nothing of what
     /// was not yet applied when it was looked at.
     fn may_look(&self, read: LocalRead, now: LocalTime) -> bool {
         self.may_read_locally(read, now)
     }
 
-    /// Whether what was read stands: the lease is still held *after* the state was looked at. Then the answer was the newest state when it
-    /// was looked at, not only when the read came, however long the process was paused in between.
+    /// Whether what was read stands: the lease is still held *after* the state was looked at. Then
+    /// the answer was the newest state when it was looked at, not only when the read came, however
+    /// long the process was paused in between.
     fn read_stands(&self, read: LocalRead, now: LocalTime) -> bool {
         self.may_read_locally(read, now)
     }
 
-    /// Whoever lost its disk may have forgotten a promise or a vote on which a chosen value rests: it takes no part.
+    /// Whoever lost its disk may have forgotten a promise or a vote on which a chosen value rests:
+    /// it takes no part.
     fn abstains_after_amnesia(&self) -> bool {
         true
     }
 
-    /// It does so in all later lives, which find a disk that is not empty any more, and still lacks what was lost.
+    /// It does so in all later lives, which find a disk that is not empty any more, and still lacks
+    /// what was lost.
     fn remembers_amnesia(&self) -> bool {
         true
     }

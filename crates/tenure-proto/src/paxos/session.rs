@@ -1,21 +1,24 @@
 //! Sessions: a write that is in the log twice is carried out once.
 //!
-//! A client that hears nothing asks again, at another process perhaps, and then its write may be chosen in two slots. Each
-//! session numbers its writes, one after the other, and every process keeps the number of the last one carried out: a write with a
-//! number not above that was carried out before. The table changes with applied slots alone, so it is the same everywhere at the same
-//! slot; and it is part of every snapshot, or whoever is restored from one would carry out writes again.
+//! A client that hears nothing asks again, at another process perhaps, and then its write may be
+//! chosen in two slots. Each session numbers its writes, one after the other, and every process
+//! keeps the number of the last one carried out: a write with a number not above that was carried
+//! out before. The table changes with applied slots alone, so it is the same everywhere at the same
+//! slot; and it is part of every snapshot, or whoever is restored from one would carry out writes
+//! again.
 //!
-//! A session is remembered together with the nonce that opened it: to open it once more finds it, in whichever slot that was, and also if
-//! that slot was skipped by a snapshot.
+//! A session is remembered together with the nonce that opened it: to open it once more finds it,
+//! in whichever slot that was, and also if that slot was skipped by a snapshot.
 //!
-//! The table is bounded. Whoever was evicted from it may have a write in the log that was carried out, so its writes are refused, not
-//! carried out; and because a session is named by the slot that opened it, no late message opens it again.
+//! The table is bounded. Whoever was evicted from it may have a write in the log that was carried
+//! out, so its writes are refused, not carried out; and because a session is named by the slot that
+//! opened it, no late message opens it again.
 
 use std::collections::BTreeMap;
 
 use super::message::{Session, Slot};
 
-/// What is known of a session.
+/// All that is known about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// What opened it.
@@ -41,7 +44,7 @@ impl Sessions {
         self.0.iter().map(|(session, seen)| (*session, *seen))
     }
 
-    /// What is known of a session, if it is open.
+    /// All that is known about a session, if it is open.
     pub fn get(&self, session: Session) -> Option<Seen> {
         self.0.get(&session).copied()
     }
@@ -51,7 +54,8 @@ impl Sessions {
         self.iter().find(|(_, seen)| seen.nonce == nonce).map(|(session, _)| session)
     }
 
-    /// Opens one at `slot`, unless that was done before, and closes the one used least recently if there are more than `most`.
+    /// Opens one at `slot`, unless that was done before, and closes the one used least recently if
+    /// there are more than `most`.
     pub(super) fn open(&mut self, nonce: u128, slot: Slot, most: usize) -> (Session, Option<Session>) {
         if let Some(session) = self.opened_by(nonce) {
             return (session, None);

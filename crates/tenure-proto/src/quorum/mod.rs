@@ -1,8 +1,8 @@
 //! Quorum systems: which sets of grantors suffice to lead.
 //!
-//! Everything that keeps two leaders apart rests on one fact: any two quorums share a grantor (7), and a grantor
-//! supports one process at a time. So the fact is established when the system is made, never assumed afterwards: a
-//! [`Quorums`] value exists only if its quorums meet.
+//! Everything that keeps two leaders apart rests on one fact: any two quorums share a grantor (7),
+//! and a grantor supports one process at a time. So the fact is established when the system is
+//! made, never assumed afterwards: a [`Quorums`] value exists only if its quorums meet.
 //!
 //! | system | a set is a quorum if | any two meet because |
 //! |---|---|---|
@@ -20,7 +20,8 @@ use crate::NodeId;
 /// The most grantors that one system can have.
 pub const MAX_MEMBERS: usize = 64;
 
-/// The most sets that a list may have. A charter goes over the wire and into the store, which read no longer ones.
+/// The most sets that a list may have. A charter goes over the wire and into the store, which read
+/// no longer ones.
 pub const MAX_LISTED: usize = 4096;
 
 /// A set of members, by their position in the member list.
@@ -115,7 +116,8 @@ impl fmt::Debug for NodeSet {
     }
 }
 
-/// The rule by which sets are quorums. To be used it must be checked against the members: [`Quorums::new`].
+/// The rule by which sets are quorums. To be used it must be checked against the members:
+/// [`Quorums::new`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// More than half of the members.
@@ -168,7 +170,8 @@ impl Quorums {
         Self::new(members, Rule::List(sets))
     }
 
-    /// Reads `majority`, `weights:3,1,1`, `grid:2x3` or `list:01,12,02` (each digit a member's position).
+    /// Reads `majority`, `weights:3,1,1`, `grid:2x3` or `list:01,12,02` (each digit a member's
+    /// position).
     pub fn parse(text: &str, members: Vec<NodeId>) -> Result<Self, QuorumError> {
         let malformed = || QuorumError::Malformed { text: text.to_owned() };
         let (name, value) = text.split_once(':').unwrap_or((text, ""));
@@ -232,7 +235,8 @@ impl Quorums {
         }
     }
 
-    /// Two quorums that do not meet. The other rules exclude it by arithmetic (see the table above).
+    /// Two quorums that do not meet. The other rules exclude it by arithmetic (see the table
+    /// above).
     fn disjoint_pair(&self) -> Option<(NodeSet, NodeSet)> {
         let Rule::List(sets) = &self.rule else { return None };
         let pairs = sets.iter().flat_map(|one| sets.iter().map(move |other| (*one, *other)));
@@ -294,7 +298,8 @@ impl Quorums {
     }
 }
 
-/// As [`Quorums::parse`] reads it. A list whose sets have members beyond the thirty-sixth has no such form: they are shown as `?`.
+/// As [`Quorums::parse`] reads it. A list whose sets have members beyond the thirty-sixth has no
+/// such form: they are shown as `?`.
 impl fmt::Display for Quorums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listed = |items: Vec<String>| items.join(",");

@@ -1,19 +1,21 @@
-//! Neighbouring quorum systems: when every quorum of one meets every quorum of the other, and how to get from one system to
-//! another by steps that do.
+//! Neighbouring quorum systems: when every quorum of one meets every quorum of the other, and how
+//! to get from one system to another by steps that do.
 
 use std::collections::BTreeMap;
 
 use super::{NodeSet, QuorumError, Quorums, Rule};
 use crate::NodeId;
 
-/// Up to so many members of both together all splits are tried; beyond, only what arithmetic proves counts as adjacent.
+/// Up to so many members of both together all splits are tried; beyond, only what arithmetic proves
+/// counts as adjacent.
 const MOST_TRIED: usize = 20;
 
 /// Up to so much weight adjacency is decided exactly.
 const MOST_WEIGHT: u64 = 10_000;
 
 impl Quorums {
-    /// Whether every quorum here meets every quorum of `next`. Where that is too much to find out the answer is no.
+    /// Whether every quorum here meets every quorum of `next`. Where that is too much to find out
+    /// the answer is no.
     ///
     /// ```
     /// # use tenure_proto::{NodeId, quorum::Quorums};
@@ -35,8 +37,9 @@ impl Quorums {
         union.len() <= MOST_TRIED && !self.splits(next, &union)
     }
 
-    /// Whether some split of all members is a quorum here on the one side and a quorum of `next` on the other. Quorums
-    /// only grow, so if two do not meet, one of them and all others besides do not either.
+    /// Whether some split of all members is a quorum here on the one side and a quorum of `next` on
+    /// the other. Quorums only grow, so if two do not meet, one of them and all others besides do
+    /// not either.
     fn splits(&self, next: &Self, union: &[NodeId]) -> bool {
         let side = |quorums: &Self, bits: u32, wanted: u32| -> NodeSet {
             let picked = union.iter().enumerate().filter(|(i, _)| bits >> i & 1 == wanted);
@@ -82,8 +85,8 @@ impl Quorums {
         Self::from_weights(&weights)
     }
 
-    /// A neighbour that is nearer to `target`, which is none itself: one member's weight is changed, wholly if that can be, else
-    /// by one. Who comes comes before who goes.
+    /// A neighbour that is nearer to `target`, which is none itself: one member's weight is
+    /// changed, wholly if that can be, else by one. Who comes comes before who goes.
     pub fn step_towards(&self, target: &Self) -> Option<Self> {
         let (here, there) = (self.weights()?, target.weights()?);
         let weight = |of: &BTreeMap<NodeId, u64>, node| of.get(&node).copied();
@@ -109,8 +112,9 @@ impl Quorums {
     }
 }
 
-/// Whether some split gives more than half of `one` to one side and more than half of `other` to the other. For each weight
-/// that one side can have of `one`, the most that the other side can then have of `other`.
+/// Whether some split gives more than half of `one` to one side and more than half of `other` to
+/// the other. For each weight that one side can have of `one`, the most that the other side can
+/// then have of `other`.
 fn outweighs(one: &BTreeMap<NodeId, u64>, other: &BTreeMap<NodeId, u64>) -> bool {
     let mut best = BTreeMap::from([(0u64, 0u64)]);
     let gone = one.keys().filter(|node| !other.contains_key(node));

@@ -1,7 +1,7 @@
 //! The candidate's side: steps 1-3 and 7-9 of OQwBD and OQwBS, one group.
 //!
-//! A timer never decides who leads: it only makes a candidate look at its clock. `E` is compared with a reading where
-//! it matters, in [`Candidate::leads_until`] and at completion.
+//! A timer never decides who leads: it only makes a candidate look at its clock. `E` is compared
+//! with a reading where it matters, in [`Candidate::leads_until`] and at completion.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -92,8 +92,9 @@ impl Run {
         }
     }
 
-    /// Notes how long a refusal says to wait, if it is about the height of the term or a barred group. No longer than a few leases: a member that
-    /// vouches for the term may come back meanwhile, and an operator may confirm it.
+    /// Notes how long a refusal says to wait, if it is about the height of the term or a barred
+    /// group. No longer than a few leases: a member that vouches for the term may come back
+    /// meanwhile, and an operator may confirm it.
     fn hold_back(&mut self, refusal: Refusal, lease: LocalSpan) {
         let longest = lease.times(8);
         let wait = match refusal {
@@ -205,8 +206,8 @@ impl Candidate {
         self.timers.next()
     }
 
-    /// Whether this candidate neither leads nor asks nor owes anything: what is left of it is advice.
-    /// A pledge is judged by a rule of its own.
+    /// Whether this candidate neither leads nor asks nor owes anything: what is left of it is
+    /// advice. A pledge is judged by a rule of its own.
     pub(super) fn is_idle(&self) -> bool {
         let wants = self.campaigns || self.stood_down || self.run.is_some() || self.lead.is_some();
         let asks = !self.handover.is_over() || !self.finding.is_idle() || self.verifying.owes();
@@ -240,8 +241,9 @@ impl Candidate {
         }
     }
 
-    /// Gives up E, and asks for nothing more, but gives nothing back yet: work that was begun under this leadership may still
-    /// be going on, and until it has ended nobody else shall lead, if the grants last that long.
+    /// Gives up E, and asks for nothing more, but gives nothing back yet: work that was begun under
+    /// this leadership may still be going on, and until it has ended nobody else shall lead, if the
+    /// grants last that long.
     pub(super) fn stand_down<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let asked = self.withdraw();
         self.stood_down |= self.stop_leading(Loss::Resigned, around) || asked;
@@ -278,8 +280,9 @@ impl Candidate {
         true
     }
 
-    /// Tells all grantors that no run so far counts any more. E is gone already: whoever still led on a grant would
-    /// lead without a quorum as soon as it is given back (errata E8, E9). A pledge delays the message, not the end of E.
+    /// Tells all grantors that no run so far counts any more. E is gone already: whoever still led
+    /// on a grant would lead without a quorum as soon as it is given back (errata E8, E9). A pledge
+    /// delays the message, not the end of E.
     fn give_back<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.stood_down = false;
         let upto = around.process.newest_instance();
@@ -317,7 +320,8 @@ impl Candidate {
         }
     }
 
-    /// Gives up everything at once: another cluster of this name may have a leader. Its grants are left to lapse.
+    /// Gives up everything at once: another cluster of this name may have a leader. Its grants are
+    /// left to lapse.
     pub(super) fn stop_for_foreign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.end_run();
         if self.lead.is_some() {
@@ -327,8 +331,8 @@ impl Candidate {
         }
     }
 
-    /// The clock has shown more or less than has passed: nothing that was measured over it counts. E goes first, then the
-    /// grants are given back: the former leader leads no more.
+    /// The clock has shown more or less than has passed: nothing that was measured over it counts.
+    /// E goes first, then the grants are given back: the former leader leads no more.
     pub(super) fn on_disturbed<R: Rules>(&mut self, silent: LocalTime, around: &mut Around<'_, '_, R>) {
         self.verifying.on_disturbed(silent);
         if around.process.config.settings().rules.leads_on_disturbed() {
@@ -456,10 +460,11 @@ impl Candidate {
         request
     }
 
-    /// Asks the silent members again, for the same run. Once somebody refused an acquisition, members that did not
-    /// answer twice count as refusing too: with dead members a few refusals decide, and to wait for the dead would block
-    /// the living. A leader, who blocks nobody that it does not lead, waits to the end, and asks those again that refused:
-    /// a candidate that had them may have given them back, and the leader may not last without them.
+    /// Asks the silent members again, for the same run. Once somebody refused an acquisition,
+    /// members that did not answer twice count as refusing too: with dead members a few refusals
+    /// decide, and to wait for the dead would block the living. A leader, who blocks nobody that it
+    /// does not lead, waits to the end, and asks those again that refused: a candidate that had
+    /// them may have given them back, and the leader may not last without them.
     fn retry<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some(run) = &mut self.run else { return };
         let quorums = &run.charter.body.quorums;
@@ -553,7 +558,8 @@ impl Candidate {
         }
     }
 
-    /// Step 8: `E := Start + (1-ρ)·δ` (or `Start + δ`), if that has not come yet by a reading taken now.
+    /// Step 8: `E := Start + (1-ρ)·δ` (or `Start + δ`), if that has not come yet by a reading taken
+    /// now.
     fn complete<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some(run) = &mut self.run else { return };
         let now = around.cx.now();
@@ -567,7 +573,8 @@ impl Candidate {
         }
         let until = match (kind, self.lead) {
             (Kind::Acquire, _) => end,
-            // A shorter renewal must not shorten a lease: the grants behind the longer one still stand.
+            // A shorter renewal must not shorten a lease: the grants behind the longer one still
+            // stand.
             (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
@@ -585,7 +592,8 @@ impl Candidate {
         around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
     }
 
-    /// What no sound candidate does: an Ok that came too late to count becomes part of the stamps all the same.
+    /// What no sound candidate does: an Ok that came too late to count becomes part of the stamps
+    /// all the same.
     fn merge_late<R: Rules>(&mut self, from: NodeId, at: Stamp, around: &mut Around<'_, '_, R>) {
         let (Some(run), Some(lead)) = (&mut self.completed, self.lead) else { return };
         run.count(from, at, &around.process.config.settings().rules);
@@ -603,7 +611,8 @@ impl Candidate {
         self.end_run();
         self.patience.collisions += match (failure, run.request.kind) {
             (Failure::Blocked, _) if !run.all_stale => 1,
-            // No quorum is within reach: whoever asks on at the same pace binds those that it does reach to a lost cause.
+            // No quorum is within reach: whoever asks on at the same pace binds those that it does
+            // reach to a lost cause.
             (Failure::TimedOut, Kind::Acquire) => PATIENCE + 1,
             _ => 0,
         };
@@ -628,8 +637,8 @@ impl Candidate {
         if failure == Failure::Blocked && self.hastens(&run, around) {
             return self.start(around);
         }
-        // Whoever holds enough to block all others probably leads, or has led until now: wait for it. Those who are dead cannot
-        // say whom they support. Others give back what they hold.
+        // Whoever holds enough to block all others probably leads, or has led until now: wait for
+        // it. Those who are dead cannot say whom they support. Others give back what they hold.
         let quorums = &run.charter.body.quorums;
         let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held.union(run.mute)));
         let now = around.cx.now();
@@ -651,8 +660,9 @@ impl Candidate {
         }
     }
 
-    /// A new epoch: a leader renews in it at once, a candidate asks its members instead. The run that was under way ends: its
-    /// members may have left that epoch, and answers of two epochs do not add up (ONE).
+    /// A new epoch: a leader renews in it at once, a candidate asks its members instead. The run
+    /// that was under way ends: its members may have left that epoch, and answers of two epochs do
+    /// not add up (ONE).
     pub(super) fn on_new_epoch<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let across = around.process.config.settings().rules.across();
         if let Some(run) = &mut self.run {

@@ -13,23 +13,25 @@ use super::rules::{Rules, Sound};
 /// The settings of a machine, not yet checked: see [`Settings::validate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
-    /// Who grants, and which sets of them suffice, when the cluster is founded; afterwards the epoch says. Must be the
-    /// same on every process, like all that is part of an epoch.
+    /// Who grants, and which sets of them suffice, when the cluster is founded; afterwards the
+    /// epoch says. Must be the same on every process, like all that is part of an epoch.
     pub quorums: Quorums,
-    /// The bound on the clocks (ρ or Δ) and their tick. Part of the epoch. If a real clock is worse, two processes may lead at once.
+    /// The bound on the clocks (ρ or Δ) and their tick. Part of the epoch. If a real clock is
+    /// worse, two processes may lead at once.
     pub clocks: Clockwork,
-    /// δ: how long a lease lasts, or the first one if `adapt` is set. More than two round trips, or a leader cannot renew in time; fail-over takes about
-    /// this long.
+    /// δ: how long a lease lasts, or the first one if `adapt` is set. More than two round trips, or
+    /// a leader cannot renew in time; failover takes about this long.
     pub lease: Span,
-    /// δ_max: the longest lease that a grantor promises to anybody. Part of the epoch. A grantor that lost its memory is silent this long.
+    /// δ_max: the longest lease that a grantor promises to anybody. Part of the epoch. A grantor
+    /// that lost its memory is silent this long.
     pub longest_lease: Span,
-    /// W: candidates start at a random time in a window this long. A few round trips a candidate: shorter, and they
-    /// meet; longer, and elections wait.
+    /// W: candidates start at a random time in a window this long. A few round trips a candidate:
+    /// shorter, and they meet; longer, and elections wait.
     pub window: Span,
     /// How long to wait for an answer before asking again. About one round trip.
     pub retry: Span,
-    /// How many terms the durable ceiling is raised by. More means fewer writes and larger steps of the term at a
-    /// restart.
+    /// How many terms the durable ceiling is raised by. More means fewer writes and larger steps of
+    /// the term at a restart.
     pub block: u64,
     /// How one epoch follows another. Must be the same on every process.
     pub succession: Succession,
@@ -37,8 +39,8 @@ pub struct Settings<R: Rules = Sound> {
     pub weak: Choice,
     /// How the length of leases follows the network; `None` for leases of one length.
     pub adapt: Option<Adapt>,
-    /// How long a process of better priority must be heard without a break before a leader hands over to it; `None` if
-    /// leaders do not.
+    /// How long a process of better priority must be heard without a break before a leader hands
+    /// over to it; `None` if leaders do not.
     pub hold: Option<Span>,
     /// The safety rules. Outside the laboratory there is one choice.
     pub rules: R,
@@ -47,12 +49,15 @@ pub struct Settings<R: Rules = Sound> {
 /// How members change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Succession {
-    /// Gaplessly, to neighbours whose quorums meet, as many groups as there may be: see [`epoch`](super::epoch).
+    /// Gaplessly, to neighbours whose quorums meet, as many groups as there may be: see
+    /// [`epoch`](super::epoch).
     #[default]
     Adjacent,
-    /// To any members whatever, but every group is without a leader in between: see [`wedge`](super::wedge).
+    /// To any members whatever, but every group is without a leader in between: see
+    /// [`wedge`](super::wedge).
     Wedge,
-    /// Never. Then, and only then, a grantor that lost its disk can come back under its own name: see `recovery`.
+    /// Never. Then, and only then, a grantor that lost its disk can come back under its own name:
+    /// see `recovery`.
     Fixed,
 }
 
@@ -86,7 +91,8 @@ impl<R: Rules> Settings<R> {
         Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease, stores }
     }
 
-    /// What the weak election must know. Between two renewals a leader is silent for at most a lease.
+    /// What the weak election must know. Between two renewals a leader is silent for at most a
+    /// lease.
     pub(super) fn timing(&self) -> Timing {
         let longest = if self.adapt.is_some() { self.longest_lease } else { self.lease };
         Timing { renewal: longest.nominal(), interval: self.retry.nominal() }

@@ -1,8 +1,9 @@
 //! A clock that cannot be trusted: it went back, or the machine slept or was paused.
 //!
-//! Everything here rests on (15): from one reading to the next a clock shows between (1-ρ) and (1+ρ) of what has passed. A
-//! clock that went back, or one that stood still or was set while its machine slept, breaks it. Then no comparison with E
-//! or F proves anything, so leaderships end and grantors wait.
+//! Everything here rests on (15): from one reading to the next a clock shows between (1-ρ) and
+//! (1+ρ) of what has passed. A clock that went back, or one that stood still or was set while its
+//! machine slept, breaks it. Then no comparison with E or F proves anything, so leaderships end and
+//! grantors wait.
 
 use super::message::{Cell, Event};
 use super::rules::Rules;
@@ -11,8 +12,9 @@ use crate::time::LocalSpan;
 use crate::{Context, GroupId, Input, LocalTime};
 
 impl<R: Rules> Process<R> {
-    /// All waits of a grantor begin anew: its silence, which ends at `silent`, rule W, the wait before a charter that an
-    /// operator forced, and the reading after a lost disk. A process that is no member and holds no grant promised nothing.
+    /// All waits of a grantor begin anew: its silence, which ends at `silent`, rule W, the wait
+    /// before a charter that an operator forced, and the reading after a lost disk. A process that
+    /// is no member and holds no grant promised nothing.
     pub(super) fn wait_anew(&mut self, silent: LocalTime, granted: bool, cx: &mut Context<'_, Nerio<R>>) {
         if self.position.is_none() && !granted {
             return;
@@ -30,8 +32,8 @@ impl<R: Rules> Process<R> {
 }
 
 impl<R: Rules> Nerio<R> {
-    /// A command outlasts a clock that is behind: its caller waits for what comes of it. A message may be lost at any time, and
-    /// deadlines are looked at when the clock has caught up.
+    /// A command outlasts a clock that is behind: its caller waits for what comes of it. A message
+    /// may be lost at any time, and deadlines are looked at when the clock has caught up.
     pub(super) fn keep_command(&mut self, input: Input<Self>) {
         if let Input::Command(command) = input
             && self.process.config.settings().rules.keeps_commands()
@@ -40,7 +42,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// Nothing that was measured up to now counts: leaderships are over, and a grantor waits as after a reboot.
+    /// Nothing that was measured up to now counts: leaderships are over, and a grantor waits as
+    /// after a reboot.
     pub(super) fn on_disturbed(&mut self, cx: &mut Context<'_, Self>) {
         let silent = self.process.silence_from(self.process.clock.latest().max(cx.now()));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
@@ -53,8 +56,9 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// A clock that went back breaks (15): what it measured cannot be trusted. Nobody leads by it, nothing is granted
-    /// by it, until it has caught up; grants given before then only last longer, which is safe.
+    /// A clock that went back breaks (15): what it measured cannot be trusted. Nobody leads by it,
+    /// nothing is granted by it, until it has caught up; grants given before then only last longer,
+    /// which is safe.
     pub(super) fn on_clock_went_back(&mut self, by: LocalSpan, cx: &mut Context<'_, Self>) {
         if std::mem::replace(&mut self.process.clock_is_behind, true) {
             return; // Said already.

@@ -66,7 +66,8 @@ pub enum Event {
         /// The newest run that was granted.
         newest: InstanceId,
     },
-    /// This process has said for how long it is certain to lead, and gives nothing back until then (erratum E4).
+    /// This process has said for how long it is certain to lead, and gives nothing back until then
+    /// (erratum E4).
     Pledged {
         /// The election.
         group: GroupId,
@@ -75,7 +76,8 @@ pub enum Event {
         /// Until when, on this host's clock.
         until: LocalTime,
     },
-    /// Another process was asked, and is certain to be supported by a quorum for a while (section 10.5).
+    /// Another process was asked, and is certain to be supported by a quorum for a while (section
+    /// 10.5).
     Verified {
         /// The election.
         group: GroupId,
@@ -121,8 +123,9 @@ pub enum Event {
         /// Where it may be, if somebody told and it was not followed.
         hint: Option<Hint>,
     },
-    /// Those that this process hears of are too few to elect a leader, and this one speaks for them, without any authority:
-    /// see [`WeakLeader`](super::WeakLeader). `None` when that is over.
+    /// Those that this process hears of are too few to elect a leader, and this one speaks for
+    /// them, without any authority: see [`WeakLeader`](super::WeakLeader). `None` when that is
+    /// over.
     WeakLeader {
         /// The election.
         group: GroupId,
@@ -177,7 +180,8 @@ pub enum Event {
     },
     /// The disk was lost: this process takes no part.
     Mute,
-    /// The disk was lost: this grantor keeps silent and then asks the others what it may have granted.
+    /// The disk was lost: this grantor keeps silent and then asks the others what it may have
+    /// granted.
     Recovering,
     /// It knows: it grants again.
     Recovered {
@@ -220,15 +224,17 @@ pub enum Event {
         /// Why.
         halt: Halt,
     },
-    /// This member has heard of a charter that neither comes from its own nor leads to it: there are two clusters of one name
-    /// and key. It grants nothing and leads nothing until an operator decides.
+    /// This member has heard of a charter that neither comes from its own nor leads to it: there
+    /// are two clusters of one name and key. It grants nothing and leads nothing until an operator
+    /// decides.
     SplitBrain {
         /// What the other goes by.
         other: CharterId,
     },
     /// An operator has ended the other side: this member goes on after a silence.
     LineageAccepted,
-    /// A member's term, top or floor is so far above all that is known that an operator must confirm it.
+    /// A member's term, top or floor is so far above all that is known that an operator must
+    /// confirm it.
     Implausible {
         /// Who says it.
         by: NodeId,
@@ -288,6 +294,7 @@ pub enum Loss {
     ClockWentBack,
     /// Another cluster of this name may have a leader.
     SplitBrain,
-    /// The machine was suspended, or its clocks were disrupted: how much time has passed is not known.
+    /// The machine was suspended, or its clocks were disrupted: how much time has passed is not
+    /// known.
     Disturbed,
 }

@@ -1,4 +1,5 @@
-//! Finding the leader (section 10.4): whoever wants something of the leader may ask anybody, member or not.
+//! Finding the leader (section 10.4): whoever wants something of the leader may ask anybody, member
+//! or not.
 //!
 //! ```text
 //!   a  ── seek ──▶ b   b leads:            ◀── here, term t
@@ -8,14 +9,16 @@
 //!                        refuse            ◀── nowhere
 //! ```
 //!
-//! *Here* is said by the leader itself: it led at some instant between the question and the answer. *There* is a hint and no
-//! more: a grantor may support a candidate that never leads. So a hint is followed by asking the one it names, as often as the
-//! asker's hops allow. What the asker has learnt from leaders it does not forget: terms rise in the order in which leaders
-//! are elected, over epochs too (T5), so a hint to a smaller term than a leader has told of is outdated, and is not followed.
-//! Only *here* counts for that: the larger term of a candidate that was refused is no leadership.
+//! *Here* is said by the leader itself: it led at some instant between the question and the answer.
+//! *There* is a hint and no more: a grantor may support a candidate that never leads. So a hint is
+//! followed by asking the one it names, as often as the asker's hops allow. What the asker has
+//! learnt from leaders it does not forget: terms rise in the order in which leaders are elected,
+//! over epochs too (T5), so a hint to a smaller term than a leader has told of is outdated, and is
+//! not followed. Only *here* counts for that: the larger term of a candidate that was refused is no
+//! leadership.
 //!
-//! Nobody keeps more questions than it has room for. Nothing here touches who leads: a lost, late, repeated or wrong answer
-//! costs time.
+//! Nobody keeps more questions than it has room for. Nothing here touches who leads: a lost, late,
+//! repeated or wrong answer costs time.
 
 use crate::time::{LocalSpan, Span};
 use crate::{LocalTime, NodeId};
@@ -41,8 +44,9 @@ const MOST_DOUBLINGS: u32 = 3;
 pub enum How {
     /// Tell whom it supports, if it supports anybody.
     Redirect,
-    /// The same; if it supports nobody, try to become leader, and answer when it leads or supports another. Only a process
-    /// whose user has offered that tries; another waits as in `Buffer`: nobody makes a witness lead.
+    /// The same; if it supports nobody, try to become leader, and answer when it leads or supports
+    /// another. Only a process whose user has offered that tries; another waits as in `Buffer`:
+    /// nobody makes a witness lead.
     Campaign {
         /// For how long the question may wait.
         wait: Span,
@@ -145,7 +149,8 @@ impl Finding {
         self.willing = willing;
     }
 
-    /// The user itself says whether this process campaigns: from here on it is not for others' sake.
+    /// The user itself says whether this process campaigns: from here on it is not for others'
+    /// sake.
     pub(super) fn oblige_no_more(&mut self) {
         self.obliging = false;
     }
@@ -160,7 +165,8 @@ impl Finding {
         asked.chain(self.waiting.iter().map(|waiting| waiting.until)).min()
     }
 
-    /// Takes out the question that an answer is for: to the newest hop of it, from the one who was asked.
+    /// Takes out the question that an answer is for: to the newest hop of it, from the one who was
+    /// asked.
     fn answered(&mut self, from: NodeId, id: InstanceId, hops: u8) -> Option<Question> {
         let right = |q: &Question| (q.at, q.id, q.left) == (from, id, hops);
         let place = self.asked.iter().position(right)?;
@@ -241,8 +247,9 @@ impl Candidate {
         self.note_deadline();
     }
 
-    /// After anything happened to this group: answers those who wait and can be answered, or need wait no longer. A process
-    /// that campaigned for their sake alone stops when nobody waits and it does not lead.
+    /// After anything happened to this group: answers those who wait and can be answered, or need
+    /// wait no longer. A process that campaigned for their sake alone stops when nobody waits and
+    /// it does not lead.
     pub(super) fn serve<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         if !self.finding.has_waiting() && !self.finding.obliging {
             return;

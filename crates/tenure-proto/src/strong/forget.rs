@@ -1,19 +1,20 @@
 //! Forgetting a group of which nothing counts any more.
 //!
 //! Anybody with a key can make a member learn of a group, and a group costs memory. So a group that
-//! nobody uses is forgotten when its process's driver asks for it. What is lost then must not matter:
+//! nobody uses is forgotten when its process's driver asks for it. What is lost then must not
+//! matter:
 //!
-//! * **A, F.** The grant is over: C_q >= F, so it is in no quorum that anybody counts on (14), and step 5
-//!   treats it as if there were none.
+//! * **A, F.** The grant is over: C_q >= F, so it is in no quorum that anybody counts on (14), and
+//!   step 5 treats it as if there were none.
 //! * **The largest term.** It moves to the process: [`Process::largest_term`] is what every group
 //!   begins with that is not in memory, and becomes at least the forgotten one. So no term up to
-//!   that is granted again in this life. In the next life every group begins at the durable ceiling,
-//!   which covers all that was granted. A larger maximum is always safe; it costs a candidate that
-//!   knows a smaller one a round trip.
+//!   that is granted again in this life. In the next life every group begins at the durable
+//!   ceiling, which covers all that was granted. A larger maximum is always safe; it costs a
+//!   candidate that knows a smaller one a round trip.
 //! * **Tombstones** are over, or a late request would be granted that its sender has given back.
 //! * **A pledge** is over, or this process could give back before then what it pledged to keep.
-//! * **The candidate** neither leads nor asks, nor owes anything, and no timer is set. What it keeps
-//!   besides (hints, back-off, who renewed last) is advice.
+//! * **The candidate** neither leads nor asks, nor owes anything, and no timer is set. What it
+//!   keeps besides (hints, back-off, who renewed last) is advice.
 //!
 //! A grantor that is silent forgets nothing more: it does not know what it has promised.
 
@@ -44,8 +45,8 @@ impl<R: Rules> Nerio<R> {
         self.groups.keys().copied()
     }
 
-    /// Whether [`Command::Forget`](super::Command::Forget) would drop this group at `now`; `true` also
-    /// for one that is not in memory.
+    /// Whether [`Command::Forget`](super::Command::Forget) would drop this group at `now`; `true`
+    /// also for one that is not in memory.
     pub fn may_forget(&self, group: GroupId, now: LocalTime) -> bool {
         self.groups.get(&group).is_none_or(|known| known.may_be_forgotten(&self.process, now))
     }

@@ -47,8 +47,9 @@ impl Grantor {
         self.grant.as_ref().filter(|grant| grant.holder != holder && now < grant.until)
     }
 
-    /// Steps 4-6: grant, unless an unexpired grant to somebody else stands. `cx.now()` is T_q: sampled after the
-    /// request was received, so that the promise begins no earlier than the run did (19).
+    /// Steps 4-6: grant, unless an unexpired grant to somebody else stands. `cx.now()` is T_q:
+    /// sampled after the request was received, so that the promise begins no earlier than the run
+    /// did (19).
     pub(super) fn on_request<R: Rules>(
         &mut self,
         request: GrantRequest,
@@ -69,7 +70,8 @@ impl Grantor {
             return self.refuse(request, Refusal::Barred, process, cx);
         }
         let refusal = self.refusal(&request, process, cx.now());
-        // Last of all, for it is charged: a request that is refused for another reason raises nothing.
+        // Last of all, for it is charged: a request that is refused for another reason raises
+        // nothing.
         match refusal.or_else(|| process.too_high(&request, by, cx)) {
             Some(refusal) => self.refuse(request, refusal, process, cx),
             None => self.grant(request, process, cx),
@@ -132,7 +134,8 @@ impl Grantor {
         self.max_term = rules.max_term_on_adoption(self.max_term, floor);
     }
 
-    /// An epoch begins that was decided when the one before had ended: what was granted there binds nobody.
+    /// An epoch begins that was decided when the one before had ended: what was granted there binds
+    /// nobody.
     pub(super) fn begin_epoch<R: Rules>(&mut self, charter: &Charter, rules: &R) {
         self.grant = self.grant.filter(|grant| grant.epoch >= charter.epoch);
         self.max_term = rules.first_term(self.max_term, charter.floor);
@@ -167,13 +170,14 @@ impl Grantor {
         cx: &mut Context<'_, Nerio<R>>,
     ) {
         let GrantRequest { group, epoch, id, kind, term, .. } = request;
-        // A renewal is mostly of a term that this grantor has granted, and needs no disk then. One that it has not is covered
-        // like an acquisition: it becomes part of this grantor's top.
+        // A renewal is mostly of a term that this grantor has granted, and needs no disk then. One
+        // that it has not is covered like an acquisition: it becomes part of this grantor's top.
         let after = match kind {
             Kind::Renew if term <= self.max_term => None,
             Kind::Acquire | Kind::Renew => {
-                let ticket = process.ceiling.cover(term, cx);
-                process.config.settings().rules.ok_waits_for(ticket)
+                let rules = &process.config.settings().rules;
+                let ticket = process.ceiling.cover(term, rules, cx);
+                rules.ok_waits_for(ticket)
             }
         };
         self.max_term = self.max_term.max(term);
@@ -196,15 +200,19 @@ impl Grantor {
         process: &Process<R>,
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
-        if process.position.is_none() || process.is_silent(cx.now()) {
-            return false; // What may be forgotten cannot be given back.
+        if process.position.is_none() {
+            return false; // This process grants nothing that could be given back.
         }
+        // A silent grantor hears it too: the holder counts on this grant no more, whether or not it
+        // is forgotten, and a late request of that run must not bind this grantor when the silence
+        // is over.
         let forget = cx.now().after(process.charter().body.longest_lease.nominal().times(2));
         self.tombs.bury(upto, forget, cx.now());
         let settings = process.config.settings();
         let freed = self.grant.take_if(|grant| settings.rules.release_matches(grant, upto));
         if let Some(grant) = freed {
-            // Said first: who is killed in between stays bound, which is safe, and nobody saw it break a promise.
+            // Said first: who is killed in between stays bound, which is safe, and nobody saw it
+            // break a promise.
             cx.publish(Event::Freed { group, newest: grant.newest });
             cx.remember(Cell::Grant(group, None));
         }

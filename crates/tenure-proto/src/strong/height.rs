@@ -1,8 +1,9 @@
 //! How high terms may rise: bounds on the largest term that a member has granted, its *top*.
 //!
-//! One number stands for the largest term of every group after a restart (`term`), and the floor of the next charter is
-//! the largest top of a quorum. So a term that is granted in one group raises the terms of all of them, for good. Without a
-//! bound one request for the term 2^64 - 1, by a key that may lead `evil/x` alone, would leave no term for anybody.
+//! One number stands for the largest term of every group after a restart (`term`), and the floor of
+//! the next charter is the largest top of a quorum. So a term that is granted in one group raises
+//! the terms of all of them, for good. Without a bound one request for the term 2^64 - 1, by a key
+//! that may lead `evil/x` alone, would leave no term for anybody.
 //!
 //! ```text
 //!                     known := max(top, what a member vouched for, what an operator confirmed)
@@ -12,22 +13,27 @@
 //!   by a member       at most 2^24 above known; beyond that an operator must confirm it
 //! ```
 //!
-//! **Why an outsider cannot exhaust the terms.** Members together refill [`REFILL`] to one term a pause: each member refills
-//! one term in as many pauses as there are members, so it makes no difference that an outsider may climb at one member and
-//! then at the next, which hears of it. 2^31 terms, the range of packed tokens, take 34 years that way. Processes that speak by
-//! one key share a bucket ([`Command::KeyOf`]): a key that serves many names must not have as many buckets. Where nobody says
-//! by which key a process speaks, its name stands for it. A bucket is forgotten when it is full again, or with the process.
+//! **Why an outsider cannot exhaust the terms.** Members together refill [`REFILL`] to one term a
+//! pause: each member refills one term in as many pauses as there are members, so it makes no
+//! difference that an outsider may climb at one member and then at the next, which hears of it.
+//! 2^31 terms, the range of packed tokens, take 34 years that way. Processes that speak by one key
+//! share a bucket ([`Command::KeyOf`]): a key that serves many names must not have as many buckets.
+//! Where nobody says by which key a process speaks, its name stands for it. A bucket is forgotten
+//! when it is full again, or with the process.
 //!
-//! **Why catching up is free.** Tops of members may be far apart: one was down, another started again after a crash. An
-//! outsider that must ask for a term above the highest of them is no attacker. A member that refuses for the height asks the
-//! others for their tops; they *vouch* for them. Nothing is said about tops before somebody was refused. The word of an
-//! outsider never counts.
+//! **Why catching up is free.** Tops of members may be far apart: one was down, another started
+//! again after a crash. An outsider that must ask for a term above the highest of them is no
+//! attacker. A member that refuses for the height asks the others for their tops; they *vouch* for
+//! them. Nothing is said about tops before somebody was refused. The word of an outsider never
+//! counts.
 //!
-//! **Why members are bounded too.** Members are trusted, their disks and operators may be wrong. A top that is 2^24 above all
-//! that is known is a mistake, or an attack that has succeeded elsewhere. It is not taken over in silence, neither as a term
-//! nor as a floor: the member says so ([`Event::Implausible`]) and waits for an operator ([`Command::Confirm`]).
+//! **Why members are bounded too.** Members are trusted, their disks and operators may be wrong. A
+//! top that is 2^24 above all that is known is a mistake, or an attack that has succeeded
+//! elsewhere. It is not taken over in silence, neither as a term nor as a floor: the member says so
+//! ([`Event::Implausible`]) and waits for an operator ([`Command::Confirm`]).
 //!
-//! **If an absurd term was granted all the same**, an operator can set terms anew: see `epoch::reset`.
+//! **If an absurd term was granted all the same**, an operator can set terms anew: see
+//! `epoch::reset`.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +55,8 @@ pub const REFILL: LocalSpan = LocalSpan::from_nanos(500_000_000);
 /// How far a member's word may lie above all that is known.
 pub const PLAUSIBLE: u64 = 1 << 24;
 
-/// How many processes are known by their key. The driver tells them again before each request, so all may be forgotten.
+/// How many processes are known by their key. The driver tells them again before each request, so
+/// all may be forgotten.
 const MOST_KEYS: usize = 4096;
 
 /// How many buckets are kept. Only those that are not full need a place.
@@ -111,8 +118,9 @@ impl Heights {
         self.buckets = former.buckets;
     }
 
-    /// Charges a height to a key, or says how long to wait until it would fit. More than the burst never fits: then a member
-    /// must vouch for it, and the wait is what it would take to refill as much.
+    /// Charges a height to a key, or says how long to wait until it would fit. More than the burst
+    /// never fits: then a member must vouch for it, and the wait is what it would take to refill as
+    /// much.
     fn charge(&mut self, key: u64, height: u64, now: LocalTime, refill: LocalSpan) -> Result<(), LocalSpan> {
         if self.buckets.len() >= MOST_BUCKETS && !self.buckets.contains_key(&key) {
             self.buckets.retain(|_, bucket| {
@@ -138,7 +146,8 @@ impl Heights {
 }
 
 impl<R: Rules> Process<R> {
-    /// The largest term that this member may have granted, in any group, and the floor of its epoch: what a floor must cover.
+    /// The largest term that this member may have granted, in any group, and the floor of its
+    /// epoch: what a floor must cover.
     pub(super) fn top(&self) -> Term {
         let granted = self.heights.granted.max(self.largest_term);
         self.config.settings().rules.top(self.charter().floor, granted)
@@ -154,8 +163,9 @@ impl<R: Rules> Process<R> {
         self.heights.granted = self.heights.granted.max(term);
     }
 
-    /// HEIGHT: why a request is refused for its term, which is otherwise granted. `by` has sent it, in its own name or as a
-    /// leader that hands over. An outsider pays for what it sends, no matter which process is to lead by it.
+    /// HEIGHT: why a request is refused for its term, which is otherwise granted. `by` has sent it,
+    /// in its own name or as a leader that hands over. An outsider pays for what it sends, no
+    /// matter which process is to lead by it.
     pub(super) fn too_high(
         &mut self,
         request: &GrantRequest,
@@ -184,8 +194,9 @@ impl<R: Rules> Process<R> {
         self.heights.charge(key, height, now, REFILL.times(members))
     }
 
-    /// HEIGHT: whether the term of a leader that wants this process to take over is believed. The run that follows asks for
-    /// one above it, in the name of this process: what a member asks for is free, so the process that made it ask pays here.
+    /// HEIGHT: whether the term of a leader that wants this process to take over is believed. The
+    /// run that follows asks for one above it, in the name of this process: what a member asks for
+    /// is free, so the process that made it ask pays here.
     pub(super) fn believes_leader(&mut self, leader: NodeId, term: Term, now: LocalTime) -> bool {
         let (known, rules) = (self.known(), &self.config.settings().rules);
         if term <= known {
@@ -201,7 +212,8 @@ impl<R: Rules> Process<R> {
         paid
     }
 
-    /// Asks the other members for their tops, not too often. Says how long the answers may take, if they were asked just now.
+    /// Asks the other members for their tops, not too often. Says how long the answers may take, if
+    /// they were asked just now.
     fn ask_tops(&mut self, cx: &mut Context<'_, Nerio<R>>) -> Option<LocalSpan> {
         let (now, retry) = (cx.now(), self.config.settings().retry.nominal());
         let me = self.holder.node;
@@ -240,8 +252,9 @@ impl<R: Rules> Process<R> {
         }
     }
 
-    /// Whether a member's word is too high to be believed, and says so. A process that is no member yet knows nothing to
-    /// compare it with: a new member begins with what the charter says that makes it one.
+    /// Whether a member's word is too high to be believed, and says so. A process that is no member
+    /// yet knows nothing to compare it with: a new member begins with what the charter says that
+    /// makes it one.
     pub(super) fn doubts(&mut self, by: NodeId, term: Term, cx: &mut Context<'_, Nerio<R>>) -> bool {
         let known = self.known();
         if self.position.is_none() || self.config.settings().rules.is_plausible(term, known) {
@@ -270,7 +283,8 @@ impl<R: Rules> Process<R> {
 }
 
 impl<R: Rules> Nerio<R> {
-    /// The largest term that this member may have granted, in any group, and the floor of its epoch.
+    /// The largest term that this member may have granted, in any group, and the floor of its
+    /// epoch.
     pub fn top(&self) -> Term {
         self.process.top()
     }

@@ -32,7 +32,8 @@ impl fmt::Display for Term {
     }
 }
 
-/// One life of one process: what a grant is given to. After a restart the same node is another holder.
+/// One life of one process: what a grant is given to. After a restart the same node is another
+/// holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     /// The process.
@@ -41,12 +42,13 @@ pub struct Holder {
     pub incarnation: Incarnation,
 }
 
-/// One run of the algorithm, unique for ever: a start may repeat after a reboot, this does not (erratum E23).
+/// One run of the algorithm, unique forever: a start may repeat after a reboot, this does not
+/// (erratum E23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId {
     /// Who runs it.
     pub holder: Holder,
-    /// The how-manieth of that life.
+    /// The sequence number within that life.
     pub seq: u64,
 }
 
@@ -68,7 +70,8 @@ pub struct GrantRequest {
     pub epoch: Epoch,
     /// Which run.
     pub id: InstanceId,
-    /// Start_p: a reading of the asker's clock. Means something to others only where skew is bounded.
+    /// Start_p: a reading of the asker's clock. Means something to others only where skew is
+    /// bounded.
     pub start: LocalTime,
     /// For how long: δ, in real time.
     pub lease: Span,
@@ -83,13 +86,14 @@ pub struct GrantRequest {
 pub enum Message {
     /// p asks.
     Request(GrantRequest),
-    /// p, which leads, asks for more time, and tells what it knows. Nothing but advice rests on the rest of it.
+    /// p, which leads, asks for more time, and tells what it knows. Nothing but advice rests on the
+    /// rest of it.
     Extend {
         /// What it asks.
         request: GrantRequest,
         /// The members that have answered it lately, by position in the request's epoch.
         alive: NodeSet,
-        /// Its priority: nought is the first choice.
+        /// Its priority: zero is the first choice.
         priority: u8,
     },
     /// A process lives, though nobody leads. See [`weak`](crate::detect::weak).
@@ -121,7 +125,8 @@ pub enum Message {
         /// The largest term that q has granted: a hint.
         max_term: Term,
     },
-    /// p counts on no grant for its runs up to this one any more (section 6, with an id: erratum E8).
+    /// p counts on no grant for its runs up to this one any more (section 6, with an id: erratum
+    /// E8).
     Release {
         /// The election.
         group: GroupId,
@@ -148,11 +153,12 @@ pub enum Message {
 impl Message {
     /// The life in whose name this is said, where it is said in anybody's.
     ///
-    /// A request, an extension and a release speak for the life that they name; a relay for the life
-    /// that gives back (its request is the successor's, see `transfer`). The machine believes a message
-    /// only from the process that it names. The transport knows more: whose session it came by. A
-    /// driver drops a message whose speaker is not the very life at the other end of the session, or
-    /// a second process under one name, with a key of its own, could give back what the first leads by.
+    /// A request, an extension and a release speak for the life that they name; a relay for the
+    /// life that gives back (its request is the successor's, see `transfer`). The machine believes
+    /// a message only from the process that it names. The transport knows more: whose session it
+    /// came by. A driver drops a message whose speaker is not the very life at the other end of the
+    /// session, or a second process under one name, with a key of its own, could give back what the
+    /// first leads by.
     pub fn speaker(&self) -> Option<Holder> {
         match self {
             Self::Request(request) | Self::Extend { request, .. } => Some(request.id.holder),
@@ -183,7 +189,8 @@ impl Talk {
     }
 }
 
-/// What processes of a group say besides asking, granting and giving back. See `transfer`, `verify`, `find` and `free`.
+/// What processes of a group say besides asking, granting and giving back. See `transfer`,
+/// `verify`, `find` and `free`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {
     /// The leader asks somebody to take over.
@@ -193,7 +200,8 @@ pub enum Talk {
     },
     /// The successor is ready: this is the request that the leader may pass on.
     Ready(GrantRequest),
-    /// The former leader gives its grants back and passes on its successor's request, in one step at each grantor.
+    /// The former leader gives its grants back and passes on its successor's request, in one step
+    /// at each grantor.
     Relay {
         /// The newest run that is given back: the sender's own.
         release: InstanceId,
@@ -211,7 +219,7 @@ pub enum Talk {
     Prefer {
         /// Who: this life of it.
         holder: Holder,
-        /// How much: nought is the first choice.
+        /// How much: zero is the first choice.
         priority: u8,
     },
     /// I lead.
@@ -300,26 +308,29 @@ pub enum Refusal {
     Implausible,
     /// An operator has set terms anew, and this group held a higher one: nobody leads it again.
     Barred,
-    /// This grantor knows as many groups by the asker's key as one key may make it know. Said by the
-    /// driver, which counts them, never by the machine.
+    /// This grantor knows as many groups by the asker's key as one key may make it know. Said by
+    /// the driver, which counts them, never by the machine.
     TooManyGroups,
 }
 
 /// What a process's user wants, and what its driver has noticed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// For the driver: the machine was suspended, or a virtual machine was paused or moved. Its clock may have counted
-    /// more or less than has passed, so nothing that was measured over it counts: see [`Rules::leads_on_disturbed`](super::Rules::leads_on_disturbed) and
-    /// [`Rules::waits_anew`](super::Rules::waits_anew). To be told before anything else that happens after it.
+    /// For the driver: the machine was suspended, or a virtual machine was paused or moved. Its
+    /// clock may have counted more or less than has passed, so nothing that was measured over it
+    /// counts: see [`Rules::leads_on_disturbed`](super::Rules::leads_on_disturbed) and
+    /// [`Rules::waits_anew`](super::Rules::waits_anew). To be told before anything else that
+    /// happens after it.
     Disturbed,
     /// Lead this group whenever possible.
     Campaign(GroupId),
-    /// Lead this group if somebody asks for a leader and there is none: for those who wait, and while it leads.
+    /// Lead this group if somebody asks for a leader and there is none: for those who wait, and
+    /// while it leads.
     Offer(GroupId),
     /// Stop asking, and give back what is held: E first, then the grants. An offer is withdrawn.
     Resign(GroupId),
-    /// Stop leading and asking at once, but give nothing back before [`Resign`](Self::Resign): what was begun may still be
-    /// going on. Grants that are not given back run out.
+    /// Stop leading and asking at once, but give nothing back before [`Resign`](Self::Resign): what
+    /// was begun may still be going on. Grants that are not given back run out.
     StandDown(GroupId),
     /// Hand the leadership over to another process, with a gap of one round trip.
     Transfer {
@@ -348,33 +359,38 @@ pub enum Command {
         /// How many hints may be followed.
         hops: u8,
     },
-    /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition for others. An
-    /// unfinished run is aborted.
+    /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition
+    /// for others. An unfinished run is aborted.
     Attempt {
         /// The election.
         group: GroupId,
         /// For how long.
         lease: Span,
     },
-    /// Ask for terms above this from now on: a fence has seen as much. Grantors limit how far terms rise.
+    /// Ask for terms above this from now on: a fence has seen as much. Grantors limit how far terms
+    /// rise.
     Raise {
         /// The election.
         group: GroupId,
         /// The largest term that is spent.
         above: Term,
     },
-    /// The driver knows by which key an outsider speaks: processes of one key share what they may add to the terms.
+    /// The driver knows by which key an outsider speaks: processes of one key share what they may
+    /// add to the terms.
     KeyOf {
         /// The process.
         node: NodeId,
         /// A number for the key.
         key: u64,
     },
-    /// An operator confirms that terms may be as high as this, though it lies far above all that this member knows.
+    /// An operator confirms that terms may be as high as this, though it lies far above all that
+    /// this member knows.
     Confirm(Term),
-    /// The last word of a clean stop: writes the exact largest term that was granted, and takes no part any more.
+    /// The last word of a clean stop: writes the exact largest term that was granted, and takes no
+    /// part any more.
     Close,
-    /// From now on this is the process's priority: nought, as at the start of each life, is the first choice.
+    /// From now on this is the process's priority: zero, as at the start of each life, is the
+    /// first choice.
     Rank {
         /// The election.
         group: GroupId,
@@ -383,16 +399,18 @@ pub enum Command {
     },
     /// Drop a group from memory, if nothing of it counts any more. See `forget`.
     Forget(GroupId),
-    /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one that begins when this one has
-    /// ended, as [`Succession`](super::Succession) says.
+    /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one
+    /// that begins when this one has ended, as [`Succession`](super::Succession) says.
     Change(Change),
-    /// An operator has ended the other cluster for which this member has stopped ([`Event::SplitBrain`]): go on, after a silence.
+    /// An operator has ended the other cluster for which this member has stopped
+    /// ([`Event::SplitBrain`]): go on, after a silence.
     AcceptLineage,
 }
 
 impl Command {
-    /// Whether it must wait while the clock is behind. What was disturbed stays so when the clock has caught up; a last word
-    /// that waited would be followed by others, or never be said; and who asks while the clock is behind fills no memory.
+    /// Whether it must wait while the clock is behind. What was disturbed stays so when the clock
+    /// has caught up; a last word that waited would be followed by others, or never be said; and
+    /// who asks while the clock is behind fills no memory.
     pub(super) fn needs_clock(&self) -> bool {
         !matches!(self, Self::Disturbed | Self::Close | Self::KeyOf { .. })
     }
@@ -425,9 +443,11 @@ pub enum Cell {
         /// What was accepted to follow it, and under which ballot.
         accepted: Option<(Term, Arc<Charter>)>,
     },
-    /// Durable: the charter of another cluster of this name and key, for which this member has stopped.
+    /// Durable: the charter of another cluster of this name and key, for which this member has
+    /// stopped.
     SplitBrain(Option<CharterId>),
-    /// Durable, and the driver's alone: the highest life of another member's store that was heard of.
+    /// Durable, and the driver's alone: the highest life of another member's store that was heard
+    /// of.
     Life {
         /// Which store.
         store: StoreId,
@@ -435,10 +455,12 @@ pub enum Cell {
         highest: Incarnation,
         /// Drawn at the start of that life: two processes of one life differ in it.
         start: u128,
-        /// An older life, or another process of the same, has answered a fresh question since: nothing of this store counts.
+        /// An older life, or another process of the same, has answered a fresh question since:
+        /// nothing of this store counts.
         condemned: bool,
     },
-    /// Remembered: which charter was adopted last and when, and until when this member counts as new.
+    /// Remembered: which charter was adopted last and when, and until when this member counts as
+    /// new.
     Adopted {
         /// The epoch of the charter. Where the disk has another one, `at` says nothing.
         epoch: Epoch,

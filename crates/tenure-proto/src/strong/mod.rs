@@ -2,10 +2,11 @@
 //!
 //! # The idea
 //!
-//! A **grantor** q supports one process at a time: it keeps whom (A) and until when on its own clock (F). A process
-//! that is supported by a quorum leads (12). Two quorums share a grantor, so two processes cannot lead at once (1).
-//! The difficulty is only that p must know, by its own clock, that a quorum supports it *now*, though clocks differ
-//! and messages take any time. So p keeps a reading E up to which it may act, and everything below serves to keep
+//! A **grantor** q supports one process at a time: it keeps whom (A) and until when on its own
+//! clock (F). A process that is supported by a quorum leads (12). Two quorums share a grantor, so
+//! two processes cannot lead at once (1). The difficulty is only that p must know, by its own
+//! clock, that a quorum supports it *now*, though clocks differ and messages take any time. So p
+//! keeps a reading E up to which it may act, and everything below serves to keep
 //!
 //! ```text
 //!     C_p < E_p   ⇒   a quorum of grantors q has A_q = p and C_q < F_q                              (14)
@@ -27,38 +28,45 @@
 //!   q           T ├──────── bound to p ────────────────┤ F = T + (1+ρ)δ    at least δ after T
 //! ```
 //!
-//! Why (14) holds: p asked before q answered, so T lies after Start in real time. By p's clock (1-ρ)δ lasts at most δ;
-//! by q's clock (1+ρ)δ lasts at least δ (15). So p stops before q is free. A renewal is the same run by a leader; a run
-//! that p replaces by a new one is aborted and answers to it count for nothing.
+//! Why (14) holds: p asked before q answered, so T lies after Start in real time. By p's clock
+//! (1-ρ)δ lasts at most δ; by q's clock (1+ρ)δ lasts at least δ (15). So p stops before q is free.
+//! A renewal is the same run by a leader; a run that p replaces by a new one is aborted and answers
+//! to it count for nothing.
 //!
-//! OQwBS is the same algorithm for clocks that differ by at most Δ at any instant (20): E = Start + δ and
-//! F = Start + δ + Δ, for q can read Start_p on its own clock to within Δ. A request that was long on its way then binds q
-//! no longer than one that was quick. But clocks must be synchronised, and a bound on skew is harder to keep than one on
-//! drift: that is why drift is the default (section 5).
+//! OQwBS is the same algorithm for clocks that differ by at most Δ at any instant (20): E = Start +
+//! δ and F = Start + δ + Δ, for q can read Start_p on its own clock to within Δ. A request that was
+//! long on its way then binds q no longer than one that was quick. But clocks must be synchronised,
+//! and a bound on skew is harder to keep than one on drift: that is why drift is the default
+//! (section 5).
 //!
 //! # What a real system adds
 //!
-//! * **Terms.** An acquisition carries a term that must exceed every term its grantors granted; renewals keep it. So
-//!   terms are unique and rise, and a token made from them can fence. The largest term survives restarts as one durable
-//!   **ceiling** for all groups, raised in blocks in the background: no disk on a renewal, usually none on an
-//!   acquisition.
-//! * **Instances.** A run is named by process, incarnation and number, unique for ever; a start time is not.
-//! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over. Within one boot the
-//!   memory of grants survives the process, and no silence is needed. One that lost its disk takes no part, or, where
-//!   members never change, reads from the others what it forgot (`recovery`).
-//! * **Members**, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch: gaplessly, a leader renewing into
-//!   the next epoch ([`epoch`]), or, as in the paper, by ending one before the next begins ([`wedge`]).
-//! * **Release.** A candidate that cannot win gives its grants back at once, and a leader that resigns does so after
-//!   giving up E. A release names the newest run that it covers: a late one cancels no later grant.
-//! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's request on together with
-//!   its own release (`transfer`).
-//! * **Verification** tells another process until when, on its clock, a leader is certain (`verify`).
+//! * **Terms.** An acquisition carries a term that must exceed every term its grantors granted;
+//!   renewals keep it. So terms are unique and rise, and a token made from them can fence. The
+//!   largest term survives restarts as one durable **ceiling** for all groups, raised in blocks in
+//!   the background: no disk on a renewal, usually none on an acquisition.
+//! * **Instances.** A run is named by process, incarnation and number, unique forever; a start
+//!   time is not.
+//! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over.
+//!   Within one boot the memory of grants survives the process, and no silence is needed. One that
+//!   lost its disk takes no part, or, where members never change, reads from the others what it
+//!   forgot (`recovery`).
+//! * **Members**, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch:
+//!   gaplessly, a leader renewing into the next epoch ([`epoch`]), or, as in the paper, by ending
+//!   one before the next begins ([`wedge`]).
+//! * **Release.** A candidate that cannot win gives its grants back at once, and a leader that
+//!   resigns does so after giving up E. A release names the newest run that it covers: a late one
+//!   cancels no later grant.
+//! * **Hand-over** to a chosen process takes one round trip: the leader passes its successor's
+//!   request on together with its own release (`transfer`).
+//! * **Verification** tells another process until when, on its clock, a leader is certain
+//!   (`verify`).
 //! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
 //! * **Forgetting** a group that nobody uses gives its memory back (`forget`).
-//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates waste neither; and a grantor
-//!   that is free sooner says so (`free`).
-//! * **Heights.** An outsider raises the terms of a member by no more than a bucket of its key holds, for one ceiling serves
-//!   all groups ([`height`]).
+//! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates
+//!   waste neither; and a grantor that is free sooner says so (`free`).
+//! * **Heights.** An outsider raises the terms of a member by no more than a bucket of its key
+//!   holds, for one ceiling serves all groups ([`height`]).
 //! * **Ticks.** Readings are multiples of a tick: E is rounded down to one, F is lengthened by one.
 //! * **Rule U.** A lapsed term is over, even if a renewal completes afterwards.
 //!
@@ -77,14 +85,16 @@
 //!
 //! # What is assumed
 //!
-//! Clocks keep to ρ (15) and run on while a machine is suspended. Messages may be lost, repeated, delayed and
-//! reordered in any way, not forged. Processes may stop, pause and restart at any time. If a clock breaks ρ two
-//! processes may lead at once for a while, and only the fence at the receiver protects.
+//! Clocks keep to ρ (15) and run on while a machine is suspended. Messages may be lost, repeated,
+//! delayed and reordered in any way, not forged. Processes may stop, pause and restart at any time.
+//! If a clock breaks ρ two processes may lead at once for a while, and only the fence at the
+//! receiver protects.
 //!
 //! # When to try
 //!
-//! A weak election (section 9) tells each candidate its turn (`turn`, [`weak`](crate::detect::weak)). It is advice: no rule in
-//! [`Rules`] knows of it, and if it is wrong about everything candidates collide or wait, and never do two lead.
+//! A weak election (section 9) tells each candidate its turn (`turn`,
+//! [`weak`](crate::detect::weak)). It is advice: no rule in [`Rules`] knows of it, and if it is
+//! wrong about everything candidates collide or wait, and never do two lead.
 //!
 //! # Example
 //!
@@ -224,8 +234,8 @@ pub(crate) struct Process<R: Rules> {
     silent_until: LocalTime,
     /// The disk was lost: promises may stand that nobody here knows of.
     mute: bool,
-    /// The largest term of a group of which nothing is in memory: what the disk said at the start, and
-    /// what was granted in groups that were forgotten since.
+    /// The largest term of a group of which nothing is in memory: what the disk said at the start,
+    /// and what was granted in groups that were forgotten since.
     largest_term: Term,
     ceiling: Ceiling,
     /// How high terms are, and who raised them.
@@ -236,7 +246,8 @@ pub(crate) struct Process<R: Rules> {
     membership: Membership,
     /// What is under way to end it, where it is wedged before the next begins.
     wedging: Wedging,
-    /// The charter of another cluster of this name and key: until an operator decides, nothing is granted or led.
+    /// The charter of another cluster of this name and key: until an operator decides, nothing is
+    /// granted or led.
     split: Option<CharterId>,
     /// The disk was lost, and what was on it is being read from the others.
     recovery: Option<Recovery>,
@@ -301,7 +312,8 @@ impl<R: Rules> Nerio<R> {
         self.groups.values().filter_map(|group| group.grantor.latest_tomb()).max()
     }
 
-    /// The charter after the present one that this process has accepted, not knowing whether it is decided.
+    /// The charter after the present one that this process has accepted, not knowing whether it is
+    /// decided.
     pub fn pending_change(&self) -> Option<&Charter> {
         self.process.membership.pending()
     }
@@ -406,7 +418,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// A leader's renewal is a request like any other; besides, it tells who lives, and how gladly the leader would hand over.
+    /// A leader's renewal is a request like any other; besides, it tells who lives, and how gladly
+    /// the leader would hand over.
     fn on_extend(
         &mut self,
         request: GrantRequest,
@@ -444,7 +457,8 @@ impl<R: Rules> Nerio<R> {
 
     fn on_talk(&mut self, from: NodeId, group: GroupId, talk: Talk, cx: &mut Context<'_, Self>) {
         match talk {
-            // A relay is two messages in one step: the release is the sender's own, the request another's.
+            // A relay is two messages in one step: the release is the sender's own, the request
+            // another's.
             Talk::Relay { release, request } if self.relays_own(from, release.holder) => {
                 self.on_release(group, release, cx);
                 self.on_request(from, request, cx);
@@ -565,7 +579,8 @@ impl<R: Rules> Protocol for Nerio<R> {
         let founding = Charter::founding(settings.founding());
         let membership = Membership::start(founding, &boot.durable, &boot.kind, &settings.rules, cx.now());
         let wedging = Wedging::start(membership.epoch(), &boot.durable, &settings.rules);
-        // Who has lost its disk writes nothing before it knows what to write: an empty store is no store.
+        // Who has lost its disk writes nothing before it knows what to write: an empty store is no
+        // store.
         let ceiling = match boot.kind {
             BootKind::Amnesia => Ceiling::unwritten(settings.block),
             _ => Ceiling::start(durable, settings.block, cx),
@@ -602,8 +617,8 @@ impl<R: Rules> Protocol for Nerio<R> {
             BootKind::SameBoot { remembered } => remembered.as_slice(),
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => &[],
         };
-        // Where epochs are ended, a grant of an older one binds nobody. One of a newer epoch may be found if its charter was not
-        // on disk yet.
+        // Where epochs are ended, a grant of an older one binds nobody. One of a newer epoch may be
+        // found if its charter was not on disk yet.
         let newest = process.membership.epoch();
         let binds = |grant: &Grant| settings.succession != Succession::Wedge || grant.epoch >= newest;
         // A barred group is never granted again. Its term must not count as this member's top.
@@ -631,10 +646,12 @@ impl<R: Rules> Protocol for Nerio<R> {
             Ok(()) => self.process.clock_is_behind = false,
             Err(by) => {
                 self.on_clock_went_back(by, cx);
-                return match input {
-                    Input::Command(command) if !command.needs_clock() => self.on_command(command, cx),
-                    input => self.keep_command(input),
-                };
+                if !self.process.config.settings().rules.acts_while_behind() {
+                    return match input {
+                        Input::Command(command) if !command.needs_clock() => self.on_command(command, cx),
+                        input => self.keep_command(input),
+                    };
+                }
             }
         }
         for command in std::mem::take(&mut self.process.kept) {

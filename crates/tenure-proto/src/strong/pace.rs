@@ -1,8 +1,8 @@
 //! How long a lease should be: δ follows the network (section 10.1, erratum E7).
 //!
-//! Too short, and a leader loses its lease to one slow message; too long, and everybody waits when it dies. With d the
-//! round trip to the slowest member of the fastest quorum, r the tries more that a renewal should survive, and i how far
-//! apart renewals should be:
+//! Too short, and a leader loses its lease to one slow message; too long, and everybody waits when
+//! it dies. With d the round trip to the slowest member of the fastest quorum, r the tries more
+//! that a renewal should survive, and i how far apart renewals should be:
 //!
 //! ```text
 //!     δ = (i + (r+1)·d)·(1+ρ)/(1-ρ)      between δ_min and δ_max
@@ -12,17 +12,19 @@
 //!                                   renew    again   again
 //! ```
 //!
-//! The paper's δ lets renewals come closer than i, and counts what is left of a lease with (1+ρ) where the longest real
-//! time is `(E-C)/(1-ρ)`.
+//! The paper's δ lets renewals come closer than i, and counts what is left of a lease with (1+ρ)
+//! where the longest real time is `(E-C)/(1-ρ)`.
 //!
-//! d is `srtt + 4·rttvar` of Jacobson and Karels, from answers to renewals that were asked once (an answer to a repeated
-//! question may belong to either; an acquisition may wait for a disk). If no answer comes before the repetition nothing is
-//! learnt, so d then counts double until one does.
+//! d is `srtt + 4·rttvar` of Jacobson and Karels, from answers to renewals that were asked once (an
+//! answer to a repeated question may belong to either; an acquisition may wait for a disk). If no
+//! answer comes before the repetition nothing is learnt, so d then counts double until one does.
 //!
-//! δ grows at once: the network will not wait. It shrinks by at most an eighth a renewal, after ten renewals that wanted
-//! no more, and not for less than a tenth: nobody gains by a lease that changes all the time.
+//! δ grows at once: the network will not wait. It shrinks by at most an eighth a renewal, after ten
+//! renewals that wanted no more, and not for less than a tenth: nobody gains by a lease that
+//! changes all the time.
 //!
-//! Safety does not depend on δ: each request carries its own, E and F are counted from that, and grantors cap it.
+//! Safety does not depend on δ: each request carries its own, E and F are counted from that, and
+//! grantors cap it.
 
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, LocalSpan, Span};
@@ -59,7 +61,8 @@ impl Trip {
         }
     }
 
-    /// What hardly any round trip exceeds. The roundings down above take less than eight nanoseconds: they are given back.
+    /// What hardly any round trip exceeds. The roundings down above take less than eight
+    /// nanoseconds: they are given back.
     fn most(self) -> LocalSpan {
         self.mean.plus(self.deviation.times(4)).plus(LocalSpan::from_nanos(8))
     }
@@ -82,8 +85,9 @@ impl Trips {
         self.0.retain(|(known, _)| members.contains(known));
     }
 
-    /// d: the round trip to the slowest member of the fastest quorum that is a majority by number too; `None` until one has
-    /// answered. Where weights make a few a quorum, or a leader alone, the next epoch may weigh them otherwise.
+    /// d: the round trip to the slowest member of the fastest quorum that is a majority by number
+    /// too; `None` until one has answered. Where weights make a few a quorum, or a leader alone,
+    /// the next epoch may weigh them otherwise.
     fn of_quorum(&self, quorums: &Quorums) -> Option<LocalSpan> {
         let place = |(member, trip): &(NodeId, Trip)| Some((trip.most(), quorums.position(*member)?));
         let mut fastest: Vec<(LocalSpan, usize)> = self.0.iter().filter_map(place).collect();
@@ -166,7 +170,8 @@ fn wanted(adapt: &Adapt, clocks: Clockwork, trip: LocalSpan, longest: Span) -> W
 }
 
 impl Candidate {
-    /// δ for a run: what the settings say, or what the network needs if they leave it to that; at most what the epoch allows.
+    /// δ for a run: what the settings say, or what the network needs if they leave it to that; at
+    /// most what the epoch allows.
     pub(super) fn choose_lease<R: Rules>(&mut self, kind: Kind, around: &mut Around<'_, '_, R>) -> Span {
         let body = &around.process.charter().body;
         let (clocks, longest) = (body.clocks, body.longest_lease);
@@ -187,8 +192,9 @@ impl Candidate {
         lease
     }
 
-    /// d, doubled for each renewal that taught nothing. `None` if it is not known, or nobody asked for it, or there is only
-    /// one member: its answers to itself say nothing about those who may join it.
+    /// d, doubled for each renewal that taught nothing. `None` if it is not known, or nobody asked
+    /// for it, or there is only one member: its answers to itself say nothing about those who may
+    /// join it.
     fn round_trip<R: Rules>(&self, around: &Around<'_, '_, R>) -> Option<LocalSpan> {
         let settings = around.process.config.settings();
         let quorums = &around.process.charter().body.quorums;
@@ -198,8 +204,8 @@ impl Candidate {
         known.or(strained).map(|trip| trip.times(1 << self.pacing.strain))
     }
 
-    /// How long to wait before asking again: d, but where the longest lease is too short for that, so long that all tries
-    /// fit into the lease.
+    /// How long to wait before asking again: d, but where the longest lease is too short for that,
+    /// so long that all tries fit into the lease.
     pub(super) fn retry_interval<R: Rules>(&self, around: &Around<'_, '_, R>) -> LocalSpan {
         let settings = around.process.config.settings();
         let (Some(adapt), Some(trip)) = (settings.adapt, self.round_trip(around)) else {
@@ -210,8 +216,9 @@ impl Candidate {
         trip.min(lease.fraction(1, adapt.retries.saturating_add(2))).max(clocks.tick)
     }
 
-    /// A shorter pause between the tries of a run that begins when fewer than two of them fit into the lease that the leader
-    /// holds. A new epoch may allow longer leases: d then suits the lease that is asked for, and not the one in hand.
+    /// A shorter pause between the tries of a run that begins when fewer than two of them fit into
+    /// the lease that the leader holds. A new epoch may allow longer leases: d then suits the lease
+    /// that is asked for, and not the one in hand.
     pub(super) fn hurry<R: Rules>(&self, around: &Around<'_, '_, R>) -> Option<LocalSpan> {
         let adapt = around.process.config.settings().adapt?;
         let (trip, rest) = (self.round_trip(around)?, self.lead?.until.remaining(around.cx.now()));
@@ -232,7 +239,8 @@ impl Candidate {
             let tries = clocks.most_shown(trip.times(adapt.retries.saturating_add(1)));
             return now.after(until.remaining(now).minus(tries));
         }
-        // After half of the lease, counted from its start: a slow renewal must not make the next one late.
+        // After half of the lease, counted from its start: a slow renewal must not make the next
+        // one late.
         let half_of_lease = start.after(clocks.usable(lease).fraction(1, 2)).max(now);
         let half_of_rest = now.after(until.remaining(now).fraction(1, 2));
         half_of_lease.min(half_of_rest)
@@ -245,7 +253,8 @@ impl Candidate {
         self.pacing.measured = Some(Measured { id, start, repeated: !renews, answered: !renews });
     }
 
-    /// Some are asked again. If nobody has answered yet, messages take longer than was thought, or are all lost.
+    /// Some are asked again. If nobody has answered yet, messages take longer than was thought, or
+    /// are all lost.
     pub(super) fn measure_repeated(&mut self) {
         let Some(measured) = &mut self.pacing.measured else { return };
         measured.repeated = true;

@@ -6,13 +6,15 @@
 //!   leader               has heard that for `hold` without a break: hands over (see `transfer`)
 //! ```
 //!
-//! A lease is never pre-empted: whoever is preferred asks, and the leader decides. Nothing is said where all have the same
-//! priority, so that costs nothing. A process that comes and goes does not make leadership come and go with it: it must
-//! have been heard for the whole hold time in one life, and each hand-over to it, whatever came of it, doubles the time
-//! for the next one, until long after.
+//! A lease is never pre-empted: whoever is preferred asks, and the leader decides. Nothing is said
+//! where all have the same priority, so that costs nothing. A process that comes and goes does not
+//! make leadership come and go with it: it must have been heard for the whole hold time in one
+//! life, and each hand-over to it, whatever came of it, doubles the time for the next one, until
+//! long after.
 //!
-//! In an election a priority makes a candidate wait until those of a better one have had their turns. Priorities are
-//! known to the leader from members alone: who is no member hears no renewals.
+//! In an election a priority makes a candidate wait until those of a better one have had their
+//! turns. Priorities are known to the leader from members alone: who is no member hears no
+//! renewals.
 
 use crate::LocalTime;
 use crate::NodeId;
@@ -25,7 +27,8 @@ use super::rules::Rules;
 /// The hold time grows to eight times its length at most.
 const MOST_DOUBLINGS: u32 = 3;
 
-/// After this many of its hold times without a hand-over to it, a process is taken for steady again.
+/// After this many of its hold times without a hand-over to it, a process is taken for steady
+/// again.
 const FORGIVEN: u32 = 8;
 
 /// In an election priorities beyond this one wait no longer.
@@ -73,7 +76,7 @@ impl Suitor {
     }
 }
 
-/// What a candidate knows of priorities: nought is the first choice.
+/// What a candidate knows of priorities: zero is the first choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Preference {
     pub(super) own: u8,

@@ -8,7 +8,8 @@ use super::{Nerio, Process, Succession};
 use crate::{BootKind, Context, LocalTime};
 
 impl<R: Rules> Process<R> {
-    /// The last word of a clean stop. A process that has lost its disk, or reads what was on it, has nothing to write.
+    /// The last word of a clean stop. A process that has lost its disk, or reads what was on it,
+    /// has nothing to write.
     pub(super) fn close(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         if self.recovery.is_none() {
             Ceiling::close(self.heights.granted.max(self.largest_term), cx);
@@ -42,7 +43,8 @@ impl<R: Rules> Process<R> {
         InstanceId { holder: self.holder, seq: self.seq }
     }
 
-    /// When all is over that this grantor may have promised before `start`, in its epoch or the one before.
+    /// When all is over that this grantor may have promised before `start`, in its epoch or the one
+    /// before.
     pub(super) fn silence_from(&self, start: LocalTime) -> LocalTime {
         let rules = &self.config.settings().rules;
         let end = |body: &Body| rules.silence_end(body.clocks, start, body.longest_lease);

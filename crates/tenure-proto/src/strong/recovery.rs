@@ -1,7 +1,7 @@
 //! Recovery of a grantor that lost its disk, under its own name.
 //!
-//! It has forgotten whom it supports and which terms it granted. The first is waited out, like after any reboot. The
-//! second is read from the others:
+//! It has forgotten whom it supports and which terms it granted. The first is waited out, like
+//! after any reboot. The second is read from the others:
 //!
 //! ```text
 //!   q  silent for (1+ρ)δ_max        then ask all others for their largest term
@@ -9,23 +9,28 @@
 //!   q  a quorum *without q* has answered: its largest term is the largest of theirs; q is a grantor again
 //! ```
 //!
-//! **Why a quorum without q.** Let term t have completed on a quorum Q with q in it. The quorum R that answered shares some r
-//! with Q, and r is not q: it granted t, or (by induction over recoveries) has read as much, so q reads at least t.
+//! **Why a quorum without q.** Let term t have completed on a quorum Q with q in it. The quorum R
+//! that answered shares some r with Q, and r is not q: it granted t, or (by induction over
+//! recoveries) has read as much, so q reads at least t.
 //!
-//! **Why after the silence.** A run that counts on a grant which q has forgotten may still complete while q is silent, and its
-//! other grantors may grant only then. Who reads before has read too early: its quorum may grant t afterwards, and q,
-//! with two that never heard of t, elects another leader in t ([`Rules::reads_from`]). After the silence no such run is left.
+//! **Why after the silence.** A run that counts on a grant which q has forgotten may still complete
+//! while q is silent, and its other grantors may grant only then. Who reads before has read too
+//! early: its quorum may grant t afterwards, and q, with two that never heard of t, elects another
+//! leader in t ([`Rules::reads_from`]). After the silence no such run is left.
 //!
-//! **Why only where members are fixed.** The same loss takes the epoch, and what was wedged and accepted, and those cannot be
-//! read from others: a promise is q's alone. A member that lost it may promise the opposite, and two configurations may
-//! follow one epoch. It must never have a say in that epoch again. Nor does a newer epoch that names it help: q cannot
-//! know whether it has been in that one already, before the loss. So where members change, whoever lost its disk stays mute
-//! and is replaced, under another name; where they never change there is no such promise, and the term is all that was
-//! lost. A group whose every quorum contains q cannot bring q back, nor can one in which too many recover at once.
+//! **Why only where members are fixed.** The same loss takes the epoch, and what was wedged and
+//! accepted, and those cannot be read from others: a promise is q's alone. A member that lost it
+//! may promise the opposite, and two configurations may follow one epoch. It must never have a say
+//! in that epoch again. Nor does a newer epoch that names it help: q cannot know whether it has
+//! been in that one already, before the loss. So where members change, whoever lost its disk stays
+//! mute and is replaced, under another name; where they never change there is no such promise, and
+//! the term is all that was lost. A group whose every quorum contains q cannot bring q back, nor
+//! can one in which too many recover at once.
 //!
-//! **What is gone for good** is the order of incarnations: a new one is drawn at random, for no record of the old one is
-//! left. Names of runs stay unique. But stamps of q before and after do not compare, so neither do edicts by the stamps of
-//! quorums that share q: only (term, counter) orders them.
+//! **What is gone for good** is the order of incarnations: a new one is drawn at random, for no
+//! record of the old one is left. Names of runs stay unique. But stamps of q before and after do
+//! not compare, so neither do edicts by the stamps of quorums that share q: only (term, counter)
+//! orders them.
 
 use super::message::{Event, InstanceId, Message, Term};
 use super::rules::Rules;
@@ -90,14 +95,16 @@ impl<R: Rules> Process<R> {
     /// Counts an answer. Says what a quorum without this process knows, once it is one.
     fn count_known(&mut self, from: NodeId, id: InstanceId, top: Term) -> Option<Term> {
         let quorums = &self.membership.charter.body.quorums;
-        let position = quorums.position(from).filter(|_| from != self.holder.node)?;
         let recovery = self.recovery.as_mut().filter(|recovery| recovery.id == id)?;
+        let voice = self.config.settings().rules.voice_of(quorums, from, recovery.answered);
+        let position = voice.filter(|_| from != self.holder.node)?;
         recovery.answered.insert(position);
         recovery.top = recovery.top.max(top);
         quorums.is_quorum(recovery.answered).then_some(recovery.top)
     }
 
-    /// A grantor again. From here on its disk has a ceiling, so that it remembers what it now knows.
+    /// A grantor again. From here on its disk has a ceiling, so that it remembers what it now
+    /// knows.
     fn end_recovery(&mut self, top: Term, cx: &mut Context<'_, Nerio<R>>) {
         self.recovery = None;
         self.largest_term = self.largest_term.max(top);

@@ -1,7 +1,8 @@
-//! Where a process stands in a group: leads, follows, is on the side of a weak leader, or knows of nobody.
+//! Where a process stands in a group: leads, follows, is on the side of a weak leader, or knows of
+//! nobody.
 //!
-//! Only the first is authority, and only until a reading of this host's clock. The rest is for those who show things,
-//! forward requests, or would rather do something than nothing: hints.
+//! Only the first is authority, and only until a reading of this host's clock. The rest is for
+//! those who show things, forward requests, or would rather do something than nothing: hints.
 
 use crate::detect::weak::Weak;
 use crate::quorum::NodeSet;
@@ -35,11 +36,13 @@ pub enum Standing {
     Nobody,
 }
 
-/// Who speaks for those members that still hear of each other when they are too few to elect a leader.
+/// Who speaks for those members that still hear of each other when they are too few to elect a
+/// leader.
 ///
-/// It has **no authority**. Other partitions have weak leaders too, and the rest may have a real one; even on this side
-/// two may name different ones for a while. So it is a type of its own with no term, no lease and no way to an edict or a
-/// token: what it does must be of a kind that needs none, such as to serve old data marked as old.
+/// It has **no authority**. Other partitions have weak leaders too, and the rest may have a real
+/// one; even on this side two may name different ones for a while. So it is a type of its own with
+/// no term, no lease and no way to an edict or a token: what it does must be of a kind that needs
+/// none, such as to serve old data marked as old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WeakLeader {
     node: NodeId,

@@ -7,11 +7,13 @@
 //!   clean stop the exact largest term is written, below the block's end; this life grants nothing after that
 //! ```
 //!
-//! So a start costs no terms after a clean stop, and after a crash no more than about as many as were granted.
+//! So a start costs no terms after a clean stop, and after a crash no more than about as many as
+//! were granted.
 
 use crate::{Context, Protocol, Ticket};
 
 use super::message::{Cell, Term};
+use super::rules::Rules;
 
 /// How long the first block of a life is.
 const FIRST_BLOCK: u64 = 16;
@@ -24,8 +26,8 @@ struct Block {
     ticket: Option<Ticket>,
 }
 
-/// Which terms the disk covers, and by which write. The ceiling is raised a block at a time, before it is reached: an
-/// acquisition normally waits for no disk, and never for more than one write.
+/// Which terms the disk covers, and by which write. The ceiling is raised a block at a time, before
+/// it is reached: an acquisition normally waits for no disk, and never for more than one write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ceiling {
     /// How long blocks become.
@@ -55,11 +57,13 @@ impl Ceiling {
         ceiling
     }
 
-    /// The write that must be durable before `term` may be granted. Raises the ceiling if `term` is above it, and in
-    /// the background if `term` has used half of the last block. Where no term is left above the block it stays as it is.
+    /// The write that must be durable before `term` may be granted. Raises the ceiling if `term` is
+    /// above it, and in the background if `term` has used half of the last block. Where no term is
+    /// left above the block it stays as it is.
     pub(super) fn cover<P: Protocol<Record = Cell>>(
         &mut self,
         term: Term,
+        rules: &impl Rules,
         cx: &mut Context<'_, P>,
     ) -> Option<Ticket> {
         let last = self.newer.upto == Term(u64::MAX);
@@ -68,8 +72,8 @@ impl Ceiling {
         } else if !last && term.0 > self.newer.upto.0.saturating_sub(self.length / 2) {
             self.raise(self.newer.upto, cx);
         }
-        // The older block may be durable already. Where it was forgotten the wait is for the newer one: longer, safe.
-        if term <= self.older.upto { self.older.ticket } else { self.newer.ticket }
+        // Where the block below the older one is forgotten the wait is longer, which is safe.
+        rules.covered_by(term <= self.older.upto, (self.older.ticket, self.newer.ticket))
     }
 
     fn raise<P: Protocol<Record = Cell>>(&mut self, above: Term, cx: &mut Context<'_, P>) {
@@ -80,8 +84,9 @@ impl Ceiling {
         self.newer = Block { upto, ticket: Some(cx.persist(Cell::Ceiling(upto))) };
     }
 
-    /// The last write of a life: the exact largest term, which is below the block's end. Nothing is covered by this ceiling
-    /// any more, so nothing may be granted by it: see [`Rules::ends_with_close`](super::Rules::ends_with_close).
+    /// The last write of a life: the exact largest term, which is below the block's end. Nothing is
+    /// covered by this ceiling any more, so nothing may be granted by it: see
+    /// [`Rules::ends_with_close`](super::Rules::ends_with_close).
     pub(super) fn close<P: Protocol<Record = Cell>>(exact: Term, cx: &mut Context<'_, P>) {
         cx.persist(Cell::Ceiling(exact));
     }
@@ -89,7 +94,7 @@ impl Ceiling {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Nerio, tests::First};
+    use super::super::{Nerio, Sound, tests::First};
     use super::*;
     use crate::{Effect, LocalTime};
 
@@ -122,7 +127,7 @@ mod tests {
                 for step in [1, 1, 2, 3, 100, 100, 400, u64::MAX / 2, u64::MAX] {
                     let term = Term(disk.at(Some(Ticket(u64::MAX))).0.saturating_add(step));
                     for term in [Term(durable.saturating_add(1)), term] {
-                        let ticket = disk.with(|cx| ceiling.cover(term, cx));
+                        let ticket = disk.with(|cx| ceiling.cover(term, &Sound, cx));
                         assert!(disk.at(ticket).max(Term(durable)) >= term, "{term} of {durable}, {size}");
                     }
                 }
@@ -136,7 +141,7 @@ mod tests {
         let mut ceiling = disk.with(|cx| Ceiling::start(Term(1000), 256, cx));
         assert_eq!(disk.at(Some(Ticket(u64::MAX))), Term(1016));
         for term in 1001..=2000 {
-            disk.with(|cx| ceiling.cover(Term(term), cx));
+            disk.with(|cx| ceiling.cover(Term(term), &Sound, cx));
         }
         assert!(disk.0.len() < 16, "blocks grow: {} writes for 1000 terms", disk.0.len());
     }
@@ -147,7 +152,7 @@ mod tests {
         let mut ceiling = disk.with(|cx| Ceiling::start(Term(u64::MAX), 256, cx));
         let written = disk.0.len();
         for _ in 0..10 {
-            disk.with(|cx| ceiling.cover(Term(u64::MAX), cx));
+            disk.with(|cx| ceiling.cover(Term(u64::MAX), &Sound, cx));
         }
         assert_eq!(disk.0.len(), written);
     }

@@ -1,4 +1,5 @@
-//! The machine by itself: what it answers to one input. What many of them do together is the laboratory's business.
+//! The machine by itself: what it answers to one input. What many of them do together is the
+//! laboratory's business.
 
 mod wedge;
 
@@ -288,6 +289,15 @@ fn a_grantor_without_its_memory_is_silent_for_the_longest_lease() {
     bench.effects.clear();
     assert_eq!(answers(&bench.at(until - 1).hear(1, Message::Request(request(1, 1, 1)))), []);
     assert_eq!(answers(&bench.at(until).hear(1, Message::Request(request(1, 1, 1)))), [(1, "ok", Some(1))]);
+}
+
+#[test]
+fn a_silent_grantor_hears_what_is_given_back() {
+    let mut bench = Bench::start(Store::Used(Incarnation(1), vec![]), None);
+    bench.effects.clear();
+    bench.hear(1, Message::Release { group: GROUP, upto: request(1, 1, 1).id });
+    let late = bench.at(10_000 + 1 + 2200).hear(1, Message::Request(request(1, 1, 1)));
+    assert_eq!(answers(&late), [(1, "released", None)], "a late request does not bind it after its silence");
 }
 
 #[test]

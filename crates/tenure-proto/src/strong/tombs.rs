@@ -1,8 +1,8 @@
 //! What was given back lately: a late request must not grant it again.
 //!
-//! A candidate that lost gives its grants back; its request may still be on the way to a grantor and
-//! would bind it to nobody's use until F. So a grantor remembers each release for twice δ_max. No
-//! argument rests on it: a tombstone that is forgotten too soon costs time, never safety.
+//! A candidate that lost gives its grants back; its request may still be on the way to a grantor
+//! and would bind it to nobody's use until F. So a grantor remembers each release for twice δ_max.
+//! No argument rests on it: a tombstone that is forgotten too soon costs time, never safety.
 //!
 //! A group has one tombstone for each life that gave something back, and at most [`LIVES`] for each
 //! process. Both lookups and burials take time logarithmic in their number: a flood of releases

@@ -7,10 +7,10 @@
 //!   r         ◀── ok from a quorum: r leads
 //! ```
 //!
-//! It is r's own request, only on another way: r asked before q answered, so the proof of (14) is untouched. Nobody is
-//! without a leader for longer than the relay and the ok take. If the relay is lost p repeats it; the release in it is
-//! believed only from p itself, for r cannot know that p has given up E. If all fails the lease of p has ended anyway, and
-//! an election follows.
+//! It is r's own request, only on another way: r asked before q answered, so the proof of (14) is
+//! untouched. Nobody is without a leader for longer than the relay and the ok take. If the relay is
+//! lost p repeats it; the release in it is believed only from p itself, for r cannot know that p
+//! has given up E. If all fails the lease of p has ended anyway, and an election follows.
 
 use crate::{LocalTime, NodeId};
 
@@ -51,7 +51,8 @@ impl Candidate {
         around.say(to, Talk::TakeOver { term: lead.term });
     }
 
-    /// Another leads and wants this process to take over: it prepares a run and lets the leader pass it on.
+    /// Another leads and wants this process to take over: it prepares a run and lets the leader
+    /// pass it on.
     pub(super) fn on_take_over<R: Rules>(
         &mut self,
         from: NodeId,
@@ -68,7 +69,8 @@ impl Candidate {
         let retry = around.process.config.settings().retry.nominal();
         let lease = self.choose_lease(Kind::Acquire, around);
         let request = self.prepare(Kind::Acquire, lease, around);
-        // The grantors are bound to the leader until it has passed this on: to ask them sooner would be in vain.
+        // The grantors are bound to the leader until it has passed this on: to ask them sooner
+        // would be in vain.
         self.timers.set(Timer::Retry, around.cx.now().after(retry.times(4)));
         around.say(from, Talk::Ready(request));
     }

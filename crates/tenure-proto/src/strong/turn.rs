@@ -8,18 +8,19 @@
 //!   who is no member                                ├──── a step for each member ────┼── window ──┤
 //! ```
 //!
-//! A candidate waits until its own grantor is free or supports itself (erratum E1: the paper prints the condition the
-//! wrong way round), then as many steps as there are living members before it, then it asks. A step is about as long as a
-//! run takes. So whoever is first wins before the next one tries; and if it does not campaign, or cannot win, the others have
-//! waited for a step.
+//! A candidate waits until its own grantor is free or supports itself (erratum E1: the paper prints
+//! the condition the wrong way round), then as many steps as there are living members before it,
+//! then it asks. A step is about as long as a run takes. So whoever is first wins before the next
+//! one tries; and if it does not campaign, or cannot win, the others have waited for a step.
 //!
-//! Once runs have met, the turns were of no use: from then on candidates spread out at random, in a window that doubles after
-//! three collisions, until a leader renews.
+//! Once runs have met, the turns were of no use: from then on candidates spread out at random, in a
+//! window that doubles after three collisions, until a leader renews.
 //!
-//! While it waits a candidate looks around now and then: it tells its neighbours that it lives, and starts sooner if
-//! those before it have fallen silent. With a leader nothing of this is sent.
+//! While it waits a candidate looks around now and then: it tells its neighbours that it lives, and
+//! starts sooner if those before it have fallen silent. With a leader nothing of this is sent.
 //!
-//! All of it serves liveness alone. Whatever it decides, a run that begins is judged by the same rules.
+//! All of it serves liveness alone. Whatever it decides, a run that begins is judged by the same
+//! rules.
 
 use crate::detect::weak::{Beat, Turn, Weak};
 use crate::{Context, LocalTime, NodeId};
@@ -33,7 +34,8 @@ use super::{Nerio, Process};
 /// How many collisions are borne before the window grows.
 pub(super) const PATIENCE: u32 = 3;
 
-/// The window grows to eight times its length at most: after a long partition an election must not wait for ever.
+/// The window grows to eight times its length at most: after a long partition an election must not
+/// wait forever.
 const MOST_DOUBLINGS: u32 = 3;
 
 /// What a candidate has learnt from runs that failed.
@@ -43,15 +45,16 @@ pub(super) struct Patience {
     pub(super) collisions: u32,
     /// How often in a row a run was followed by another at once, for only its term was too small.
     pub(super) hasty: usize,
-    /// A run failed and no leader was in the way, or one that this process never hears: turns are of no use until it does.
+    /// A run failed and no leader was in the way, or one that this process never hears: turns are
+    /// of no use until it does.
     pub(super) crowded: bool,
     /// Who was taken for the leader because it held so much.
     pub(super) awaited: Option<NodeId>,
 }
 
 impl Candidate {
-    /// Another gives back what it held: whoever waited for it need not wait any longer. One that was taken for the leader,
-    /// and was none, was a rival: runs have met.
+    /// Another gives back what it held: whoever waited for it need not wait any longer. One that
+    /// was taken for the leader, and was none, was a rival: runs have met.
     pub(super) fn on_given_back<R: Rules>(
         &mut self,
         by: NodeId,
@@ -65,7 +68,8 @@ impl Candidate {
         }
     }
 
-    /// Waits for its turn, which comes no sooner than `earliest`, nor before this node's own grantor is free.
+    /// Waits for its turn, which comes no sooner than `earliest`, nor before this node's own
+    /// grantor is free.
     pub(super) fn await_turn<R: Rules>(&mut self, earliest: LocalTime, around: &mut Around<'_, '_, R>) {
         let now = around.cx.now();
         let own = around.own.bound_to_another(around.process.holder, now);
@@ -87,7 +91,8 @@ impl Candidate {
         }
     }
 
-    /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads out.
+    /// Draws a start in the window W, which doubles after three collisions so that a crowd spreads
+    /// out.
     fn draw_start<R: Rules>(&mut self, free: LocalTime, around: &mut Around<'_, '_, R>) {
         let doubled = 1 << self.patience.collisions.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
         let window = around.process.config.settings().window.nominal().times(doubled);
@@ -138,8 +143,8 @@ impl Candidate {
         self.timers.set(Timer::Look, now.after(interval));
     }
 
-    /// Whether only the term was too small, and a larger one is known now: then there is no need to wait. Not for ever: each
-    /// round should reach the top of one grantor more.
+    /// Whether only the term was too small, and a larger one is known now: then there is no need to
+    /// wait. Not forever: each round should reach the top of one grantor more.
     pub(super) fn hastens<R: Rules>(&mut self, run: &Run, around: &Around<'_, '_, R>) -> bool {
         let members = around.process.charter().members().len();
         let next = around.own.largest_term(around.process).max(self.hint).next();
@@ -148,8 +153,8 @@ impl Candidate {
         hastens
     }
 
-    /// When a run that failed for its term may be followed by another: a term that cannot be had is not asked for without a
-    /// pause, whatever chance says.
+    /// When a run that failed for its term may be followed by another: a term that cannot be had is
+    /// not asked for without a pause, whatever chance says.
     pub(super) fn pause<R: Rules>(&mut self, run: &Run, around: &mut Around<'_, '_, R>) -> LocalTime {
         let now = around.cx.now();
         let retry = around.process.config.settings().retry.nominal();

@@ -6,9 +6,10 @@
 //!   q  p is supported by a quorum while C_q < Start_q + (1-ρ)δ
 //! ```
 //!
-//! p sampled after q did, so what is left from p's sample is left for longer from q's start. The paper prints both signs
-//! the other way round (erratum E3), and forgets that p may release right after its answer (erratum E4): an answer is a
-//! **pledge**. It delays the release, not the end of E: p may stop leading at once, but nobody else can begin.
+//! p sampled after q did, so what is left from p's sample is left for longer from q's start. The
+//! paper prints both signs the other way round (erratum E3), and forgets that p may release right
+//! after its answer (erratum E4): an answer is a **pledge**. It delays the release, not the end of
+//! E: p may stop leading at once, but nobody else can begin.
 
 use crate::time::{Pledge, Span};
 use crate::{LocalTime, NodeId};
@@ -44,8 +45,9 @@ impl Verifying {
         self.pledged.filter(|until| now < *until)
     }
 
-    /// The clock was disturbed. What was asked before has a start that means nothing now; and a pledge given before may
-    /// look over and not be, so it is kept until `silent`, when all that was promised before is over.
+    /// The clock was disturbed. What was asked before has a start that means nothing now; and a
+    /// pledge given before may look over and not be, so it is kept until `silent`, when all that
+    /// was promised before is over.
     pub(super) fn on_disturbed(&mut self, silent: LocalTime) {
         self.asked = None;
         self.pledged = self.pledged.map(|until| until.max(silent));
@@ -86,7 +88,8 @@ impl Candidate {
         around.say(from, Talk::Certain { id, leader, term: lead.term, pledge });
     }
 
-    /// Takes an answer to the newest question, and to no other: the start must be this clock's, of this life.
+    /// Takes an answer to the newest question, and to no other: the start must be this clock's, of
+    /// this life.
     pub(super) fn on_certain<R: Rules>(
         &mut self,
         from: NodeId,
@@ -110,7 +113,8 @@ impl Candidate {
         self.timers.set(Timer::Release, until);
     }
 
-    /// The pledge is over. Runs begun since then are not given back: the release names the newest that it covers.
+    /// The pledge is over. Runs begun since then are not given back: the release names the newest
+    /// that it covers.
     pub(super) fn pay_release<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         match (self.verifying.pledged_at(around.cx.now()), self.verifying.owed) {
             (Some(until), Some(_)) => self.timers.set(Timer::Release, until),

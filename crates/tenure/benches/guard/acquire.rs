@@ -1,11 +1,13 @@
-//! From `campaign()` to the guard, beside a bare round of datagrams: one process asks two others and waits for the first
-//! answer, which with its own vote is a quorum of three.
+//! From `campaign()` to the guard, beside a bare round of datagrams: one process asks two others
+//! and waits for the first answer, which with its own vote is a quorum of three.
 //!
-//! The library seals its datagrams, has its sockets on threads of their own, and hands the guard from one thread to another:
-//! two wake-ups more than a bare round has. The second baseline has these too.
+//! The library seals its datagrams, has its sockets on threads of their own, and hands the guard
+//! from one thread to another: two wake-ups more than a bare round has. The second baseline has
+//! these too.
 //!
-//! Candidates take turns on a ring, another for each group: the first asks at once, the others leave it a step or two of time.
-//! Only the first shows what an acquisition costs; the others show what the ring does.
+//! Candidates take turns on a ring, another for each group: the first asks at once, the others
+//! leave it a step or two of time. Only the first shows what an acquisition costs; the others show
+//! what the ring does.
 
 use std::net::UdpSocket;
 use std::sync::mpsc;

@@ -1,7 +1,8 @@
-//! `is_leader()` and `edict()` beside a bare reading of the boot clock, in loops of one shape, taken in turns.
+//! `is_leader()` and `edict()` beside a bare reading of the boot clock, in loops of one shape,
+//! taken in turns.
 //!
-//! A round measures each once. What is told is the median of the ratios within rounds: whatever else the machine does
-//! hits neighbours alike.
+//! A round measures each once. What is told is the median of the ratios within rounds: whatever
+//! else the machine does hits neighbours alike.
 #![allow(unsafe_code, reason = "the baseline is the bare call")]
 
 use std::hint::black_box;
@@ -97,7 +98,8 @@ fn one_thread(tenure: &Tenure, able: Suspends) {
     println!("{:<44} {:>9.2}  M", "  of which this clock allows at most", 1e3 / clock.median());
 }
 
-/// Threads that share a record: how much they get in each other's way. Where there are no idle cores, not at all.
+/// Threads that share a record: how much they get in each other's way. Where there are no idle
+/// cores, not at all.
 fn two_threads(tenure: &Tenure) {
     beside(tenure, Tenure::is_leader, Tenure::is_leader)
         .row("is_leader(), another thread does the same", "ns");

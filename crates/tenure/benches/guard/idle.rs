@@ -1,5 +1,5 @@
-//! Three processes, each a member and nothing else; one leads a group, and nothing happens. This program starts itself
-//! three times.
+//! Three processes, each a member and nothing else; one leads a group, and nothing happens. This
+//! program starts itself three times.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -18,8 +18,8 @@ const LEASE: Duration = Duration::from_secs(1);
 const SETTLE: Duration = Duration::from_secs(5);
 const WATCHED: Duration = Duration::from_secs(30);
 
-/// A member: its name, its folder, the cluster's key, then name and address of all. Each line of input is answered
-/// with what has gone over the network; the end of input ends it.
+/// A member: its name, its folder, the cluster's key, then name and address of all. Each line of
+/// input is answered with what has gone over the network; the end of input ends it.
 pub(crate) async fn be_a_member(arguments: &[&str]) {
     let [name, folder, key, members @ ..] = arguments else { panic!("too few arguments") };
     let mut config = Config::new(name, Key::Cluster(key.parse().expect("a key")));

@@ -1,4 +1,5 @@
-//! What the guard costs, and what an idle cluster does: each beside a bare baseline of the same run.
+//! What the guard costs, and what an idle cluster does: each beside a bare baseline of the same
+//! run.
 //!
 //! | file | measures | against |
 //! |---|---|---|
@@ -6,8 +7,8 @@
 //! | `acquire` | from `campaign()` to the guard | a bare round of datagrams to a quorum |
 //! | `idle` | datagrams, processor time and memory of three processes, of which one leads | nothing |
 //!
-//! `cargo xtask bench guard` runs all, `cargo xtask bench guard cost` one of them. What misses its target is marked; nothing
-//! here fails, for a machine that others use can be arbitrarily slow.
+//! `cargo xtask bench guard` runs all, `cargo xtask bench guard cost` one of them. What misses its
+//! target is marked; nothing here fails, for a machine that others use can be arbitrarily slow.
 
 mod acquire;
 mod cost;

@@ -1,7 +1,8 @@
 //! The constants: chosen from what was measured of the machine, and beside them those of the paper.
 //!
-//! EP is the least that δ and σ allow and [`GAP`] more. A leader renews no later than LEAD before its lease ends, so that GAP is about the time
-//! between two of its rounds: rounds do not run into each other, and five thousand of them take half a minute.
+//! EP is the least that δ and σ allow and [`GAP`] more. A leader renews no later than LEAD before
+//! its lease ends, so that GAP is about the time between two of its rounds: rounds do not run into
+//! each other, and five thousand of them take half a minute.
 
 use std::time::Duration;
 
@@ -84,8 +85,8 @@ impl Plan {
 const HEAD: &str =
     "| constants | δ | Δ | σ | EP | lockTime | expires | κ_T | κ_BI |\n|---|---|---|---|---|---|---|---|---|";
 
-/// As a table: the paper's, which are refused; the paper's with the lock time that they need; a set that holds with the paper's σ; and those that
-/// are measured with here.
+/// As a table: the paper's, which are refused; the paper's with the lock time that they need; a set
+/// that holds with the paper's σ; and those that are measured with here.
 pub(crate) fn table(plan: &Plan) -> String {
     let paper = Timing {
         drift: Drift::from_ppm(100).expect("it is below one"),

@@ -1,4 +1,5 @@
-//! What this machine does to those who wait: δ and σ follow from it, and a witness says whether it stayed so.
+//! What this machine does to those who wait: δ and σ follow from it, and a witness says whether it
+//! stayed so.
 
 use std::fmt;
 use std::net::UdpSocket;
@@ -16,7 +17,7 @@ const LOOKS: usize = 4_000;
 /// For how long it is slept each time.
 const NAP: Duration = Duration::from_millis(1);
 
-/// What is assumed of this machine.
+/// The assumptions about this machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
     /// σ.
@@ -43,8 +44,9 @@ fn nap() -> u64 {
     now().saturating_sub(before).saturating_sub(1_000_000)
 }
 
-/// Sleeps of a millisecond, and datagrams to oneself. σ is the 99.9th percentile of lateness, doubled and with a millisecond more; δ that of
-/// the way of a datagram, doubled, and a hole at its end: what is later is a performance failure, and costs a round.
+/// Sleeps of a millisecond, and datagrams to oneself. σ is the 99.9th percentile of lateness,
+/// doubled and with a millisecond more; δ that of the way of a datagram, doubled, and a hole at its
+/// end: what is later is a performance failure, and costs a round.
 pub(crate) fn measure() -> (Machine, String) {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let late: Vec<f64> = (0..LOOKS).map(|_| millis(nap())).collect();

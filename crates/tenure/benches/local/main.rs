@@ -1,4 +1,5 @@
-//! Local leadership between real processes, measured as Fetzer and Cristian measured theirs (IEEE TSE, 1999).
+//! Local leadership between real processes, measured as Fetzer and Cristian measured theirs (IEEE
+//! TSE, 1999).
 //!
 //! | file | measures |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | `place` | where members run |
 //! | `report` | tables in Markdown, and figures from which `cargo xtask bench local --out FOLDER` draws |
 //!
-//! What needs root (namespaces) is left out without it, and that is said. Nothing here fails because a machine is slow.
+//! What needs root (namespaces) is left out without it, and that is said. Nothing here fails
+//! because a machine is slow.
 
 mod constants;
 mod holes;

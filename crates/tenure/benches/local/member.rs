@@ -84,8 +84,9 @@ impl tracing::Subscriber for Signs {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// A member: its name, where it listens, its folder, the key; δ, Δ, σ, EP in nanoseconds, ρ in ppm, children in the tree; then name and address
-/// of all. The end of input ends it; a line of input is answered with how much it has sent and received.
+/// A member: its name, where it listens, its folder, the key; δ, Δ, σ, EP in nanoseconds, ρ in ppm,
+/// children in the tree; then name and address of all. The end of input ends it; a line of input is
+/// answered with how much it has sent and received.
 pub(crate) fn run(arguments: &[&str]) {
     let [name, listen, folder, key, delay, fast, hole, pace, drift, tree, members @ ..] = arguments else {
         panic!("too few arguments")
@@ -173,7 +174,8 @@ impl Member {
         self.signs.try_iter().collect()
     }
 
-    /// How many datagrams it has sent and received so far, and what it said before it answered that.
+    /// How many datagrams it has sent and received so far, and what it said before it answered
+    /// that.
     pub(crate) fn traffic(&mut self) -> (u64, u64, Vec<Sign>) {
         let input = self.input.as_mut().expect("it runs");
         input.write_all(b"?\n").and_then(|()| input.flush()).expect("it listens");

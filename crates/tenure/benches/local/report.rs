@@ -19,7 +19,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Kept in `folder`, if there is one; a folder that cannot be made is an error now and not after half an hour.
+    /// Kept in `folder`, if there is one; a folder that cannot be made is an error now and not
+    /// after half an hour.
     pub(crate) fn new(folder: Option<PathBuf>) -> io::Result<Self> {
         folder.as_ref().map(fs::create_dir_all).transpose()?;
         Ok(Self { tables: String::new(), figures: String::new(), folder })

@@ -1,4 +1,5 @@
-//! Rounds: from asking to leading. The leader of a stable group asks again and again, and each time leads anew.
+//! Rounds: from asking to leading. The leader of a stable group asks again and again, and each time
+//! leads anew.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ const CHILDREN: usize = 3;
 struct Measured {
     /// In milliseconds.
     took: Vec<f64>,
-    /// Datagrams that a round sends in all, and those that come to the leader, the nodes' own pings included.
+    /// Datagrams that a round sends in all, and those that come to the leader, the nodes' own pings
+    /// included.
     datagrams: f64,
     to_leader: f64,
     /// Of a hundred requests, how many did not succeed, and how many were answered along the tree.

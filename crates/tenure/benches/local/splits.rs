@@ -1,10 +1,12 @@
-//! Splits: five processes, cut into two and three and joined again, by nftables on the bridge between their network namespaces; and by delay
-//! alone, through a proxy on loopback.
+//! Splits: five processes, cut into two and three and joined again, by nftables on the bridge
+//! between their network namespaces; and by delay alone, through a proxy on loopback.
 //!
-//! **Exclusion**: from the cut to the first request of a side that has no outsider among the alive. **Election**: from the cut to the first
-//! leadership over exactly that side. Both are those of the side that the cut leaves without a leader, as in the paper. The old leader's side is
-//! told apart: it goes on asking, and may find at the end of a round that those who did not answer are not alive any more. Before a cut
-//! somebody has led all five for as long as signs of life count, and the cuts fall evenly into the time between two requests.
+//! **Exclusion**: from the cut to the first request of a side that has no outsider among the alive.
+//! **Election**: from the cut to the first leadership over exactly that side. Both are those of the
+//! side that the cut leaves without a leader, as in the paper. The old leader's side is told apart:
+//! it goes on asking, and may find at the end of a round that those who did not answer are not
+//! alive any more. Before a cut somebody has led all five for as long as signs of life count, and
+//! the cuts fall evenly into the time between two requests.
 
 use std::process::Command;
 use std::time::Duration;
@@ -93,7 +95,8 @@ fn by_cutting(net: &Net, count: usize, plan: &Plan) -> Vec<Split> {
     measure("nftables", &members, (count, plan), || nft(&[&table]), heal)
 }
 
-/// Through a proxy that holds back what crosses, for longer than Δ and shorter than for ever: nothing is lost.
+/// Through a proxy that holds back what crosses, for longer than Δ and shorter than forever:
+/// nothing is lost.
 fn by_delay(count: usize, plan: &Plan) -> Vec<Split> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -169,7 +172,8 @@ fn measure(
     splits
 }
 
-/// Part of a length, another one for each split, evenly over all of it: steps of the golden section.
+/// Part of a length, another one for each split, evenly over all of it: steps of the golden
+/// section.
 fn phase(split: usize, length: Duration) -> Duration {
     let part = (u64::try_from(split).unwrap_or(0).wrapping_mul(618_034)) % 1_000_000;
     length * u32::try_from(part).unwrap_or(0) / 1_000_000

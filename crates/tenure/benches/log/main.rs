@@ -1,4 +1,5 @@
-//! What a durable write costs: a log of one member, beside redb and beside a bare file on the same disk.
+//! What a durable write costs: a log of one member, beside redb and beside a bare file on the same
+//! disk.
 //!
 //! | contender | a write is answered when |
 //! |---|---|
@@ -6,8 +7,9 @@
 //! | redb | the same thread has put what waits into a table, in one transaction that is durable at once |
 //! | log | [`Log::propose`] returns: the whole log, with ballots, sessions and a state |
 //!
-//! They take turns, and what is told is the median of the ratios within rounds: whatever else the disk does hits neighbours alike.
-//! `cargo xtask bench log`; a folder as argument says on which disk.
+//! They take turns, and what is told is the median of the ratios within rounds: whatever else the
+//! disk does hits neighbours alike. `cargo xtask bench log`; a folder as argument says on which
+//! disk.
 
 #[allow(dead_code, reason = "the other benchmark uses all of it")]
 #[path = "../guard/numbers.rs"]
@@ -130,7 +132,8 @@ impl Keeps for Redb {
 
 type Wish = (Vec<u8>, Sender<()>);
 
-/// Clients that write to something that gathers what waits, as the log's own thread for its disk does.
+/// Clients that write to something that gathers what waits, as the log's own thread for its disk
+/// does.
 fn gathered(clients: usize, mut store: impl Keeps) -> Turn {
     let (wishes, queue) = mpsc::channel::<Wish>();
     let keeper = thread::spawn(move || serve(&queue, &mut store));

@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, process, thread};
 
@@ -24,9 +25,11 @@ pub(crate) struct Plan {
     pub(crate) lease: &'static str,
     /// ρ. The default of a node is 100000; 1000 needs clocks whose slew is limited.
     pub(crate) drift_ppm: u32,
-    /// Whether the members write down what happens, for `tenure lab audit`: into `a.trace.1` and so on, a file a life.
+    /// Whether the members write down what happens, for `tenure lab audit`: into `a.trace.1` and so
+    /// on, a file a life.
     pub(crate) trace: bool,
-    /// Where the members remember what survives a restart but not a reboot, if not in the default folder.
+    /// Where the members remember what survives a restart but not a reboot, if not in the default
+    /// folder.
     pub(crate) memory: Option<PathBuf>,
 }
 
@@ -49,12 +52,13 @@ impl Plan {
         self.folder.join(name).with_extension("toml")
     }
 
-    /// Founds the cluster: writes everything that its members need to start. A folder that has a cluster already is
-    /// refused, for what its members promised must not be forgotten.
+    /// Founds the cluster: writes everything that its members need to start. A folder that has a
+    /// cluster already is refused, for what its members promised must not be forgotten.
     pub(crate) fn found(&self) -> Result<ClusterId, Box<dyn Error>> {
         fs::create_dir_all(&self.folder)?;
         let key = self.folder.join("key");
-        let mut key = fs::File::create_new(&key).map_err(|error| format!("{}: {error}", key.display()))?;
+        let owned = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&key);
+        let mut key = owned.map_err(|error| format!("{}: {error}", key.display()))?;
         key.write_all(ClusterKey::generate().reveal().as_bytes())?;
         let cluster = ClusterId::draw();
         for (name, address) in NAMES.iter().zip(self.addresses) {

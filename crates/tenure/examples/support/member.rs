@@ -1,4 +1,5 @@
-//! A member as a process of its own, told by lines on its standard input what to do. When that ends, so does the process.
+//! A member as a process of its own, told by lines on its standard input what to do. When that
+//! ends, so does the process.
 //!
 //! | line | does | answers |
 //! |---|---|---|
@@ -91,8 +92,8 @@ impl Member {
         Ok(())
     }
 
-    /// `led lost datagrams bytes received`: groups led now, leaderships lost so far, datagrams and bytes that were sent, datagrams
-    /// that were received.
+    /// `led lost datagrams bytes received`: groups led now, leaderships lost so far, datagrams and
+    /// bytes that were sent, datagrams that were received.
     async fn report(&self) -> Result<(), Box<dyn Error>> {
         let status = self.node.status().await?;
         let (led, lost) = (self.led(), self.ledger.borrow().lost);

@@ -1,4 +1,5 @@
-//! A cluster of three members in this process, so that an example needs nothing else. Real ones run on three machines.
+//! A cluster of three members in this process, so that an example needs nothing else. Real ones run
+//! on three machines.
 
 use std::error::Error;
 use std::path::PathBuf;

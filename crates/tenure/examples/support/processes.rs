@@ -1,8 +1,11 @@
-//! Members as processes: founds a cluster on this machine, starts its members, talks to them, looks at what they take.
+//! Members as processes: founds a cluster on this machine, starts its members, talks to them, looks
+//! at what they take.
 
 use std::error::Error;
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -45,15 +48,17 @@ pub(crate) struct Led {
 }
 
 impl Place {
-    /// Founds a cluster of three. Files are below `folder`, and so is the store of each member; `settings` is the rest of each
-    /// member's file.
+    /// Founds a cluster of three. Files are below `folder`, and so is the store of each member;
+    /// `settings` is the rest of each member's file.
     pub(crate) fn found(folder: PathBuf, settings: &str) -> Outcome<Self> {
         std::fs::create_dir_all(&folder)?;
         let place =
             Self { folder, cluster: ClusterId::draw(), names: ["a", "b", "c"].map(String::from).into() };
         let key = ClusterKey::generate();
         let key_file = place.folder.join("key");
-        std::fs::write(&key_file, key.reveal())?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&key_file)?;
+        file.write_all(key.reveal().as_bytes())?;
         let addresses = free_addresses(place.names.len())?;
         let members: String = place
             .names
@@ -80,7 +85,8 @@ impl Place {
         self.folder.join(format!("{name}.toml"))
     }
 
-    /// Starts all members with `command`, which must end up in [`serve`](super::member::serve), and waits until they are ready.
+    /// Starts all members with `command`, which must end up in [`serve`](super::member::serve), and
+    /// waits until they are ready.
     pub(crate) fn start(&self, command: impl Fn(&Path) -> Command) -> Outcome<Vec<Process>> {
         let start = |name: &String| Process::start(command(&self.file(name)));
         let mut processes = self.names.iter().map(start).collect::<Outcome<Vec<_>>>()?;
@@ -102,7 +108,8 @@ impl Drop for Place {
     }
 }
 
-/// The command that runs a member: this very program, or from a test the example that Cargo builds beside it.
+/// The command that runs a member: this very program, or from a test the example that Cargo builds
+/// beside it.
 pub(crate) fn member(config: &Path) -> Command {
     let this = std::env::current_exe().unwrap_or_default();
     let folder = this.parent().unwrap_or(Path::new("."));
@@ -115,8 +122,8 @@ pub(crate) fn member(config: &Path) -> Command {
     command
 }
 
-/// Ports that are free now, for datagrams and streams. They are below those that Linux hands out by itself, so that nobody is given
-/// one before it is used.
+/// Ports that are free now, for datagrams and streams. They are below those that Linux hands out by
+/// itself, so that nobody is given one before it is used.
 fn free_addresses(count: usize) -> Outcome<Vec<SocketAddr>> {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let mut free = Vec::new();
@@ -193,7 +200,8 @@ impl Process {
         Ok(())
     }
 
-    /// How much time of a processor it has taken so far. (The kernel tells it in hundredths of a second.)
+    /// How much time of a processor it has taken so far. (The kernel tells it in hundredths of a
+    /// second.)
     pub(crate) fn cpu(&self) -> Outcome<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

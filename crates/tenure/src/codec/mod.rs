@@ -1,12 +1,12 @@
 //! How values become bytes and bytes values, on the wire and on the disk.
 //!
-//! Numbers are written in as many bytes as they need, seven bits a byte, the lowest first; lists and texts after their
-//! length. Nothing says what comes next: the reader knows. So that a later version can add to a thing, things that may
-//! grow are written as **boxes** ([`Writer::boxed`]): a length, then the fields. A reader takes the fields that it knows
-//! and leaves the rest.
+//! Numbers are written in as many bytes as they need, seven bits a byte, the lowest first; lists
+//! and texts after their length. Nothing says what comes next: the reader knows. So that a later
+//! version can add to a thing, things that may grow are written as **boxes** ([`Writer::boxed`]): a
+//! length, then the fields. A reader takes the fields that it knows and leaves the rest.
 //!
-//! The reader is total: any bytes give a value or a [`DecodeError`], it takes no more memory than the bytes it was given
-//! account for, and it never reads twice.
+//! The reader is total: any bytes give a value or a [`DecodeError`], it takes no more memory than
+//! the bytes it was given account for, and it never reads twice.
 
 mod cell;
 mod parts;

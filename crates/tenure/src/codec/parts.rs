@@ -1,4 +1,5 @@
-//! The parts of which messages and records are made: one way to write each, for the wire and the disk alike.
+//! The parts of which messages and records are made: one way to write each, for the wire and the
+//! disk alike.
 
 use std::sync::Arc;
 
@@ -270,7 +271,8 @@ impl Wire for Quorums {
             }
         }
     }
-    /// Whatever comes in is checked like what an operator types: quorums that need not meet are refused.
+    /// Whatever comes in is checked like what an operator types: quorums that need not meet are
+    /// refused.
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let members = read_list(from, MAX_MEMBERS)?;
         let rule = match from.byte()? {

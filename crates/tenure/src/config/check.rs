@@ -27,7 +27,8 @@ const BLOCK: u64 = 256;
 /// The versions of the protocol that this node speaks.
 const VERSIONS: Versions = Versions { oldest: 1, newest: 1 };
 
-/// A clock that is not synchronised cannot serve where clocks must be, and one that is set serves nowhere else.
+/// A clock that is not synchronised cannot serve where clocks must be, and one that is set serves
+/// nowhere else.
 pub(crate) const UNSUITED: &str = "a bound on skew is for Clock::real(), a bound on drift for Clock::boot(): `time` must fit the cluster's bound; from a file, `clock` sets both";
 
 /// Settings that hold together.
@@ -107,7 +108,8 @@ impl Checked {
         })
     }
 
-    /// What the machine is told, in a cluster that goes by `charter`. A member's file must agree with it.
+    /// What the machine is told, in a cluster that goes by `charter`. A member's file must agree
+    /// with it.
     pub(crate) fn machine(&self, charter: &Charter) -> Result<MachineConfig, ConfigError> {
         if let Some(body) = &self.body {
             agree(body, charter, self.name.id())?;
@@ -137,8 +139,8 @@ impl Checked {
         settings.validate().map_err(|error| ConfigError::Invalid { key: "lease", why: error.to_string() })
     }
 
-    /// Whether the machine would take these settings in a cluster that is just what the file says. Who has no list of members
-    /// will be told one, with bounds that are not known yet.
+    /// Whether the machine would take these settings in a cluster that is just what the file says.
+    /// Who has no list of members will be told one, with bounds that are not known yet.
     pub(super) fn check_machine(&self) -> Result<(), ConfigError> {
         if self.contacts.is_empty() {
             return Ok(());
@@ -255,7 +257,8 @@ fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<
     Ok(())
 }
 
-/// Whether a charter comes from the founding that is expected, by a configuration or a key. Without an expectation any does.
+/// Whether a charter comes from the founding that is expected, by a configuration or a key. Without
+/// an expectation any does.
 pub(crate) fn comes_from(charter: &Charter, expected: Option<u128>) -> Result<(), ConfigError> {
     let there = charter.lineage.founder();
     match expected.filter(|here| *here != there) {
@@ -278,7 +281,8 @@ fn agree(here: &Body, charter: &Charter, me: NodeId) -> Result<(), ConfigError> 
         let (here, there) = (here.clocks.bound, there.clocks.bound);
         return differs("clock bound", format!("{here:?}"), format!("{there:?}"));
     }
-    // Once the members have changed, and for who is to become one, those of the file are only addresses.
+    // Once the members have changed, and for who is to become one, those of the file are only
+    // addresses.
     if charter.before.is_none() && charter.has(me) && here.quorums != there.quorums {
         let (here, there) = (&here.quorums, &there.quorums);
         return differs("members or quorums", format!("{here:?}"), format!("{there:?}"));

@@ -1,8 +1,9 @@
-//! What is wrong with a TOML file, in words that quote none of its secrets.
+//! The flaw in a TOML file, in words that quote none of its secrets.
 //!
-//! The parser's own message shows the whole line, which may be that of a key, and some messages repeat the value. Here
-//! the place is told by its line and column, strings of the file are left out, and so is everything that looks like
-//! a key, wherever it stands: a key that was pasted in the wrong place is secret too.
+//! The parser's own message shows the whole line, which may be that of a key, and some messages
+//! repeat the value. Here the place is told by its line and column, strings of the file are left
+//! out, and so is everything that looks like a key, wherever it stands: a key that was pasted in
+//! the wrong place is secret too.
 
 use toml::de::Error;
 

@@ -1,4 +1,5 @@
-//! The configuration as a TOML file. Unknown keys are errors: a misspelt one would otherwise silently mean the default.
+//! The configuration as a TOML file. Unknown keys are errors: a misspelt one would otherwise
+//! silently mean the default.
 //!
 //! ```toml
 //! name = "a"
@@ -28,6 +29,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::complaint::explain_toml;
+use super::secrets::Secrets;
 use super::{
     AdaptiveLease, ClockBound, Config, ConfigError, Key, Limits, Peer, Role, Watching, WeakElection,
 };
@@ -252,12 +254,13 @@ impl Config {
 
     fn from_file(file: File, path: &Path) -> Result<Self, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let key = read_key(&file, folder)?;
+        let secrets = Secrets::of_config(path);
+        let key = read_key(&file, folder, secrets)?;
         let mut config = Self::new(&file.name, key);
         config.old_keys = file
             .old_key_files
             .iter()
-            .map(|path| cluster_key(&folder.join(path)))
+            .map(|path| cluster_key(&folder.join(path), secrets))
             .collect::<Result<_, _>>()?;
         config.role = match file.role {
             RoleName::Member => Role::Member,
@@ -363,14 +366,14 @@ impl ElectionTable {
     }
 }
 
-fn read_key(file: &File, folder: &Path) -> Result<Key, ConfigError> {
+fn read_key(file: &File, folder: &Path, secrets: Secrets) -> Result<Key, ConfigError> {
     let (text, from) = match (&file.key, &file.key_file) {
         (Some(_), Some(_)) => {
             let why = "key and key_file are both given; leave one of them out".to_owned();
             return Err(ConfigError::Invalid { key: "key", why });
         }
         (Some(text), None) => (text.clone(), "key"),
-        (None, Some(path)) => (read(&folder.join(path))?, "key_file"),
+        (None, Some(path)) => (secrets.read("key_file", &folder.join(path))?, "key_file"),
         (None, None) => {
             let why = "every process proves who it is; write key_file, and make a key with `tenure key new`";
             return Err(ConfigError::Missing { key: "key_file", why });
@@ -381,18 +384,14 @@ fn read_key(file: &File, folder: &Path) -> Result<Key, ConfigError> {
         .map_err(|error: crate::KeyError| ConfigError::Invalid { key: from, why: error.to_string() })
 }
 
-fn cluster_key(path: &Path) -> Result<crate::ClusterKey, ConfigError> {
-    let text = read(path)?;
+fn cluster_key(path: &Path, secrets: Secrets) -> Result<crate::ClusterKey, ConfigError> {
+    let text = secrets.read("old_key_files", path)?;
     let invalid =
         |error: crate::KeyError| ConfigError::Invalid { key: "old_key_files", why: error.to_string() };
     text.trim().parse().map_err(invalid)
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|error| problem(path, &error))
-}
-
-fn problem(path: &Path, why: &dyn ToString) -> ConfigError {
+pub(super) fn problem(path: &Path, why: &dyn ToString) -> ConfigError {
     ConfigError::File { path: path.display().to_string(), why: why.to_string() }
 }
 

@@ -1,4 +1,5 @@
-//! What a node is told: written freely ([`Config`]), checked once, and from then on known to hold together ([`Checked`]).
+//! What a node is told: written freely ([`Config`]), checked once, and from then on known to hold
+//! together ([`Checked`]).
 //!
 //! Three kinds of settings, because they live in different places:
 //!
@@ -8,14 +9,17 @@
 //! | `lease`, `retry`, `window`, `priority` … | this node | edit and restart, one node after another |
 //! | `name`, `role`, `listen`, `key`, `store` … | this node | edit and restart |
 //!
-//! A member whose file differs from its store in a setting of the first kind does not start: a file that looks as if it ruled,
-//! and does not, is how two halves of a cluster come to count different quorums.
+//! A member whose file differs from its store in a setting of the first kind does not start: a file
+//! that looks as if it ruled, and does not, is how two halves of a cluster come to count different
+//! quorums.
 
 mod check;
 #[cfg(feature = "config")]
 mod complaint;
 #[cfg(feature = "config")]
 mod file;
+#[cfg(feature = "config")]
+mod secrets;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -42,8 +46,8 @@ pub enum Role {
     Member,
     /// Grants, and never leads: a third vote on a small machine. Needs what a member needs.
     Witness,
-    /// May lead, and grants nothing: an application that uses a cluster of others. Needs a key, its own or the cluster's, and no
-    /// store.
+    /// May lead, and grants nothing: an application that uses a cluster of others. Needs a key, its
+    /// own or the cluster's, and no store.
     Candidate,
     /// Only learns who leads.
     Observer,
@@ -74,24 +78,27 @@ impl Role {
 /// A process of the cluster, and where it can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
-    /// Its name: unique in the cluster, and for good. One that lost its disk comes back under another.
+    /// Its name: unique in the cluster, and for good. One that lost its disk comes back under
+    /// another.
     pub name: String,
-    /// `host:port`. A host name is looked up when the node starts, and again when its bearer falls silent.
+    /// `host:port`. A host name is looked up when the node starts, and again when its bearer falls
+    /// silent.
     pub address: String,
 }
 
-/// What is assumed of the clocks of all processes.
+/// The assumptions about the clocks of all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClockBound {
-    /// Their rates are off by less than this many parts per million. If a clock is worse, two processes may lead at once, and
-    /// only a fence protects. The default, a tenth, holds even while a time daemon slews as fast as it can; where the slew is
-    /// limited, 1000 shortens fail-over by a fifth.
+    /// Their rates are off by less than this many parts per million. If a clock is worse, two
+    /// processes may lead at once, and only a fence protects. The default, a tenth, holds even
+    /// while a time daemon slews as fast as it can; where the slew is limited, 1000 shortens
+    /// failover by a fifth.
     Drift {
         /// ρ.
         ppm: u32,
     },
-    /// They are synchronised, and differ by less than this at any instant. A node whose clock's own error bound exceeds half
-    /// of it stops leading and granting.
+    /// They are synchronised, and differ by less than this at any instant. A node whose clock's own
+    /// error bound exceeds half of it stops leading and granting.
     Skew {
         /// Δ.
         bound: Duration,
@@ -106,18 +113,21 @@ pub enum Watching {
     Heartbeat,
     /// By how unusual the silence is: slower to accuse where the network is uneven.
     Phi {
-        /// How unusual: each 1 more makes mistakes ten times rarer. 8 is usual within a site, 12 between sites.
+        /// How unusual: each 1 more makes mistakes ten times rarer. 8 is usual within a site, 12
+        /// between sites.
         threshold: u32,
     },
 }
 
-/// How candidates find out whose turn it is when there is no leader. Advice only: no safety rests on it.
+/// How candidates find out whose turn it is when there is no leader. Advice only: no safety rests
+/// on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WeakElection {
     /// By their places on a ring of those who seem to live: mostly one tries, at once.
     Ring(Watching),
-    /// The same, but who was not answered by enough others in time stands behind those who were (Omega): for networks in which some members
-    /// are heard and yet reach nobody in time. While nobody leads, signs of life go to all members, not to two.
+    /// The same, but who was not answered by enough others in time stands behind those who were
+    /// (Omega): for networks in which some members are heard and yet reach nobody in time. While
+    /// nobody leads, signs of life go to all members, not to two.
     Omega,
     /// At random times.
     Random,
@@ -184,7 +194,8 @@ impl std::str::FromStr for Key {
     }
 }
 
-/// The settings of a node, not yet checked: [`Node::start`](crate::Node::start) does that, and says what to change.
+/// The settings of a node, not yet checked: [`Node::start`](crate::Node::start) does that, and says
+/// what to change.
 ///
 /// ```
 /// use std::time::Duration;
@@ -205,21 +216,23 @@ pub struct Config {
     pub role: Role,
     /// Where it listens. Empty for a candidate or an observer that takes any free port.
     pub listen: Vec<SocketAddr>,
-    /// Where others reach it, if that is not where it listens: `host:port`, told to the other members.
+    /// Where others reach it, if that is not where it listens: `host:port`, told to the other
+    /// members.
     pub advertise: Option<String>,
-    /// The members that found the cluster, with addresses; afterwards, whom to greet first. This node is among them if it is
-    /// a member.
+    /// The members that found the cluster, with addresses; afterwards, whom to greet first. This
+    /// node is among them if it is a member.
     pub members: Vec<Peer>,
-    /// Which sets of members suffice: `majority`, `weights:3,1,1`, `grid:2x3` or `list:01,12,02`, by their places in
-    /// `members`.
+    /// Which sets of members suffice: `majority`, `weights:3,1,1`, `grid:2x3` or `list:01,12,02`,
+    /// by their places in `members`.
     pub quorums: String,
-    /// What is assumed of the clocks.
+    /// The assumptions about the clocks.
     pub bound: ClockBound,
-    /// δ_max: the longest lease that a member promises to anybody. A member that lost its memory, by a reboot, is silent for about
-    /// this long.
+    /// δ_max: the longest lease that a member promises to anybody. A member that lost its memory,
+    /// by a reboot, is silent for about this long.
     pub longest_lease: Duration,
-    /// δ: how long a lease lasts. When a leader dies, nobody leads for about lease·(1+ρ)/(1-ρ). More than two round trips and
-    /// the longest pause of a leader that it should survive; each renewal is 2(n-1) datagrams.
+    /// δ: how long a lease lasts. When a leader dies, nobody leads for about lease·(1+ρ)/(1-ρ).
+    /// More than two round trips and the longest pause of a leader that it should survive; each
+    /// renewal is 2(n-1) datagrams.
     pub lease: Duration,
     /// How long to wait for an answer before asking again: about a round trip and its usual delays.
     pub retry: Duration,
@@ -229,8 +242,8 @@ pub struct Config {
     pub weak: WeakElection,
     /// Leases that follow the network; `None` for leases of one length.
     pub adapt: Option<AdaptiveLease>,
-    /// For how long a process of better priority must be heard without a break before a leader hands over to it; `None` if
-    /// leaders do not.
+    /// For how long a process of better priority must be heard without a break before a leader
+    /// hands over to it; `None` if leaders do not.
     pub hold: Option<Duration>,
     /// The groups there are; `None` if whoever campaigns for one creates it.
     pub groups: Option<Vec<String>>,
@@ -240,24 +253,27 @@ pub struct Config {
     pub old_keys: Vec<ClusterKey>,
     /// Which cluster this is, for those without a store.
     pub cluster: Option<ClusterId>,
-    /// Which founding this cluster comes from, as `tenure init` wrote it: a cluster with another is refused. `None` to believe the
-    /// first member that answers.
+    /// Which founding this cluster comes from, as `tenure init` wrote it: a cluster with another is
+    /// refused. `None` to believe the first member that answers.
     pub lineage: Option<u128>,
     /// The folder of the durable promise. On a disk, not on tmpfs; one process at a time.
     pub store: Option<PathBuf>,
-    /// The folder for what survives a restart but not a reboot: on tmpfs, and writable by this user alone. `None` for the
-    /// folder of the service (`$RUNTIME_DIRECTORY`, `/run/tenure`), of the session, or `/dev/shm/tenure-UID`.
+    /// The folder for what survives a restart but not a reboot: on tmpfs, and writable by this user
+    /// alone. `None` for the folder of the service (`$RUNTIME_DIRECTORY`, `/run/tenure`), of the
+    /// session, or `/dev/shm/tenure-UID`.
     pub memory: Option<PathBuf>,
-    /// Where to write the protocol's events, for `tenure lab audit`; for tests and for finding faults.
+    /// Where to write the protocol's events, for `tenure lab audit`; for tests and for finding
+    /// faults.
     pub trace: Option<PathBuf>,
-    /// For how long at most a leader promises, when it is asked to [verify](crate::Node::verify), not to hand over.
+    /// For how long at most a leader promises, when it is asked to [verify](crate::Node::verify),
+    /// not to hand over.
     pub longest_pledge: Duration,
     /// What one key may cost this node, if it is a member, and when it forgets.
     pub limits: Limits,
     /// The clock. Only tests have another than the system's.
     pub time: Clock,
-    /// Where the host of a virtual machine tells that it has disrupted the clocks; `None` not to look. If there is nothing, the
-    /// machine is not virtual or its host does not tell.
+    /// Where the host of a virtual machine tells that it has disrupted the clocks; `None` not to
+    /// look. If there is nothing, the machine is not virtual or its host does not tell.
     pub vmclock: Option<PathBuf>,
 }
 
@@ -308,21 +324,23 @@ impl Config {
 
 /// What one key may cost a member, and when a member forgets.
 ///
-/// A key is one name: a key of a candidate or observer works under no other. The cluster's own key is
-/// not limited: its holder can do worse.
+/// All processes under one key share its limits. The cluster's own key is not limited: its holder
+/// can do worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many groups one key makes a member know at once, by campaigning, asking or watching.
-    /// Default 10,000, about 20 MB of a member's memory. Larger: a key can cost a member more. Smaller:
-    /// an application with more groups is refused ([`CampaignError::TooManyGroups`](crate::CampaignError));
-    /// give it several keys, or raise this at every member.
+    /// Default 10,000, about 40 MB of a member's memory. Larger: a key can cost a member more.
+    /// Smaller: an application with more groups is refused
+    /// ([`CampaignError::TooManyGroups`](crate::CampaignError)); give it several keys, or raise
+    /// this at every member.
     pub groups_per_key: usize,
-    /// How many groups one process with a key of its own watches at a member at once. Default 1,000. A watch is looked at 50
-    /// times a second; further watches are not served, and their watchers see `Unknown`.
+    /// How many watches one key has at a member at once: a watch is one process that is told of one
+    /// group, and all names of a key share the limit. Default 1,000. Further watches are not
+    /// served, and their watchers see `Unknown`.
     pub watches_per_key: usize,
     /// How long nobody has to do anything with a group before a member forgets it. Default ten
-    /// minutes; it takes at most twice as long. The group is listed no more then; terms rise on when
-    /// somebody campaigns for it again. Smaller: memory comes back sooner.
+    /// minutes; it takes at most twice as long. The group is listed no more then; terms rise on
+    /// when somebody campaigns for it again. Smaller: memory comes back sooner.
     pub forget_after: Duration,
 }
 
@@ -347,7 +365,7 @@ pub enum ConfigError {
     Name {
         /// Which setting.
         key: &'static str,
-        /// What is wrong with it.
+        /// The flaw in it.
         error: NameError,
     },
     /// A setting is missing that this role needs.

@@ -21,6 +21,22 @@ const MOST_OTHERS: usize = 100;
 /// How often at most the driver looks how it is, however many ask, in nanoseconds.
 const STATUS_EVERY: u64 = 5_000_000;
 
+/// A look is followed by at least so many times its own length in which there is none.
+const STATUS_SHARE: u64 = 19;
+
+/// When to look again, after a look between these two readings.
+///
+/// A status has parts that only the driver has, so the driver copies them: a constant number of
+/// fields, the members (64 at most) and [`MOST_OTHERS`] processes, each found in a tree. Groups are
+/// not among them ([`Board`](crate::board::Board)), nor is anything else that outsiders can make
+/// many of. That takes tens of microseconds. On a machine so slow, or so busy, that it takes
+/// longer, looks become rarer: those who ask can never take more than a twentieth of the driver's
+/// time.
+fn next_status(began: LocalTime, ended: LocalTime) -> LocalTime {
+    let pause = ended.remaining(began).as_nanos().saturating_mul(STATUS_SHARE).max(STATUS_EVERY);
+    LocalTime::from_nanos(ended.as_nanos().saturating_add(pause))
+}
+
 impl Driver {
     /// How this node is.
     pub(super) fn status(&self) -> Status {
@@ -106,8 +122,9 @@ impl Driver {
         self.dirty.insert(group);
     }
 
-    /// Writes down what changed about groups in this turn. Nobody is waited for: if somebody reads the
-    /// board at this moment, a later turn does it. A name that was only asked about is not yet a group.
+    /// Writes down what changed about groups in this turn. Nobody is waited for: if somebody reads
+    /// the board at this moment, a later turn does it. A name that was only asked about is not yet
+    /// a group.
     pub(super) fn show_groups(&mut self) {
         if self.dirty.is_empty() {
             return;
@@ -149,23 +166,24 @@ impl Driver {
         }
     }
 
-    /// Answers all who ask how this node is, by one look, at most every [`STATUS_EVERY`].
+    /// Answers all who ask how this node is, by one look: see [`next_status`].
     pub(super) fn tell_status(&mut self, now: LocalTime) {
         if self.askers.is_empty() || now < self.status_at {
             return;
         }
-        self.status_at = LocalTime::from_nanos(now.as_nanos() + STATUS_EVERY);
         let status = Arc::new(self.status());
         for asker in self.askers.drain(..) {
             let _ = asker.send(status.clone());
         }
+        self.status_at = next_status(now, self.now());
     }
 
-    /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next node is safe then.
+    /// Ready: knows the members, is not silent, and has reached a quorum. A restart of the next
+    /// node is safe then.
     pub(super) fn tell_ready(&mut self, now: LocalTime) {
         let why = self.not_ready(now);
         let ready = why.is_empty();
-        self.gallery.reaches(!why.iter().any(|why| matches!(why, NotReady::NoQuorum { .. })));
+        self.gallery.reaches(!why.iter().any(|why| matches!(why, NotReady::NoQuorum { .. })), now);
         self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
     }
 
@@ -173,9 +191,11 @@ impl Driver {
     fn not_ready(&self, now: LocalTime) -> Vec<NotReady> {
         let Some(machine) = &self.machine else {
             let refused = self.kin.refused.map(|lineage| NotReady::OtherLineage { lineage });
-            return vec![refused.unwrap_or(NotReady::NoCharter)];
+            let key = self.key_refusal().map(|why| NotReady::KeyRefused { why });
+            return vec![refused.or(key).unwrap_or(NotReady::NoCharter)];
         };
         let (charter, mut why) = (machine.charter(), Vec::new());
+        why.extend(self.key_refusal().map(|why| NotReady::KeyRefused { why }));
         if self.config.role.grants() && !charter.has(self.me) {
             why.push(NotReady::NotAMember);
         }
@@ -197,5 +217,25 @@ impl Driver {
             why.push(NotReady::NoQuorum { reached: reached.len(), members: members.len() });
         }
         why
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(micros: u64) -> LocalTime {
+        LocalTime::from_nanos(micros * 1000)
+    }
+
+    #[test]
+    fn looks_take_a_twentieth_of_the_time_at_most() {
+        assert_eq!(next_status(micros(1_000), micros(1_050)), micros(1_050 + 5_000), "a short look");
+        let (began, ended) = (micros(1_000), micros(3_000));
+        let next = next_status(began, ended);
+        assert_eq!(next, micros(3_000 + 19 * 2_000), "a long one");
+        let all = next.remaining(began).as_nanos();
+        assert!(ended.remaining(began).as_nanos() * 20 <= all);
+        assert_eq!(next_status(micros(9), micros(5)), micros(5 + 5_000), "a clock that went back");
     }
 }

@@ -1,8 +1,9 @@
 //! Who is who, and where: names, numbers and addresses.
 //!
-//! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and from what members tell
-//! each other. A name is looked up again when its bearer falls silent, for it may have moved. Who answers from an authentic
-//! session is answered there, wherever that is; this book is only for those who must be greeted first.
+//! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and
+//! from what members tell each other. A name is looked up again when its bearer falls silent, for
+//! it may have moved. Who answers from an authentic session is answered there, wherever that is;
+//! this book is only for those who must be greeted first.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,10 +13,12 @@ use tenure_proto::{LocalTime, NodeId};
 use crate::contact::Contact;
 use crate::name::NodeName;
 
-/// The most that is known at once: members, candidates, observers.
+/// The most that is known at once: members, candidates, observers. Those of which only the name is
+/// known are forgotten long before that ([`Book::forget_strangers`]): a key for many names brings
+/// up as many as it likes.
 const MOST_KNOWN: usize = 100_000;
 
-/// What is known of one process.
+/// All that is known about one process.
 #[derive(Clone, Debug)]
 struct Known {
     name: NodeName,
@@ -29,47 +32,66 @@ struct Known {
 
 /// All that are known.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book(BTreeMap<NodeId, Known>);
+pub(crate) struct Book {
+    known: BTreeMap<NodeId, Known>,
+    /// How many of them have no address.
+    strangers: usize,
+}
 
 impl Book {
-    /// Somebody tells of a process. A new address replaces an older one; no address leaves it as it is.
+    /// Somebody tells of a process. A new address replaces an older one; no address leaves it as it
+    /// is.
     pub(crate) fn learn(&mut self, contact: &Contact) {
         let id = contact.name.id();
-        if let Some(known) = self.0.get_mut(&id) {
+        if let Some(known) = self.known.get_mut(&id) {
             if contact.address.is_some() && known.address != contact.address && known.name == contact.name {
+                self.strangers -= usize::from(known.address.is_none());
                 known.address.clone_from(&contact.address);
                 (known.resolved, known.looked_up) = literal(contact.address.as_deref());
             }
-        } else if self.0.len() < MOST_KNOWN {
+        } else if self.known.len() < MOST_KNOWN {
             let (resolved, looked_up) = literal(contact.address.as_deref());
             let address = contact.address.clone();
-            self.0.insert(id, Known { name: contact.name.clone(), address, resolved, looked_up });
+            self.strangers += usize::from(address.is_none());
+            self.known.insert(id, Known { name: contact.name.clone(), address, resolved, looked_up });
         }
     }
 
+    /// How many are known by name only.
+    pub(crate) fn strangers(&self) -> usize {
+        self.strangers
+    }
+
+    /// Forgets those that are known by name only, but for these.
+    pub(crate) fn forget_strangers(&mut self, stays: impl Fn(NodeId) -> bool) {
+        self.known.retain(|node, known| known.address.is_some() || stays(*node));
+        self.strangers = self.known.values().filter(|known| known.address.is_none()).count();
+    }
+
     pub(crate) fn name(&self, node: NodeId) -> Option<&NodeName> {
-        self.0.get(&node).map(|known| &known.name)
+        self.known.get(&node).map(|known| &known.name)
     }
 
     pub(crate) fn addresses(&self, node: NodeId) -> &[SocketAddr] {
-        self.0.get(&node).map_or(&[], |known| &known.resolved)
+        self.known.get(&node).map_or(&[], |known| &known.resolved)
     }
 
     /// Where somebody has written that it is.
     pub(crate) fn written_address(&self, node: NodeId) -> Option<&str> {
-        self.0.get(&node)?.address.as_deref()
+        self.known.get(&node)?.address.as_deref()
     }
 
     /// What can be told to others of these.
     pub(crate) fn contacts(&self, nodes: impl Iterator<Item = NodeId>) -> Vec<Contact> {
-        let told =
-            |node| self.0.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() });
+        let told = |node| {
+            self.known.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() })
+        };
         nodes.filter_map(told).collect()
     }
 
     /// An address that must be looked up, if it was not lately.
     pub(crate) fn look_up(&mut self, node: NodeId, now: LocalTime, pause: u64) -> Option<String> {
-        let known = self.0.get_mut(&node)?;
+        let known = self.known.get_mut(&node)?;
         let address = known.address.as_ref().filter(|address| address.parse::<SocketAddr>().is_err())?;
         if known.looked_up.is_some_and(|at| now.remaining(at).as_nanos() < pause) {
             return None;
@@ -80,7 +102,7 @@ impl Book {
 
     /// The answer to a look-up. An empty one changes nothing: better an old address than none.
     pub(crate) fn resolved(&mut self, node: NodeId, addresses: Vec<SocketAddr>) {
-        if let Some(known) = self.0.get_mut(&node).filter(|_| !addresses.is_empty()) {
+        if let Some(known) = self.known.get_mut(&node).filter(|_| !addresses.is_empty()) {
             known.resolved = addresses;
         }
     }
@@ -98,6 +120,21 @@ mod tests {
 
     fn contact(name: &str, address: Option<&str>) -> Contact {
         Contact { name: NodeName::new(name).unwrap(), address: address.map(str::to_owned) }
+    }
+
+    #[test]
+    fn names_that_nobody_wrote_down_are_forgotten_and_addresses_stay() {
+        let mut book = Book::default();
+        book.learn(&contact("member", Some("127.0.0.1:7")));
+        for name in ["one", "two", "three"] {
+            book.learn(&contact(name, None));
+        }
+        book.learn(&contact("three", Some("127.0.0.1:9")));
+        assert_eq!(book.strangers(), 2);
+        let one = NodeName::new("one").unwrap().id();
+        book.forget_strangers(|node| node == one);
+        assert_eq!((book.strangers(), book.known.len()), (1, 3));
+        assert!(book.name(one).is_some() && book.name(NodeName::new("two").unwrap().id()).is_none());
     }
 
     #[test]

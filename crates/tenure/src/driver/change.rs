@@ -1,10 +1,11 @@
-//! A change of the members under way: who is new must answer before it is begun, and whoever asked for it hears how it goes.
+//! A change of the members under way: who is new must answer before it is begun, and whoever asked
+//! for it hears how it goes.
 
 use std::time::Duration;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Change, Epoch, Halt, Stage, Stores};
-use tenure_proto::strong::{Command, Event};
+use tenure_proto::strong::{Command, Event, Sound};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 use tokio::sync::mpsc;
 
@@ -21,7 +22,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How often is looked how a change goes on.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long answers may be out before whoever asked is told whose, and how often it is told what is waited for.
+/// How long answers may be out before whoever asked is told whose, and how often it is told what is
+/// waited for.
 const TELL: Duration = Duration::from_secs(1);
 
 /// A change of members that was asked for.
@@ -32,7 +34,7 @@ pub(crate) struct ChangeOrder {
     pub(crate) progress: mpsc::UnboundedSender<Progress>,
 }
 
-/// What has become of it.
+/// A change that is under way.
 pub(crate) struct Underway {
     progress: mpsc::UnboundedSender<Progress>,
     anyway: bool,
@@ -82,7 +84,7 @@ impl Driver {
         self.on_change_time(now);
     }
 
-    /// What is wrong with a change before anybody is asked.
+    /// The flaw in a change before anybody is asked.
     fn checked(&self, wanted: &Wanted) -> Result<Change, MembersError> {
         let machine = self.machine.as_ref().filter(|machine| machine.charter().has(self.me));
         let charter = machine.ok_or(MembersError::NotAMember)?.charter();
@@ -162,7 +164,7 @@ impl Driver {
         if matches!(change, Change::ForceRemove { .. } | Change::ResetTerms { .. }) {
             return None; // All who are left must answer, or nothing comes of it.
         }
-        let body = change.applied(&self.machine.as_ref()?.charter().body).ok()?;
+        let body = change.applied(&self.machine.as_ref()?.charter().body, &Sound).ok()?;
         let members = body.quorums.members();
         let answers = |node: &NodeId| *node == self.me || self.net.answers(*node);
         let live: NodeSet = (0..members.len()).filter(|position| answers(&members[*position])).collect();

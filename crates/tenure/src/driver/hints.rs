@@ -1,23 +1,30 @@
-//! Groups of kind `eventual`: each has a machine of its own on every member, and shows this member's opinion.
+//! Groups of kind `eventual`: each has a machine of its own on every member, and shows this
+//! member's opinion.
 //!
-//! A member takes part from the first time on that it is asked, by a user here or by another member that names the group. The
-//! bounds follow from the cluster's longest lease, which all members have agreed on: δ, the longest round trip that is in time, is a
-//! fortieth of it (125 ms by default), and Δ, from one refresh to the next, two and a half times δ.
+//! A member takes part from the first time on that it is asked, by a user here or by another member
+//! that names the group. The bounds follow from the cluster's longest lease, which all members have
+//! agreed on: δ, the longest round trip that is in time, is a fortieth of it (125 ms by default),
+//! and Δ, from one refresh to the next, two and a half times δ.
 //!
-//! **Nothing is kept over a restart.** A machine that is started does not know what it has acknowledged before, so it is silent until it
-//! has read that from the others. Where too few are left that know it (after a power cut, say, with one member gone for good) that would
-//! be for ever: so after the longest lease, many times what any round of before can have taken, it begins anew. A hint is no
-//! authority, and one that never comes is worth less than one that may be early.
+//! **Nothing is kept over a restart.** A machine that is started does not know what it has
+//! acknowledged before, so it is silent until it has read that from the others. Where too few are
+//! left that know it (after a power cut, say, with one member gone for good) that would be for
+//! ever: so after the longest lease, many times what any round of before can have taken, it begins
+//! anew. A hint is no authority, and one that never comes is worth less than one that may be early.
 //!
 //! # Other members
 //!
-//! A charter's machines know nothing of those before it, and hear only each other. Still no leader of one leads beside a leader of the
-//! next. Leaders are written down by quorums and get their epochs from quorums, where for a single charter less would do
-//! ([`access`](tenure_proto::eventual::access)). Say A leads by charter e, and B by e+1. One of those who gave B its epoch, q, is in every quorum of e
-//! with which A could have had its way since, because neighbours' quorums meet. But q goes by e+1. So A had its last good round before, which vouches for
-//! P'+T' at most ([`config`](tenure_proto::eventual::config)), and B leads 2P'+3T' after it got its epoch at the earliest. Where the bounds
-//! change too, A's P' and T' may be larger than B's: then machines of e+1 are quiet at first, for e's longest lease. Charters further apart
-//! share no time, as in strong groups. The charter's number comes first in the epoch that is shown, so those rise.
+//! A charter's machines know nothing of those before it, and hear only each other. Still no leader
+//! of one leads beside a leader of the next. Leaders are written down by quorums and get their
+//! epochs from quorums, where for a single charter less would do
+//! ([`access`](tenure_proto::eventual::access)). Say A leads by charter e, and B by e+1. One of
+//! those who gave B its epoch, q, is in every quorum of e with which A could have had its way
+//! since, because neighbours' quorums meet. But q goes by e+1. So A had its last good round before,
+//! which vouches for P'+T' at most ([`config`](tenure_proto::eventual::config)), and B leads
+//! 2P'+3T' after it got its epoch at the earliest. Where the bounds change too, A's P' and T' may
+//! be larger than B's: then machines of e+1 are quiet at first, for e's longest lease. Charters
+//! further apart share no time, as in strong groups. The charter's number comes first in the epoch
+//! that is shown, so those rise.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +38,7 @@ use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
-use super::{By, Driver};
+use super::{By, Driver, For};
 use crate::chance;
 use crate::clock::nanos;
 use crate::error::KindError;
@@ -73,7 +80,8 @@ impl Group {
 #[derive(Default)]
 pub(super) struct Hints {
     groups: BTreeMap<GroupId, Group>,
-    /// Until when a member that goes by another charter is left alone: it was told of ours, or asked for its own.
+    /// Until when a member that goes by another charter is left alone: it was told of ours, or
+    /// asked for its own.
     strays: BTreeMap<NodeId, LocalTime>,
 }
 
@@ -93,8 +101,8 @@ impl Hints {
     }
 }
 
-/// Quorums for writes and for reads, although for writes less would do: see above. Of a majority and of a grid an election makes the least
-/// that meets, unless it is told what the quorums are.
+/// Quorums for writes and for reads, although for writes less would do: see above. Of a majority
+/// and of a grid an election makes the least that meets, unless it is told what the quorums are.
 fn access(quorums: &Quorums) -> Option<Access> {
     let members = quorums.members().to_vec();
     let quorums = match quorums.rule() {
@@ -114,14 +122,15 @@ fn access(quorums: &Quorums) -> Option<Access> {
 
 /// The number that is shown: rising from leader to leader, over changes of members too.
 fn shown_epoch(charter: Epoch, epoch: Leadership) -> u128 {
-    // Charters change once in a longest lease, and skip a million when an operator's word makes one; serials rise by a few a second while
-    // nobody leads: neither has so many in any life.
+    // Charters change once in a longest lease, and skip a million when an operator's word makes
+    // one; serials rise by a few a second while nobody leads: neither has so many in any life.
     let half = |number: u64| u128::from(u32::try_from(number).unwrap_or(u32::MAX));
     let process = epoch.process.map_or(0, |process| process.0);
     half(charter.0) << 96 | half(epoch.serial) << 64 | u128::from(process)
 }
 
-/// What the members' charter makes of an election. Where clocks are synchronised, their rates are taken to be off by a thousandth.
+/// What the members' charter makes of an election. Where clocks are synchronised, their rates are
+/// taken to be off by a thousandth.
 fn settings(body: &Body) -> Option<Config> {
     let drift = match body.clocks.bound {
         Bound::Drift(drift) => drift,
@@ -143,7 +152,8 @@ fn settings(body: &Body) -> Option<Config> {
     settings.validate().ok()
 }
 
-/// What a machine is started with: by which charter, from when it speaks, and until when it may be silent.
+/// What a machine is started with: by which charter, from when it speaks, and until when it may be
+/// silent.
 struct Terms {
     charter: Epoch,
     config: Config,
@@ -151,7 +161,8 @@ struct Terms {
     patience: LocalTime,
 }
 
-/// How long machines of a charter are quiet at first, because leaders of the one before it go by other bounds: no round vouches for half as long.
+/// How long machines of a charter are quiet at first, because leaders of the one before it go by
+/// other bounds: no round vouches for half as long.
 fn quiet(charter: &Charter) -> LocalSpan {
     let bounds = |body: &Body| (body.longest_lease, body.clocks);
     let other = charter.before.as_ref().filter(|before| bounds(before) != bounds(&charter.body));
@@ -192,7 +203,7 @@ impl Driver {
             return Ok(());
         }
         let Terms { charter, config, quiet_until, patience } = self.hint_terms()?;
-        let _ = self.learn_group(name.clone(), By::Cluster);
+        let _ = self.learn_group(name.clone(), (By::Cluster, For::Question));
         let (machine, outcome) = self.start_hints(&config, BootKind::Amnesia);
         let (opinion, _) = watch::channel(Opinion::default());
         let (named, patience) = (name.clone(), Some(patience));
@@ -216,8 +227,9 @@ impl Driver {
         }
     }
 
-    /// Whether a member goes by another charter. Then whoever has the older one is told of the newer: a change is said once, and where no
-    /// strong group is at work nothing else would bring it to one that was down.
+    /// Whether a member goes by another charter. Then whoever has the older one is told of the
+    /// newer: a change is said once, and where no strong group is at work nothing else would bring
+    /// it to one that was down.
     fn is_astray(&mut self, from: NodeId, charter: Epoch) -> bool {
         let Some(ours) = self.machine.as_ref().map(|machine| machine.epoch()) else { return true };
         let now = self.now();
@@ -254,8 +266,9 @@ impl Driver {
         }
     }
 
-    /// The clock went back: what machines have concluded from later readings counts for nothing, and nor does what was shown of it. To
-    /// clear only that would leave it cleared, because a machine tells what has changed, and for it nothing has.
+    /// The clock went back: what machines have concluded from later readings counts for nothing,
+    /// and nor does what was shown of it. To clear only that would leave it cleared, because a
+    /// machine tells what has changed, and for it nothing has.
     pub(super) fn forget_hints(&mut self) {
         for id in self.hints.which(|_| true) {
             self.restart_hints(id, BootKind::Amnesia);

@@ -1,7 +1,7 @@
 //! A machine that runs beside the strong one: eventual and local groups have one each.
 //!
-//! It keeps nothing on a disk: what was promised in an earlier life is forgotten, and how the machine deals with that is up to how it
-//! is started.
+//! It keeps nothing on a disk: what was promised in an earlier life is forgotten, and how the
+//! machine deals with that is up to how it is started.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(super) struct Hosted<P: Protocol> {
     effects: Vec<Effect<P>>,
 }
 
-/// What came of a step, in order.
+/// The outcome of a step, in order.
 pub(super) enum Outcome<P: Protocol> {
     /// To be sent.
     Say(NodeId, P::Message),

@@ -1,4 +1,5 @@
-//! Who may say what. Everything here is authentic; the question is whether its sender is entitled to it.
+//! Who may say what. Everything here is authentic; the question is whether its sender is entitled
+//! to it.
 //!
 //! | sender | may |
 //! |---|---|
@@ -13,15 +14,26 @@ use tenure_proto::strong::{Command, GrantRequest, Holder, Message, Refusal, Talk
 use tenure_proto::{GroupId, Incarnation, Input, LocalTime, NodeId};
 
 use super::Driver;
-use super::registry::{By, Full};
+use super::registry::{By, For, Full};
 use super::step::group_of;
 use crate::error::CampaignError;
 use crate::name::GroupName;
 use crate::seal::{Peer, Rights};
+use crate::sys::heap::give_back;
 use crate::wire::{self, Item, Pass};
 
 /// How many groups are looked at in one turn, to see whether they may be forgotten.
 const LOOKS: usize = 64;
+
+/// The memory of so many forgotten groups is returned at once, about 15 MB, although more are to be
+/// forgotten.
+const MANY: usize = 4096;
+
+/// The memory of so many is returned when no others are to be forgotten now.
+const SOME: usize = 512;
+
+/// The most items of one packet of an outsider that are heard.
+const MOST_ITEMS: usize = 256;
 
 /// Stands for the keys of all outsiders that have no session here.
 const STRANGERS: u64 = 0;
@@ -31,10 +43,15 @@ impl Driver {
     pub(super) fn on_items(&mut self, peer: &Peer, bytes: &[u8], received: LocalTime) {
         self.introduce_self(peer);
         self.judge_origin(peer, bytes);
+        let mut share = Share::of(peer);
         for item in wire::decode(bytes) {
             match item {
-                Ok(item) => self.on_item(peer, item, received),
+                Ok(item) if share.has(&item) => self.on_item(peer, item, received),
+                Ok(_) => self.tally.over_limit += 1,
                 Err(_) => self.net.traffic.items_unreadable += 1,
+            }
+            if share.items == 0 {
+                break;
             }
         }
         self.settle();
@@ -106,8 +123,9 @@ impl Driver {
         match item {
             Item::Watch { group } if self.config.role.grants() => {
                 let Some(machine) = &self.machine else { return };
-                let post = self.gallery.on_watch(self.me, group.id(), machine, now);
-                self.post(post);
+                if let Ok(post) = self.gallery.on_watch((self.me, By::Cluster), group.id(), machine, now) {
+                    self.post(post);
+                }
             }
             Item::Unwatch { group } => self.gallery.on_unwatch(self.me, *group),
             Item::Report(report) => {
@@ -134,8 +152,12 @@ impl Driver {
             self.tally.out_of_scope += 1;
             return;
         }
+        let purpose = match message {
+            Message::Request(_) | Message::Extend { .. } => For::Election,
+            _ => For::Question,
+        };
         if let Some(group) = group
-            && self.learn(group, name, by(peer)).is_err()
+            && self.learn(group, name, (by(peer), purpose)).is_err()
         {
             return self.refuse(peer, &message);
         }
@@ -170,7 +192,8 @@ impl Driver {
         self.step(Input::Message { from, received, message });
     }
 
-    /// Tells the machine by which key outsiders ask for terms, or make it ask: names of one key share a bucket.
+    /// Tells the machine by which key outsiders ask for terms, or make it ask: names of one key
+    /// share a bucket.
     fn tell_keys(&mut self, from: NodeId, message: &Message) {
         let successor = match message {
             Message::Request(_) | Message::Extend { .. } => None,
@@ -205,7 +228,8 @@ impl Driver {
         successor && message.speaker().is_none_or(own)
     }
 
-    /// Whether the process that asks has a session here, in this life, and may campaign for the group.
+    /// Whether the process that asks has a session here, in this life, and may campaign for the
+    /// group.
     fn is_live_candidate(&self, name: Option<&GroupName>, request: &GrantRequest) -> bool {
         let Holder { node, incarnation } = request.id.holder;
         if node == self.me {
@@ -219,9 +243,9 @@ impl Driver {
         })
     }
 
-    /// Two candidates that are no members have no session with each other: members pass on what they
-    /// must say for a hand-over. The member that passes it on vouches for the sender: it has the words
-    /// under the sender's seal.
+    /// Two candidates that are no members have no session with each other: members pass on what
+    /// they must say for a hand-over. The member that passes it on vouches for the sender: it has
+    /// the words under the sender's seal.
     fn on_pass(&mut self, peer: &Peer, pass: Pass, received: LocalTime) {
         let Pass { from, to, group, talk } = pass;
         let message = Message::Talk { group: group.id(), talk };
@@ -264,8 +288,8 @@ impl Driver {
         }
     }
 
-    /// Whether this node has anything to do with it: a closed list of groups is closed for everybody, and nobody is made to
-    /// take over who does not campaign.
+    /// Whether this node has anything to do with it: a closed list of groups is closed for
+    /// everybody, and nobody is made to take over who does not campaign.
     fn is_wanted(&self, peer: NodeId, group: Option<GroupId>, message: &Message) -> bool {
         let Some(group) = group else { return true };
         if matches!(message, Message::Ok { .. }) && !self.watchdog.trusts(peer) {
@@ -278,8 +302,8 @@ impl Driver {
     }
 
     /// What others say, within this node's own limits: a question binds a leader for no longer than
-    /// its configuration allows, and a leader without the cluster's key is not believed when it says
-    /// which members live.
+    /// its configuration allows, and a leader without the cluster's key is not believed when it
+    /// says which members live.
     pub(super) fn bounded(&self, rights: &Rights, message: Message) -> Message {
         match message {
             Message::Talk { group, talk: Talk::Verify { id, wanted } } => {
@@ -293,7 +317,8 @@ impl Driver {
         }
     }
 
-    /// A leader may be an outsider; then its key must allow the group. Members pass on the words of others.
+    /// A leader may be an outsider; then its key must allow the group. Members pass on the words of
+    /// others.
     fn may_proclaim(&self, peer: &Peer, word: &wire::Proclaim) -> bool {
         let own = word.leader == peer.id;
         let name = self.registry.name(word.group);
@@ -301,11 +326,11 @@ impl Driver {
     }
 
     /// Keeps the name of a group. One whose number is taken by another name is not believed.
-    pub(super) fn learn_group(&mut self, name: GroupName, by: By) -> Result<(), Full> {
+    pub(super) fn learn_group(&mut self, name: GroupName, by: (By, For)) -> Result<(), Full> {
         self.learn(name.id(), Some(name), by)
     }
 
-    fn learn(&mut self, group: GroupId, name: Option<GroupName>, by: By) -> Result<(), Full> {
+    fn learn(&mut self, group: GroupId, name: Option<GroupName>, by: (By, For)) -> Result<(), Full> {
         let now = self.now();
         if self.registry.learn(group, name, by, now)?
             && let (Some(trace), Some(name)) = (&self.trace, self.registry.name(group))
@@ -317,15 +342,17 @@ impl Driver {
 
     /// Somebody wants to be told of a group, if its key may have one more.
     fn on_watch(&mut self, peer: &Peer, group: GroupName, now: LocalTime) {
-        let id = group.id();
-        let limited = !peer.rights.is_cluster();
-        if !self.gallery.has_room(peer.id, id, limited, now) || self.learn_group(group, by(peer)).is_err() {
-            self.tally.over_limit += 1;
-            return self.net.send(peer.id, &Item::Limited { group: id });
-        }
+        let (id, by) = (group.id(), by(peer));
         let Some(machine) = &self.machine else { return };
-        let post = self.gallery.on_watch(peer.id, id, machine, now);
-        self.post(post);
+        let post = self.gallery.on_watch((peer.id, by), id, machine, now);
+        match post.and_then(|post| self.learn_group(group, (by, For::Question)).map(|()| post)) {
+            Ok(post) => self.post(post),
+            Err(Full) => {
+                self.gallery.on_unwatch(peer.id, id);
+                self.tally.over_limit += 1;
+                self.net.send(peer.id, &Item::Limited { group: id });
+            }
+        }
     }
 
     /// A member does not tell this node of a group: its key watches or names too many.
@@ -336,8 +363,8 @@ impl Driver {
         }
     }
 
-    /// The sender's key has as many groups here as it may. A process that asks for a grant is told; the rest
-    /// is dropped, as if the group had been forgotten since.
+    /// The sender's key has as many groups here as it may. A process that asks for a grant is told;
+    /// the rest is dropped, as if the group had been forgotten since.
     fn refuse(&mut self, peer: &Peer, message: &Message) {
         self.tally.over_limit += 1;
         if let Message::Request(request) | Message::Extend { request, .. } = message {
@@ -379,7 +406,7 @@ impl Driver {
     /// nobody has had to do with since.
     pub(super) fn forget_groups(&mut self, now: LocalTime) {
         for _ in 0..LOOKS {
-            let Some(group) = self.registry.due(now) else { return };
+            let Some(group) = self.registry.due(now) else { return self.return_memory(SOME) };
             let Some(machine) = &self.machine else { return };
             let used_here = self.office.has_to_do_with(group) || self.gallery.has_to_do_with(group, now);
             let is_idle = !used_here && machine.may_forget(group, now);
@@ -391,6 +418,46 @@ impl Driver {
                 self.tally.forgotten += 1;
             }
         }
+        self.return_memory(MANY);
+    }
+
+    /// Returns the memory of forgotten groups to the system, on another thread, if there are so
+    /// many of them. Little by little: the allocator lets this thread wait meanwhile.
+    fn return_memory(&mut self, so_many: usize) {
+        if self.registry.has_memory_of(so_many) {
+            tokio::task::spawn_blocking(give_back);
+        }
+    }
+}
+
+/// What one packet of an outsider may make a member do. Items may be as short as two bytes, and a
+/// question of two bytes has an answer of hundreds: six hundred of them in each packet would keep
+/// the granting thread from its work. Of members everything is taken.
+struct Share {
+    is_limited: bool,
+    items: usize,
+    charter: bool,
+    origin: bool,
+    ping: bool,
+}
+
+impl Share {
+    fn of(peer: &Peer) -> Self {
+        let is_limited = !peer.rights.is_cluster();
+        let items = if is_limited { MOST_ITEMS } else { usize::MAX };
+        Self { is_limited, items, charter: false, origin: false, ping: false }
+    }
+
+    /// Whether an item is still in it. Of each question that has one answer, the first is.
+    fn has(&mut self, item: &Item) -> bool {
+        self.items = self.items.saturating_sub(1);
+        let asked = match item {
+            Item::AskCharter => &mut self.charter,
+            Item::AskOrigin { .. } => &mut self.origin,
+            Item::Ping { .. } => &mut self.ping,
+            _ => return true,
+        };
+        !std::mem::replace(asked, true) || !self.is_limited
     }
 }
 

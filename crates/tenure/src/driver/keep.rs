@@ -12,7 +12,8 @@ use crate::steady::Steady;
 use crate::store::{Store, StoreError, StoreId, Writer};
 use crate::timing::Timing;
 
-/// Store and memory of a node. Who grants nothing has neither, and promises nothing that would need them.
+/// Store and memory of a node. Who grants nothing has neither, and promises nothing that would need
+/// them.
 #[derive(Default)]
 pub(crate) struct Keep {
     writer: Option<Writer>,
@@ -36,7 +37,8 @@ impl Keep {
         Ok(Self { writer, memory: Some(memory), store: Some(id), durable: None, persisted: 0 })
     }
 
-    /// The machine has started and its first effects are carried out: from here on the memory speaks for this life.
+    /// The machine has started and its first effects are carried out: from here on the memory
+    /// speaks for this life.
     pub(crate) fn claim(&mut self) {
         if let Some(memory) = &mut self.memory {
             memory.claim();
@@ -65,8 +67,8 @@ impl Keep {
         self.writer.is_none() || self.durable.is_some_and(|durable| ticket <= durable)
     }
 
-    /// Hands a record to the writer's thread. A charter goes with the names of its members: without them its keys are not
-    /// known.
+    /// Hands a record to the writer's thread. A charter goes with the names of its members: without
+    /// them its keys are not known.
     pub(crate) fn persist(
         &mut self,
         ticket: Ticket,
@@ -82,7 +84,8 @@ impl Keep {
         writer.persist(ticket, cell, named);
     }
 
-    /// Written before any later effect, without a system call. Says why, if the memory has just become void.
+    /// Written before any later effect, without a system call. Says why, if the memory has just
+    /// become void.
     pub(crate) fn remember(&mut self, cell: &Cell) -> Option<String> {
         let memory = self.memory.as_mut().filter(|memory| memory.trouble().is_none())?;
         memory.remember(cell);

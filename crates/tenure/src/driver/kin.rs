@@ -1,19 +1,22 @@
 //! Whether a peer is of this very cluster: compared before anything that it says counts.
 //!
-//! Two clusters may have one id and one key: founded twice, or each half of one has given the other up by force. Nothing
-//! in a session shows that. So the first words of a session, after a handshake with fresh challenges, are an
-//! [`Origin`]: what the sender goes by. Until a holder of the cluster's key has said so, its votes are not counted and
-//! it is asked ([`Item::AskOrigin`]). The machine judges what follows (`tenure_proto::strong::epoch::lineage`): a member that
-//! hears of a foreign charter stops. A scoped key cannot cause that: its holder's word on charters is not heard.
+//! Two clusters may have one id and one key: founded twice, or each half of one has given the other
+//! up by force. Nothing in a session shows that. So the first words of a session, after a handshake
+//! with fresh challenges, are an [`Origin`]: what the sender goes by. Until a holder of the
+//! cluster's key has said so, its votes are not counted and it is asked ([`Item::AskOrigin`]). The
+//! machine judges what follows (`tenure_proto::strong::epoch::lineage`): a member that hears of a
+//! foreign charter stops. A scoped key cannot cause that: its holder's word on charters is not
+//! heard.
 //!
-//! Two halves that gave each other up never ask each other for anything. So members tell it again now and then, to former
-//! members and to all whom the configuration names, and greet those with whom there is no session.
+//! Two halves that gave each other up never ask each other for anything. So members tell it again
+//! now and then, to former members and to all whom the configuration names, and greet those with
+//! whom there is no session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tenure_proto::strong::epoch::{Charter, CharterId, EpochTalk, Relation, StoreId};
-use tenure_proto::strong::{Cell, Command, Message};
+use tenure_proto::strong::{Cell, Command, Message, Rules as _, Sound};
 use tenure_proto::{Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::oneshot;
 
@@ -31,7 +34,7 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// How often a peer is asked for its origin at most.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What is known of the origins of peers.
+/// All that is known about the origins of peers.
 pub(super) struct Kin {
     /// Peers that have told, in the life that has told it.
     known: BTreeMap<NodeId, Known>,
@@ -41,12 +44,13 @@ pub(super) struct Kin {
     /// The highest life of each member's store. On the disk too.
     lives: BTreeMap<StoreId, Life>,
     /// Questions to processes that seem to be of an older life than another that was heard.
-    doubts: BTreeMap<NodeId, u128>,
+    pub(super) doubts: BTreeMap<NodeId, u128>,
     /// Tells this start from that of another process with a copy of the store.
     start: u128,
     /// When to tell again.
     pub(super) tell_at: LocalTime,
-    /// The founding of a charter that was refused, for it is not the one that the configuration names.
+    /// The founding of a charter that was refused, for it is not the one that the configuration
+    /// names.
     pub(super) refused: Option<u128>,
 }
 
@@ -113,13 +117,20 @@ impl Driver {
         }
     }
 
-    /// What is kept of peers is no more than a few times what sessions keep, whatever names come and go.
+    /// What is kept of peers is no more than a few times what sessions keep, whatever names come
+    /// and go.
     fn forget_strangers(&mut self) {
         let sessions = &self.net.sessions;
         if self.kin.told.len() > 2 * sessions.peers() + 64 {
             self.kin.told.retain(|peer, _| sessions.has_session(*peer));
             self.kin.known.retain(|peer, _| sessions.has_session(*peer));
             self.kin.asked.retain(|peer, _| sessions.has_session(*peer));
+        }
+        if self.net.book.strangers() > 2 * sessions.peers() + 1024 {
+            let members: BTreeSet<NodeId> = self.members().into_iter().collect();
+            let sessions = &self.net.sessions;
+            let stays = |peer| members.contains(&peer) || sessions.has_session(peer);
+            self.net.book.forget_strangers(stays);
         }
     }
 
@@ -144,7 +155,8 @@ impl Driver {
         self.kin.tell_at = self.now();
     }
 
-    /// The origin of a peer of which nothing is known, wherever it is in the packet: what comes before it counts too.
+    /// The origin of a peer of which nothing is known, wherever it is in the packet: what comes
+    /// before it counts too.
     pub(super) fn judge_origin(&mut self, peer: &Peer, bytes: &[u8]) {
         if !peer.rights.is_cluster() || self.known_origin(peer).is_some() {
             return;
@@ -160,8 +172,8 @@ impl Driver {
         self.kin.known.get(&peer.id).filter(|known| known.boot == peer.boot)
     }
 
-    /// Whether a charter that this process would go by names another store under its name. It stops then, before it goes by it: the
-    /// charter is decided, so this store is no member's.
+    /// Whether a charter that this process would go by names another store under its name. It stops
+    /// then, before it goes by it: the charter is decided, so this store is no member's.
     pub(super) fn refuses_name(&mut self, charter: &Charter) -> bool {
         let newer = self.machine.as_ref().is_some_and(|machine| machine.charter().epoch < charter.epoch);
         let refused = newer && self.is_named_for_another(charter);
@@ -185,13 +197,14 @@ impl Driver {
         named.or_else(own).or_else(|| self.announced_store(peer))
     }
 
-    /// Whether a charter names another store under this node's name: this one has promised nothing to anybody, and must never
-    /// grant as if it were that one.
+    /// Whether a charter names another store under this node's name: this one has promised nothing
+    /// to anybody, and must never grant as if it were that one.
     pub(super) fn is_named_for_another(&self, charter: &Charter) -> bool {
-        charter.has(self.me) && charter.body.stores.get(self.me) != self.keep.store
+        charter.has(self.me) && !Sound.is_same_store(charter.body.stores.get(self.me), self.keep.store)
     }
 
-    /// Whether what a peer says may count. What it says of decided charters is compared by the machine itself.
+    /// Whether what a peer says may count. What it says of decided charters is compared by the
+    /// machine itself.
     pub(super) fn counts(&self, peer: &Peer, message: &Message) -> bool {
         let compared = matches!(
             message,
@@ -224,10 +237,11 @@ impl Driver {
         }
     }
 
-    /// Whether a process is of an older life of a member's store than another that was heard: a store that was put back from a
-    /// backup, or a copy. What it promises counts nothing then. Lives count by one, so it would catch up by restarts: the
-    /// store is condemned for good, but only when such a process has answered a question that was asked after the higher
-    /// life was heard. A late or repeated packet answers nothing, and condemns nobody.
+    /// Whether a process is of an older life of a member's store than another that was heard: a
+    /// store that was put back from a backup, or a copy. What it promises counts nothing then.
+    /// Lives count by one, so it would catch up by restarts: the store is condemned for good, but
+    /// only when such a process has answered a question that was asked after the higher life was
+    /// heard. A late or repeated packet answers nothing, and condemns nobody.
     fn doubts_life(&mut self, peer: &Peer, origin: &Origin) -> bool {
         let charter = self.machine.as_ref().map(|machine| machine.charter());
         let named = charter.and_then(|charter| charter.body.stores.get(peer.id));
@@ -238,7 +252,8 @@ impl Driver {
         match known {
             Some(life) if life.condemned => self.tell_condemned(peer.id, store, life),
             Some(life) if older(life) => {
-                // One question until a higher life is heard: answers to two would outdate each other for ever.
+                // One question until a higher life is heard: answers to two would outdate each
+                // other forever.
                 let nonce = *self.kin.doubts.entry(peer.id).or_insert_with(chance::wide);
                 if origin.echo != Some(nonce) {
                     self.net.send(peer.id, &Item::AskOrigin { nonce });
@@ -278,8 +293,8 @@ impl Driver {
         }
     }
 
-    /// Tells members, former ones, and those whom the configuration names. With whom there is no session is greeted: it is told
-    /// when there is one.
+    /// Tells members, former ones, and those whom the configuration names. With whom there is no
+    /// session is greeted: it is told when there is one.
     pub(super) fn on_kin_time(&mut self, now: LocalTime) {
         let Some(machine) = self.machine.as_ref().filter(|_| self.kin.tell_at <= now) else { return };
         self.kin.tell_at = later(now, TELL_AGAIN);
@@ -297,7 +312,8 @@ impl Driver {
         }
     }
 
-    /// A member has told a charter of another founding than this node was configured for: it is not believed.
+    /// A member has told a charter of another founding than this node was configured for: it is not
+    /// believed.
     pub(super) fn refuse_lineage(&mut self, from: NodeId, error: &ConfigError) {
         let ConfigError::Lineage { there, .. } = error else { return };
         if self.kin.refused.replace(*there) != Some(*there) {

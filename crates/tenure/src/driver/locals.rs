@@ -1,9 +1,10 @@
-//! Groups of kind `local`: each has a machine of its own on every member that takes part, for as long as somebody there holds a
-//! handle of it.
+//! Groups of kind `local`: each has a machine of its own on every member that takes part, for as
+//! long as somebody there holds a handle of it.
 //!
-//! Nothing is kept over a restart: a machine that is started supports nobody for the length of its lock, and so breaks no promise of
-//! an earlier life, as long as that went by the same constants. What an earlier machine of this process promised, by whatever constants, is
-//! remembered. The members are those of the cluster's charter; where the charter changes, machines begin anew.
+//! Nothing is kept over a restart: a machine that is started supports nobody for the length of its
+//! lock, and so breaks no promise of an earlier life, as long as that went by the same constants.
+//! What an earlier machine of this process promised, by whatever constants, is remembered. The
+//! members are those of the cluster's charter; where the charter changes, machines begin anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
-use super::{By, Driver};
+use super::{By, Driver, For};
 use crate::chance;
 use crate::clock::{Reading, nanos};
 use crate::error::KindError;
@@ -58,7 +59,8 @@ struct Group {
 #[derive(Default)]
 pub(super) struct Locals {
     groups: BTreeMap<GroupId, Group>,
-    /// Until when machines that are gone had bound this process: the next one of the group supports nobody before that.
+    /// Until when machines that are gone had bound this process: the next one of the group supports
+    /// nobody before that.
     owed: BTreeMap<GroupId, LocalTime>,
 }
 
@@ -76,8 +78,8 @@ impl Locals {
         self.groups.values().for_each(|group| _ = group.shown.send_replace(Surroundings::default()));
     }
 
-    /// How a group's next machine begins: in a life of its own, so that nobody takes its first datagrams for repeated ones of the machine
-    /// before it, and bound for as long as that one was.
+    /// How a group's next machine begins: in a life of its own, so that nobody takes its first
+    /// datagrams for repeated ones of the machine before it, and bound for as long as that one was.
     fn boot(&mut self, id: GroupId, config: &Config, now: LocalTime) -> (Incarnation, BootKind<Promise>) {
         self.remember(id);
         self.owed.retain(|_, until| *until > now);
@@ -87,7 +89,7 @@ impl Locals {
         (Incarnation(chance::wide()), BootKind::SameBoot { remembered: vec![promise] })
     }
 
-    /// What is left of a machine that is gone, or is about to be.
+    /// The rest of a machine that is gone, or is about to be.
     fn remember(&mut self, id: GroupId) {
         if let Some(group) = self.groups.get(&id) {
             let owed = self.owed.entry(id).or_insert(LocalTime::ZERO);
@@ -161,7 +163,7 @@ impl Driver {
             };
         }
         let (id, config) = (name.id(), settings(&how, &charter)?);
-        let _ = self.learn_group(name.clone(), By::Cluster);
+        let _ = self.learn_group(name.clone(), (By::Cluster, For::Question));
         let at = self.clock.reading();
         let (machine, outcome) = self.start_local(id, &config, at);
         let (shown, surroundings) = watch::channel(Surroundings::default());
@@ -246,8 +248,8 @@ impl Driver {
         }
     }
 
-    /// Other members, other machines. Whoever is no member any more takes no part. `at` is when the charter was adopted: lines of
-    /// a trace stand in the order of their readings.
+    /// Other members, other machines. Whoever is no member any more takes no part. `at` is when the
+    /// charter was adopted: lines of a trace stand in the order of their readings.
     pub(super) fn renew_locals(&mut self, at: Reading) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
         for id in self.locals.which(|group| group.charter != charter.epoch) {
@@ -255,7 +257,8 @@ impl Driver {
         }
     }
 
-    /// The clock went back: a lease would last longer by that than those believe who support it. What was promised to others is kept.
+    /// The clock went back: a lease would last longer by that than those believe who support it.
+    /// What was promised to others is kept.
     pub(super) fn forget_locals(&mut self) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
         for id in self.locals.which(|_| true) {
@@ -277,7 +280,7 @@ impl Driver {
         self.show_local(id, outcome, at);
     }
 
-    /// What came of a step: first on paper, then to others.
+    /// The outcome of a step: first on paper, then to others.
     fn show_local(&mut self, id: GroupId, outcome: Vec<Outcome<Local>>, at: Reading) {
         if let Some(trace) = &self.trace {
             for outcome in &outcome {

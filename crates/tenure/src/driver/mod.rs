@@ -1,4 +1,5 @@
-//! The driver: one thread that connects the machine to sockets, clock, disk and users. It decides nothing.
+//! The driver: one thread that connects the machine to sockets, clock, disk and users. It decides
+//! nothing.
 //!
 //! ```text
 //!   wait for  a datagram · a request of a handle · a deadline · a durable record
@@ -9,18 +10,19 @@
 //!   flush                what may leave, leaves
 //! ```
 //!
-//! It is a thread of the operating system with a runtime of its own: a blocking call in a user's task cannot starve renewals.
-//! Nothing here waits for a disk, a name server or a user.
+//! It is a thread of the operating system with a runtime of its own: a blocking call in a user's
+//! task cannot starve renewals. Nothing here waits for a disk, a name server or a user.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `step` | the machine, its effects, and what is published |
 //! | `inbound` | who may say what |
 //! | `office` | campaigns and the terms that are led here |
-//! | `gallery` | observers |
+//! | `gallery`, `watches` | observers: what they are told, and how many there may be |
 //! | `registry` | the groups that are known, what a key may cost, what is forgotten |
 //! | `questions` | verifications and hand-overs under way |
 //! | `wishes` | what others ask of leaders |
+//! | `revoking`, `refused` | keys that are revoked or expire: by this node, and its own |
 //! | `kin` | whether a peer is of this very cluster |
 //! | `change` | changes of members under way |
 //! | `hosted`, `hints`, `locals` | machines beside the strong one: eventual and local groups |
@@ -43,6 +45,7 @@ mod net;
 mod office;
 mod outbox;
 mod questions;
+mod refused;
 mod registry;
 mod revoking;
 mod setup;
@@ -50,6 +53,7 @@ mod step;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod watches;
 mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -68,8 +72,9 @@ use crate::config::{Checked, Key};
 use crate::error::{CampaignError, Stopped, TransferError};
 use crate::guard::Loss;
 use crate::name::{ClusterId, GroupName, NodeName};
+use crate::node::RevokedKey;
 use crate::observe::Scene;
-use crate::seal::{Credentials, Serial};
+use crate::seal::Credentials;
 use crate::socket::Bulk;
 use crate::status::Status;
 use crate::steady::{SharedSteady, Steady};
@@ -94,7 +99,8 @@ pub(crate) use office::Entry;
 use office::Office;
 use questions::Questions;
 pub(crate) use questions::VerifyOrder;
-use registry::{By, Registry};
+use refused::Refused;
+use registry::{By, For, Registry};
 pub(crate) use revoking::RevokeOrder;
 use revoking::Revoking;
 pub(crate) use setup::{credentials, launch};
@@ -105,6 +111,9 @@ pub(crate) use wishes::{AskOrder, LONGEST_ASK};
 
 /// How many datagrams are taken before deadlines and users are looked at again.
 const BATCH: usize = 256;
+
+/// For how long they are taken, in nanoseconds: some are more work than others.
+const ENOUGH: u64 = 2_000_000;
 
 /// When to write down again what could not be written, for somebody was reading, in nanoseconds.
 const SHOW_AGAIN: u64 = 5_000_000;
@@ -159,7 +168,7 @@ pub(crate) enum Request {
     /// Revoke a key.
     Revoke(RevokeOrder),
     /// Which keys are revoked?
-    RevokedKeys(oneshot::Sender<Vec<Serial>>),
+    RevokedKeys(oneshot::Sender<Vec<RevokedKey>>),
     /// Give everything back and end.
     Shutdown(oneshot::Sender<()>),
     /// The last handle of the node is gone: end.
@@ -245,6 +254,7 @@ pub(crate) struct Driver {
     hints: Hints,
     locals: Locals,
     wishes: Wishes,
+    refused: Refused,
     revoking: Revoking,
     /// How many messages went by a detour.
     detours: usize,
@@ -269,7 +279,8 @@ enum Farewell {
 }
 
 impl Driver {
-    /// Runs until the node is shut down or must stop. Says whom to tell when everything is given back.
+    /// Runs until the node is shut down or must stop. Says whom to tell when everything is given
+    /// back.
     pub(crate) async fn run(
         mut self,
         mut requests: mpsc::UnboundedReceiver<Request>,
@@ -312,8 +323,8 @@ impl Driver {
         }
     }
 
-    /// Whether there is a next turn. A node that has stopped takes no request any more: whoever waits for an answer then is told
-    /// why, by the handle.
+    /// Whether there is a next turn. A node that has stopped takes no request any more: whoever
+    /// waits for an answer then is told why, by the handle.
     fn goes_on(&self) -> bool {
         self.farewell.is_none() && self.stopped.borrow().is_none()
     }
@@ -328,7 +339,7 @@ impl Driver {
             return; // What it would say now, it must not.
         }
         let now = self.clock.read();
-        if let (Some(machine), true) = (&self.machine, self.gallery.is_open()) {
+        if let (Some(machine), true) = (&self.machine, self.gallery.has_news()) {
             let net = &self.net;
             self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
         }
@@ -338,7 +349,8 @@ impl Driver {
         self.tell_status(now);
     }
 
-    /// How long nothing needs to be done, as far as is known. A hint: whoever wakes looks at the clock.
+    /// How long nothing needs to be done, as far as is known. A hint: whoever wakes looks at the
+    /// clock.
     fn nap(&self) -> Duration {
         let now = self.clock.read();
         let deadlines = [
@@ -365,11 +377,15 @@ impl Driver {
 
     /// Takes what has come, but not so much that deadlines are missed.
     fn receive(&mut self, buffer: &mut [u8]) {
+        let enough = LocalTime::from_nanos(self.clock.read().as_nanos().saturating_add(ENOUGH));
         for _ in 0..BATCH {
             let Some((length, from)) = self.net.sockets.receive(buffer) else {
                 return self.net.has_heard_all(self.clock.read());
             };
             self.on_packet(&mut buffer[..length], from);
+            if self.clock.read() >= enough {
+                return;
+            }
         }
     }
 
@@ -378,7 +394,11 @@ impl Driver {
         let received = self.clock.read();
         match self.net.open(packet, from, received) {
             Opened::Items(peer, bytes) => self.on_items(&peer, bytes, received),
-            Opened::Session(peer) => self.introduce_self(&peer),
+            Opened::Session(peer) => {
+                self.refused.is_taken_by(peer.id);
+                self.introduce_self(&peer);
+            }
+            Opened::KeyRefused(by, why) => self.on_key_refused(by, why),
             Opened::Nothing => {}
         }
     }
@@ -431,7 +451,7 @@ impl Driver {
             Request::Proclaim { group, token, body } => self.proclaim(group, token, Some(body)),
             Request::Observe { group, reply } => {
                 let now = self.clock.read();
-                let _ = self.learn_group(group.clone(), By::Cluster);
+                let _ = self.learn_group(group.clone(), (By::Cluster, For::Question));
                 let _ = reply.send(self.gallery.observe(group, now));
             }
             Request::Unobserve { group } => {
@@ -451,11 +471,12 @@ impl Driver {
             Request::Status(reply) => self.askers.push(reply),
             Request::Keys(credentials) => {
                 self.net.sessions.set_keyring(*credentials);
+                self.refused.forget();
                 self.confirm_date();
             }
             Request::Revoke(order) => self.on_revoke_order(order),
             Request::RevokedKeys(reply) => {
-                let _ = reply.send(self.revoking.serials());
+                let _ = reply.send(self.revoking.keys());
             }
             Request::Shutdown(reply) => self.farewell = Some(Farewell::Asked(reply)),
             Request::Dropped => self.farewell = Some(Farewell::Dropped),
@@ -476,10 +497,11 @@ impl Driver {
             let _ = entry.prize.send(Err(error));
             return;
         }
-        let _ = self.learn_group(group, By::Cluster);
+        let _ = self.learn_group(group, (By::Cluster, For::Election));
         self.registry.note_election(id);
         self.over_limit.remove(&id);
-        // Whoever saw by the clock that its lease is over may campaign again at once, before any timer has told us.
+        // Whoever saw by the clock that its lease is over may campaign again at once, before any
+        // timer has told us.
         if self.office.is_led(id) {
             let now = self.now();
             self.on_time(now);
@@ -513,7 +535,8 @@ impl Driver {
     fn stop(&mut self, why: Stopped) {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
         let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
-        // Authority ends before the node says that it has stopped, and whoever is told of its loss may ask at once why.
+        // Authority ends before the node says that it has stopped, and whoever is told of its loss
+        // may ask at once why.
         self.disown();
         self.stopped.send_replace(Some(why.clone()));
         self.office.close(loss, &CampaignError::Stopped(why));
@@ -532,7 +555,8 @@ impl Driver {
             let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
             self.orders.extend(self.office.leave(asked));
             self.settle();
-            // The machine's last word: the exact largest term that it granted. It takes no step after that.
+            // The machine's last word: the exact largest term that it granted. It takes no step
+            // after that.
             self.step(Input::Command(Command::Close));
             self.disown();
             self.stopped.send_replace(Some(Stopped::ShutDown));
@@ -559,8 +583,8 @@ impl Driver {
     }
 }
 
-/// Waits, and lets the runtime look whether something has come in any case: whoever has no time to wait would otherwise never
-/// hear of it.
+/// Waits, and lets the runtime look whether something has come in any case: whoever has no time to
+/// wait would otherwise never hear of it.
 async fn pause(nap: Duration) {
     match nap.is_zero() {
         true => tokio::task::yield_now().await,

@@ -15,18 +15,20 @@ use super::hints;
 use super::outbox::{Encoded, Lane, Outbox, Parcel};
 use crate::contact::Contact;
 use crate::name::NodeName;
-use crate::seal::{Expect, Peer, Received, Refusal, Sessions};
+use crate::seal::{Expect, KeyRefusal, Peer, Received, Refusal, Sessions};
 use crate::socket::Sockets;
 use crate::wire::{self, Item};
 
 /// How long an address that was looked up is good for at least.
 const LOOK_UP_PAUSE: u64 = 5_000_000_000;
 
-/// How many times longer than it takes to ask again a peer may be silent before it is greeted anew. A peer that was restarted
-/// greets by itself; one that is only busy must not lose what is on its way to it.
+/// How many times longer than it takes to ask again a peer may be silent before it is greeted anew.
+/// A peer that was restarted greets by itself; one that is only busy must not lose what is on its
+/// way to it.
 const PAUSES: u32 = 3;
 
-/// A peer that was asked something and has been silent for longer than this, in nanoseconds, is not reached.
+/// A peer that was asked something and has been silent for longer than this, in nanoseconds, is not
+/// reached.
 const UNREACHED: u64 = 2_000_000_000;
 
 /// How long items wait for a session before they are worth nothing.
@@ -85,6 +87,8 @@ pub(crate) enum Opened<'p> {
     Session(Arc<Peer>),
     /// Authentic bytes of a peer.
     Items(Arc<Peer>, &'p [u8]),
+    /// A member refuses the key of this process.
+    KeyRefused(NodeId, KeyRefusal),
 }
 
 impl Net {
@@ -150,6 +154,7 @@ impl Net {
                 self.book.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Items(peer, plaintext)
             }
+            Received::KeyRefused { by, why } => Opened::KeyRefused(by, why),
         }
     }
 
@@ -170,9 +175,10 @@ impl Net {
         }
     }
 
-    /// Nothing that has come by now waits in a socket. Only up to here can it be said that a peer was silent: a process that was
-    /// held up, by much work or by the system, must not take that for the silence of others. It would begin new sessions with
-    /// all of them, and what is on its way in the old ones would be lost.
+    /// Nothing that has come by now waits in a socket. Only up to here can it be said that a peer
+    /// was silent: a process that was held up, by much work or by the system, must not take that
+    /// for the silence of others. It would begin new sessions with all of them, and what is on its
+    /// way in the old ones would be lost.
     pub(crate) fn has_heard_all(&mut self, now: LocalTime) {
         self.heard_all = now;
     }
@@ -182,7 +188,8 @@ impl Net {
         self.outbox.answered(by);
     }
 
-    /// Whether a process is reached: there is a session with it, and it answers, as far as it was asked anything.
+    /// Whether a process is reached: there is a session with it, and it answers, as far as it was
+    /// asked anything.
     pub(crate) fn answers(&self, peer: NodeId) -> bool {
         let since = LocalTime::from_nanos(self.heard_all.as_nanos().saturating_sub(UNREACHED));
         self.sessions.has_session(peer) && !self.sessions.is_awaited_since(peer, since)
@@ -264,8 +271,8 @@ impl Net {
         });
     }
 
-    /// When something that waits may leave, or when a greeting is to be repeated. Somebody who cannot be reached holds up
-    /// nobody else.
+    /// When something that waits may leave, or when a greeting is to be repeated. Somebody who
+    /// cannot be reached holds up nobody else.
     pub(crate) fn next_wake(&self, now: LocalTime) -> Option<LocalTime> {
         let next = |peer| match self.waits.contains_key(&peer) {
             true => Some(now.after(self.retry)),

@@ -1,8 +1,8 @@
 //! Who campaigns and who leads here: campaigns that wait, and terms that have a guard.
 //!
-//! The machine goes on campaigning after a loss, for it knows nothing of guards. Here a campaign ends with its first term:
-//! whoever lost it may campaign again. So each loss, and each victory that nobody waits for any more, is followed by an order
-//! to withdraw.
+//! The machine goes on campaigning after a loss, for it knows nothing of guards. Here a campaign
+//! ends with its first term: whoever lost it may campaign again. So each loss, and each victory
+//! that nobody waits for any more, is followed by an order to withdraw.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ pub(crate) struct Office {
     led: BTreeMap<GroupId, Led>,
     /// Those whose work must give signs of life.
     watched: BTreeMap<GroupId, Duration>,
-    /// Nobody is overdue before this. Signs of life only move it away, so that it need not be known exactly.
+    /// Nobody is overdue before this. Signs of life only move it away, so that it need not be known
+    /// exactly.
     check_at: Option<LocalTime>,
     /// Terms that are over but whose grants are given back only when the last handle is gone.
     held: BTreeMap<GroupId, Term>,
@@ -149,13 +150,24 @@ impl Office {
         Some(Command::Resign(group))
     }
 
+    /// No campaign can succeed: all of them end with this.
+    pub(crate) fn refuse_all(&mut self, why: &CampaignError) -> Vec<Command> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let refused = |(group, entry): (GroupId, Entry)| {
+            let _ = entry.prize.send(Err(why.clone()));
+            Command::Resign(group)
+        };
+        waiting.into_iter().map(refused).collect()
+    }
+
     /// How many groups are led here.
     pub(crate) fn led(&self) -> usize {
         self.led.len()
     }
 
-    /// The node is to end. Whoever asked for that has ended the guarded work before, and what was granted is given back. If
-    /// the node was only dropped, work that still holds a guard may be writing: authority ends, and the lease runs out.
+    /// The node is to end. Whoever asked for that has ended the guarded work before, and what was
+    /// granted is given back. If the node was only dropped, work that still holds a guard may be
+    /// writing: authority ends, and the lease runs out.
     pub(crate) fn leave(&mut self, asked: bool) -> Vec<Command> {
         for (group, led) in &self.led {
             led.term.end(Loss::Stopped);
@@ -215,7 +227,8 @@ impl Office {
             self.check_at = Some(self.check_at.map_or(due, |at| at.min(due)));
         }
         self.led.insert(group, Led { term, health: entry.health });
-        // If nobody waits any more the guard comes back, is dropped, and says so: the campaign was cancelled.
+        // If nobody waits any more the guard comes back, is dropped, and says so: the campaign was
+        // cancelled.
         let _ = entry.prize.send(Ok(guard));
         None
     }
@@ -233,7 +246,8 @@ impl Office {
             MachineLoss::Disturbed => Loss::Disturbed,
             MachineLoss::Lapsed | MachineLoss::EndedEpoch | MachineLoss::NextEpoch => Loss::Lapsed,
         });
-        // Who stood down gives back later; everybody else has nothing left to give, and stops asking.
+        // Who stood down gives back later; everybody else has nothing left to give, and stops
+        // asking.
         (!self.held.contains_key(&group)).then_some(Command::Resign(group))
     }
 
@@ -248,8 +262,9 @@ impl Office {
         self.check_at
     }
 
-    /// Groups whose work seems to hang: authority ends, and the lease runs out, for the work may still be doing something. All are
-    /// looked at only when one may be overdue: there may be thousands.
+    /// Groups whose work seems to hang: authority ends, and the lease runs out, for the work may
+    /// still be doing something. All are looked at only when one may be overdue: there may be
+    /// thousands.
     pub(crate) fn unhealthy(&mut self) -> Vec<Command> {
         let now = self.steady.clock().read();
         if self.check_at.is_none_or(|at| now < at) {
@@ -287,9 +302,9 @@ impl Office {
 }
 
 impl Drop for Office {
-    /// Where the driver has ended in good order there is nothing left to do. If it panicked, nobody renews any more, and
-    /// nobody would tell: the leases would hold until E, for nothing that rests on them was sent, but whoever waits for
-    /// the loss would wait for ever.
+    /// Where the driver has ended in good order there is nothing left to do. If it panicked, nobody
+    /// renews any more, and nobody would tell: the leases would hold until E, for nothing that
+    /// rests on them was sent, but whoever waits for the loss would wait forever.
     fn drop(&mut self) {
         self.close(Loss::Stopped, &CampaignError::Stopped(Stopped::Crashed));
     }

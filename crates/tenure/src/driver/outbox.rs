@@ -1,23 +1,26 @@
 //! What is to be sent: items wait here for a session, for room in a datagram, and for their turn.
 //!
-//! Items to one peer are put together into datagrams of at most 1200 bytes. Four rules keep ten thousand groups from
-//! drowning their members, and each other:
+//! Items to one peer are put together into datagrams of at most 1200 bytes. Four rules keep ten
+//! thousand groups from drowning their members, and each other:
 //!
-//! * **A burst is spread.** If all datagrams of a moment left at once they would overflow the receiver's socket buffer. So each
-//!   peer gets at most [`BURST`] datagrams a millisecond, and the rest waits for the next.
-//! * **Nobody is asked more than it answers.** Of requests at most [`MOST_UNANSWERED`] are on their way to a peer. The others wait
-//!   here until answers come in, or until the time has passed after which one asks again. Without this a peer that is slow for
-//!   a moment is asked everything twice, becomes slower by that, and answers nobody in the end.
-//! * **A group waits once.** A request that is repeated while it still waits here, or is outdated by a newer run, takes the place
-//!   of the one that waits.
-//! * **Answers go first, then renewals, then acquisitions.** Others wait for the first, and a leader must not lose its tenure
-//!   because many groups are being elected.
+//! * **A burst is spread.** If all datagrams of a moment left at once they would overflow the
+//!   receiver's socket buffer. So each peer gets at most [`BURST`] datagrams a millisecond, and the
+//!   rest waits for the next.
+//! * **Nobody is asked more than it answers.** Of requests at most [`MOST_UNANSWERED`] are on their
+//!   way to a peer. The others wait here until answers come in, or until the time has passed after
+//!   which one asks again. Without this a peer that is slow for a moment is asked everything twice,
+//!   becomes slower by that, and answers nobody in the end.
+//! * **A group waits once.** A request that is repeated while it still waits here, or is outdated
+//!   by a newer run, takes the place of the one that waits.
+//! * **Answers go first, then renewals, then acquisitions.** Others wait for the first, and a
+//!   leader must not lose its tenure because many groups are being elected.
 //!
-//! Most groups renew one by one, each when half of its own lease is over. A renewal is in no hurry: the leader leads on for
-//! the other half, and E counts from when the run began, so that it loses nothing if its request leaves a little later. So
-//! what only extends a lease waits for company: until a datagram is full, until something that is in a hurry goes the same way,
-//! or for a tenth of the time after which it would be asked again. Ten thousand groups then cost datagrams by the bytes that they
-//! need, not one each. Everything else leaves at once.
+//! Most groups renew one by one, each when half of its own lease is over. A renewal is in no hurry:
+//! the leader leads on for the other half, and E counts from when the run began, so that it loses
+//! nothing if its request leaves a little later. So what only extends a lease waits for company:
+//! until a datagram is full, until something that is in a hurry goes the same way, or for a tenth
+//! of the time after which it would be asked again. Ten thousand groups then cost datagrams by the
+//! bytes that they need, not one each. Everything else leaves at once.
 //!
 //! All of this only delays and reorders, as any network may.
 
@@ -50,7 +53,8 @@ const REMNANT: usize = 48;
 /// Room for items in a datagram.
 pub(crate) const ROOM: usize = MAX_DATAGRAM - OVERHEAD;
 
-/// The most requests to one peer that are neither answered nor given up: some twenty datagrams, which any socket buffer holds.
+/// The most requests to one peer that are neither answered nor given up: some twenty datagrams,
+/// which any socket buffer holds.
 const MOST_UNANSWERED: usize = 500;
 
 /// An item as bytes.
@@ -99,8 +103,9 @@ impl Asks {
     }
 }
 
-/// Requests that have left and are not answered: when, and how many at a time. Each counts until so many answers have come,
-/// or until the time has passed after which one asks again, and then no more: what is lost must not block the way for ever.
+/// Requests that have left and are not answered: when, and how many at a time. Each counts until so
+/// many answers have come, or until the time has passed after which one asks again, and then no
+/// more: what is lost must not block the way forever.
 #[derive(Debug, Default)]
 struct Flight {
     batches: VecDeque<(LocalTime, usize)>,
@@ -185,8 +190,8 @@ impl Parcel {
 }
 
 impl Outbox {
-    /// `retry` is when an unanswered question is put again. Where leases follow the round trips that are `measured`, nothing
-    /// waits for company.
+    /// `retry` is when an unanswered question is put again. Where leases follow the round trips
+    /// that are `measured`, nothing waits for company.
     pub(crate) fn new(retry: LocalSpan, measured: bool) -> Self {
         let wait = retry.fraction(1, 10).min(LocalSpan::from_nanos(LONGEST_WAIT));
         let wait = if measured { LocalSpan::ZERO } else { wait };
@@ -219,7 +224,8 @@ impl Outbox {
         self.queues.iter().filter(|(_, queue)| queue.bytes > 0).map(|(peer, _)| *peer).collect()
     }
 
-    /// Forgets peers for whom nothing waits, and to whom nothing was sent lately: there may have been many.
+    /// Forgets peers for whom nothing waits, and to whom nothing was sent lately: there may have
+    /// been many.
     pub(crate) fn tidy(&mut self, now: LocalTime) {
         let (slot, retry) = (now.as_nanos() / SLOT, self.retry);
         self.queues.retain(|_, queue| {
@@ -228,8 +234,8 @@ impl Outbox {
         });
     }
 
-    /// When something may leave for a peer that has not left by `now`: in the next slot, when it has waited for long
-    /// enough, or when what is not answered counts as lost.
+    /// When something may leave for a peer that has not left by `now`: in the next slot, when it
+    /// has waited for long enough, or when what is not answered counts as lost.
     pub(crate) fn next_wake(&self, to: NodeId, now: LocalTime) -> Option<LocalTime> {
         let queue = self.queues.get(&to).filter(|queue| queue.bytes > 0)?;
         let held = queue.held_until(self.retry).or_else(|| queue.patient_until(self.wait));
@@ -276,7 +282,8 @@ impl Queue {
         self.bytes -= former.map_or(0, |former| former.bytes.len());
     }
 
-    /// How long requests are held back if no answer comes, where nothing else waits; `None` if they are not.
+    /// How long requests are held back if no answer comes, where nothing else waits; `None` if they
+    /// are not.
     fn held_until(&self, retry: LocalSpan) -> Option<LocalTime> {
         self.flight.next(retry).filter(|_| self.flight.room() == 0 && self.swift.is_empty())
     }

@@ -1,4 +1,5 @@
-//! What was asked for and takes a while: verifications and hand-overs; for changes of the members see `change`.
+//! Requests that take a while: verifications and hand-overs; for changes of the members
+//! see `change`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tenure_proto::{GroupId, LocalTime};
 use tokio::sync::oneshot;
 
 use super::change::Underway;
-use super::{By, Driver};
+use super::{By, Driver, For};
 use crate::clock::nanos;
 use crate::error::{TransferError, VerifyError};
 use crate::name::{GroupName, NodeName};
@@ -62,6 +63,13 @@ impl Questions {
     }
 
     /// Whether somebody here waits for a change of the members.
+    /// No verification can succeed: all of them end with this.
+    pub(super) fn fail_all(&mut self, why: &VerifyError) {
+        for asked in std::mem::take(&mut self.verifications).into_values().flatten() {
+            let _ = asked.order.reply.send(Err(why.clone()));
+        }
+    }
+
     pub(crate) fn is_changing(&self) -> bool {
         self.change.is_some()
     }
@@ -75,7 +83,7 @@ impl Driver {
     pub(super) fn on_verify_order(&mut self, order: VerifyOrder) {
         let now = self.now();
         let group = order.group.id();
-        let _ = self.learn_group(order.group.clone(), By::Cluster);
+        let _ = self.learn_group(order.group.clone(), (By::Cluster, For::Question));
         let deadline = later(now, VERIFY_WITHIN);
         let asked = Verification { order, deadline, again: now, asked: 0 };
         self.questions.verifications.entry(group).or_default().push(asked);

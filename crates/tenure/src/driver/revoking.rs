@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::questions::later;
 use super::{Driver, Notice};
 use crate::error::RevokeError;
-use crate::node::Revoked;
+use crate::node::{Revoked, RevokedKey};
 use crate::seal::{Full, MAX_TOLD, Revocation, Revocations, Serial, Sessions};
 use crate::store::RevokedFile;
 use crate::sys::clock::{Which, read};
@@ -117,8 +117,9 @@ impl Revoking {
         self.clock.as_ref().map(|clock| clock.date(read(Which::Boot)))
     }
 
-    pub(crate) fn serials(&self) -> Vec<Serial> {
-        self.list.serials().collect()
+    pub(crate) fn keys(&self) -> Vec<RevokedKey> {
+        let shown = |entry: Revocation| RevokedKey { serial: entry.serial, not_after: entry.not_after };
+        self.list.entries().into_iter().map(shown).collect()
     }
 
     /// Writes the file on another thread, if it should be written and is not being written.

@@ -20,7 +20,8 @@ use super::locals::Locals;
 use super::net::Net;
 use super::office::Office;
 use super::questions::Questions;
-use super::registry::{By, Registry};
+use super::refused::Refused;
+use super::registry::{By, For, Registry};
 use super::revoking::Revoking;
 use super::step::Os;
 use super::terms::Terms;
@@ -46,7 +47,8 @@ use crate::watchdog::Watchdog;
 use crate::wire::Item;
 use crate::{Machine, MachineConfig, chance};
 
-/// What a machine will be started with as soon as somebody has told which charter the cluster goes by.
+/// What a machine will be started with as soon as somebody has told which charter the cluster goes
+/// by.
 pub(super) struct Pending {
     boot: Boot<Cell>,
     pub(super) ask_at: LocalTime,
@@ -109,7 +111,6 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     past.charter.as_ref().map_or(Ok(()), |charter| comes_from(charter, config.lineage))?;
     let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
     let (sockets, bulk) = open_sockets(&config)?;
-    let me = config.name.id();
     let trace = open_trace(&config, past.boot.incarnation)?;
     let addresses = sockets.addresses();
     let net = network(&config, &past, sockets, notice);
@@ -126,7 +127,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         steady: shared.clone(),
     };
     let mut driver = Driver {
-        me,
+        me: config.name.id(),
         name: config.name.clone(),
         cluster: past.cluster,
         incarnation: past.boot.incarnation.0,
@@ -156,6 +157,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         hints: Hints::default(),
         locals: Locals::default(),
         wishes: Wishes::default(),
+        refused: Refused::default(),
         revoking: past.revoking,
         detours: 0,
         trace,
@@ -184,7 +186,8 @@ fn network(config: &Checked, past: &Past, sockets: Sockets, notice: mpsc::Unboun
     Net::new(config.name.id(), book, sessions, sockets, notice, (limits.retry, config.adapts()))
 }
 
-/// Looks at the clock, at how long the machine has slept, and at what the host of a virtual machine tells.
+/// Looks at the clock, at how long the machine has slept, and at what the host of a virtual machine
+/// tells.
 fn watch_clock(config: &Checked) -> Steady {
     let page = config.vmclock.as_deref().and_then(|path| match VmClock::open(path) {
         Ok(page) => page.map(Arc::new),
@@ -196,7 +199,8 @@ fn watch_clock(config: &Checked) -> Steady {
     Steady::begin(&config.time, page)
 }
 
-/// A member has a store and perhaps a memory; everybody else begins anew each time, under a name of its own.
+/// A member has a store and perhaps a memory; everybody else begins anew each time, under a name of
+/// its own.
 fn recall(
     config: &Checked,
     steady: &Steady,
@@ -314,7 +318,7 @@ impl Driver {
         let mut context = Context::new(at.own, &mut chance, &mut self.tickets, &mut effects);
         let machine = Machine::start(config, self.me, boot, &mut context);
         for group in machine.groups() {
-            let _ = self.registry.learn(group, None, By::Cluster, at.own);
+            let _ = self.registry.learn(group, None, (By::Cluster, For::Election), at.own);
         }
         self.machine = Some(machine);
         self.perform(&mut effects, at);
@@ -346,8 +350,8 @@ impl Driver {
         self.net.send(to, &Item::Charter(charter));
     }
 
-    /// A member has told the charter: it is decided, or it founded the cluster. An old one is as good as a new one: whoever is
-    /// asked by it tells of the newer.
+    /// A member has told the charter: it is decided, or it founded the cluster. An old one is as
+    /// good as a new one: whoever is asked by it tells of the newer.
     pub(super) fn on_charter(&mut self, from: NodeId, charter: &Arc<Charter>) {
         if self.machine.is_some() {
             if self.refuses_name(charter) {

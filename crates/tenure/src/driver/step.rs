@@ -29,9 +29,10 @@ impl Driver {
         self.step_undisturbed(input);
     }
 
-    /// If the clock was disturbed, nothing that was measured before counts: whatever leads here is over, and the grantor begins a
-    /// silence, before anything else is done. The order matters: the clock is looked at anew first, so that a second disturbance
-    /// is not missed; then the machine gives up and remembers its silence; then what handles were shown is taken back; and only
+    /// If the clock was disturbed, nothing that was measured before counts: whatever leads here is
+    /// over, and the grantor begins a silence, before anything else is done. The order matters: the
+    /// clock is looked at anew first, so that a second disturbance is not missed; then the machine
+    /// gives up and remembers its silence; then what handles were shown is taken back; and only
     /// then memory and handles go by the new look.
     pub(super) fn notice_disturbance(&mut self) {
         let Some(why) = self.steady.disturbance().filter(|_| self.machine.is_some()) else { return };
@@ -55,9 +56,10 @@ impl Driver {
         self.effects = effects;
     }
 
-    /// In order: a leader's E is gone before its release is queued, and a grant is remembered before its Ok is. The writer's thread
-    /// may make a record durable before the next effect is carried out, and this process may be killed in between: machines
-    /// are safe with any first part of their effects ([`Effect`]).
+    /// In order: a leader's E is gone before its release is queued, and a grant is remembered
+    /// before its Ok is. The writer's thread may make a record durable before the next effect is
+    /// carried out, and this process may be killed in between: machines are safe with any first
+    /// part of their effects ([`Effect`]).
     pub(super) fn perform(&mut self, effects: &mut Vec<Effect<Machine>>, at: Reading) {
         for effect in effects.drain(..) {
             match effect {
@@ -104,14 +106,15 @@ impl Driver {
         self.orders.extend(unhealthy);
         self.settle();
         let is_due = self.machine.as_ref().and_then(Protocol::next_deadline).is_some_and(|at| at <= now);
-        // A clock that went back reaches no deadline, and a leader by it would believe in its lease for as long as it went
-        // back: the machine must see the reading.
+        // A clock that went back reaches no deadline, and a leader by it would believe in its lease
+        // for as long as it went back: the machine must see the reading.
         let went_back = std::mem::replace(&mut self.turned, now) > now;
         if is_due || went_back {
             self.step(Input::Deadline);
         }
         if went_back {
-            // Where no strong group is at work the machine has seen no reading beyond this one, and says nothing of it.
+            // Where no strong group is at work the machine has seen no reading beyond this one, and
+            // says nothing of it.
             self.forget_hints();
             self.forget_locals();
         }
@@ -128,7 +131,8 @@ impl Driver {
         }
     }
 
-    /// Looks whether the clocks keep to their bound. If this one does not, the node has nothing more to say.
+    /// Looks whether the clocks keep to their bound. If this one does not, the node has nothing
+    /// more to say.
     fn watch_clocks(&mut self, now: LocalTime) {
         let Some(machine) = &self.machine else { return };
         let body = &machine.charter().body;
@@ -146,7 +150,8 @@ impl Driver {
         }
     }
 
-    /// Asks members for their clocks: all of them now and then, and soon those that have never told.
+    /// Asks members for their clocks: all of them now and then, and soon those that have never
+    /// told.
     fn ping(&mut self, all: bool) {
         let me = self.me;
         for member in self.members().into_iter().filter(|member| *member != me) {
@@ -194,8 +199,9 @@ impl Driver {
         }
     }
 
-    /// By which member a word for a hand-over goes to a process with which there is no session, and never will be: neither of two
-    /// candidates knows where the other is. Each time by another member: one of them may be gone.
+    /// By which member a word for a hand-over goes to a process with which there is no session, and
+    /// never will be: neither of two candidates knows where the other is. Each time by another
+    /// member: one of them may be gone.
     fn detour(&mut self, to: NodeId, item: &Item) -> Option<(NodeId, Pass)> {
         let Item::Machine { group: Some(group), message: Message::Talk { talk, .. } } = item else {
             return None;
@@ -214,7 +220,8 @@ impl Driver {
         Some((ways[self.detours % ways.len()], pass))
     }
 
-    /// Whoever is no member names its groups always: its key's scope is judged by the name. Members do when a group may be new.
+    /// Whoever is no member names its groups always: its key's scope is judged by the name. Members
+    /// do when a group may be new.
     fn must_name(&self, message: &Message) -> bool {
         if !self.config.role.grants() {
             return true;
@@ -249,7 +256,8 @@ impl Driver {
         }
     }
 
-    /// What the machine shows: first on paper, then to those for whom it is authority, then to those who only want to know.
+    /// What the machine shows: first on paper, then to those for whom it is authority, then to
+    /// those who only want to know.
     fn publish(&mut self, event: &Event, at: Reading) {
         let now = at.own;
         if let Some(trace) = &self.trace {
@@ -283,7 +291,8 @@ impl Driver {
             }
             Event::ClockWentBack { by } => {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");
-                // The machine ends the terms of strong groups; what was shown of the others was shown by readings beyond this one.
+                // The machine ends the terms of strong groups; what was shown of the others was
+                // shown by readings beyond this one.
                 self.forget_hints();
                 self.forget_locals();
             }

@@ -1,8 +1,8 @@
 //! How high terms are, and what an operator should know of it in time.
 //!
-//! Packed tokens hold terms below 2^31. Elections of decades do not get there; a mistake may. So a node says so when half of
-//! the range is used, once a day, with an estimate of when the rest will be; and loudly when a term does not fit any more.
-//! Wide tokens go on.
+//! Packed tokens hold terms below 2^31. Elections of decades do not get there; a mistake may. So a
+//! node says so when half of the range is used, once a day, with an estimate of when the rest will
+//! be; and loudly when a term does not fit any more. Wide tokens go on.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ pub(super) struct Terms {
     tell_at: Option<LocalTime>,
 }
 
-/// How long until the last packed term, if terms go on rising as they have since they were first looked at.
+/// How long until the last packed term, if terms go on rising as they have since they were first
+/// looked at.
 fn packed_left(began: (Term, LocalTime), top: Term, now: LocalTime) -> Option<Duration> {
     let risen = u128::from(top.0.saturating_sub(began.0.0));
     let passed = u128::from(now.remaining(began.1).as_nanos());

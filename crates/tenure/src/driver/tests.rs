@@ -1,5 +1,6 @@
-//! Nodes that are told what no configuration can tell them: what the kernel says of the clock, other versions of the
-//! protocol, and a candidate that does not keep to its own scope. Everything else is tested from outside.
+//! Nodes that are told what no configuration can tell them: what the kernel says of the clock,
+//! other versions of the protocol, and a candidate that does not keep to its own scope. Everything
+//! else is tested from outside.
 
 mod limits;
 mod lives;
@@ -242,7 +243,8 @@ async fn a_candidate_that_oversteps_its_scope_is_refused_by_the_grantors() {
     assert!(status(&grantor).await.tally.out_of_scope > 0);
 }
 
-/// A process that says these things to a member as soon as it can, and goes on until `until` is over.
+/// A process that says these things to a member as soon as it can, and goes on until `until` is
+/// over.
 async fn says<T>(founded: &Founded, name: &str, items: &[Item], until: impl Future<Output = T>) -> T {
     let mut config = founded.config(name, Key::Cluster(founded.key.clone()));
     (config.role, config.cluster) = (Role::Observer, Some(founded.id));

@@ -1,5 +1,5 @@
-//! Wishes under way: those of this process, those that it passes on as a member, and those that are for a leader here. See
-//! [`crate::wish`] for how they travel and why each is done at most once.
+//! Wishes under way: those of this process, those that it passes on as a member, and those that are
+//! for a leader here. See [`crate::wish`] for how they travel and why each is done at most once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -267,8 +267,8 @@ impl Driver {
         self.net.send(to, &Item::Told(told));
     }
 
-    /// An answer: for a wish of this process, or for one that it has passed on. Believed from the one that was meant, and from
-    /// holders of the cluster's key.
+    /// An answer: for a wish of this process, or for one that it has passed on. Believed from the
+    /// one that was meant, and from holders of the cluster's key.
     pub(super) fn on_told(&mut self, from: NodeId, trusted: bool, told: Told) {
         if let Some(passed) = self.wishes.passed.get(&told.id) {
             if passed.leader == from {
@@ -292,8 +292,8 @@ impl Driver {
             Said::There { .. } => {}
             Said::Nowhere => asking.again = asking.again.min(later(now, retry / 4)),
             Said::NotLeading { term, same_life } if meant.is_some_and(|(_, meant)| meant == term) => {
-                // The one that was meant has not done it and never will: the next leader may be asked. One that was restarted does
-                // not know what it did before.
+                // The one that was meant has not done it and never will: the next leader may be
+                // asked. One that was restarted does not know what it did before.
                 if !same_life {
                     return self.finish(told.id, Err(AskError::Timeout));
                 }
@@ -319,6 +319,13 @@ impl Driver {
             (Reply::NotAllowed, _) => Err(AskError::NotAllowed),
         };
         self.finish(id, result);
+    }
+
+    /// No leader can be found any more: what has not reached one ends with this.
+    pub(super) fn fail_asks(&mut self, why: &AskError) {
+        let unheard = self.wishes.asking.iter().filter(|(_, asking)| asking.meant.is_none());
+        let unheard: Vec<u128> = unheard.map(|(id, _)| *id).collect();
+        unheard.into_iter().for_each(|id| self.finish(id, Err(why.clone())));
     }
 
     /// It took too long: nobody was found, or the one that was found did not answer.

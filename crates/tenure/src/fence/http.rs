@@ -5,13 +5,14 @@
 //!   Tenure-Token: 36893488147419103237
 //! ```
 //!
-//! The value is the [`Token`] as a decimal number, digits only. It is always the wide form. A packed token is told apart
-//! (it is below 2^64) and refused, since the two do not compare. The header does not name the election: the address says
-//! which resource, and one resource has one election. Nor does it name the writer, whom a fence [in
-//! order](super::Fence::in_order) asks for: that is whoever the server has authenticated.
+//! The value is the [`Token`] as a decimal number, digits only. It is always the wide form. A
+//! packed token is told apart (it is below 2^64) and refused, since the two do not compare. The
+//! header does not name the election: the address says which resource, and one resource has one
+//! election. Nor does it name the writer, whom a fence [in order](super::Fence::in_order) asks for:
+//! that is whoever the server has authenticated.
 //!
-//! No HTTP library is needed or chosen here: a server hands the value of the header to [`admit_header`], and turns the
-//! [`Rejection`] into its answer.
+//! No HTTP library is needed or chosen here: a server hands the value of the header to
+//! [`admit_header`], and turns the [`Rejection`] into its answer.
 //!
 //! | status | when | the sender should |
 //! |---|---|---|
@@ -20,15 +21,16 @@
 //! | 428 Precondition Required | there is no header | send one: a fence with a way around it is none |
 //! | 503 Service Unavailable | the fence cannot decide | try again |
 //!
-//! Why 412 and not 409 Conflict: the token *is* a condition in a header, on which the request depends, as `If-Match` is,
-//! and the condition is false. 409 invites the sender to resolve the conflict and to send again; nothing that an
-//! old leader could change makes its token newer.
+//! Why 412 and not 409 Conflict: the token *is* a condition in a header, on which the request
+//! depends, as `If-Match` is, and the condition is false. 409 invites the sender to resolve the
+//! conflict and to send again; nothing that an old leader could change makes its token newer.
 
 use std::str;
 
 use super::{FileError, Refused, Stale, Token, TokenError};
 
-/// The name of the header. HTTP/2 libraries want it in lower case; names compare without regard to case.
+/// The name of the header. HTTP/2 libraries want it in lower case; names compare without regard to
+/// case.
 pub const HEADER: &str = "Tenure-Token";
 
 /// What a leader sends as the value of [`HEADER`].
@@ -36,7 +38,8 @@ pub fn print(token: Token) -> String {
     token.to_string()
 }
 
-/// Reads the value of [`HEADER`], given as the bytes that HTTP libraries hold. Blanks around a value are no part of it.
+/// Reads the value of [`HEADER`], given as the bytes that HTTP libraries hold. Blanks around a
+/// value are no part of it.
 pub fn parse(value: &[u8]) -> Result<Token, TokenError> {
     match str::from_utf8(value) {
         Ok(text) => text.trim_matches([' ', '\t']).parse(),
@@ -44,8 +47,8 @@ pub fn parse(value: &[u8]) -> Result<Token, TokenError> {
     }
 }
 
-/// Decides on a request by its header, `None` if it has none. `admit` is the fence, or better: the whole write under it.
-/// It is called only with a token.
+/// Decides on a request by its header, `None` if it has none. `admit` is the fence, or better: the
+/// whole write under it. It is called only with a token.
 ///
 /// ```
 /// use tenure::fence::{Fence, Term, Token, http};

@@ -1,8 +1,9 @@
 //! A fence for what lives in this process: many resources, each under its own lock.
 //!
-//! To decide and then to write are two steps. A thread with an old leader's request may be paused between them, while a
-//! newer leader's write is admitted and made; then it goes on and overwrites it. So [`MemoryFence::write`] makes the
-//! write itself, under the lock of its resource. [`MemoryFence::admit`] only decides.
+//! To decide and then to write are two steps. A thread with an old leader's request may be paused
+//! between them, while a newer leader's write is admitted and made; then it goes on and overwrites
+//! it. So [`MemoryFence::write`] makes the write itself, under the lock of its resource.
+//! [`MemoryFence::admit`] only decides.
 //!
 //! What it knows is gone with the process: for a resource that outlives it, it is the wrong fence.
 
@@ -11,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Admitted, Fence, Newest, Rule, Stale, Token};
 
-/// Fences of any number of resources, to be shared by threads. `K` names resources; `W` names writers, as in [`Fence`].
+/// Fences of any number of resources, to be shared by threads. `K` names resources; `W` names
+/// writers, as in [`Fence`].
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -40,12 +42,14 @@ impl<K: Ord + Clone, W: Eq + Clone> MemoryFence<K, W> {
         Self { rule, fences: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Makes a write if the token is admitted. Nobody else's write to this resource is decided on meanwhile; writes to
-    /// other resources go on. The write must not call this fence for the same resource: it would wait for itself.
+    /// Makes a write if the token is admitted. Nobody else's write to this resource is decided on
+    /// meanwhile; writes to other resources go on. The write must not call this fence for the same
+    /// resource: it would wait for itself.
     ///
-    /// A write that says `Err` has changed nothing: then the fence has seen nothing either, and the same write may come
-    /// again. One that panics may have changed anything: older writes are refused from then on, and in order it cannot be
-    /// repeated, since nobody knows whether it happened.
+    /// A write that says `Err` has changed nothing: then the fence has seen nothing either, and the
+    /// same write may come again. One that panics may have changed anything: older writes are
+    /// refused from then on, and in order it cannot be repeated, since nobody knows whether it
+    /// happened.
     pub fn write<T, E>(
         &self,
         resource: &K,
@@ -66,20 +70,22 @@ impl<K: Ord + Clone, W: Eq + Clone> MemoryFence<K, W> {
         Ok(outcome)
     }
 
-    /// Decides on a write and remembers it, no more. Enough only where the caller holds a lock of its own from before
-    /// this call until the write is made; otherwise an older write can still be made after a newer one.
+    /// Decides on a write and remembers it, no more. Enough only where the caller holds a lock of
+    /// its own from before this call until the write is made; otherwise an older write can still be
+    /// made after a newer one.
     pub fn admit(&self, resource: &K, token: Token, writer: W) -> Result<Admitted, Stale> {
         lock(&self.resource(resource)).admit(token, writer)
     }
 
-    /// The largest token that was admitted to a resource. It may be out of date when it is looked at.
+    /// The largest token that was admitted to a resource. It may be out of date when it is looked
+    /// at.
     pub fn newest(&self, resource: &K) -> Option<Token> {
         let resource = lock(&self.fences).get(resource).cloned()?;
         lock(&resource).newest.as_ref().map(|newest| newest.token)
     }
 
-    /// Frees the memory of a resource that is gone for good, and that nobody writes to any more. If it comes back under
-    /// its name, the first write is admitted, whoever sends it.
+    /// Frees the memory of a resource that is gone for good, and that nobody writes to any more. If
+    /// it comes back under its name, the first write is admitted, whoever sends it.
     pub fn forget(&self, resource: &K) {
         lock(&self.fences).remove(resource);
     }
@@ -95,7 +101,8 @@ impl<K: Ord + Clone, W: Eq + Clone> MemoryFence<K, W> {
     }
 }
 
-/// A lock that somebody panicked under is taken all the same: what it guards is right at every instant.
+/// A lock that somebody panicked under is taken all the same: what it guards is right at every
+/// instant.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,10 @@
-//! Fences: where the receiver of a leader's writes keeps the newest token, so that it refuses those of an old leader.
+//! Fences: where the receiver of a leader's writes keeps the newest token, so that it refuses those
+//! of an old leader.
 //!
-//! What a fence decides, and what it does not promise, is told once, in [`tenure_proto::fence`]; the types are the same
-//! ones. This module says where the decision is *stored*. That is the whole difficulty: the token must be compared and
-//! stored in one step with the write, and must survive whatever the resource survives. So the fence belongs to where
-//! the resource is:
+//! What a fence decides, and what it does not promise, is told once, in [`tenure_proto::fence`];
+//! the types are the same ones. This module says where the decision is *stored*. That is the whole
+//! difficulty: the token must be compared and stored in one step with the write, and must survive
+//! whatever the resource survives. So the fence belongs to where the resource is:
 //!
 //! | the resource is | fence | one step because |
 //! |---|---|---|
@@ -13,12 +14,12 @@
 //! | rows in SQLite | [`sqlite`] | one transaction has both |
 //! | behind HTTP | one of these, and [`http`] | as there; the token comes in a header |
 //!
-//! Each has both rules. [By term](Fence::by_term) is the usual one: a leader's concurrent writes are all admitted, an
-//! old leader's never pass. [In order](Fence::in_order) also refuses a write that was overtaken by a later one of the
-//! same leader, and knows a retry.
+//! Each has both rules. [By term](Fence::by_term) is the usual one: a leader's concurrent writes
+//! are all admitted, an old leader's never pass. [In order](Fence::in_order) also refuses a write
+//! that was overtaken by a later one of the same leader, and knows a retry.
 //!
-//! One fence is one resource, and one resource has one election. Where two processes each keep a fence for the same
-//! resource, neither protects it.
+//! One fence is one resource, and one resource has one election. Where two processes each keep a
+//! fence for the same resource, neither protects it.
 
 mod file;
 pub mod http;
@@ -35,10 +36,12 @@ pub use tenure_proto::strong::edict::{Exhausted, Form, PackedToken, Part, Token,
 /// Why a fence that can fail did not admit a write. In either case the write must not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// Something newer was admitted: whoever sent this leads no more, or was overtaken. To try again is useless.
+    /// Something newer was admitted: whoever sent this leads no more, or was overtaken. To try
+    /// again is useless.
     #[error(transparent)]
     Stale(#[from] Stale),
-    /// The fence could not decide, or could not store its decision. The write may be sent again when it can.
+    /// The fence could not decide, or could not store its decision. The write may be sent again
+    /// when it can.
     #[error("not admitted: {0}")]
     Failed(#[from] FileError),
 }

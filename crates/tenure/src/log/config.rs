@@ -16,8 +16,8 @@ use crate::config::{Key, Peer};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::seal::{ClusterKey, Keyring};
 
-/// How many sessions are open at most. No setting: the table must be the same everywhere, or a write that is in the log twice would
-/// be carried out here and not there.
+/// How many sessions are open at most. No setting: the table must be the same everywhere, or a
+/// write that is in the log twice would be carried out here and not there.
 const SESSIONS: usize = 4096;
 
 /// How many bytes of entries go into one message, about. A longer write goes alone.
@@ -48,11 +48,13 @@ pub struct Config {
     pub keys: Keyring,
     /// Where acceptor, log and snapshot are kept: on a local disk, one process at a time.
     pub folder: PathBuf,
-    /// f: how many members may fail. A write needs f+1 of them, a new leader all but f; (n-1)/2 unless told.
+    /// f: how many members may fail. A write needs f+1 of them, a new leader all but f; (n-1)/2
+    /// unless told.
     pub faults: Option<usize>,
     /// After how long something unanswered is said again: a round trip and a sync of the disk.
     pub retry: Duration,
-    /// How many writes may be on their way at once: of the leader altogether, and of the users of each process.
+    /// How many writes may be on their way at once: of the leader altogether, and of the users of
+    /// each process.
     pub window: u64,
     /// After how many writes the state is written down and the log before it forgotten.
     pub snapshot_every: u64,
@@ -85,8 +87,9 @@ impl Config {
         }
     }
 
-    /// The log of this name beside a member's node: its name, members, keys and clock, with a folder within that of its store, at ports
-    /// that are `offset` above those of the nodes. [`Status::cluster`](crate::Status::cluster) has the id of the cluster.
+    /// The log of this name beside a member's node: its name, members, keys and clock, with a
+    /// folder within that of its store, at ports that are `offset` above those of the nodes.
+    /// [`Status::cluster`](crate::Status::cluster) has the id of the cluster.
     pub fn beside(
         node: &crate::Config,
         cluster: ClusterId,

@@ -1,7 +1,9 @@
-//! The driver of a log: one thread that connects the machine to users, state, disk, streams and election. It decides nothing.
+//! The driver of a log: one thread that connects the machine to users, state, disk, streams and
+//! election. It decides nothing.
 //!
-//! The state is on this thread and nowhere else. So a snapshot is of the slot that was asked for, a read sees no write half done, and nothing is
-//! locked. The price: what a state machine does takes time from the log. Leases are not at risk: the node has a thread of its own.
+//! The state is on this thread and nowhere else. So a snapshot is of the slot that was asked for, a
+//! read sees no write half done, and nothing is locked. The price: what a state machine does takes
+//! time from the log. Leases are not at risk: the node has a thread of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -150,7 +152,8 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// Runs until it is told to stop or must. Says why before anybody who waits here is let down, and returns whom to tell of the end.
+    /// Runs until it is told to stop or must. Says why before anybody who waits here is let down,
+    /// and returns whom to tell of the end.
     pub(super) fn run(
         mut self,
         inbox: &Receiver<Item<S>>,
@@ -181,7 +184,8 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// Takes what waits behind an item. What comes after a reason to stop is not looked at any more: its sender is told the reason.
+    /// Takes what waits behind an item. What comes after a reason to stop is not looked at any
+    /// more: its sender is told the reason.
     fn take_more(&mut self, inbox: &Receiver<Item<S>>) {
         let mut left = BATCH;
         while left > 0
@@ -227,8 +231,9 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// What is to be done under the lease, if it is held: to get promises, to have chosen what was proposed, to learn what others know. And to
-    /// reach f others: what their users wish for may not get here.
+    /// What is to be done under the lease, if it is held: to get promises, to have chosen what was
+    /// proposed, to learn what others know. And to reach f others: what their users wish for may
+    /// not get here.
     fn work(&self) -> Option<Work> {
         let (leads, applied) = (self.machine.leads().is_some(), self.machine.applied());
         let begun = self.machine.known().is_some_and(|known| known.max(self.proposed) > applied);
@@ -308,7 +313,8 @@ impl<S: StateMachine> Driver<S> {
         self.hint();
     }
 
-    /// Who cannot write, got nothing done, or has forgotten its promises, would stand in the way of everybody else.
+    /// Who cannot write, got nothing done, or has forgotten its promises, would stand in the way of
+    /// everybody else.
     fn say_whether_it_may_lead(&self) {
         let able = !self.full && !self.machine.is_amnesiac();
         self.may_lead.send_replace(able && self.rests_until.is_none());
@@ -339,7 +345,8 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// Tells the machine who should lead. By the strong lease it is this process while it holds that, and not otherwise.
+    /// Tells the machine who should lead. By the strong lease it is this process while it holds
+    /// that, and not otherwise.
     fn hint(&mut self) {
         let (leader, epoch) = match (&self.tenure, self.seen) {
             (Some(_), _) => (Some(self.me), 0),
@@ -409,7 +416,8 @@ impl<S: StateMachine> Driver<S> {
         self.run_inputs();
     }
 
-    /// One step after the other, until nothing follows from the last one. The clock is read for each.
+    /// One step after the other, until nothing follows from the last one. The clock is read for
+    /// each.
     fn run_inputs(&mut self) {
         while self.stopped.is_none()
             && let Some(input) = self.inputs.pop_front()
@@ -423,7 +431,8 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// Once there is a reason to stop nothing more is done, of the same step neither: what follows may rest on a state that is not there.
+    /// Once there is a reason to stop nothing more is done, of the same step neither: what follows
+    /// may rest on a state that is not there.
     fn carry_out(&mut self, effect: Effect<Paxos>) {
         if self.stopped.is_some() {
             return;
@@ -501,7 +510,8 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// A snapshot that could not be sent to anybody is not kept. The log goes on without it, and forgets nothing until there is a shorter one.
+    /// A snapshot that could not be sent to anybody is not kept. The log goes on without it, and
+    /// forgets nothing until there is a shorter one.
     fn on_snapshot_wanted(&mut self, upto: Slot) {
         let state = self.snapshot();
         let (bytes, most) = (state.len(), self.config.longest_snapshot);

@@ -1,4 +1,5 @@
-//! Who should lead the log. No safety rests on it: any number of processes may be told at once, and a value costs more rounds then.
+//! Who should lead the log. No safety rests on it: any number of processes may be told at once, and
+//! a value costs more rounds then.
 
 use std::time::Duration;
 
@@ -23,13 +24,16 @@ pub(super) const REST: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Election {
-    /// The strong group of the log's name: every member of the log campaigns for it, through its node. The leader's term is part of its
-    /// ballots, and under the lease it reads without asking anybody.
+    /// The strong group of the log's name: every member of the log campaigns for it, through its
+    /// node. The leader's term is part of its ballots, and under the lease it reads without asking
+    /// anybody.
     Strong(Node),
-    /// The members of the log elect among themselves, by Omega: no node is needed, no lease and no link that is always in time. One leads in the
-    /// end that reaches f others within `round`, others each time if need be. Reads cost a round, always.
+    /// The members of the log elect among themselves, by Omega: no node is needed, no lease and no
+    /// link that is always in time. One leads in the end that reaches f others within `round`,
+    /// others each time if need be. Reads cost a round, always.
     Eventual {
-        /// δ: the longest round trip that counts as in time. When a leader dies, another leads after about twenty of these.
+        /// δ: the longest round trip that counts as in time. When a leader dies, another leads
+        /// after about twenty of these.
         round: Duration,
     },
     /// Somebody else says so, and may change it at any time.
@@ -52,8 +56,9 @@ pub struct Hint {
     pub epoch: u64,
 }
 
-/// Whether this election can lead what is on the disk. Ballots begin with the term of the strong lease, and without a lease that is 0: where
-/// a member has promised a later term, it would be refused for ever.
+/// Whether this election can lead what is on the disk. Ballots begin with the term of the strong
+/// lease, and without a lease that is 0: where a member has promised a later term, it would be
+/// refused forever.
 pub(super) fn check(election: &Election, config: &Checked, boot: &Boot<Record>) -> Result<(), OpenError> {
     let terms = boot.durable.iter().map(|record| match record {
         Record::Promised(ballot) => ballot.term,
@@ -86,7 +91,8 @@ pub(super) enum Source {
     Told(watch::Receiver<Hint>),
 }
 
-/// Carries opinions to the driver, until the election ends or this is dropped. While `may_lead` is false this process does not campaign.
+/// Carries opinions to the driver, until the election ends or this is dropped. While `may_lead` is
+/// false this process does not campaign.
 pub(super) async fn run(
     source: Source,
     may_lead: watch::Receiver<bool>,
@@ -123,7 +129,8 @@ async fn watch_group(node: &Node, log: &GroupName, tell: &impl Fn(Opinion)) -> C
                 Leadership::Leader { name, .. } => name,
                 Leadership::Unknown | Leadership::Nobody { .. } | Leadership::Weak { .. } => None,
             };
-            // That this process leads it hears from its own campaign, or it is a word from a former life.
+            // That this process leads it hears from its own campaign, or it is a word from a former
+            // life.
             let leader = leader.filter(|name| name != node.name());
             tell(Opinion::Seen { leader: leader.map(|name| name.id()), epoch: 0 });
         }
@@ -154,8 +161,9 @@ async fn campaign(
     }
 }
 
-/// One term. True if this process was asked to resign. The driver holds a guard of its own, and lets go of it before the lease is given
-/// back: nothing is read under a lease that others may have.
+/// One term. True if this process was asked to resign. The driver holds a guard of its own, and
+/// lets go of it before the lease is given back: nothing is read under a lease that others may
+/// have.
 async fn serve(tenure: Tenure, tell: &impl Fn(Opinion)) -> bool {
     loop {
         tell(Opinion::Elected(tenure.clone()));

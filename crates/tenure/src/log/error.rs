@@ -88,7 +88,7 @@ pub enum OpenError {
         what: &'static str,
         /// With what.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// An address cannot be listened on.
@@ -102,7 +102,7 @@ pub enum OpenError {
     /// The state machine does not understand its own snapshot.
     #[error("the state machine refuses the snapshot on the disk: {reason}")]
     State {
-        /// What it said.
+        /// The message.
         reason: String,
     },
     /// The system gave no thread.
@@ -135,7 +135,7 @@ pub enum Stopped {
         "the state machine refuses a snapshot of another member ({reason}): do both run the same program?"
     )]
     State {
-        /// What it said.
+        /// The message.
         reason: String,
     },
     /// Nobody says any more who leads.
@@ -167,7 +167,8 @@ pub enum ProposeError {
     /// Too much waits here already. Nothing was written.
     #[error("too many writes wait here: try again later")]
     Overloaded,
-    /// The answer got lost: this process was so far behind that it was given a snapshot, in which its session is not any more.
+    /// The answer got lost: this process was so far behind that it was given a snapshot, in which
+    /// its session is not any more.
     #[error("it is not known whether this was written: look before you write it again")]
     Unknown,
     /// The log has stopped here. What was on its way may be written by the others.

@@ -1,13 +1,16 @@
-//! Streams between the members: each calls each other one, and what goes from one to the other goes through the stream that it opened
-//! itself. `seal/stream.rs` says how a stream begins and why nothing in it can be read, changed or repeated.
+//! Streams between the members: each calls each other one, and what goes from one to the other goes
+//! through the stream that it opened itself. `seal/stream.rs` says how a stream begins and why
+//! nothing in it can be read, changed or repeated.
 //!
-//! A stream that breaks is opened again, after a pause that grows. Messages may be lost meanwhile: the machine repeats what is not
-//! answered. For the same reason nothing ever waits for a slow member: what finds its queue full is dropped. The other
-//! way, a member that is slow to handle what it was sent stops reading, and the sender's queue is what fills.
+//! A stream that breaks is opened again, after a pause that grows. Messages may be lost meanwhile:
+//! the machine repeats what is not answered. For the same reason nothing ever waits for a slow
+//! member: what finds its queue full is dropped. The other way, a member that is slow to handle
+//! what it was sent stops reading, and the sender's queue is what fills.
 //!
-//! Before a caller has proved that it holds the key it costs a place among 32 and room for two pieces, 256 KiB; afterwards at most [`MAX_MESSAGE`]. When the
-//! places are taken, the oldest caller goes of the network that has most of them: strangers cannot keep members away by calling and
-//! saying nothing.
+//! Before a caller has proved that it holds the key it costs a place among 32 and room for two
+//! pieces, 256 KiB; afterwards at most [`MAX_MESSAGE`]. When the places are taken, the oldest
+//! caller goes of the network that has most of them: strangers cannot keep members away by calling
+//! and saying nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -38,7 +41,8 @@ pub(super) const MAX_MESSAGE: usize = 256 << 20;
 /// Longer messages go in pieces of this length.
 const PIECE: usize = 128 << 10;
 
-/// How many bytes may wait to be sent to one member, those included that are being sent. A single message may be longer if nothing else waits.
+/// How many bytes may wait to be sent to one member, those included that are being sent. A single
+/// message may be longer if nothing else waits.
 const QUEUE: usize = 16 << 20;
 
 /// How many bytes that came in may wait to be handled, in KiB: from all members together.
@@ -252,7 +256,8 @@ async fn connect(shared: &Shared, peer: &NodeName, address: &str) -> io::Result<
     }
 }
 
-/// Sends what waits, until the stream breaks. The first frame is empty: it proves to the other side who calls.
+/// Sends what waits, until the stream breaks. The first frame is empty: it proves to the other side
+/// who calls.
 async fn transmit(
     socket: TcpStream,
     mut stream: Stream,
@@ -292,7 +297,8 @@ async fn transmit(
     }
 }
 
-/// What was taken from the queue and is not sent yet. It waits as well: while a snapshot is on its way no second one is queued.
+/// What was taken from the queue and is not sent yet. It waits as well: while a snapshot is on its
+/// way no second one is queued.
 struct OnItsWay<'a> {
     state: &'a LineState,
     bytes: usize,

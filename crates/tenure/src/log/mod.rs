@@ -1,9 +1,11 @@
-//! A replicated log: what is written is in the same order on every member, once, and survives whatever f of them do.
+//! A replicated log: what is written is in the same order on every member, once, and survives
+//! whatever f of them do.
 //!
-//! A [`StateMachine`] is carried along by it: the same writes in the same order give the same state everywhere. [`Log::propose`] writes,
-//! [`Log::read`] sees every write that was answered before, on any member. Multi-decree Paxos underneath
-//! ([`tenure_proto::paxos`], which says why nothing chosen is ever lost); an [`Election`] says who should lead, and a wrong one costs
-//! time, never a write.
+//! A [`StateMachine`] is carried along by it: the same writes in the same order give the same state
+//! everywhere. [`Log::propose`] writes, [`Log::read`] sees every write that was answered before, on
+//! any member. Multi-decree Paxos underneath ([`tenure_proto::paxos`], which says why nothing
+//! chosen is ever lost); an [`Election`] says who should lead, and a wrong one costs time, never a
+//! write.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -47,17 +49,23 @@
 //!
 //! # What is promised
 //!
-//! * A write that was answered is on the disks of f+1 members, and in the state of every later read.
-//! * A write is carried out at most once, however often it had to be said again, and exactly once if it is answered with its index.
-//! * A process that is killed at any instant comes back with everything that it has promised. A torn write is found and dropped; a full disk
-//!   refuses writes, with [`ProposeError::DiskFull`], until there is room.
+//! * A write that was answered is on the disks of f+1 members, and in the state of every later
+//!   read.
+//! * A write is carried out at most once, however often it had to be said again, and exactly once
+//!   if it is answered with its index.
+//! * A process that is killed at any instant comes back with everything that it has promised. A
+//!   torn write is found and dropped; a full disk refuses writes, with [`ProposeError::DiskFull`],
+//!   until there is room.
 //!
 //! # What is assumed
 //!
-//! * Members are fixed when the log is founded, do not lie, and hold the cluster's key. One that lost its disk comes back by [`relearn`]:
-//!   it learns, but is counted among the f that may fail, for good.
-//! * [`StateMachine::apply`] is a function of state and write: no clock, no chance, no order of a hash map.
-//! * With [`Election::Strong`], reads under the lease rest on the bound of the clocks, as the lease does. All else rests on no clock.
+//! * Members are fixed when the log is founded, do not lie, and hold the cluster's key. One that
+//!   lost its disk comes back by [`relearn`]: it learns, but is counted among the f that may fail,
+//!   for good.
+//! * [`StateMachine::apply`] is a function of state and write: no clock, no chance, no order of a
+//!   hash map.
+//! * With [`Election::Strong`], reads under the lease rest on the bound of the clocks, as the lease
+//!   does. All else rests on no clock.
 
 mod codec;
 mod config;
@@ -104,16 +112,19 @@ const BEHIND: usize = 4096;
 /// Why a state could not be restored.
 pub type StateError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the log is for. It lives on the log's own thread: what takes long here keeps the log waiting, and nothing else.
+/// What the log is for. It lives on the log's own thread: what takes long here keeps the log
+/// waiting, and nothing else.
 pub trait StateMachine: Send + 'static {
-    /// Carries out a write, and says what its proposer is to be answered. The same state and write must give the same state and answer
-    /// on every member. After a restart the writes since the last snapshot are carried out again, on the state that was restored.
+    /// Carries out a write, and says what its proposer is to be answered. The same state and write
+    /// must give the same state and answer on every member. After a restart the writes since the
+    /// last snapshot are carried out again, on the state that was restored.
     fn apply(&mut self, index: u64, write: &[u8]) -> Vec<u8>;
 
     /// All of the state, as bytes.
     fn snapshot(&self) -> Vec<u8>;
 
-    /// Becomes the state that a snapshot was made of, whatever it was before. An error stops the log on this member.
+    /// Becomes the state that a snapshot was made of, whatever it was before. An error stops the
+    /// log on this member.
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError>;
 }
 
@@ -174,20 +185,21 @@ pub struct Status {
     pub syncs: u64,
 }
 
-/// Makes the log of the member that `config` is for, in its folder. To be called once for each founding member, and never again: one
-/// that forgot what it promised must not be taken for one that never promised anything.
+/// Makes the log of the member that `config` is for, in its folder. To be called once for each
+/// founding member, and never again: one that forgot what it promised must not be taken for one
+/// that never promised anything.
 pub fn found(config: &Config) -> Result<(), OpenError> {
     disk::make(&Checked::new(config)?, false)
 }
 
-/// Makes the log of a member that lost its disk: it learns all that is chosen, answers its users, and never again promises or accepts
-/// anything.
+/// Makes the log of a member that lost its disk: it learns all that is chosen, answers its users,
+/// and never again promises or accepts anything.
 pub fn relearn(config: &Config) -> Result<(), OpenError> {
     disk::make(&Checked::new(config)?, true)
 }
 
-/// A process of a replicated log. Cheap to clone. When the last clone is dropped the log ends here; to wait for that,
-/// [`shutdown`](Self::shutdown).
+/// A process of a replicated log. Cheap to clone. When the last clone is dropped the log ends here;
+/// to wait for that, [`shutdown`](Self::shutdown).
 pub struct Log<S: StateMachine>(Arc<Inner<S>>);
 
 impl<S: StateMachine> Clone for Log<S> {
@@ -211,8 +223,9 @@ struct Inner<S: StateMachine> {
 }
 
 impl<S: StateMachine> Log<S> {
-    /// Opens the log of this member: reads its disk, restores the state, listens and calls the others. The disk makes it block for a
-    /// moment. `state` is the state before anything was written.
+    /// Opens the log of this member: reads its disk, restores the state, listens and calls the
+    /// others. The disk makes it block for a moment. `state` is the state before anything was
+    /// written.
     pub fn open(config: &Config, election: Election, state: S) -> Result<Self, OpenError> {
         let config = Checked::new(config)?;
         let (disk, boot) = disk::open(&config)?;
@@ -280,8 +293,9 @@ impl<S: StateMachine> Log<S> {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Writes, and waits until that is in the log and carried out here; for however long that takes, if too few members can be
-    /// reached. If the future is dropped, the write may come about nevertheless.
+    /// Writes, and waits until that is in the log and carried out here; for however long that
+    /// takes, if too few members can be reached. If the future is dropped, the write may come about
+    /// nevertheless.
     pub async fn propose(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Chosen, ProposeError> {
         let bytes = bytes.into();
         let (length, most) = (bytes.len(), self.0.longest_write);
@@ -294,8 +308,9 @@ impl<S: StateMachine> Log<S> {
         answer.await.unwrap_or_else(|_| Err(self.why_stopped().into()))
     }
 
-    /// Looks at the state after every write that was answered before this was called, wherever that was. Costs one round to f+1 members,
-    /// which reads share; nothing on a leader that holds the strong lease. `look` may be called twice, if the lease ends meanwhile.
+    /// Looks at the state after every write that was answered before this was called, wherever that
+    /// was. Costs one round to f+1 members, which reads share; nothing on a leader that holds the
+    /// strong lease. `look` may be called twice, if the lease ends meanwhile.
     pub async fn read<T: Send + 'static>(
         &self,
         look: impl FnMut(&S) -> T + Send + 'static,
@@ -382,7 +397,8 @@ impl<S: StateMachine> Drop for Inner<S> {
 pub struct Subscription(broadcast::Receiver<News>);
 
 impl Subscription {
-    /// Waits for what comes next. `None` when the log has stopped here. May be dropped and called again: nothing is lost.
+    /// Waits for what comes next. `None` when the log has stopped here. May be dropped and called
+    /// again: nothing is lost.
     pub async fn next(&mut self) -> Option<News> {
         match self.0.recv().await {
             Ok(news) => Some(news),

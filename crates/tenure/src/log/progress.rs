@@ -1,5 +1,6 @@
-//! Whether a leader gets anything done. The strong lease is kept by the nodes' datagrams, the log goes through streams: one that has the
-//! first without the second would keep everybody else from leading, for as long as its node lives.
+//! Whether a leader gets anything done. The strong lease is kept by the nodes' datagrams, the log
+//! goes through streams: one that has the first without the second would keep everybody else from
+//! leading, for as long as its node lives.
 
 use tenure_proto::LocalTime;
 use tenure_proto::paxos::Slot;
@@ -32,8 +33,9 @@ struct Mark {
     at: LocalTime,
     /// Whether it has led since something was applied: to lead once more is no progress.
     led: bool,
-    /// The most that it was told since then: to be told so much once more is none either. Under a new lease it is counted anew, so whoever needs long
-    /// for the promises can always finish, as long as more and more of them come.
+    /// The most that it was told since then: to be told so much once more is none either. Under a
+    /// new lease it is counted anew, so whoever needs long for the promises can always finish, as
+    /// long as more and more of them come.
     gathered: usize,
     applied: Slot,
 }

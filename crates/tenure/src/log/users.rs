@@ -1,10 +1,12 @@
 //! The writes of this process's users: which session each uses, and who waits for which answer.
 //!
-//! In a session one write follows the other, so as many are open as writes are on their way at once. They are opened when they are
-//! needed, used again, and belong to one life of the process: those of former lives are forgotten by the log in time.
+//! In a session one write follows the other, so as many are open as writes are on their way at
+//! once. They are opened when they are needed, used again, and belong to one life of the process:
+//! those of former lives are forgotten by the log in time.
 //!
-//! The answer of each session's last write is kept beside the state, on every process, and is part of its snapshot. Whoever was
-//! restored from a snapshot that has its write in it finds the answer there.
+//! The answer of each session's last write is kept beside the state, on every process, and is part
+//! of its snapshot. Whoever was restored from a snapshot that has its write in it finds the answer
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -112,8 +114,9 @@ impl Users {
         self.free(session, number + 1);
     }
 
-    /// A write came to the log in a session that is closed. Slots are applied in turn here: had it been carried out, that would have been
-    /// seen, unless slots were skipped by a snapshot. So it was not, and may be tried again in another session.
+    /// A write came to the log in a session that is closed. Slots are applied in turn here: had it
+    /// been carried out, that would have been seen, unless slots were skipped by a snapshot. So it
+    /// was not, and may be tried again in another session.
     pub(super) fn on_expired(&mut self, session: Session, number: u64) {
         let Some(flight) = self.flights.remove(&(session, number)) else { return };
         if flight.unseen {
@@ -141,8 +144,8 @@ impl Users {
         }
     }
 
-    /// The state was restored, and slots were skipped. The machine says what it knows to be done; all else that is on its way may have been
-    /// carried out unseen.
+    /// The state was restored, and slots were skipped. The machine says what it knows to be done;
+    /// all else that is on its way may have been carried out unseen.
     pub(super) fn on_restored(&mut self, sessions: &Sessions) {
         self.idle.retain(|(session, _)| sessions.get(*session).is_some());
         self.flights.values_mut().for_each(|flight| flight.unseen = true);

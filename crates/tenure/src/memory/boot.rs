@@ -9,12 +9,13 @@ use super::MemoryError;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
-/// The boot id of this process, without what [`Steady`](crate::steady::Steady) adds to it. Where it cannot be known nothing can be
-/// remembered.
+/// The boot id of this process, without what [`Steady`](crate::steady::Steady) adds to it. Where it
+/// cannot be known nothing can be remembered.
 pub(crate) fn here() -> Result<BootId, MemoryError> {
     let unknown = |what: &'static str| MemoryError::NoBootId { what };
     let boot = fs::read_to_string(BOOT).ok().and_then(|text| boot_of(&text)).ok_or(unknown(BOOT))?;
-    // The file tells of the namespace of children. They have another only if this very process has asked for it.
+    // The file tells of the namespace of children. They have another only if this very process has
+    // asked for it.
     let namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
     if namespace("time") != namespace("time_for_children") {
         return Err(unknown("/proc/self/ns/time"));
@@ -33,7 +34,8 @@ fn boot_of(text: &str) -> Option<u128> {
     u128::from_str_radix(&digits, 16).ok().filter(|_| plain)
 }
 
-/// How far the boot clock of this time namespace is ahead, in nanoseconds: a line of its own, in seconds and nanoseconds.
+/// How far the boot clock of this time namespace is ahead, in nanoseconds: a line of its own, in
+/// seconds and nanoseconds.
 fn offset_of(text: &str) -> Option<i64> {
     let words = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     for line in words {

@@ -1,7 +1,8 @@
 //! The words of a memory, in a file in memory.
 //!
-//! The file has a header, then pieces of a thousand slots, each mapped by itself: to grow moves nothing. A piece is written
-//! with zeros before it is mapped. So a full tmpfs is an error here and not, later, a signal at some store.
+//! The file has a header, then pieces of a thousand slots, each mapped by itself: to grow moves
+//! nothing. A piece is written with zeros before it is mapped. So a full tmpfs is an error here and
+//! not, later, a signal at some store.
 
 use std::fs::File;
 use std::io;
@@ -49,7 +50,8 @@ impl Mapped {
 
     /// Whether the file was cut while it was mapped. What is read since then means nothing.
     pub(super) fn is_lost(&self) -> bool {
-        // Of a million groups there are a thousand pieces: they are asked only if any mapping was lost at all.
+        // Of a million groups there are a thousand pieces: they are asked only if any mapping was
+        // lost at all.
         bus::losses() != self.losses && (self.header.is_lost() || self.pieces.iter().any(Map::is_lost))
     }
 

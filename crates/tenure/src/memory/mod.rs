@@ -1,32 +1,39 @@
 //! Grants that survive the process, but not the boot.
 //!
-//! A grantor that forgets a grant must be silent until whatever it may have promised is over. A restart of the process
-//! alone need not cost that: clocks run on, and a file in memory (tmpfs) is still there. So each grant, and a silence or an
-//! adoption that still counts, is written into a mapped file before the answer that relies on it leaves. That is no
-//! system call and no disk: some thirty stores to memory (`table` says why it can be left at any of them).
+//! A grantor that forgets a grant must be silent until whatever it may have promised is over. A
+//! restart of the process alone need not cost that: clocks run on, and a file in memory (tmpfs) is
+//! still there. So each grant, and a silence or an adoption that still counts, is written into a
+//! mapped file before the answer that relies on it leaves. That is no system call and no disk: some
+//! thirty stores to memory (`table` says why it can be left at any of them).
 //!
 //! # When it is believed
 //!
-//! A memory that is not the last word of this very store is worse than none. It is believed only if it was written in
-//! this boot, by this clock, for this store, by the life just before this one ([`Boot::judge`]), and if the clock was not disturbed
-//! since by a suspend or a pause of the virtual machine (`steady`); and each life makes it its own in this order:
+//! A memory that is not the last word of this very store is worse than none. It is believed only if
+//! it was written in this boot, by this clock, for this store, by the life just before this one
+//! ([`Boot::judge`]), and if the clock was not disturbed since by a suspend or a pause of the
+//! virtual machine (`steady`); and each life makes it its own in this order:
 //!
-//! 1. The store's incarnation has been raised, durably ([`Store::open`](crate::store::Store::open)). Whatever is here now belongs to the
-//!    life before. If this one is killed now, the next one finds it two lives old: silence.
-//! 2. [`Memory::open`] reads it. If it is believed it stays as it is; otherwise all of it is wiped, and it has no header.
-//! 3. The machine starts, and its first effects are carried out. One of them may be to remember a silence.
-//! 4. [`Memory::claim`] writes the header with this life's incarnation. Not sooner: a memory that is this life's but does
-//!    not yet know of its silence would cut that short at the next restart.
+//! 1. The store's incarnation has been raised, durably
+//!    ([`Store::open`](crate::store::Store::open)). Whatever is here now belongs to the life
+//!    before. If this one is killed now, the next one finds it two lives old: silence.
+//! 2. [`Memory::open`] reads it. If it is believed it stays as it is; otherwise all of it is wiped,
+//!    and it has no header.
+//! 3. The machine starts, and its first effects are carried out. One of them may be to remember a
+//!    silence.
+//! 4. [`Memory::claim`] writes the header with this life's incarnation. Not sooner: a memory that
+//!    is this life's but does not yet know of its silence would cut that short at the next restart.
 //! 5. Messages are handled, grants given.
 //!
 //! # When there is none
 //!
-//! If the folder is missing, is not in memory, can be written by other users, or is full, the node runs all the same, and
-//! its restarts are silent: [`Memory::trouble`] says why. A memory that could not be written once is erased: it would be
-//! believed, and be wrong. The same goes for a file that somebody cuts while it is mapped (`sys::bus`): the node lives
-//! on, and the memory is void.
+//! If the folder is missing, is not in memory, can be written by other users, or is full, the node
+//! runs all the same, and its restarts are silent: [`Memory::trouble`] says why. A memory that
+//! could not be written once is erased: it would be believed, and be wrong. The same goes for a
+//! file that somebody cuts while it is mapped (`sys::bus`): the node lives on, and the memory is
+//! void.
 //!
-//! `place` says where the file lies. With systemd, `RuntimeDirectoryPreserve=restart` keeps its folder over restarts.
+//! `place` says where the file lies. With systemd, `RuntimeDirectoryPreserve=restart` keeps its
+//! folder over restarts.
 
 mod boot;
 mod mapped;
@@ -86,7 +93,7 @@ pub enum MemoryError {
     NotPrivate {
         /// The file, or its folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The flaw in it.
         why: &'static str,
     },
     /// Somebody cut the file while it was in use.
@@ -123,7 +130,7 @@ pub enum MemoryError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -145,8 +152,9 @@ struct Kept {
 }
 
 impl Kept {
-    /// Makes the file worthless. Of what is mapped a part may be gone, so the file itself is emptied as well; if that
-    /// fails, the part that is left has no header, or lacks slots below its mark: nobody believes it.
+    /// Makes the file worthless. Of what is mapped a part may be gone, so the file itself is
+    /// emptied as well; if that fails, the part that is left has no header, or lacks slots below
+    /// its mark: nobody believes it.
     fn erase(&self) {
         Header::erase(self.table.words());
         let _ = self.lock.file().set_len(0);
@@ -160,8 +168,9 @@ impl Memory {
         folder.join(format!("tenure-{cluster}-{me}"))
     }
 
-    /// Opens the memory of a store for the life `writer`, and says what it holds of the one before. What it says is for
-    /// [`Boot::judge`]. The only error is the proof that the store is an old copy.
+    /// Opens the memory of a store for the life `writer`, and says what it holds of the one before.
+    /// What it says is for [`Boot::judge`]. The only error is the proof that the store is an old
+    /// copy.
     pub(crate) fn open(
         path: &Path,
         owner: StoreId,
@@ -192,8 +201,8 @@ impl Memory {
         Self(State::Lost(why))
     }
 
-    /// Makes the memory this life's. To be called when all effects of the machine's start have been carried out, and
-    /// before it handles anything.
+    /// Makes the memory this life's. To be called when all effects of the machine's start have been
+    /// carried out, and before it handles anything.
     pub(crate) fn claim(&mut self) {
         let State::Kept(kept) = &self.0 else { return };
         kept.header.write(kept.table.words());
@@ -203,8 +212,9 @@ impl Memory {
         }
     }
 
-    /// The clock was disturbed, and the machine has begun its silence, which is remembered: from here on the memory is of the time
-    /// after it. A process killed before this leaves one of the time before, which the next life does not believe.
+    /// The clock was disturbed, and the machine has begun its silence, which is remembered: from
+    /// here on the memory is of the time after it. A process killed before this leaves one of the
+    /// time before, which the next life does not believe.
     pub(crate) fn claim_anew(&mut self, steady: &Steady) {
         if let State::Kept(kept) = &mut self.0 {
             kept.header.boot = steady.in_boot(kept.header.boot);
@@ -212,7 +222,8 @@ impl Memory {
         self.claim();
     }
 
-    /// Keeps a cell for a restart within this boot. When this returns it is kept, or the whole memory is void.
+    /// Keeps a cell for a restart within this boot. When this returns it is kept, or the whole
+    /// memory is void.
     pub(crate) fn remember(&mut self, cell: &Cell) {
         let State::Kept(kept) = &mut self.0 else { return };
         let why = match kept.table.put(cell) {

@@ -1,9 +1,10 @@
 //! Where a memory lies, and whether nobody else can touch it.
 //!
-//! A memory that another user can write is worse than none: it could be rolled back to before a grant, and the next life
-//! would believe it. So it lies in a folder that only its owner can write, and both are verified on the opened
-//! descriptors, not on paths: the folder's owner and mode; the file's kind, owner, mode and number of links. Anything
-//! else is an error, which means silence after a restart, never belief.
+//! A memory that another user can write is worse than none: it could be rolled back to before a
+//! grant, and the next life would believe it. So it lies in a folder that only its owner can write,
+//! and both are verified on the opened descriptors, not on paths: the folder's owner and mode; the
+//! file's kind, owner, mode and number of links. Anything else is an error, which means silence
+//! after a restart, never belief.
 //!
 //! | place, the first that there is | made by |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | `tenure` in `$XDG_RUNTIME_DIR` | this module, in the folder of the user's session |
 //! | `tenure-UID` in `/dev/shm` | this module |
 //!
-//! In a folder that all users share (world-writable and sticky, as `/dev/shm` is) the memory lies in a folder
-//! `tenure-UID`, which this module makes for its owner alone (mode 0700).
+//! In a folder that all users share (world-writable and sticky, as `/dev/shm` is) the memory lies
+//! in a folder `tenure-UID`, which this module makes for its owner alone (mode 0700).
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -32,8 +33,8 @@ const STICKY: u32 = 0o1000;
 const WRITE_BY_OTHERS: u32 = 0o022;
 const ANY_BY_OTHERS: u32 = 0o077;
 
-/// The folder in which memories of this user lie, given what is configured. It is made if it is this module's to make, and
-/// verified as a node does before it trusts a memory there.
+/// The folder in which memories of this user lie, given what is configured. It is made if it is
+/// this module's to make, and verified as a node does before it trusts a memory there.
 pub fn memory_folder(configured: Option<&Path>) -> Result<PathBuf, MemoryError> {
     let folder = choose(configured, |name| std::env::var_os(name));
     open_folder(&folder, &folder).map(|_| folder)

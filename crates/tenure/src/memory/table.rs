@@ -4,18 +4,19 @@
 //!   header | slot 0: first copy, second copy | slot 1: first copy, second copy | …
 //! ```
 //!
-//! A cell has a slot, and a slot two copies of 128 bytes: a checksum, a number that rises with every write, and the cell.
-//! The newest whole copy counts. A write goes to the older copy:
+//! A cell has a slot, and a slot two copies of 128 bytes: a checksum, a number that rises with
+//! every write, and the cell. The newest whole copy counts. A write goes to the older copy:
 //!
-//! 1. *writing* := this slot;  2. *mark* := past this slot, if it is new;  3. the copy's checksum := none, then its
-//!    words, then its checksum;  4. *writing* := none.
+//! 1. *writing* := this slot; 2. *mark* := past this slot, if it is new; 3. the copy's checksum :=
+//!    none, then its words, then its checksum; 4. *writing* := none.
 //!
-//! Left anywhere in between, the slot says what it said before or what it was to say. To say what it said before is right:
-//! the write was not finished, so nothing that relies on it has left this process.
+//! Left anywhere in between, the slot says what it said before or what it was to say. To say what
+//! it said before is right: the write was not finished, so nothing that relies on it has left this
+//! process.
 //!
-//! Everything else is doubt, and then nothing here is believed: a copy that is neither whole nor empty in any slot but
-//! the one being written; a slot below the mark without a whole copy; a slot above the mark with anything in it; one cell in
-//! two slots; a cell that is not understood.
+//! Everything else is doubt, and then nothing here is believed: a copy that is neither whole nor
+//! empty in any slot but the one being written; a slot below the mark without a whole copy; a slot
+//! above the mark with anything in it; one cell in two slots; a cell that is not understood.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,7 +34,8 @@ pub(super) const HEADER_WORDS: usize = 512;
 pub(super) const SLOT_WORDS: usize = 2 * COPY_WORDS;
 const COPY_WORDS: usize = 16;
 
-/// What a copy has room for beside its checksum and its number: the longest remembered cell has 100 bytes.
+/// What a copy has room for beside its checksum and its number: the longest remembered cell has 100
+/// bytes.
 const ROOM: usize = (COPY_WORDS - 2) * 8;
 
 const FORMAT: u64 = u64::from_be_bytes(*b"tenure\0\x02");
@@ -216,7 +218,8 @@ impl<W: Words> Table<W> {
         (!twice).then_some(Some(cell))
     }
 
-    /// Finishes what the former life left unfinished, so that no slot but the one being written is ever spoilt.
+    /// Finishes what the former life left unfinished, so that no slot but the one being written is
+    /// ever spoilt.
     pub(super) fn repair(&mut self) {
         let Some(slot) = usize::try_from(self.words.load(WRITING)).ok().and_then(|slot| slot.checked_sub(1))
         else {
@@ -233,7 +236,8 @@ impl<W: Words> Table<W> {
         &self.words
     }
 
-    /// Writes a cell in the place of the one with its key. A grant that was given back makes room for another.
+    /// Writes a cell in the place of the one with its key. A grant that was given back makes room
+    /// for another.
     pub(super) fn put(&mut self, cell: &Cell) -> io::Result<()> {
         let key = cell.key();
         if let Cell::Grant(_, None) = cell {

@@ -15,8 +15,8 @@
 //! because it is old. `rest` is at most the instant at which the forgotten key last began a
 //! session, and `most` other keys have begun one after that. At most
 //! [`Limits::welcomes`](super::sessions::Limits) sessions begin in a second, so `rest` is at least
-//! `most / welcomes` behind the clock, 0.8 s by default, no matter how many keys one person holds. A
-//! handshake with a shorter round trip is not touched.
+//! `most / welcomes` behind the clock, 0.8 s by default, no matter how many keys one person holds.
+//! A handshake with a shorter round trip is not touched.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,8 @@ use super::limit::Rate;
 /// Keys of each table. Each takes about 150 bytes.
 const MOST: usize = 16_384;
 
-/// The holder that began a session: for each of these there is a floor, and a limit on new sessions and names.
+/// The holder that began a session: for each of these there is a floor, and a limit on new sessions
+/// and names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Holder {
     /// A holder of the cluster's key, by its name: the key itself is shared by all of them.

@@ -15,7 +15,8 @@ pub(crate) struct Identity {
     pub(crate) name: NodeName,
     pub(crate) cluster: ClusterId,
     pub(crate) credentials: Credentials,
-    /// Another number in each life of the process, its incarnation: peers see by it that it has begun anew.
+    /// Another number in each life of the process, its incarnation: peers see by it that it has
+    /// begun anew.
     pub(crate) boot: u128,
     /// The versions of the protocol that it speaks.
     pub(crate) versions: Versions,

@@ -11,8 +11,9 @@
 //! as itself with a wider scope or a later expiry: all its [claims](super::claims) went into its
 //! secret, and members derive that secret anew from the claims that a greeting states.
 //!
-//! To change the cluster's key without a gap: give every member the new key to accept; then let every member speak it,
-//! and give candidates new keys; then take the old key away. A [`Keyring`] is what one member has meanwhile.
+//! To change the cluster's key without a gap: give every member the new key to accept; then let
+//! every member speak it, and give candidates new keys; then take the old key away. A [`Keyring`]
+//! is what one member has meanwhile.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,7 +32,8 @@ const CLUSTER_PREFIX: &str = "tenure-key-1:";
 /// Bytes of the checksum at the end of a key's text.
 const CHECKSUM: usize = 4;
 
-/// The key of a whole cluster. Who holds it is believed to be a member, and can make the key of anybody.
+/// The key of a whole cluster. Who holds it is believed to be a member, and can make the key of
+/// anybody.
 ///
 /// ```
 /// use tenure::ClusterKey;
@@ -56,8 +58,8 @@ impl ClusterKey {
         Self(Secret::new(bytes))
     }
 
-    /// The secret as text, for a file that nobody else may read. Ends with a checksum, so that a typo is told from a key
-    /// that is another one.
+    /// The secret as text, for a file that nobody else may read. Ends with a checksum, so that a
+    /// typo is told from a key that is another one.
     pub fn reveal(&self) -> String {
         sign(format!("{CLUSTER_PREFIX}{}", hex(self.0.bytes())))
     }
@@ -111,7 +113,8 @@ impl FromStr for ClusterKey {
     }
 }
 
-/// The short name of a cluster's key: sent in greetings, so that the receiver knows which of its keys to use.
+/// The short name of a cluster's key: sent in greetings, so that the receiver knows which of its
+/// keys to use.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub(super) [u8; 4]);
 
@@ -127,7 +130,8 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// The keys of one member: the one that it speaks, and those that it also understands while keys change.
+/// The keys of one member: the one that it speaks, and those that it also understands while keys
+/// change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyring {
     /// Used for every greeting that this member sends. Also accepted.
@@ -189,8 +193,8 @@ impl KeyKind {
     }
 }
 
-/// The key of a process that is no member: a candidate, an observer or an operator. With it nobody can speak under
-/// another name, or for groups outside its scope.
+/// The key of a process that is no member: a candidate, an observer or an operator. With it nobody
+/// can speak under another name, or for groups outside its scope.
 ///
 /// As text it shows what it is for, and its id: `tenure-candidate-1:NAMES:SCOPE:ID:SECRET`.
 ///

@@ -1,10 +1,12 @@
 //! What is kept of one peer: up to three sessions, and which of them to speak on.
 //!
-//! Each side may begin a session at any time, both at once too. So there is a place for the session that the peer began
-//! (`theirs`) and one for that which this side began (`mine`), and packets are taken on both: neither has to give way.
-//! A session that this side has begun waits in a third place (`pending`) until the peer has answered on it, and the one
-//! before it is kept until then: answers may be on their way. Packets go out on the session on which the peer was heard
-//! last, because that one it has for certain; and on a pending one for at most one interval of retransmission.
+//! Each side may begin a session at any time, both at once too. So there is a place for the session
+//! that the peer began (`theirs`) and one for that which this side began (`mine`), and packets are
+//! taken on both: neither has to give way. A session that this side has begun waits in a third
+//! place (`pending`) until the peer has answered on it, and the one before it is kept until then:
+//! answers may be on their way. Packets go out on the session on which the peer was heard last,
+//! because that one it has for certain; and on a pending one for at most one interval of
+//! retransmission.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -85,8 +87,9 @@ impl Known {
         }
     }
 
-    /// Whether a session may begin to which this side gave its part at `born`: not one that is older than another of the
-    /// peer's, and one of another life only if it is newer than all of this life.
+    /// Whether a session may begin to which this side gave its part at `born`: not one that is
+    /// older than another of the peer's, and one of another life only if it is newer than all of
+    /// this life.
     pub(super) fn admits(&self, peer: &Peer, place: Place, born: u64) -> Result<(), Refusal> {
         let newer = |link: Option<&Link>| link.is_none_or(|link| link.born < born);
         let fresh = if self.is_same_life(peer) {
@@ -103,7 +106,8 @@ impl Known {
         self.peer.boot == peer.boot && self.peer.holder == peer.holder
     }
 
-    /// Puts a session in its place, speaks on it from now on, and gives back the one that it replaces.
+    /// Puts a session in its place, speaks on it from now on, and gives back the one that it
+    /// replaces.
     pub(super) fn begin(&mut self, place: Place, link: Link, now: LocalTime) -> Option<Box<Link>> {
         self.speaking = place;
         self.heard_at = now;
@@ -139,7 +143,8 @@ impl Known {
         })
     }
 
-    /// The peer was heard on the session in `place`. Gives back the session that is not needed any more.
+    /// The peer was heard on the session in `place`. Gives back the session that is not needed any
+    /// more.
     pub(super) fn heard(&mut self, place: Place, now: LocalTime, retry: LocalSpan) -> Option<Box<Link>> {
         self.heard_at = now;
         self.waiting_since = None;

@@ -1,10 +1,12 @@
-//! How many greetings are answered: in all, from one part of the network, and of one and the same greeting. How many
-//! sessions are begun is limited in the same way: to derive keys is what costs most.
+//! How many greetings are answered: in all, from one part of the network, and of one and the same
+//! greeting. How many sessions are begun is limited in the same way: to derive keys is what costs
+//! most.
 //!
-//! Only what was made with some key of the cluster comes this far, so a stranger cannot use the allowance up. Whoever
-//! has overheard packets can send them again, from any address; that is what the third limit is for, which counts by the
-//! challenge in the packet. All memory is taken at the start: two tables whose places are found by a hash that
-//! nobody outside can compute. Two sources that meet in one place share its allowance.
+//! Only what was made with some key of the cluster comes this far, so a stranger cannot use the
+//! allowance up. Whoever has overheard packets can send them again, from any address; that is what
+//! the third limit is for, which counts by the challenge in the packet. All memory is taken at the
+//! start: two tables whose places are found by a hash that nobody outside can compute. Two sources
+//! that meet in one place share its allowance.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -55,8 +57,8 @@ impl Rate {
 }
 
 impl Limiter {
-    /// `all` from everywhere each second, `source` from one part of the network, for each of which a tenth of a second's
-    /// worth may come at once; and `challenge` for one and the same.
+    /// `all` from everywhere each second, `source` from one part of the network, for each of which
+    /// a tenth of a second's worth may come at once; and `challenge` for one and the same.
     pub(super) fn new(all: u32, source: u32, challenge: Rate, seed: u64) -> Self {
         Self {
             seed,
@@ -94,7 +96,8 @@ impl Limiter {
     }
 }
 
-/// The part of the network that one owner is likely to have: 24 bits of an IPv4 address, 48 of an IPv6 address.
+/// The part of the network that one owner is likely to have: 24 bits of an IPv4 address, 48 of an
+/// IPv6 address.
 fn prefix(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(v4) => u64::from(v4.to_bits() >> 8),

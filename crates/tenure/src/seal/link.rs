@@ -11,8 +11,8 @@ use super::refusal::Refusal;
 use super::secret::{Secret, wipe};
 use super::window::Window;
 
-/// The end of a session that began it sends with one key, the other end with the other: a packet that is sent back to
-/// its sender does not open.
+/// The end of a session that began it sends with one key, the other end with the other: a packet
+/// that is sent back to its sender does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Initiator,
@@ -26,7 +26,8 @@ pub(super) struct Terms<'a> {
     pub(super) key: KeyId,
     pub(super) introduction: &'a [u8],
     pub(super) responder_boot: u128,
-    /// The instant, on this process's count, at which it gave the session what makes it new: its challenge, or its stamp.
+    /// The instant, on this process's count, at which it gave the session what makes it new: its
+    /// challenge, or its stamp.
     pub(super) born: u64,
 }
 
@@ -69,9 +70,9 @@ impl Link {
         Some(packet::seal_data(&self.ours, self.id, counter, introduction, plaintext))
     }
 
-    /// Opens a packet whose sealed part begins at `head`. Says also whether the peer has moved: whether this is its
-    /// newest packet and comes from another address than the one before. Where it is not known from which address a packet
-    /// comes, nobody has moved.
+    /// Opens a packet whose sealed part begins at `head`. Says also whether the peer has moved:
+    /// whether this is its newest packet and comes from another address than the one before. Where
+    /// it is not known from which address a packet comes, nobody has moved.
     pub(super) fn open<'p>(
         &mut self,
         counter: u64,

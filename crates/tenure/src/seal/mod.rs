@@ -1,6 +1,8 @@
-//! Keys and sessions: who sent a packet, that nobody has seen or changed it, and that it is not an old one.
+//! Keys and sessions: who sent a packet, that nobody has seen or changed it, and that it is not an
+//! old one.
 //!
-//! A pure state machine: bytes, the time and a seed go in, bytes come out. [`Sessions`] has all of it.
+//! A pure state machine: bytes, the time and a seed go in, bytes come out. [`Sessions`] has all of
+//! it.
 //!
 //! # How a session begins
 //!
@@ -11,12 +13,14 @@
 //!   A  ◀──────────────────────────────────────── Data { session, counter | data }
 //! ```
 //!
-//! The stamp is a checksum, under a secret that only B has, over all of Hello and Welcome and A's address. Hello and
-//! Welcome are sealed under the pair key of the two, everything after under keys of the session. These come from the pair
-//! key, both challenges (B's is `issued` with the stamp) and both boots; there is one for each direction. Until A has heard
-//! an answer its packets have the introduction in them, from which B can rebuild what it did not keep. After one round
-//! trip A can speak; a peer that was restarted is spoken to again after two at most. Both sides can send on a session, so
-//! a candidate without an address of its own is reached by the session that it began.
+//! The stamp is a checksum, under a secret that only B has, over all of Hello and Welcome and A's
+//! address. Hello and Welcome are sealed under the pair key of the two, everything after under keys
+//! of the session. These come from the pair key, both challenges (B's is `issued` with the stamp)
+//! and both boots; there is one for each direction. Until A has heard an answer its packets have
+//! the introduction in them, from which B can rebuild what it did not keep. After one round trip A
+//! can speak; a peer that was restarted is spoken to again after two at most. Both sides can send
+//! on a session, so a candidate without an address of its own is reached by the session that it
+//! began.
 //!
 //! B keeps nothing until a First proves that A received a Welcome at its address and holds the key.
 //! So a flood of greetings costs B no memory, and the answer is shorter than the greeting. Only a
@@ -39,7 +43,8 @@
 //! outsider, by all that the key was made for ([`floors::Holder`]). The stamp covers these fields,
 //! so a Welcome is good for one key. B takes a First only if
 //!
-//! 1. the stamp is of this life: the key of stamps is drawn at each start, so nothing from before a restart passes;
+//! 1. the stamp is of this life: the key of stamps is drawn at each start, so nothing from before a
+//!    restart passes;
 //! 2. it is for this address, and at most [`Limits::welcome_valid`] old;
 //! 3. `issued` is larger than that of the session that a peer of this name has begun here before,
 //!    if there is one;
@@ -65,15 +70,33 @@
 //! Rule 3 also keeps a First that was held back from replacing a newer session; and one of another
 //! boot or key than the sessions that are there must be newer than all of them ([`known`]).
 //!
+//! # What a process is told whose key is refused
+//!
+//! A key may be genuine and not good any more: revoked, or expired. Its holder is told so, in a
+//! Welcome that begins nothing, or else it would wait without ever knowing why. This opens no door:
+//!
+//! * *Amplification.* It is a Welcome like any other: shorter than the greeting, answered to the
+//!   knock of a genuine greeting only, and taken from a small limit of its own: such keys use up
+//!   nothing of what others are allowed.
+//! * *Oracle.* The verdict is sealed under the pair key and of the same length as any other. One
+//!   who repeats a greeting that it saw gets a Welcome in both cases and cannot open it. Silence,
+//!   which it would get otherwise, would tell it that the key was revoked. One who guesses ids of
+//!   keys has no greeting that opens, and gets nothing.
+//! * *Forgery.* Only one that holds the cluster's key can make it, for a challenge that the
+//!   receiver is waiting for. The receiver believes members that are enough to keep it from leading
+//!   anyway (a blocking set), never a single one.
+//! * *Beginnings.* The stamp is over version 0, and no First with that version is taken.
+//!
 //! # What an attacker can still do
 //!
-//! One who sees and sends packets can hold them back, and sees names, scopes and sizes. If it sends a packet on faster
-//! than the network does, from its own address, the answers go there until the next packet of the real sender; it
-//! cannot read them. Who has the cluster's key can do everything: there is no protection against members that lie. There
-//! is no forward secrecy either: who learns the key later can read what it recorded. What travels here are leases.
+//! One who sees and sends packets can hold them back, and sees names, scopes and sizes. If it sends
+//! a packet on faster than the network does, from its own address, the answers go there until the
+//! next packet of the real sender; it cannot read them. Who has the cluster's key can do
+//! everything: there is no protection against members that lie. There is no forward secrecy either:
+//! who learns the key later can read what it recorded. What travels here are leases.
 //!
-//! A process that was cloned or forked repeats counters. The cipher, AES-256-GCM-SIV, then tells a listener no more
-//! than whether two packets were the same, and receivers take only one of the two.
+//! A process that was cloned or forked repeats counters. The cipher, AES-256-GCM-SIV, then tells a
+//! listener no more than whether two packets were the same, and receivers take only one of the two.
 
 mod claims;
 mod floors;
@@ -96,7 +119,7 @@ mod tests;
 
 pub use claims::{Claims, Names, Serial};
 pub use keys::{CandidateKey, ClusterKey, KeyError, KeyId, KeyKind, Keyring};
-pub use refusal::Counters;
+pub use refusal::{Counters, KeyRefusal};
 pub use scope::{MAX_SCOPE, Scope, ScopeError};
 
 pub(crate) use identity::{Credentials, Identity};

@@ -4,6 +4,7 @@
 //!   every packet   magic 1 · kind 1
 //!   Hello          knock 8 · cluster 4 · to 8 · challenge 16 · sender · sealed { oldest 1, newest 1, boot 16, zeros }
 //!   Welcome        challenge 16 · issued 8 · stamp 16 · sealed { version 1, oldest 1, newest 1, boot 16 }
+//!                  refusing a key: version 0, oldest 0 (which no process speaks), newest 1 revoked or 2 expired
 //!   First          session 8 · counter 8 · introduction · sealed { anything }
 //!   Data           session 8 · counter 8 · sealed { anything }
 //!
@@ -11,10 +12,10 @@
 //!   introduction   sender · boot 16 · challenge 16 · version 1 · issued 8 · stamp 16
 //! ```
 //!
-//! What is not sealed is authenticated all the same: it is the associated data of the seal. (Of a Hello, what comes after
-//! the knock; the knock is made last, over all that follows it.) Names and scopes can be read
-//! by whoever sees the packets. The readers are total, take no memory, and ignore what a later version may have put at
-//! the end of a sealed part.
+//! What is not sealed is authenticated all the same: it is the associated data of the seal. (Of a
+//! Hello, what comes after the knock; the knock is made last, over all that follows it.) Names and
+//! scopes can be read by whoever sees the packets. The readers are total, take no memory, and
+//! ignore what a later version may have put at the end of a sealed part.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +25,7 @@ use tenure_proto::NodeId;
 
 use super::claims::{Claims, MAX_CLAIMS, Stated, short_text};
 use super::keys::KeyId;
-use super::refusal::Versions;
+use super::refusal::{KeyRefusal, Versions};
 use super::scope::Rights;
 use crate::name::{MAX_NODE_NAME, NodeName};
 
@@ -34,7 +35,8 @@ const MAGIC: u8 = 0xe7;
 /// What sealing adds.
 pub(super) const TAG: usize = 16;
 
-/// Kind, session and counter: what comes before the introduction of a First, and before the sealed part of a Data.
+/// Kind, session and counter: what comes before the introduction of a First, and before the sealed
+/// part of a Data.
 pub(super) const DATA_HEAD: usize = 2 + 8 + 8;
 
 const KNOCKED: usize = 2 + 8;
@@ -44,8 +46,8 @@ const WELCOME_HEAD: usize = 2 + 16 + 8 + 16;
 const WELCOME_FIELDS: usize = 3 + 16;
 const WELCOME: usize = WELCOME_HEAD + WELCOME_FIELDS + TAG;
 
-/// No greeting is shorter. Longer than its answer, so that answers can be sent to an address that nobody has proved to
-/// own, and with some room in which later versions may answer more.
+/// No greeting is shorter. Longer than its answer, so that answers can be sent to an address that
+/// nobody has proved to own, and with some room in which later versions may answer more.
 const HELLO_LEAST: usize = 128;
 const _: () = assert!(WELCOME <= HELLO_LEAST);
 
@@ -223,20 +225,46 @@ impl<'p> Welcome<'p> {
         Some(Self { challenge, issued, stamp: array(head, 26), head, sealed })
     }
 
-    /// What is sealed in it: the chosen version, all versions of the sender, and its boot.
-    pub(super) fn open(self, key: &LessSafeKey) -> Option<(Option<u8>, Versions, u128)> {
+    /// What is sealed in it: the verdict, and the boot of the sender.
+    pub(super) fn open(self, key: &LessSafeKey) -> Option<(Verdict, u128)> {
         let plain = open(key, nonce_of(&self.stamp), self.head, self.sealed)?;
         let versions = Versions { oldest: plain[1], newest: plain[2] };
-        Some(((plain[0] != 0).then_some(plain[0]), versions, u128::from_be_bytes(array(plain, 3))))
+        let verdict = match (plain[0], versions.oldest) {
+            (0, 0) => KeyRefusal::from_code(versions.newest).map(Verdict::Refused)?,
+            (0, _) => Verdict::NoCommon(versions),
+            (version, _) => Verdict::Version(version),
+        };
+        Some((verdict, u128::from_be_bytes(array(plain, 3))))
     }
 }
 
-/// What an answer to a greeting says. Without a version there is none that both speak.
+/// The answer to a greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// A session may begin; it speaks this version.
+    Version(u8),
+    /// The sender speaks these versions, and none in common.
+    NoCommon(Versions),
+    /// The key is genuine and not good any more.
+    Refused(KeyRefusal),
+}
+
+impl Verdict {
+    /// The version of a session that may begin; 0 if none may.
+    pub(super) fn version(self) -> u8 {
+        match self {
+            Self::Version(version) => version,
+            Self::NoCommon(_) | Self::Refused(_) => 0,
+        }
+    }
+}
+
+/// What an answer to a greeting says.
 pub(super) struct Answer {
     pub(super) challenge: [u8; 16],
     pub(super) issued: u64,
     pub(super) stamp: [u8; 16],
-    pub(super) version: Option<u8>,
+    pub(super) verdict: Verdict,
     pub(super) versions: Versions,
     pub(super) boot: u128,
 }
@@ -248,7 +276,11 @@ impl Answer {
         packet.extend(self.challenge);
         packet.extend(self.issued.to_be_bytes());
         packet.extend(self.stamp);
-        packet.extend([self.version.unwrap_or(0), self.versions.oldest, self.versions.newest]);
+        let Versions { oldest, newest } = match self.verdict {
+            Verdict::Refused(why) => Versions { oldest: 0, newest: why.code() },
+            Verdict::Version(_) | Verdict::NoCommon(_) => self.versions,
+        };
+        packet.extend([self.verdict.version(), oldest, newest]);
         packet.extend(self.boot.to_be_bytes());
         seal(key, nonce_of(&self.stamp), &mut packet, 0, WELCOME_HEAD);
         packet
@@ -301,7 +333,8 @@ pub(super) fn say(sender: &[u8], boot: u128, challenge: [u8; 16], version: u8, i
     bytes
 }
 
-/// The stamp of one who answers a greeting: whoever shows it again, from this address, has said this before.
+/// The stamp of one who answers a greeting: whoever shows it again, from this address, has said
+/// this before.
 pub(super) fn stamp(key: &hmac::Key, said: &[u8], from: SocketAddr) -> [u8; 16] {
     let mut context = hmac::Context::with_key(key);
     let ip = match from.ip() {
@@ -352,7 +385,8 @@ pub(super) fn open_data<'p>(
     open(key, nonce_of_counter(counter), head, sealed)
 }
 
-/// Seals the end of a packet, from `head` on, and authenticates what comes before it, from `start` on.
+/// Seals the end of a packet, from `head` on, and authenticates what comes before it, from `start`
+/// on.
 fn seal(key: &LessSafeKey, nonce: Nonce, packet: &mut Vec<u8>, start: usize, head: usize) {
     let (before, plain) = packet.split_at_mut(head);
     let tag = key.seal_in_place_separate_tag(nonce, Aad::from(&before[start..]), plain);
@@ -363,8 +397,8 @@ fn open<'p>(key: &LessSafeKey, nonce: Nonce, head: &[u8], sealed: &'p mut [u8]) 
     key.open_in_place(nonce, Aad::from(head), sealed).ok().map(|plain| &*plain)
 }
 
-/// Challenges and stamps are as good as random. Should one come twice, this cipher gives away no more than whether the
-/// two packets were the same.
+/// Challenges and stamps are as good as random. Should one come twice, this cipher gives away no
+/// more than whether the two packets were the same.
 fn nonce_of(random: &[u8; 16]) -> Nonce {
     Nonce::assume_unique_for_key(array(random, 0))
 }

@@ -1,6 +1,7 @@
 //! Why a packet was not taken, and how often that happened.
 //!
-//! Anybody can send packets that are refused, as many as he likes. So each is counted and none is logged by itself.
+//! Anybody can send packets that are refused, as many as he likes. So each is counted and none is
+//! logged by itself.
 
 use std::fmt;
 
@@ -31,6 +32,47 @@ impl Versions {
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to {}", self.oldest, self.newest)
+    }
+}
+
+/// Why members refuse a key that is genuine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyRefusal {
+    /// An operator has revoked it.
+    Revoked,
+    /// It was good up to a date that has passed.
+    Expired,
+}
+
+impl KeyRefusal {
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Revoked => 1,
+            Self::Expired => 2,
+        }
+    }
+
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        [Self::Revoked, Self::Expired].into_iter().find(|why| why.code() == code)
+    }
+}
+
+impl fmt::Display for KeyRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Revoked => "was revoked",
+            Self::Expired => "has expired",
+        })
+    }
+}
+
+impl From<KeyRefusal> for Refusal {
+    fn from(why: KeyRefusal) -> Self {
+        match why {
+            KeyRefusal::Revoked => Self::Revoked,
+            KeyRefusal::Expired => Self::Expired,
+        }
     }
 }
 
@@ -134,7 +176,8 @@ pub struct Counters {
     pub welcomes: u64,
     /// Sessions begun, by either side.
     pub begun: u64,
-    /// Peers forgotten to make room for others. If it rises all the time, there are more peers than room.
+    /// Peers forgotten to make room for others. If it rises all the time, there are more peers than
+    /// room.
     pub evicted: u64,
     /// Times that a peer went on from another address.
     pub moved: u64,
@@ -146,7 +189,8 @@ impl Counters {
         self.refused[refusal.index()] += 1;
     }
 
-    /// How often packets were refused, for each reason, also those that never applied. Names are stable.
+    /// How often packets were refused, for each reason, also those that never applied. Names are
+    /// stable.
     pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Refusal::NAMES.into_iter().zip(self.refused)
     }

@@ -1,4 +1,5 @@
-//! What a peer may do: everything for those that hold the cluster's key, for others what their key was made for.
+//! What a peer may do: everything for those that hold the cluster's key, for others what their key
+//! was made for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +11,11 @@ use crate::name::GroupName;
 /// The longest scope, in bytes. It travels in every greeting.
 pub const MAX_SCOPE: usize = 200;
 
-/// The groups that a key is for: names and patterns with commas between them, such as `app1/*,shared/clock`.
+/// The groups that a key is for: names and patterns with commas between them, such as
+/// `app1/*,shared/clock`.
 ///
-/// `*` stands for any run of characters, also for none and also across `/`: `app1/*` has `app1/a/b` in it, and `*` has
-/// every group. All else stands for itself.
+/// `*` stands for any run of characters, also for none and also across `/`: `app1/*` has `app1/a/b`
+/// in it, and `*` has every group. All else stands for itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(Box<str>);
 

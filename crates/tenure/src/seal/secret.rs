@@ -1,7 +1,8 @@
 //! Bytes that nobody may see, and how further ones are derived from them (HKDF with SHA-256).
 //!
-//! Every derivation has a label that is used for nothing else, and every part of variable length that goes into it is
-//! written after its length: two derivations can only agree if they mean the same thing.
+//! Every derivation has a label that is used for nothing else, and every part of variable length
+//! that goes into it is written after its length: two derivations can only agree if they mean the
+//! same thing.
 
 use std::fmt;
 use std::hint::black_box;
@@ -11,8 +12,8 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use aws_lc_rs::hmac;
 
-/// 32 bytes that are overwritten when they are dropped, as far as a program can tell: copies that the compiler made
-/// while it moved them are not found.
+/// 32 bytes that are overwritten when they are dropped, as far as a program can tell: copies that
+/// the compiler made while it moved them are not found.
 #[derive(Clone)]
 pub(super) struct Secret([u8; 32]);
 

@@ -1,5 +1,5 @@
-//! A stream between two members: who is at its other end, and that nobody reads or changes what goes through it. Pure, as all of this
-//! folder: bytes in, bytes out.
+//! A stream between two members: who is at its other end, and that nobody reads or changes what
+//! goes through it. Pure, as all of this folder: bytes in, bytes out.
 //!
 //! ```text
 //!   A  Hello    { who I am, whom I want, which log, key, challenge } ──▶  B
@@ -7,9 +7,10 @@
 //!   A  frames, each sealed with its number ──────────────────────────▶  B
 //! ```
 //!
-//! The key of the frames comes from the pair key of the two and from both greetings, and there is a fresh challenge in each. So an old
-//! Welcome proves nothing to A, and old frames do not open at B: its challenge was another then. Frames count from nought: one that is
-//! missing, repeated or moved does not open, and neither does any after it. What goes the other way has a stream of its own.
+//! The key of the frames comes from the pair key of the two and from both greetings, and there is a
+//! fresh challenge in each. So an old Welcome proves nothing to A, and old frames do not open at B:
+//! its challenge was another then. Frames count from zero: one that is missing, repeated or moved
+//! does not open, and neither does any after it. What goes the other way has a stream of its own.
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use aws_lc_rs::hmac;
@@ -125,7 +126,8 @@ impl Answer {
     }
 }
 
-/// The callee's part: a Welcome with its proof, and the stream. `None` if it does not have the caller's key.
+/// The callee's part: a Welcome with its proof, and the stream. `None` if it does not have the
+/// caller's key.
 pub(crate) fn welcome(hello: &Hello, keys: &Keyring, cluster: ClusterId) -> Option<(Answer, Stream)> {
     let challenge = chance::bytes();
     let (proof, stream) = agree(hello, &challenge, keys, cluster)?;
@@ -133,7 +135,8 @@ pub(crate) fn welcome(hello: &Hello, keys: &Keyring, cluster: ClusterId) -> Opti
     Some((Answer::Welcome { challenge, proof }, stream))
 }
 
-/// The caller's part: the stream, if the Welcome is from one who has the key and has just read this very Hello.
+/// The caller's part: the stream, if the Welcome is from one who has the key and has just read this
+/// very Hello.
 pub(crate) fn welcomed(hello: &Hello, answer: &Answer, keys: &Keyring, cluster: ClusterId) -> Option<Stream> {
     let Answer::Welcome { challenge, proof } = answer else { return None };
     let (key, stream) = agree(hello, challenge, keys, cluster)?;
@@ -174,7 +177,8 @@ impl Stream {
         frame.extend_from_slice(tag.expect("a frame is shorter than the cipher allows").as_ref());
     }
 
-    /// What the next frame says. `None` if it is not the next one, or not whole: then the stream is over.
+    /// What the next frame says. `None` if it is not the next one, or not whole: then the stream is
+    /// over.
     pub(crate) fn open<'f>(&mut self, head: &[u8], sealed: &'f mut [u8]) -> Option<&'f [u8]> {
         let nonce = self.nonce();
         self.key.open_in_place(nonce, Aad::from(head), sealed).ok().map(|plain| &*plain)

@@ -53,6 +53,7 @@ enum Got {
     Reply(Vec<u8>),
     Ready(Arc<Peer>, Option<Vec<u8>>),
     Data(Arc<Peer>, Vec<u8>),
+    KeyRefused(tenure_proto::NodeId, KeyRefusal),
 }
 
 impl Got {
@@ -148,6 +149,7 @@ impl Node {
             Received::Reply(reply) => Got::Reply(reply),
             Received::Ready { peer, reply } => Got::Ready(peer, reply),
             Received::Data { peer, plaintext } => Got::Data(peer, plaintext.to_vec()),
+            Received::KeyRefused { by, why } => Got::KeyRefused(by, why),
         }
     }
 
@@ -173,7 +175,8 @@ impl Node {
     }
 }
 
-/// The packets of a whole handshake that `a` begins, in order: Hello, Welcome, First, and the first Data.
+/// The packets of a whole handshake that `a` begins, in order: Hello, Welcome, First, and the first
+/// Data.
 fn shake(a: &mut Node, b: &mut Node, now: LocalTime) -> [Vec<u8>; 4] {
     let hello = a.hello(b, now);
     let welcome = b.get(&hello, a.address, now).reply();

@@ -1,8 +1,9 @@
 //! Which packets of a session have been accepted already.
 //!
-//! A ring of bits, one for each of the last counters. A counter that is older than the ring reaches is refused: it may
-//! have been accepted, nobody knows. Words are cleared when the newest counter enters them, so one of them is always
-//! partly in the future, and the window is one word shorter than the ring.
+//! A ring of bits, one for each of the last counters. A counter that is older than the ring reaches
+//! is refused: it may have been accepted, nobody knows. Words are cleared when the newest counter
+//! enters them, so one of them is always partly in the future, and the window is one word shorter
+//! than the ring.
 
 const WORDS: usize = 32;
 

@@ -1,9 +1,10 @@
 //! Streams that others open to this node, one packet on each.
 //!
-//! Anybody who reaches the port can open a stream and say nothing (an idler). The seal rejects what a stranger
-//! writes, but it cannot reject silence. So a place is never kept by waiting: when all places are taken, the
-//! newcomer gets the place of the oldest stream of the source that holds the most places. A peer that writes its
-//! packet needs a few round trips, and one stream; a hostile host evicts its own streams first.
+//! Anybody who reaches the port can open a stream and say nothing (an idler). The seal rejects what
+//! a stranger writes, but it cannot reject silence. So a place is never kept by waiting: when all
+//! places are taken, the newcomer gets the place of the oldest stream of the source that holds the
+//! most places. A peer that writes its packet needs a few round trips, and one stream; a hostile
+//! host evicts its own streams first.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,8 +18,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{MAX_BULK, PATIENCE, STREAMS};
 
-/// How long a stream keeps its place at least. It bounds how often this thread, which also grants, is made to
-/// accept and evict: [`STREAMS`] times in this span.
+/// How long a stream keeps its place at least. It bounds how often this thread, which also grants,
+/// is made to accept and evict: [`STREAMS`] times in this span.
 const UNDISTURBED: Duration = Duration::from_millis(100);
 
 /// Reads at most [`STREAMS`] streams at once, one packet from each.
@@ -88,8 +89,8 @@ impl Places {
     }
 }
 
-/// Which stream leaves: the oldest of the source that has the most. `sources` has the oldest first and the
-/// newcomer last; among sources with as many, the one with the oldest stream loses.
+/// Which stream leaves: the oldest of the source that has the most. `sources` has the oldest first
+/// and the newcomer last; among sources with as many, the one with the oldest stream loses.
 fn victim(sources: &[IpAddr]) -> usize {
     let count = |index: &usize| sources.iter().filter(|source| **source == sources[*index]).count();
     // `max_by_key` takes the last of equals, so the order is turned around.

@@ -171,3 +171,15 @@ fn a_memory_is_of_what_was_slept_and_said() {
     page.disrupt(9);
     assert!(!steady.anew().in_boot(here).continues(&slept));
 }
+
+#[test]
+fn a_process_without_a_guard_is_told_of_each_suspend_once() {
+    let (clock, hand) = Clock::by_hand();
+    let mut seen = Disturbances::since_now(&clock, None);
+    assert_eq!(seen.take(), None);
+    for _ in 0..2 {
+        hand.suspend(Duration::from_millis(1500));
+        assert!(matches!(seen.take(), Some(Disturbance::Slept(by)) if by >= Duration::from_millis(1400)));
+        assert_eq!(seen.take(), None);
+    }
+}

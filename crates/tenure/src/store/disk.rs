@@ -20,7 +20,8 @@ pub(super) trait Disk: Send {
     fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
     /// Returns when all that was written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
-    /// Puts another file in the place of this one, in one step and durably: whenever it stops, one of them is there, whole.
+    /// Puts another file in the place of this one, in one step and durably: whenever it stops, one
+    /// of them is there, whole.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 

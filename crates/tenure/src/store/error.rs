@@ -140,7 +140,7 @@ pub enum StoreError {
         what: &'static str,
         /// With what.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

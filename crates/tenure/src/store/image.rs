@@ -24,7 +24,8 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// The bytes of it. None if they could not be read again, as where an address is longer than addresses are.
+    /// The bytes of it. None if they could not be read again, as where an address is longer than
+    /// addresses are.
     pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut to = Writer::new();
         self.write(&mut to);

@@ -1,33 +1,38 @@
 //! The durable promise: the little that a node must never forget.
 //!
-//! Cluster, name, incarnation, the term ceiling of all groups, the newest charter, and what was promised and accepted for
-//! the next one. A few hundred bytes, written as a whole each time. Grants are not among them: those are remembered
-//! within one boot (`memory`), or waited out in silence.
+//! Cluster, name, incarnation, the term ceiling of all groups, the newest charter, and what was
+//! promised and accepted for the next one. A few hundred bytes, written as a whole each time.
+//! Grants are not among them: those are remembered within one boot (`memory`), or waited out in
+//! silence.
 //!
 //! # A missing store is refused
 //!
-//! It may be a first start, or a lost disk; to guess wrong either way is unsafe or useless. So a store is made on purpose,
-//! by [`Store::found`] or [`Store::join`], and [`Store::open`] never makes one.
+//! It may be a first start, or a lost disk; to guess wrong either way is unsafe or useless. So a
+//! store is made on purpose, by [`Store::found`] or [`Store::join`], and [`Store::open`] never
+//! makes one.
 //!
 //! # What a write is
 //!
-//! One file of four places; a generation is written to two of them, then synced, then confirmed (`places` says what
-//! that survives). So an acquisition costs at most one sync, as many cells as are waiting share it, and a confirmed
-//! generation is there twice. Where content outgrows its place, a larger file is written beside the old one and renamed:
-//! that is for a larger cluster, never for an acquisition.
+//! One file of four places; a generation is written to two of them, then synced, then confirmed
+//! (`places` says what that survives). So an acquisition costs at most one sync, as many cells as
+//! are waiting share it, and a confirmed generation is there twice. Where content outgrows its
+//! place, a larger file is written beside the old one and renamed: that is for a larger cluster,
+//! never for an acquisition.
 //!
 //! # What an open is
 //!
-//! 1. The folder is locked: two processes on one store would each promise what the other does not know.
-//! 2. What is found may be in the cache of the system only: if the former life stopped because a sync failed, the disk has
-//!    something older. So the newest generation is written once more, one place after the other, before anything older
-//!    is overwritten (`places::judge`).
-//! 3. The next generation has the incarnation of this life. It is on the disk before `open` returns: no two lives share one.
+//! 1. The folder is locked: two processes on one store would each promise what the other does not
+//!    know.
+//! 2. What is found may be in the cache of the system only: if the former life stopped because a
+//!    sync failed, the disk has something older. So the newest generation is written once more, one
+//!    place after the other, before anything older is overwritten (`places::judge`).
+//! 3. The next generation has the incarnation of this life. It is on the disk before `open`
+//!    returns: no two lives share one.
 //!
 //! # Errors
 //!
-//! Any failed write or sync ends the [`Writer`] for good: after a failed sync nobody knows what is on the disk, and to sync
-//! again proves nothing. The next start finds out.
+//! Any failed write or sync ends the [`Writer`] for good: after a failed sync nobody knows what is
+//! on the disk, and to sync again proves nothing. The next start finds out.
 //!
 //! The folder must be on a local disk, where locks, renames and syncs do what POSIX says.
 
@@ -76,8 +81,8 @@ pub(crate) struct Founding {
     pub members: Vec<Contact>,
     /// Who grants, and under which bounds; afterwards only a change of epoch alters it.
     pub body: Body,
-    /// No term up to this is ever granted. A cluster that is founded anew needs one above the terms of the old
-    /// one, or fences that remember it refuse the new leaders.
+    /// No term up to this is ever granted. A cluster that is founded anew needs one above the terms
+    /// of the old one, or fences that remember it refuse the new leaders.
     pub floor: Term,
 }
 
@@ -90,7 +95,8 @@ pub(crate) struct Store {
     generation: u64,
     /// How long the places of the file are.
     room: usize,
-    /// On the folder rather than a file in it: that could be deleted and made anew while this one is in use.
+    /// On the folder rather than a file in it: that could be deleted and made anew while this one
+    /// is in use.
     _lock: Lock,
 }
 
@@ -107,14 +113,16 @@ pub(crate) struct Opened {
     pub incarnation: Incarnation,
     /// Those of whom names, and perhaps addresses, are known.
     pub contacts: Vec<Contact>,
-    /// The newest charter that this node has adopted: it rules, whatever the configuration says of members, quorums and
-    /// bounds. `None` for a node that joins and has not been told one. Such a node must not even campaign: without a
-    /// charter it cannot know what a quorum is. See [`Store::join`].
+    /// The newest charter that this node has adopted: it rules, whatever the configuration says of
+    /// members, quorums and bounds. `None` for a node that joins and has not been told one. Such a
+    /// node must not even campaign: without a charter it cannot know what a quorum is. See
+    /// [`Store::join`].
     pub charter: Option<Arc<Charter>>,
 }
 
 impl Store {
-    /// Makes the store of a founding member. Needs no silence afterwards: nothing was ever promised.
+    /// Makes the store of a founding member. Needs no silence afterwards: nothing was ever
+    /// promised.
     pub(crate) fn found(dir: &Path, founding: &Founding) -> Result<(), StoreError> {
         let Founding { cluster, me, members, body, floor } = founding;
         check_members(me, members, body)?;
@@ -141,13 +149,14 @@ impl Store {
         )
     }
 
-    /// Makes the store of a node that is to become a member of a cluster that exists. It knows whom to ask and nothing
-    /// else: no charter, for a guessed one would let it count quorums that are none. The first charter that a member tells
-    /// it is written like any other record, and with that it starts as a process that is no member. It grants nothing
-    /// until a decided epoch names it.
+    /// Makes the store of a node that is to become a member of a cluster that exists. It knows whom
+    /// to ask and nothing else: no charter, for a guessed one would let it count quorums that are
+    /// none. The first charter that a member tells it is written like any other record, and with
+    /// that it starts as a process that is no member. It grants nothing until a decided epoch names
+    /// it.
     ///
-    /// A charter that names another store under its name must be refused: either that store is lost, and its promises with it,
-    /// or another process runs with it.
+    /// A charter that names another store under its name must be refused: either that store is
+    /// lost, and its promises with it, or another process runs with it.
     pub(crate) fn join(
         dir: &Path,
         cluster: ClusterId,
@@ -159,8 +168,8 @@ impl Store {
         make(dir, &Image { cluster, me, id, incarnation: None, cells: Vec::new(), contacts })
     }
 
-    /// Opens the store of `me` for this life: its incarnation is larger than any before, and durable, when this returns.
-    /// `cluster` is what the configuration says, if it says anything.
+    /// Opens the store of `me` for this life: its incarnation is larger than any before, and
+    /// durable, when this returns. `cluster` is what the configuration says, if it says anything.
     pub(crate) fn open(
         dir: &Path,
         me: &NodeName,
@@ -203,8 +212,8 @@ impl Store {
         Ok((store, opened))
     }
 
-    /// Makes the image durable as the next generation. If it fails the generation is not counted: to try again would
-    /// write to the same places, never over what is confirmed.
+    /// Makes the image durable as the next generation. If it fails the generation is not counted:
+    /// to try again would write to the same places, never over what is confirmed.
     fn commit(&mut self) -> Result<(), StoreError> {
         let content = self.content()?;
         let next = self.generation + 1;
@@ -223,8 +232,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the generation that was found once more. One place at a time, and nothing else on its way to the disk
-    /// meanwhile, so that the other place is not in danger.
+    /// Writes the generation that was found once more. One place at a time, and nothing else on its
+    /// way to the disk meanwhile, so that the other place is not in danger.
     fn write_again(&mut self, places: &[usize]) -> Result<(), StoreError> {
         let content = self.content()?;
         self.sync()?;
@@ -346,9 +355,10 @@ fn check_owner(
     Ok(())
 }
 
-/// The number that names a founding: of the cluster's id, which is random, and of all that is founded. Members that are founded
-/// one by one, on their own hosts, come to the same number if they found the same; a member that founds something else under
-/// the same id comes to another, and is a stranger to them (`tenure_proto::strong::epoch::lineage`).
+/// The number that names a founding: of the cluster's id, which is random, and of all that is
+/// founded. Members that are founded one by one, on their own hosts, come to the same number if
+/// they found the same; a member that founds something else under the same id comes to another, and
+/// is a stranger to them (`tenure_proto::strong::epoch::lineage`).
 pub(crate) fn founding_draw(cluster: ClusterId, body: &Body) -> u128 {
     let mut to = crate::codec::Writer::new();
     to.wide(cluster.0);
@@ -356,8 +366,9 @@ pub(crate) fn founding_draw(cluster: ClusterId, body: &Body) -> u128 {
     named_by(b"tenure lineage\0", &to.into_bytes())
 }
 
-/// The store of a founding member. All founders know it without having heard of each other. If a store is founded a second time,
-/// after a lost disk, it has the same name and begins with its first life: others notice that (`driver::kin`).
+/// The store of a founding member. All founders know it without having heard of each other. If a
+/// store is founded a second time, after a lost disk, it has the same name and begins with its
+/// first life: others notice that (`driver::kin`).
 fn founding_store(lineage: u128, member: &NodeName) -> StoreId {
     let name = member.as_str().as_bytes();
     StoreId(named_by(b"tenure store\0", &[&lineage.to_be_bytes()[..], name].concat()))

@@ -6,17 +6,21 @@
 //!
 //! Why a confirmed generation is never silently lost, and a crash never refused:
 //!
-//! * **A crash** interrupts the writing of one generation, n+1. It can spoil both places of n+1, in any way. But n had been
-//!   confirmed before, so both places of n are whole. Found: n, twice. Or a place of n+1 is whole: then n+1 counts,
-//!   which promises more than was confirmed, and that is always safe.
+//! * **A crash** interrupts the writing of one generation, n+1. It can spoil both places of n+1, in
+//!   any way. But n had been confirmed before, so both places of n are whole. Found: n, twice. Or a
+//!   place of n+1 is whole: then n+1 counts, which promises more than was confirmed, and that is
+//!   always safe.
 //! * **Rot** of one place of a confirmed generation leaves the other place.
-//! * **Rot** of a stretch of the file that takes both places of a confirmed generation takes the place between them too,
-//!   which belongs to the generation before. So that generation is not found twice, and no crash explains it: refused.
-//! * What remains is rot in just the two places of the newest generation and in neither of the others. It looks like a
-//!   crash, and goes back behind a confirmed promise. This is assumed not to happen: the places are kilobytes apart, and
-//!   one would have to lose two separate blocks of a file that has four.
+//! * **Rot** of a stretch of the file that takes both places of a confirmed generation takes the
+//!   place between them too, which belongs to the generation before. So that generation is not
+//!   found twice, and no crash explains it: refused.
+//! * What remains is rot in just the two places of the newest generation and in neither of the
+//!   others. It looks like a crash, and goes back behind a confirmed promise. This is assumed not
+//!   to happen: the places are kilobytes apart, and one would have to lose two separate blocks of a
+//!   file that has four.
 //!
-//! Both copies are written before one sync: to have a promise twice costs bytes, and no second wait for the disk.
+//! Both copies are written before one sync: to have a promise twice costs bytes, and no second wait
+//! for the disk.
 
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -41,7 +45,8 @@ pub(super) struct Found {
     pub(super) room: usize,
     pub(super) format: u64,
     pub(super) content: Vec<u8>,
-    /// Where it must be written once more before anything else is written, in this order: see [`judge`].
+    /// Where it must be written once more before anything else is written, in this order: see
+    /// [`judge`].
     pub(super) again: Vec<usize>,
 }
 
@@ -50,7 +55,8 @@ pub(super) fn places_of(generation: u64) -> [usize; 2] {
     if generation.is_multiple_of(2) { [0, 2] } else { [1, 3] }
 }
 
-/// How long places must be for this content: twice as long as needed, so that they seldom have to grow.
+/// How long places must be for this content: twice as long as needed, so that they seldom have to
+/// grow.
 pub(super) fn room_for(content: &[u8]) -> usize {
     ((HEAD + content.len() + SUM) * 2).next_multiple_of(BLOCK)
 }
@@ -60,8 +66,8 @@ pub(super) fn fits(content: &[u8], room: usize) -> bool {
     HEAD + content.len() + SUM <= room
 }
 
-/// The bytes of one place. They say where they belong: bytes of another place, or of a file whose places are longer,
-/// are not taken for these.
+/// The bytes of one place. They say where they belong: bytes of another place, or of a file whose
+/// places are longer, are not taken for these.
 pub(super) fn frame(generation: u64, place: usize, room: usize, content: &[u8]) -> Vec<u8> {
     let numbers = [FORMAT, place as u64, room as u64, generation, content.len() as u64];
     let mut bytes = Vec::with_capacity(HEAD + content.len() + SUM);
@@ -101,10 +107,11 @@ fn unframe(place: usize, bytes: &[u8]) -> Option<Found> {
 
 /// Finds the newest generation, or says why that would be a guess.
 ///
-/// What is found may be in the system's cache alone, where a sync has failed: the disk then holds the generation before
-/// it, which must not be overwritten yet. So the newest is to be written again, first to the place where it is not whole,
-/// if there is one. Not so if it has no whole neighbour: only a crash of the machine leaves a file like that, and then the
-/// cache has nothing but what is on the disk. The places to write next are those that are spoilt.
+/// What is found may be in the system's cache alone, where a sync has failed: the disk then holds
+/// the generation before it, which must not be overwritten yet. So the newest is to be written
+/// again, first to the place where it is not whole, if there is one. Not so if it has no whole
+/// neighbour: only a crash of the machine leaves a file like that, and then the cache has nothing
+/// but what is on the disk. The places to write next are those that are spoilt.
 pub(super) fn judge(file: &[u8]) -> Result<Found, &'static str> {
     if file.is_empty() || !file.len().is_multiple_of(PLACES * BLOCK) {
         return Err("its length is wrong");
@@ -230,7 +237,8 @@ mod tests {
     }
 
     proptest! {
-        /// Blocks reach the disk in any order: any part of a write that was not confirmed may be there.
+        /// Blocks reach the disk in any order: any part of a write that was not confirmed may be
+        /// there.
         #[test]
         fn whatever_a_crash_leaves_of_a_write_the_confirmed_one_is_found(
             written in proptest::collection::vec(any::<bool>(), 2 * 8),

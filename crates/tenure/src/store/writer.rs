@@ -13,7 +13,7 @@ use crate::contact::Contact;
 use crate::sys::clock::{Which, read};
 use crate::timing::Timing;
 
-/// What became of the records that were handed over.
+/// The outcome of the records that were handed over.
 #[derive(Debug)]
 pub(crate) enum Durable {
     /// All up to this ticket are on the disk: what waited for them may be sent.
@@ -28,8 +28,8 @@ struct Job {
     contacts: Option<Vec<Contact>>,
 }
 
-/// Writes records in the order in which they were handed over. Those that come while the disk is busy share the next
-/// sync.
+/// Writes records in the order in which they were handed over. Those that come while the disk is
+/// busy share the next sync.
 pub(crate) struct Writer {
     jobs: Sender<Job>,
     thread: JoinHandle<()>,
@@ -51,8 +51,8 @@ impl Writer {
         Ok(Self { jobs, thread, timing })
     }
 
-    /// Hands over a record, and the contacts if they are others than before. Returns at once. After a failure it does
-    /// nothing: that was reported.
+    /// Hands over a record, and the contacts if they are others than before. Returns at once. After
+    /// a failure it does nothing: that was reported.
     pub(crate) fn persist(&self, ticket: Ticket, cell: Cell, contacts: Option<Vec<Contact>>) {
         let _ = self.jobs.send(Job { ticket, cell, contacts });
     }
@@ -62,8 +62,8 @@ impl Writer {
         *self.timing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all is written and the store is free for another process. If this is dropped instead, the thread goes
-    /// on to the end of its queue by itself.
+    /// Waits until all is written and the store is free for another process. If this is dropped
+    /// instead, the thread goes on to the end of its queue by itself.
     pub(crate) fn finish(self) {
         drop(self.jobs);
         let _ = self.thread.join();
@@ -92,6 +92,7 @@ fn write_all(mut store: Store, queue: &Receiver<Job>, timing: &Mutex<Timing>, do
             }
         }
     }
-    // After a failure the store stays locked until the node has stopped: nobody takes its place before that.
+    // After a failure the store stays locked until the node has stopped: nobody takes its place
+    // before that.
     while queue.recv().is_ok() {}
 }

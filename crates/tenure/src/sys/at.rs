@@ -13,8 +13,8 @@ pub(crate) fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Opens or makes the file `name` of an open folder, for reading and writing, by its owner alone. A link is not followed,
-/// and a pipe is not waited for.
+/// Opens or makes the file `name` of an open folder, for reading and writing, by its owner alone. A
+/// link is not followed, and a pipe is not waited for.
 pub(crate) fn open_own(folder: &File, name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;

@@ -1,9 +1,10 @@
 //! A mapped file that somebody cuts does not end the process.
 //!
-//! The kernel answers a load or store beyond the end of a file with SIGBUS, whose default ends the process. A check of
-//! the length before each store would be racy, and a system call for each store would slow every grant down. So one
-//! handler for the whole process knows the mappings of this module: a fault in one of them puts an anonymous page of
-//! zeros in its place and notes the loss. The instruction is then repeated and succeeds. The owner of the mapping asks
+//! The kernel answers a load or store beyond the end of a file with SIGBUS, whose default ends the
+//! process. A check of the length before each store would be racy, and a system call for each store
+//! would slow every grant down. So one handler for the whole process knows the mappings of this
+//! module: a fault in one of them puts an anonymous page of zeros in its place and notes the loss.
+//! The instruction is then repeated and succeeds. The owner of the mapping asks
 //! [`Watched::is_lost`] before it believes or relies on anything in it.
 //!
 //! A fault anywhere else goes to the handler that was installed before this one, or to the default.
@@ -28,7 +29,8 @@ struct Range {
 /// The newest entry. The handler walks the list without a lock.
 static NEWEST: AtomicPtr<Range> = AtomicPtr::new(ptr::null_mut());
 
-/// The handler that was installed before ours: it gets every fault that is not in a range. Null until ours is installed.
+/// The handler that was installed before ours: it gets every fault that is not in a range. Null
+/// until ours is installed.
 static FORMER: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// How many mappings were lost.
@@ -62,7 +64,8 @@ impl Watched {
 }
 
 impl Watched {
-    /// Watches no more. To be called before the mapping goes, and once: the entry is somebody else's afterwards.
+    /// Watches no more. To be called before the mapping goes, and once: the entry is somebody
+    /// else's afterwards.
     pub(crate) fn forget(&self) {
         self.range.start.store(0, Ordering::Release);
     }
@@ -78,7 +81,7 @@ pub(crate) fn losses() -> usize {
 fn free_entry() -> &'static Range {
     let newest = NEWEST.load(Ordering::Acquire);
     let mut at = newest;
-    // SAFETY: entries are leaked boxes: valid for ever.
+    // SAFETY: entries are leaked boxes: valid forever.
     while let Some(range) = unsafe { at.as_ref() } {
         if range.start.load(Ordering::Acquire) == 0 {
             return range;
@@ -113,7 +116,8 @@ fn install() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
     ours.sa_sigaction = handler as libc::sighandler_t;
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: the handler touches atomics, leaked memory and system calls alone, whatever it interrupts.
+    // SAFETY: the handler touches atomics, leaked memory and system calls alone, whatever it
+    // interrupts.
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut()) } != 0 {
         FORMER.store(ptr::null_mut(), Ordering::Release);
         return Err(io::Error::last_os_error());
@@ -139,14 +143,14 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
 /// Puts zeros in the place of the mapping in which `address` is. Says whether there is one.
 fn replace(address: usize) -> bool {
     let mut at = NEWEST.load(Ordering::Acquire);
-    // SAFETY: entries are leaked boxes: valid for ever.
+    // SAFETY: entries are leaked boxes: valid forever.
     while let Some(range) = unsafe { at.as_ref() } {
         let (start, bytes) = (range.start.load(Ordering::Acquire), range.bytes.load(Ordering::Relaxed));
         if start != 0 && (start..start + bytes).contains(&address) {
             range.lost.store(true, Ordering::Release);
             LOSSES.fetch_add(1, Ordering::Release);
-            // SAFETY: the range is a mapping of ours, which its owner unmaps only after the entry is given back, and
-            // which is seen through atomics alone.
+            // SAFETY: the range is a mapping of ours, which its owner unmaps only after the entry
+            // is given back, and which is seen through atomics alone.
             let put = unsafe {
                 libc::mmap(
                     ptr::with_exposed_provenance_mut(start),
@@ -171,7 +175,8 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
     let default = [libc::SIG_DFL, libc::SIG_IGN];
     match former.filter(|former| !default.contains(&former.sa_sigaction)) {
         None => {
-            // SAFETY: all of a sigaction may be zero: the default action. The instruction is repeated and ends the process.
+            // SAFETY: all of a sigaction may be zero: the default action. The instruction is
+            // repeated and ends the process.
             unsafe {
                 let default = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
                 libc::sigaction(signal, &raw const default, ptr::null_mut());

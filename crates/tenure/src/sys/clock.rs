@@ -46,11 +46,12 @@ pub(crate) fn synchronised() -> Synchronised {
     Synchronised { is: status >= 0 && status != libc::TIME_ERROR, error }
 }
 
-/// By how much the kernel is told to run its clocks faster than the counter does, in parts per billion; negative for slower.
-/// `None` if it does not say.
+/// By how much the kernel is told to run its clocks faster than the counter does, in parts per
+/// billion; negative for slower. `None` if it does not say.
 pub(crate) fn correction() -> Option<i64> {
     let (status, timex) = ask();
-    // In millionths, 16 bits of them behind the point; and a tick of the clock, ten milliseconds, in whole microseconds.
+    // In millionths, 16 bits of them behind the point; and a tick of the clock, ten milliseconds,
+    // in whole microseconds.
     let (frequency, tick) = (timex.freq.saturating_mul(1000) >> 16, timex.tick - 10_000);
     (status >= 0).then(|| frequency.saturating_add(tick.saturating_mul(100_000)))
 }

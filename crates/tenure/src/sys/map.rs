@@ -1,9 +1,10 @@
-//! A part of a file, mapped into memory and shared with whoever opens the file next: what is stored here is there when
-//! this process is killed at the next instruction, without a system call.
+//! A part of a file, mapped into memory and shared with whoever opens the file next: what is stored
+//! here is there when this process is killed at the next instruction, without a system call.
 //!
-//! It is seen as words of 64 bits, and every word is atomic. A store is either done or not; and since each is a release, they
-//! are done in the order in which the program says so, as far as the compiler goes. The processor keeps that order for
-//! whoever comes after the kill: an instruction that was carried out is not taken back.
+//! It is seen as words of 64 bits, and every word is atomic. A store is either done or not; and
+//! since each is a release, they are done in the order in which the program says so, as far as the
+//! compiler goes. The processor keeps that order for whoever comes after the kill: an instruction
+//! that was carried out is not taken back.
 #![allow(
     unsafe_code,
     reason = "the standard library cannot map a file, nor tell what kind of file system it is on"
@@ -21,8 +22,8 @@ use super::bus::Watched;
 /// Mappings begin at multiples of this in their file: the largest page that Linux has by default.
 pub(crate) const ALIGNMENT: u64 = 64 * 1024;
 
-/// A mapped part of a file. If somebody cuts the file while it is mapped, the part that is gone becomes zeros that
-/// nobody else sees, and [`Map::is_lost`] says so.
+/// A mapped part of a file. If somebody cuts the file while it is mapped, the part that is gone
+/// becomes zeros that nobody else sees, and [`Map::is_lost`] says so.
 pub(crate) struct Map {
     words: NonNull<[AtomicU64]>,
     watched: Watched,
@@ -59,15 +60,17 @@ impl Map {
         Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
     }
 
-    /// Whether the file was cut under this mapping. To be asked after the loads and stores that are to count.
+    /// Whether the file was cut under this mapping. To be asked after the loads and stores that are
+    /// to count.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         self.watched.is_lost()
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is that long, aligned to a page, zeros or words (any bits are a word), and lasts as long as
-        // `self`; other processes and threads may change it, so it is seen as atomics only.
+        // SAFETY: the mapping is that long, aligned to a page, zeros or words (any bits are a
+        // word), and lasts as long as `self`; other processes and threads may change it, so it is
+        // seen as atomics only.
         unsafe { self.words.as_ref() }
     }
 
@@ -84,7 +87,8 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // First of all, so that no fault is answered by a mapping at an address that may be somebody else's by then.
+        // First of all, so that no fault is answered by a mapping at an address that may be
+        // somebody else's by then.
         self.watched.forget();
         // SAFETY: exactly what `new` mapped; nothing borrowed from it outlives `self`.
         unsafe {
@@ -93,13 +97,15 @@ impl Drop for Map {
     }
 }
 
-/// The beginning of a file or device, mapped for reading alone, shared by threads. If a file is cut it reads as zeros.
+/// The beginning of a file or device, mapped for reading alone, shared by threads. If a file is cut
+/// it reads as zeros.
 pub(crate) struct View {
     words: NonNull<[AtomicU64]>,
     watched: Watched,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread, and its words are atomic and never written here.
+// SAFETY: a mapping belongs to the process, not to a thread, and its words are atomic and never
+// written here.
 unsafe impl Send for View {}
 // SAFETY: as above.
 unsafe impl Sync for View {}
@@ -123,11 +129,12 @@ impl View {
         Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
     }
 
-    /// Reads a word, before anything that is read later. Relaxed, with a fence behind it: what else an atomic load may compile to is
-    /// not allowed on memory that cannot be written.
+    /// Reads a word, before anything that is read later. Relaxed, with a fence behind it: what else
+    /// an atomic load may compile to is not allowed on memory that cannot be written.
     #[inline]
     pub(crate) fn load(&self, at: usize) -> u64 {
-        // SAFETY: the mapping is that long, aligned to a page, and lasts as long as `self`; any bits are a word.
+        // SAFETY: the mapping is that long, aligned to a page, and lasts as long as `self`; any
+        // bits are a word.
         let word = unsafe { self.words.as_ref() }[at].load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         word

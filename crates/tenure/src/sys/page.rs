@@ -1,11 +1,11 @@
 //! Records that a forked child finds empty.
 //!
-//! A fork copies the memory of a leader. If the copy held E, two processes would lead; if it held the counter of edicts,
-//! two would give out equal tokens. So both live in pages that the kernel empties in the child (MADV_WIPEONFORK): there
-//! E is zero, and what is zero is over.
+//! A fork copies the memory of a leader. If the copy held E, two processes would lead; if it held
+//! the counter of edicts, two would give out equal tokens. So both live in pages that the kernel
+//! empties in the child (MADV_WIPEONFORK): there E is zero, and what is zero is over.
 //!
-//! A page holds as many records as fit. A record is lent out to one guard at a time and comes back when its last clone is
-//! gone.
+//! A page holds as many records as fit. A record is lent out to one guard at a time and comes back
+//! when its last clone is gone.
 
 #![allow(unsafe_code, reason = "mmap, and references into what it gave")]
 
@@ -51,7 +51,8 @@ impl Pages {
         }
         let record = free.records.pop().expect("a page holds more than one");
         drop(free);
-        // SAFETY: it came from a page of ours and nobody else has it: what is over is taken back exclusively.
+        // SAFETY: it came from a page of ours and nobody else has it: what is over is taken back
+        // exclusively.
         unsafe { record.write(Record::new()) };
         Ok(Lent { record, pages: self.clone() })
     }
@@ -59,7 +60,8 @@ impl Pages {
 
 impl Free {
     fn add_page(&mut self) -> io::Result<()> {
-        // SAFETY: a fresh private mapping, at an address of the kernel's choice, touches nobody's memory.
+        // SAFETY: a fresh private mapping, at an address of the kernel's choice, touches nobody's
+        // memory.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -103,7 +105,8 @@ impl std::ops::Deref for Lent {
     type Target = Record;
     #[inline]
     fn deref(&self) -> &Record {
-        // SAFETY: the page is mapped as long as `pages` lives; a record is valid whatever its bytes are, zeros included.
+        // SAFETY: the page is mapped as long as `pages` lives; a record is valid whatever its bytes
+        // are, zeros included.
         unsafe { self.record.as_ref() }
     }
 }
@@ -161,7 +164,8 @@ mod tests {
 
     /// What a forked child does with a record, and whether it was as it should be.
     fn in_a_child(record: Lent, look: impl FnOnce(Lent) -> bool) -> (i32, Lent) {
-        // SAFETY: the child does what `look` does, which takes no lock and no memory, and leaves at once.
+        // SAFETY: the child does what `look` does, which takes no lock and no memory, and leaves at
+        // once.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let fine = look(record);

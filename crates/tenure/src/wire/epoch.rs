@@ -1,7 +1,7 @@
 //! What is said about the members: who decides the next charter, and which is decided.
 //!
-//! A charter that comes in is checked like one that an operator types: quorums that need not meet are refused, so no
-//! process can be talked into a system that elects two leaders.
+//! A charter that comes in is checked like one that an operator types: quorums that need not meet
+//! are refused, so no process can be talked into a system that elects two leaders.
 
 use std::sync::Arc;
 

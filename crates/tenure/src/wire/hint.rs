@@ -1,7 +1,9 @@
-//! What the members of an eventual group say to each other. The messages themselves are written as those of a log's own election are.
+//! What the members of an eventual group say to each other. The messages themselves are written as
+//! those of a log's own election are.
 //!
-//! The group is said by name, always: whoever hears of it for the first time takes part from then on. The epoch of the cluster is
-//! said too, for states are told by the members' places, and another epoch has other members.
+//! The group is said by name, always: whoever hears of it for the first time takes part from then
+//! on. The epoch of the cluster is said too, for states are told by the members' places, and
+//! another epoch has other members.
 
 use tenure_proto::eventual::Message;
 use tenure_proto::quorum::MAX_MEMBERS;

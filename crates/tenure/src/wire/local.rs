@@ -1,5 +1,5 @@
-//! What the members of a local group say to each other. The group is said by name, so that a node which has never heard of it can tell
-//! that it has nothing to do with it.
+//! What the members of a local group say to each other. The group is said by name, so that a node
+//! which has never heard of it can tell that it has nothing to do with it.
 
 use tenure_proto::NodeId;
 use tenure_proto::detect::fail_aware::{Header, HelperStamp};

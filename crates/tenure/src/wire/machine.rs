@@ -1,7 +1,8 @@
 //! The messages of the strong machine: asking, granting, refusing, giving back, and signs of life.
 //!
-//! A message about a group begins with the group: its number, or its name where the receiver may not know the number. The
-//! name's number is computed, not sent, so a name never comes with the number of another group.
+//! A message about a group begins with the group: its number, or its name where the receiver may
+//! not know the number. The name's number is computed, not sent, so a name never comes with the
+//! number of another group.
 
 use tenure_proto::GroupId;
 use tenure_proto::detect::weak::Beat;

@@ -6,20 +6,23 @@
 //!   tag   length   fields …     tag   length   fields …     …
 //! ```
 //!
-//! So every item can be passed over without being understood. An unknown tag belongs to a later version and is skipped, and
-//! so is what a later version appends to the fields. An item that makes no sense is an error of its own, and those after
-//! it are read all the same; only where the tags and lengths themselves break off is the rest lost. What a later version
-//! cannot append (a new kind of talk, say) it says only to those who have greeted it with that version.
+//! So every item can be passed over without being understood. An unknown tag belongs to a later
+//! version and is skipped, and so is what a later version appends to the fields. An item that makes
+//! no sense is an error of its own, and those after it are read all the same; only where the tags
+//! and lengths themselves break off is the rest lost. What a later version cannot append (a new
+//! kind of talk, say) it says only to those who have greeted it with that version.
 //!
-//! **A group is named once.** An item says its group by number or by name, never both, and what is nested in it (the request
-//! that a hand-over passes on) is about the same group. A process that may ask for some groups only is judged by the name
-//! that it gives, and there is no second place in which it could give another.
+//! **A group is named once.** An item says its group by number or by name, never both, and what is
+//! nested in it (the request that a hand-over passes on) is about the same group. A process that
+//! may ask for some groups only is judged by the name that it gives, and there is no second place
+//! in which it could give another.
 //!
-//! **Reading takes little.** Any bytes give items or errors. Every list and text has a limit, and no length is believed
-//! before the bytes are there: what has been read holds at most some 128 bytes for each byte that came in.
+//! **Reading takes little.** Any bytes give items or errors. Every list and text has a limit, and
+//! no length is believed before the bytes are there: what has been read holds at most some 128
+//! bytes for each byte that came in.
 //!
-//! Sizes, with the numbers of a cluster that has run for weeks: a renewal has 45 bytes and the answer to it 36, so that a
-//! datagram of [`MAX_DATAGRAM`] carries 25 renewals or 32 answers.
+//! Sizes, with the numbers of a cluster that has run for weeks: a renewal has 45 bytes and the
+//! answer to it 36, so that a datagram of [`MAX_DATAGRAM`] carries 25 renewals or 32 answers.
 
 mod epoch;
 mod hint;
@@ -61,8 +64,8 @@ pub(crate) const MAX_CONTACTS: usize = MAX_MEMBERS;
 pub(crate) enum Item {
     /// A message of the strong machine.
     Machine {
-        /// The group by name, where the receiver may not know it: for acquisitions, and for all that is said by those who
-        /// are no members. Always the name of the message's own group.
+        /// The group by name, where the receiver may not know it: for acquisitions, and for all
+        /// that is said by those who are no members. Always the name of the message's own group.
         group: Option<GroupName>,
         /// What is said.
         message: Message,
@@ -92,14 +95,16 @@ pub(crate) enum Item {
     AskCharter,
     /// This one: it is decided, or it founded the cluster.
     Charter(Arc<Charter>),
-    /// Whose charter and store the sender has: the first words of a session with a process that has the cluster's key.
+    /// Whose charter and store the sender has: the first words of a session with a process that has
+    /// the cluster's key.
     Origin(Origin),
     /// Tell that again, with this number: nothing of yours counts before.
     AskOrigin {
         /// Drawn for this question alone: the answer proves that its sender lives now.
         nonce: u128,
     },
-    /// The receiver's store is not to be used any more: a later life of it, or another process of the same, was heard.
+    /// The receiver's store is not to be used any more: a later life of it, or another process of
+    /// the same, was heard.
     Condemned {
         /// Which store.
         store: StoreId,
@@ -135,7 +140,8 @@ pub(crate) enum Item {
     },
     /// The sender has these revoked keys on its disk. At most [`MAX_TOLD`].
     RevokedKept(Vec<Serial>),
-    /// A word for a hand-over between two who have no session with each other, passed on by a member.
+    /// A word for a hand-over between two who have no session with each other, passed on by a
+    /// member.
     Pass(Pass),
 }
 
@@ -205,7 +211,8 @@ pub(crate) struct Proclaim {
 /// Why an item was not written: nobody would understand it. Nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum EncodeError {
-    /// Nodes change their members gaplessly and never come back without their disk, so they never say this.
+    /// Nodes change their members gaplessly and never come back without their disk, so they never
+    /// say this.
     #[error("nodes do not speak of {0}")]
     Unspoken(&'static str),
     /// A list, text or body is longer than receivers take.
@@ -219,7 +226,8 @@ pub(crate) enum EncodeError {
     Address,
 }
 
-/// Which item follows. Tags are never used again for something else; all are below 128 and take one byte.
+/// Which item follows. Tags are never used again for something else; all are below 128 and take one
+/// byte.
 mod tag {
     pub(super) const REQUEST: u64 = 1;
     pub(super) const EXTEND: u64 = 2;
@@ -252,7 +260,8 @@ mod tag {
     pub(super) const CONDEMNED: u64 = 35;
 }
 
-/// One item as bytes. Items one after the other are a datagram. What this gives is read back as the same item.
+/// One item as bytes. Items one after the other are a datagram. What this gives is read back as the
+/// same item.
 pub(crate) fn encode(item: &Item) -> Result<Vec<u8>, EncodeError> {
     let mut fields = Writer::new();
     let tag = write(item, &mut fields)?;
@@ -262,7 +271,8 @@ pub(crate) fn encode(item: &Item) -> Result<Vec<u8>, EncodeError> {
     Ok(to.into_bytes())
 }
 
-/// The items of a datagram, read one by one as they are asked for. Ends after the first length that is no length.
+/// The items of a datagram, read one by one as they are asked for. Ends after the first length that
+/// is no length.
 pub(crate) fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Item, DecodeError>> + '_ {
     Items(Reader::new(bytes))
 }

@@ -1,7 +1,8 @@
-//! What processes of a group say besides asking and granting: hand-over, verification, and where the leader is.
+//! What processes of a group say besides asking and granting: hand-over, verification, and where
+//! the leader is.
 //!
-//! The group has been said before. A request that is passed on is about the same group and does not say it again: who may
-//! speak of one group cannot slip in a request for another.
+//! The group has been said before. A request that is passed on is about the same group and does not
+//! say it again: who may speak of one group cannot slip in a request for another.
 
 use tenure_proto::strong::{GrantRequest, Hint, Holder, How, InstanceId, Miss, Talk, Term};
 use tenure_proto::time::{LocalSpan, LocalTime, Pledge, Span};

@@ -41,9 +41,10 @@ pub(crate) enum Said {
     There { leader: Holder, term: Term },
     /// Nobody is supported here, or there is no way to the one that is meant.
     Nowhere,
-    /// The one that was meant does not lead in that term, and has not done what was wished. It cannot answer for an earlier life.
+    /// The one that was meant does not lead in that term, and has not done what was wished. It
+    /// cannot answer for an earlier life.
     NotLeading { term: Term, same_life: bool },
-    /// What became of the wish.
+    /// The outcome of the wish.
     Of(Reply),
 }
 

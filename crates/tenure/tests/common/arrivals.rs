@@ -1,4 +1,5 @@
-//! Writes as a resource sees them: late, twice, in any order. What the pure fence says of them, a stored one must say.
+//! Writes as a resource sees them: late, twice, in any order. What the pure fence says of them, a
+//! stored one must say.
 
 #[path = "../support/chance.rs"]
 #[allow(dead_code, reason = "others need the rest")]
@@ -8,7 +9,8 @@ use tenure::fence::{Admitted, Fence, Rule, Term, Token};
 
 use chance::Chance;
 
-/// One write, and what must come of it: the word that a stored fence answers, or `None` if it is refused.
+/// One write, and what must come of it: the word that a stored fence answers, or `None` if it is
+/// refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) token: Token,
@@ -16,7 +18,8 @@ pub(crate) struct Arrival {
     pub(crate) expected: Option<&'static str>,
 }
 
-/// The writes of a few leaders, judged by the pure fence. Some writers break the rule of one writer a term.
+/// The writes of a few leaders, judged by the pure fence. Some writers break the rule of one writer
+/// a term.
 pub(crate) fn judged(rule: Rule, seed: u64) -> Vec<Arrival> {
     let mut random = Chance::new(seed);
     let mut fence = Fence { rule, newest: None };

@@ -1,10 +1,12 @@
-//! A PostgreSQL server of the test's own: made in a temporary folder, reached by a socket in it, gone with the test.
+//! A PostgreSQL server of the test's own: made in a temporary folder, reached by a socket in it,
+//! gone with the test.
 //!
-//! It is the real one, of Debian's package, but not the cluster that the package makes: that one may be stopped, full or
-//! somebody's. PostgreSQL refuses to run as root, so there it runs as `postgres` or `nobody`.
+//! It is the real one, of Debian's package, but not the cluster that the package makes: that one
+//! may be stopped, full or somebody's. PostgreSQL refuses to run as root, so there it runs as
+//! `postgres` or `nobody`.
 //!
-//! A shell keeps the server. It waits for the end of its input, which comes when the test ends, however it ends, and then
-//! ends the server and removes the folder.
+//! A shell keeps the server. It waits for the end of its input, which comes when the test ends,
+//! however it ends, and then ends the server and removes the folder.
 
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
@@ -18,8 +20,9 @@ use std::{env, fs};
 
 use postgres::{Client, NoTls};
 
-/// What the keeper does: `$1` has the programs, `$2` is the folder. A machine that stops takes the test with it, so nothing
-/// has to reach the disk. Of the signals, the first ends a server that is only beginning, the second one that runs.
+/// What the keeper does: `$1` has the programs, `$2` is the folder. A machine that stops takes the
+/// test with it, so nothing has to reach the disk. Of the signals, the first ends a server that is
+/// only beginning, the second one that runs.
 const KEEPER: &str = r#"
 "$1/initdb" --auth=trust --username=postgres --encoding=UTF8 --locale=C --no-sync "$2/data" >"$2/log" 2>&1 || exit 1
 "$1/postgres" -D "$2/data" -k "$2" -c listen_addresses= -c fsync=off >>"$2/log" 2>&1 &
@@ -37,7 +40,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The one server that all tests of a process share, each in a [database](Self::database) of its own.
+    /// The one server that all tests of a process share, each in a [database](Self::database) of
+    /// its own.
     pub(crate) fn shared() -> &'static Server {
         static SERVER: OnceLock<Server> = OnceLock::new();
         SERVER.get_or_init(Server::start)

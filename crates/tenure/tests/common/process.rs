@@ -1,7 +1,8 @@
 //! Programs that tests start as processes of their own: the examples, and the command `tenure`.
 //!
-//! A program says what happens by lines on its standard output, a word and then `key=value` pairs. Its input ends when the
-//! test ends, however that ends, and it ends with its input: nothing is left behind.
+//! A program says what happens by lines on its standard output, a word and then `key=value` pairs.
+//! Its input ends when the test ends, however that ends, and it ends with its input: nothing is
+//! left behind.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -115,8 +116,8 @@ pub(crate) fn tenure() -> PathBuf {
     program(PathBuf::from("tenure"), &["-p", "tenure-cli", "--bin", "tenure"], &sources)
 }
 
-/// A program of this workspace. `cargo test` has built it before it runs any test; if this test was asked for alone, it has
-/// not, or only an older one is there, and it is built now.
+/// A program of this workspace. `cargo test` has built it before it runs any test; if this test was
+/// asked for alone, it has not, or only an older one is there, and it is built now.
 fn program(path: PathBuf, what: &[&str], sources: &[&str]) -> PathBuf {
     let test = env::current_exe().expect("this test is a file");
     let folder = test.ancestors().nth(2).expect("it is in target/PROFILE/deps");
@@ -134,8 +135,9 @@ fn program(path: PathBuf, what: &[&str], sources: &[&str]) -> PathBuf {
     program
 }
 
-/// Three addresses on this machine that nobody else is given while a process is dead that will want its own back: below the
-/// ports that Linux hands out by itself, and never the same twice in one test.
+/// Three addresses on this machine that nobody else is given while a process is dead that will want
+/// its own back: below the ports that Linux hands out by itself, and never the same twice in one
+/// test.
 pub(crate) fn lasting_addresses() -> [SocketAddr; 3] {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     [(); 3].map(|()| {

@@ -1,4 +1,5 @@
-//! A client of the store: one connection, one request after the other, and a line of history for each.
+//! A client of the store: one connection, one request after the other, and a line of history for
+//! each.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,5 @@
-//! Three copies of the key-value server, as processes on their own disks, and clients that load them.
+//! Three copies of the key-value server, as processes on their own disks, and clients that load
+//! them.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -21,7 +22,8 @@ use crate::process::{Process, Said, example, lasting_addresses};
 /// Longer than anything here may take on a machine that works at all.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long clients stay with one set of keys. A write whose outcome is unknown makes its key dearer to judge for ever after.
+/// How long clients stay with one set of keys. A write whose outcome is unknown makes its key
+/// dearer to judge forever after.
 const ERA: u64 = 400_000_000;
 
 /// All processes of a test. They end with it.
@@ -171,7 +173,8 @@ impl Load {
     }
 }
 
-/// Half writes, four tenths reads, a tenth writes that expect a value that somebody wrote shortly before.
+/// Half writes, four tenths reads, a tenth writes that expect a value that somebody wrote shortly
+/// before.
 fn load(
     mut client: Client,
     stop: &AtomicBool,

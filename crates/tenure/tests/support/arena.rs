@@ -1,4 +1,5 @@
-//! Where attacks take place: a cluster behind a proxy, somebody who watches the leader, and addresses to attack from.
+//! Where attacks take place: a cluster behind a proxy, somebody who watches the leader, and
+//! addresses to attack from.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -14,7 +15,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::proxy::{DATA, FIRST, HELLO, Packet, Proxy, WELCOME};
 use crate::support::{Cluster, free_addresses, within};
 
-/// Long enough that a machine which does much else deposes nobody: attacks are to be the only reason.
+/// Long enough that a machine which does much else deposes nobody: attacks are to be the only
+/// reason.
 const LEASE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(10);
 
@@ -185,7 +187,8 @@ impl Arena {
         assert_eq!(forged.tally().1.count, 0, "{what}: somebody was answered");
     }
 
-    /// Waits until a member has counted all that was sent to it before: what comes last is refused after it.
+    /// Waits until a member has counted all that was sent to it before: what comes last is refused
+    /// after it.
     pub(crate) async fn has_counted(&self, index: usize) {
         let foreign = async || refused(&self.status(index).await.sessions, "foreign");
         let before = foreign().await;
@@ -212,7 +215,8 @@ pub(crate) struct Mark {
 }
 
 impl Arena {
-    /// Looks when nobody has greeted for a while, so that no session is about to begin by what was said before.
+    /// Looks when nobody has greeted for a while, so that no session is about to begin by what was
+    /// said before.
     pub(crate) async fn mark(&self) -> Mark {
         let quiet = Duration::from_millis(200);
         let greets = |packet: &Packet| packet.kind() == HELLO && self.real.contains(&packet.from);
@@ -235,8 +239,9 @@ impl Arena {
         self.proxy.record().split_off(mark.passed)
     }
 
-    /// A peer that was silent for a while is rightly greeted anew. A session begins with who has greeted, or by the first words of
-    /// another member that was welcomed: whatever else began, an attacker did.
+    /// A peer that was silent for a while is rightly greeted anew. A session begins with who has
+    /// greeted, or by the first words of another member that was welcomed: whatever else began, an
+    /// attacker did.
     pub(crate) fn only_members_began(&self, mark: &Mark, index: usize, now: &Counters) {
         let me = self.real[index];
         let began = |packet: &&Packet| match packet.kind() {

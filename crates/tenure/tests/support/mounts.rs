@@ -1,4 +1,5 @@
-//! File systems of a test's own: in a mount namespace, so that they are gone when the test is, whatever becomes of it.
+//! File systems of a test's own: in a mount namespace, so that they are gone when the test is,
+//! whatever becomes of it.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +7,8 @@ use std::process::Command;
 /// Says to a test that it is inside.
 const INSIDE: &str = "TENURE_TEST_MOUNTS";
 
-/// Runs the test of this name once more, alone, in a mount namespace of its own. True inside of it: there the test goes on.
+/// Runs the test of this name once more, alone, in a mount namespace of its own. True inside of it:
+/// there the test goes on.
 pub(crate) fn inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;

@@ -1,4 +1,5 @@
-//! Network namespaces on one bridge: each process of the torture on a host of its own, and cables that can be cut.
+//! Network namespaces on one bridge: each process of the torture on a host of its own, and cables
+//! that can be cut.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 

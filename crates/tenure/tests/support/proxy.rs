@@ -1,9 +1,10 @@
-//! An attacker on the way: everything between the members passes through here, is recorded, and can be changed, held back
-//! and repeated.
+//! An attacker on the way: everything between the members passes through here, is recorded, and can
+//! be changed, held back and repeated.
 //!
-//! Members are known to each other by the proxy's addresses, its *fronts*. What comes to a front goes on to the member behind it,
-//! from a socket that stands for the sender; answers go the way back. So the proxy can also send whatever it likes, later, from the
-//! addresses that the members expect.
+//! Members are known to each other by the proxy's addresses, its *fronts*. What comes to a front
+//! goes on to the member behind it, from a socket that stands for the sender; answers go the way
+//! back. So the proxy can also send whatever it likes, later, from the addresses that the members
+//! expect.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -130,7 +131,8 @@ impl Proxy {
     fn pass(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8], socket: Arc<UdpSocket>, next: SocketAddr) {
         let at = tenure::Clock::boot().read().as_nanos();
         let packet = Packet { from, to, bytes: bytes.to_vec(), at, socket, next };
-        // Held meanwhile: whoever reads the record finds in it all that was sent on, and nothing that was not.
+        // Held meanwhile: whoever reads the record finds in it all that was sent on, and nothing
+        // that was not.
         let mut record = self.0.record.lock().expect("nobody panics with it");
         let sent = (self.0.rule.lock().expect("nobody panics with it"))(&packet);
         for (later, bytes) in sent {

@@ -1,4 +1,5 @@
-//! What the traces say: when terms began and ended, and whether all edicts were made in the order of their tokens.
+//! What the traces say: when terms began and ended, and whether all edicts were made in the order
+//! of their tokens.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +87,8 @@ impl Record {
         *self.handed_over.get(&term).unwrap_or_else(|| panic!("term {term} was not handed over"))
     }
 
-    /// No edict was made before another of a smaller token: else two would have led at once, or a thread gone back.
+    /// No edict was made before another of a smaller token: else two would have led at once, or a
+    /// thread gone back.
     pub(crate) fn must_be_in_order(&self) {
         let mut latest: Option<(Token, Common)> = None;
         for (token, made) in &self.edicts {

@@ -1,7 +1,9 @@
-//! The resource that leaders write to, with three fences side by side: by term and in order, by the number that a database
-//! would compare, and in order by the paper's timestamp. What they decide is written down for the audit.
+//! The resource that leaders write to, with three fences side by side: by term and in order, by the
+//! number that a database would compare, and in order by the paper's timestamp. What they decide is
+//! written down for the audit.
 //!
-//! It keeps no data: its fences are what is tried. All three judge every write, under one lock, and must agree.
+//! It keeps no data: its fences are what is tried. All three judge every write, under one lock, and
+//! must agree.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -109,7 +111,8 @@ impl Desk {
         let by_paper = self.by_paper.admit(token.term(), edict);
         self.write("by-term", Rule::ByTerm, token, by_term);
         self.write("in-order", Rule::InOrder, token, in_order);
-        // A leader has one thread here that writes: what is refused in order is an old leader's, as by term.
+        // A leader has one thread here that writes: what is refused in order is an old leader's, as
+        // by term.
         if by_term != in_order || by_paper != Ok(in_order) {
             self.faults.push(format!(
                 "{token:?} after {newest:?}: by term {by_term}, in order {in_order}, by the paper's timestamp {by_paper:?}"
@@ -137,7 +140,8 @@ impl Desk {
     }
 }
 
-/// A fence in order by the paper's timestamp (epoch, QT0, counter). Every new leadership is compared with all before.
+/// A fence in order by the paper's timestamp (epoch, QT0, counter). Every new leadership is
+/// compared with all before.
 #[derive(Default)]
 struct ByPaper {
     terms: BTreeMap<Term, ByTerm>,

@@ -176,7 +176,8 @@ impl Stage {
         }
     }
 
-    /// Tells the leader something that should end its term. Returns how it ended; `None` if it could not be done, and it leads on.
+    /// Tells the leader something that should end its term. Returns how it ended; `None` if it
+    /// could not be done, and it leads on.
     pub(crate) fn tell(&mut self, leader: Leader, order: &str) -> Option<Said> {
         self.process(leader.who).tell(order);
         loop {

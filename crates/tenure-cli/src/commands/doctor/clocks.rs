@@ -1,7 +1,8 @@
-//! Clocks: everything rests on their rates. Who corrects them, by how much, and what that means for ρ.
+//! Clocks: everything rests on their rates. Who corrects them, by how much, and what that means for
+//! ρ.
 //!
-//! Leases are counted by CLOCK_BOOTTIME. Nobody sets it, but whoever synchronises the calendar makes it run faster or slower
-//! meanwhile, and what is allowed to them is what ρ must cover.
+//! Leases are counted by CLOCK_BOOTTIME. Nobody sets it, but whoever synchronises the calendar
+//! makes it run faster or slower meanwhile, and what is allowed to them is what ρ must cover.
 
 use std::fs;
 #[cfg(test)]
@@ -22,7 +23,8 @@ const CRYSTAL: u32 = 500;
 /// How fast chrony may slew unless it is told otherwise.
 const CHRONY_DEFAULT: u32 = 83_334;
 
-/// How fast the kernel slews for ntpd and systemd-timesyncd, and how far they may set its frequency.
+/// How fast the kernel slews for ntpd and systemd-timesyncd, and how far they may set its
+/// frequency.
 const KERNEL_SLEW: u32 = 500;
 
 /// Over how long rates are measured.
@@ -130,7 +132,8 @@ fn judge_suspend(asleep: Duration, able: Suspends) -> Finding {
 pub(super) struct Keeper {
     /// As it is called.
     pub(super) name: String,
-    /// By how much the rate may be off while it works, in millionths; `None` if it cannot be known here.
+    /// By how much the rate may be off while it works, in millionths; `None` if it cannot be known
+    /// here.
     pub(super) most: Option<u32>,
     /// What makes that less.
     pub(super) remedy: &'static str,
@@ -220,7 +223,7 @@ pub(super) fn slew(keeper: &Keeper, bound: Option<ClockBound>) -> Finding {
         Some(ClockBound::Drift { ppm }) if most <= 1000 && ppm > 10_000 => Finding::ok(
             CHECK,
             format!(
-                "{needs}; ρ is {} ppm (1,000 would do here, and make fail-over shorter: see `tenure calc`)",
+                "{needs}; ρ is {} ppm (1,000 would do here, and make failover shorter: see `tenure calc`)",
                 grouped(ppm.into())
             ),
         ),
@@ -231,7 +234,8 @@ pub(super) fn slew(keeper: &Keeper, bound: Option<ClockBound>) -> Finding {
     }
 }
 
-/// What the kernel is told to do to its clocks, and whether they are synchronised where that is needed.
+/// What the kernel is told to do to its clocks, and whether they are synchronised where that is
+/// needed.
 pub(super) fn kernel(discipline: Option<Discipline>, bound: Option<ClockBound>) -> Finding {
     const CHECK: &str = "kernel clock";
     let Some(kernel) = discipline else {
@@ -310,7 +314,8 @@ pub(super) fn rate(second: Second, bound: Option<ClockBound>) -> Finding {
         Some(ClockBound::Drift { ppm }) => f64::from(ppm),
         _ => f64::from(CHRONY_DEFAULT),
     };
-    // Readings are taken one after another: what the scheduler did in between is no fault of the clock.
+    // Readings are taken one after another: what the scheduler did in between is no fault of the
+    // clock.
     let doubt = second.hole.as_secs_f64() * 1e6;
     if second.against_counter.abs() > rho + doubt + f64::from(CRYSTAL) {
         return Finding::bad(

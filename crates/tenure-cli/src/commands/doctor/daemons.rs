@@ -41,7 +41,8 @@ pub(super) fn ready(asked: &[Asked]) -> Vec<Finding> {
     asked.iter().map(judge).collect()
 }
 
-/// What somebody should know of terms: nothing, unless they are absurdly high or packed tokens run out.
+/// What somebody should know of terms: nothing, unless they are absurdly high or packed tokens run
+/// out.
 pub(super) fn terms(asked: &[Asked]) -> Vec<Finding> {
     const CHECK: &str = "terms";
     let answers = asked.iter().filter_map(|one| one.status.as_ref().ok());

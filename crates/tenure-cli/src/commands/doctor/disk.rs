@@ -93,7 +93,8 @@ fn timed_writes(folder: &Path) -> io::Result<Vec<Duration>> {
     result
 }
 
-/// Beside the store, on the same disk, so that no strange file comes into it; within it if there is no other way.
+/// Beside the store, on the same disk, so that no strange file comes into it; within it if there is
+/// no other way.
 fn writable(folder: &Path) -> PathBuf {
     let device = |path: &Path| fs::metadata(path).ok().map(|about| about.dev());
     let beside = match folder.parent() {

@@ -10,7 +10,8 @@ use tenure::MemoryError;
 /// Files and sockets that a daemon with many peers and clients has open.
 const FILES: u64 = 1024;
 
-/// Where grants are remembered over a restart, given the folder that is configured: as a node judges it.
+/// Where grants are remembered over a restart, given the folder that is configured: as a node
+/// judges it.
 pub(super) fn memory(configured: Option<&Path>, silence: &str) -> Finding {
     const CHECK: &str = "memory folder";
     let error = match tenure::memory_folder(configured) {

@@ -1,11 +1,12 @@
-//! The members: whether datagrams reach them and come back, and whether the lease leaves room for that.
+//! The members: whether datagrams reach them and come back, and whether the lease leaves room for
+//! that.
 //!
-//! Tried with the library itself, as an observer that joins nothing: a session with a member is a datagram there and one back
-//! under the cluster's key, which is all that a lease needs.
+//! Tried with the library itself, as an observer that joins nothing: a session with a member is a
+//! datagram there and one back under the cluster's key, which is all that a lease needs.
 
 use std::time::Duration;
 
-use tenure::{CharterStatus, ClockBound, Config, Key, Node, Role, Status};
+use tenure::{CharterStatus, ClockBound, Config, Key, Node, NotReady, Role, Status};
 
 use super::clocks::Second;
 use super::finding::Finding;
@@ -87,6 +88,10 @@ pub(super) async fn greet(config: &Config) -> Result<Greeting, Finding> {
     }
     while clock() - start < PATIENCE {
         let Ok(status) = node.status().await else { break };
+        if let Some(refused) = refused(&status) {
+            node.shutdown().await;
+            return Err(refused);
+        }
         greeting.note(&status, clock() - start);
         if greeting.charter.is_some() && greeting.members.iter().all(|member| member.took.is_some()) {
             break;
@@ -95,6 +100,17 @@ pub(super) async fn greet(config: &Config) -> Result<Greeting, Finding> {
     }
     node.shutdown().await;
     Ok(greeting)
+}
+
+/// Whether the members say that the key is not good any more.
+fn refused(status: &Status) -> Option<Finding> {
+    let said = |why: &NotReady| match why {
+        NotReady::KeyRefused { why } => Some(*why),
+        _ => None,
+    };
+    let why = status.not_ready.iter().find_map(said)?;
+    let advice = "ask for a new key: `tenure key derive` on a member makes one";
+    Some(Finding::bad("udp", format!("the members refuse the key of this configuration: it {why}"), advice))
 }
 
 impl Greeting {

@@ -1,6 +1,7 @@
 //! `tenure doctor`: what is wrong with this machine and its cluster, and what to do.
 //!
-//! One function a check, each of which gives a [`Finding`]. Without a configuration only the machine is looked at.
+//! One function a check, each of which gives a [`Finding`]. Without a configuration only the
+//! machine is looked at.
 
 mod clocks;
 mod daemons;
@@ -31,8 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Look for what is wrong with this machine and its cluster, and say what to do.
 ///
-/// Looks at the clocks of this machine and who corrects them, at the store's disk, the key, the daemons and the way to them. Changes
-/// nothing; takes one to four seconds. Run it on every member.
+/// Looks at the clocks of this machine and who corrects them, at the store's disk, the key, the
+/// daemons and the way to them. Changes nothing; takes one to four seconds. Run it on every member.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure doctor                                   this machine, and the configuration found here
@@ -149,7 +150,7 @@ impl Doctor {
     }
 }
 
-/// What is known of the cluster.
+/// All that is known about the cluster.
 struct Cluster {
     /// ρ or Δ; `None` if nobody said.
     bound: Option<ClockBound>,

@@ -1,5 +1,6 @@
 //! `tenure key`: makes, derives, shows and changes keys.
 
+mod list;
 mod revoke;
 mod rotate;
 
@@ -13,6 +14,7 @@ use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::founding::write_file;
 use crate::output::{Answer, pairs};
+use list::List;
 use revoke::Revoke;
 use rotate::Rotate;
 
@@ -29,6 +31,7 @@ Examples:
   tenure key derive --operator alice --days 30
   tenure key show app1.key
   tenure key revoke app1.key
+  tenure key list
   tenure key rotate --step 1
 
 Exit codes: 0 done, 2 error, 78 the configuration or a key will not do"
@@ -50,6 +53,8 @@ enum Command {
     Show(Show),
     /// Let all members refuse a key, without a restart
     Revoke(Revoke),
+    /// List the keys that members refuse because they were revoked
+    List(List),
     /// Change the cluster's key without anybody noticing, in three steps
     Rotate(Rotate),
 }
@@ -129,6 +134,7 @@ impl Key {
             Some(Command::Derive(derive)) => derive.run(common),
             Some(Command::Show(show)) => show.run(common),
             Some(Command::Revoke(revoke)) => revoke.run(common),
+            Some(Command::List(list)) => list.run(common),
             Some(Command::Rotate(rotate)) => rotate.run(common),
             None => self.derive.run(common),
         }

@@ -1,6 +1,7 @@
 //! `tenure key rotate`: another key for the whole cluster, without a gap.
 //!
-//! No two members can change at the same instant, so there is a time in which both keys are understood:
+//! No two members can change at the same instant, so there is a time in which both keys are
+//! understood:
 //!
 //! | step | every member | files afterwards |
 //! |---|---|---|
@@ -8,8 +9,9 @@
 //! | 2 | speaks the new key, understands the old one | `key` new, `key.old` old, `old_key_files = ["key.old"]` |
 //! | 3 | knows the new key only | `key` new, `old_key_files = []` |
 //!
-//! After each step every member reads its files again, by HUP, before the next step begins anywhere. Between 2 and 3 those
-//! that are no members get keys derived from the new one. A step that was interrupted can be done again.
+//! After each step every member reads its files again, by HUP, before the next step begins
+//! anywhere. Between 2 and 3 those that are no members get keys derived from the new one. A step
+//! that was interrupted can be done again.
 
 use std::fs;
 use std::io::Write;
@@ -143,7 +145,8 @@ impl Files {
     fn second(&self) -> Result<Done, Failure> {
         if self.new.exists() {
             read_key(&self.new)?;
-            // Interrupted after the first rename, there would be no key; so the old one is copied, and then overwritten at once.
+            // Interrupted after the first rename, there would be no key; so the old one is copied,
+            // and then overwritten at once.
             if !self.old.exists() {
                 write_file(
                     &self.old,
@@ -184,7 +187,8 @@ impl Files {
         Ok((vec![self.config.clone()], next))
     }
 
-    /// Writes the one line of the configuration that this changes, and nothing else: the rest is its owner's.
+    /// Writes the one line of the configuration that this changes, and nothing else: the rest is
+    /// its owner's.
     fn write_line(&self, value: &str) -> Result<(), Failure> {
         let text = fs::read_to_string(&self.config).map_err(|error| wrong(&self.config, &error))?;
         let mut found = 0;

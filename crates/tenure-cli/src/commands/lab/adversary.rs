@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::files::Outputs;
 use crate::output::{Answer, Format, Table, Verdict, grouped, pairs};
 
-/// Attack a uniform ring algorithm: keep an edge open for as long as possible, and make it talk meanwhile. At least
-/// n/4 (log2 n + 1) messages are heard before anybody may decide.
+/// Attack a uniform ring algorithm: keep an edge open for as long as possible, and make it talk
+/// meanwhile. At least n/4 (log2 n + 1) messages are heard before anybody may decide.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure lab adversary clockwise --nodes 1024

@@ -20,7 +20,7 @@ use crate::output::{Answer, Format, Table, Verdict, grouped, many, pairs};
 
 Give all files of one cluster: of every node, of every life of it, of users' threads and of
 fenced resources, in any order. They are put in order by the clock that their writers shared; a
-file without one is judged by what needs none. What is missing is believed and named, so that
+file without one is judged by what needs none. Missing parts are believed and named, so that
 nothing is called broken that might be right; a last line that was cut off, by kill -9 say, does
 not count. Drawings show strong leaders as bars, and the partitions of local leaders as shades.
 

@@ -1,4 +1,5 @@
-//! `tenure lab bench`: how quick the laboratory is, beside what a queue alone costs on the same machine.
+//! `tenure lab bench`: how quick the laboratory is, beside what a queue alone costs on the same
+//! machine.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,8 +17,8 @@ use crate::clock::clock;
 use crate::failure::Failure;
 use crate::output::{Answer, Format, Table, grouped};
 
-/// Measure how quickly the laboratory works, on one core: events a second without and with properties, beside a bare
-/// queue that pushes and pops as often.
+/// Measure how quickly the laboratory works, on one core: events a second without and with
+/// properties, beside a bare queue that pushes and pops as often.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure lab bench
@@ -77,7 +78,8 @@ impl Bench {
         Ok(Answer::new(format, || self.json(&rounds), || self.text(&rounds)))
     }
 
-    /// A ring of a million nodes; its properties are judged once, at the end, so that they cost nothing to speak of.
+    /// A ring of a million nodes; its properties are judged once, at the end, so that they cost
+    /// nothing to speak of.
     fn ring(&self, election: &dyn ring::Election, format: Format) -> Result<Answer, Failure> {
         let setup = ring::Setup::new(RING);
         let ids = election.ids(ring::Order::Random, &setup)?;
@@ -154,7 +156,8 @@ fn round(experiment: &dyn Experiment, trial: &Trial, seeds: u64) -> Result<Round
 /// About as many entries as a run of five nodes has waiting.
 const DEPTH: u64 = 64;
 
-/// The least that any simulation does: takes the earliest entry from a queue and enters another, `entries` times.
+/// The least that any simulation does: takes the earliest entry from a queue and enters another,
+/// `entries` times.
 fn push_and_pop(entries: u64) -> u64 {
     let mut random = Random::stream(0, "baseline");
     let mut queue = BinaryHeap::new();
@@ -173,7 +176,8 @@ fn push_and_pop(entries: u64) -> u64 {
 /// How many nodes a ring has.
 const RING: u32 = 1_000_000;
 
-/// The least that any driver of a ring does: takes a message from the front of a queue and puts one at its end.
+/// The least that any driver of a ring does: takes a message from the front of a queue and puts one
+/// at its end.
 fn walk(messages: u64) -> u64 {
     let mut queue: VecDeque<(u32, u64)> = (0..RING).map(|node| (node, u64::from(node))).collect();
     let mut sum = 0u64;

@@ -55,7 +55,8 @@ enum Command {
     CheckHistory(check_history::CheckHistory),
     /// Try known-wrong variants: does a property notice each of them?
     Mutants(Box<mutants::Mutants>),
-    /// Compare protocols, or parts of them, in tables and plots: rings, election, detectors, blocking
+    /// Compare protocols, or parts of them, in tables and plots: rings, election, detectors,
+    /// blocking
     Race(Box<race::Race>),
     /// Attack a uniform ring algorithm with the schedule of the lower bound
     Adversary(adversary::Adversary),

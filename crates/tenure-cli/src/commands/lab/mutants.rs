@@ -19,7 +19,8 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
 /// How many seeds are tried if nobody says so.
 const SEEDS: u64 = 3000;
 
-/// Try known-wrong variants: does a property notice each of them, and is the sound protocol silent on the same seeds?
+/// Try known-wrong variants: does a property notice each of them, and is the sound protocol silent
+/// on the same seeds?
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure lab mutants
@@ -47,7 +48,7 @@ pub(super) struct Mutants {
     threads: Option<usize>,
 }
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 struct Fate {
     protocol: &'static str,
     mutant: &'static str,
@@ -175,7 +176,8 @@ impl Mutants {
         Ok(Fate { protocol: experiment.about().name, mutant, property, by, schedules, seconds })
     }
 
-    /// Looks for a property that notices, where that is cheapest first, and counts the seeds that it took.
+    /// Looks for a property that notices, where that is cheapest first, and counts the seeds that
+    /// it took.
     fn kill(
         &self,
         experiment: &dyn Experiment,
@@ -278,7 +280,8 @@ fn broken_by(swept: &Swept) -> Vec<String> {
     violations.map(|(seed, v)| format!("seed {seed} breaks {}: {}", v.property, v.text)).collect()
 }
 
-/// The property that a scenario shows to be broken. It must be a scenario of this mutant, and come out as it says.
+/// The property that a scenario shows to be broken. It must be a scenario of this mutant, and come
+/// out as it says.
 fn killed_by(
     path: &Path,
     experiment: &dyn Experiment,

@@ -16,31 +16,36 @@ pub(super) const NODES: usize = 5;
 /// The world in which a protocol is tried.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
-    /// How many members there are: 1 to 64, called n0, n1, ... Processes that are no members follow them (outsiders,
-    /// observers: see --set). Rings may have hundreds of millions
+    /// How many members there are: 1 to 64, called n0, n1, ... Processes that are no members follow
+    /// them (outsiders, observers: see --set). Rings may have hundreds of millions
     #[arg(long, value_name = "N", default_value_t = NODES, value_parser = nodes, allow_negative_numbers = true)]
     pub(super) nodes: usize,
-    /// The seed that decides everything else; the first one, where there are many [default: 1 for run, else 0]
+    /// The seed that decides everything else; the first one, where there are many [default: 1 for
+    /// run, else 0]
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub(super) seed: Option<u64>,
-    /// What may go wrong: none, all, or some of clock,delay,loss,dup,reorder,partition,crash,amnesia,pause,disk. Beyond
-    /// that, clock-beyond-rho breaks the assumption itself (alone it comes with all the others) [default: all; for run,
-    /// each kind with one chance in two, drawn from the seed]
+    /// The faults that may occur: none, all, or some of
+    /// clock,delay,loss,dup,reorder,partition,crash,amnesia,pause,disk,members, forgery. Beyond
+    /// that, clock-beyond-rho breaks the assumption itself (alone it comes with all the others)
+    /// [default: all; for run, each kind with one chance in two, drawn from the seed]
     #[arg(long, value_name = "LIST", value_parser = Faults::parse)]
     pub(super) faults: Option<Faults>,
-    /// A world by name: calm (nothing goes wrong) or chaos (everything may), both instead of --faults; or one of moving-set, blocks,
-    /// f-source, partition, graph, star, in which an adversary decides the fate of every message (`tenure lab list NAME` says how,
-    /// and which of them are for a protocol)
+    /// A world by name: calm (nothing goes wrong) or chaos (everything may), both instead of
+    /// --faults; or one of moving-set, blocks, f-source, partition, graph, star, in which an
+    /// adversary decides the fate of every message (`tenure lab list NAME` says how, and which of
+    /// them are for a protocol)
     #[arg(long, value_name = "WORLD", value_parser = World::parse)]
     pub(super) world: Option<World>,
-    /// Which sets of processes can elect: majority, weights:3,1,1, grid:ROWSxCOLUMNS, or list:01,12,02 (sets of
-    /// processes by number)
+    /// Which sets of processes can elect: majority, weights:3,1,1, grid:ROWSxCOLUMNS, or
+    /// list:01,12,02 (sets of processes by number)
     #[arg(long, value_name = "Q", default_value = "majority")]
     pub(super) quorums: String,
-    /// Fix a constant that the seed would draw, such as lease=200ms; `tenure lab list NAME` knows them all
+    /// Fix a constant that the seed would draw, such as lease=200ms; `tenure lab list NAME` knows
+    /// them all
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     pub(super) sets: Vec<(String, String)>,
-    /// How long each run lasts, such as 10s [default: as long as its faults, and then 20 longest leases]
+    /// How long each run lasts, such as 10s [default: as long as its faults, and then 20 longest
+    /// leases]
     #[arg(long, value_name = "D", value_parser = length)]
     pub(super) horizon: Option<RealTime>,
     /// Break one rule on purpose; `tenure lab list NAME` knows which
@@ -85,7 +90,7 @@ impl Common {
         common
     }
 
-    /// What was asked for, or `default`.
+    /// The request, or `default`.
     pub(super) fn faults_or(&self, default: Faults) -> Faults {
         match self.world {
             Some(World::Calm) => Faults::NONE,
@@ -158,8 +163,9 @@ impl Common {
     }
 }
 
-/// The faults of a run for which none were named: of the kinds in `all`, in the order of the list, each is in if the
-/// seed's stream `faults` draws it with one chance in two, and the protocol must bear it.
+/// The faults of a run for which none were named: of the kinds in `all`, in the order of the list,
+/// each is in if the seed's stream `faults` draws it with one chance in two, and the protocol must
+/// bear it.
 pub(super) fn drawn_faults(seed: u64, bears: Faults) -> Faults {
     let mut random = Random::stream(seed, "faults");
     let kinds = FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| Faults::all().has(*fault));

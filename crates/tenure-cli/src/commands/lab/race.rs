@@ -70,19 +70,20 @@ Examples:
 Exit codes: 0 what is promised holds, 1 it does not (a mean exceeds its bound, nobody is
 elected, a crash is missed, a round fails), 2 error.")]
 pub(super) struct Race {
-    /// What to compare: election, detectors, blocking, local, paxos, or ring algorithms or elections of eventual leaders by name:
-    /// clockwise,peterson or omega,omega-lean
+    /// The study: election, detectors, blocking, local, paxos, or ring algorithms or
+    /// elections of eventual leaders by name: clockwise,peterson or omega,omega-lean
     #[arg(value_name = "STUDY", required_unless_present = "all")]
     study: Option<String>,
     /// All ring algorithms, and all elections among named processes
     #[arg(long, conflicts_with = "study")]
     all: bool,
-    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; not for detectors and blocking [default: 3,5,9 for
-    /// election and eventual leaders, 3,5 for paxos, 8,16,32,64 for local, 16,32,…,2^20 for rings]
+    /// How many processes, each number in turn: 3,5,9 or --nodes 3 --nodes 5; not for detectors and
+    /// blocking [default: 3,5,9 for election and eventual leaders, 3,5 for paxos, 8,16,32,64 for
+    /// local, 16,32,…,2^20 for rings]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes, allow_negative_numbers = true)]
     nodes: Vec<usize>,
-    /// How many seeds a row; not for blocking [default: 2000 for election, 200 for detectors, 20 for local and paxos, 10 for
-    /// rings and eventual leaders]
+    /// How many seeds a row; not for blocking [default: 2000 for election, 200 for detectors, 20
+    /// for local and paxos, 10 for rings and eventual leaders]
     #[arg(long, value_name = "K", value_parser = options::at_least_one, allow_negative_numbers = true)]
     seeds: Option<u64>,
     /// The first seed; not for blocking [default: 0]
@@ -97,10 +98,12 @@ pub(super) struct Race {
     /// In which order ids stand; for rings [default: random]
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
-    /// In which world; for eventual leaders [default: bounded delays] and paxos [default: moving-set]
+    /// In which world; for eventual leaders [default: bounded delays] and paxos [default:
+    /// moving-set]
     #[arg(long, value_name = "WORLD")]
     world: Option<String>,
-    /// How long each run lasts; for eventual leaders [default: 30s] and paxos [default: as the world says]
+    /// How long each run lasts; for eventual leaders [default: 30s] and paxos [default: as the
+    /// world says]
     #[arg(long, value_name = "D", value_parser = options::length)]
     horizon: Option<RealTime>,
     /// In which variants of the world, each in turn, or all; for eventual leaders [default: plain]

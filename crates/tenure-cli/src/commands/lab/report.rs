@@ -1,4 +1,4 @@
-//! What came of one run, for people and for programs.
+//! The outcome of one run, for people and for programs.
 
 use serde_json::{Map, Value, json};
 use tenure_lab::catalogue::Report;
@@ -11,7 +11,7 @@ use crate::output::{Table, Verdict, grouped, many, pairs};
 
 /// A report with what the laboratory does not know about it.
 pub(super) struct Told<'a> {
-    /// What came of the run.
+    /// The outcome of the run.
     pub(super) report: &'a Report,
     /// The faults that were asked for, if it came from a seed.
     pub(super) faults: Option<String>,
@@ -164,7 +164,8 @@ pub(super) fn counts_json(counts: &Counts) -> Value {
         .into()
 }
 
-/// The counts of a run, and among them how often a leader changed that had to stay: nothing, if that was owed at all.
+/// The counts of a run, and among them how often a leader changed that had to stay: nothing, if
+/// that was owed at all.
 fn with_changes(report: &Report) -> Counts {
     let mut counts = report.counts.clone();
     if let Some(calm) = &report.calm {

@@ -46,14 +46,15 @@ pub(super) struct Run {
     name: String,
     #[command(flatten)]
     common: Common,
-    /// Repeat or perform scenarios/NAME.scenario instead of running a seed; NAME may have a folder in it, or be the path
-    /// of a file
+    /// Repeat or perform scenarios/NAME.scenario instead of running a seed; NAME may have a folder
+    /// in it, or be the path of a file
     #[arg(long, value_name = "NAME", conflicts_with_all = [
         "nodes", "seed", "faults", "world", "quorums", "sets", "horizon", "property",
     ])]
     scenario: Option<String>,
-    /// In which order ids stand round a ring: best and worst are those whose count is known for the algorithm; all tries
-    /// every circular order (up to 10 nodes), search looks for a bad one [default: random]
+    /// In which order ids stand round a ring: best and worst are those whose count is known for the
+    /// algorithm; all tries every circular order (up to 10 nodes), search looks for a bad one
+    /// [default: random]
     #[arg(long, value_name = "ORDER", value_parser = order)]
     order: Option<Case>,
     #[command(flatten)]
@@ -105,7 +106,8 @@ impl Drawings {
 
 impl Run {
     pub(super) fn run(self, format: Format) -> Result<Answer, Failure> {
-        // Elections among named processes are counted like rings where an order is asked for, and else run with faults.
+        // Elections among named processes are counted like rings where an order is asked for, and
+        // else run with faults.
         let counted = self.order.and_then(|_| ring::named::find(&self.name));
         if let Some(election) = ring::find(&self.name).ok().or(counted) {
             let Self { common, order, drawings, trace, scenario, .. } = self;
@@ -167,7 +169,8 @@ impl Run {
     }
 }
 
-/// The file of a scenario: one of that name in the folder of scenarios, or else the file that is named.
+/// The file of a scenario: one of that name in the folder of scenarios, or else the file that is
+/// named.
 fn find(scenario: &str) -> Result<PathBuf, Failure> {
     let named = Path::new(SCENARIOS).join(format!("{scenario}.scenario"));
     let found = [named, PathBuf::from(scenario)].into_iter().find(|path| path.is_file());

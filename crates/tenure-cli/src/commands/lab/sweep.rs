@@ -15,8 +15,8 @@ use crate::failure::Failure;
 use crate::files::Outputs;
 use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many, pairs, quoted};
 
-/// Run many seeds on all cores. The first violation is made small and saved. The result does not depend on the number
-/// of threads.
+/// Run many seeds on all cores. The first violation is made small and saved. The result does not
+/// depend on the number of threads.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure lab sweep nerio-drift --seeds 10000
@@ -107,7 +107,8 @@ impl Sweep {
         if self.save == Path::new(".") { PathBuf::from(file) } else { self.save.join(file) }
     }
 
-    /// Makes a violation small and saves it. That it cannot be made small must not hide that it was found.
+    /// Makes a violation small and saves it. That it cannot be made small must not hide that it was
+    /// found.
     fn shrink(
         &self,
         experiment: &dyn Experiment,
@@ -129,7 +130,8 @@ impl Sweep {
     }
 }
 
-/// The violation to show: the first. Where the assumption is broken, much follows; two leaders at once say most.
+/// The violation to show: the first. Where the assumption is broken, much follows; two leaders at
+/// once say most.
 fn telling(violations: &[(u64, Violation)], faults: Faults) -> Option<&(u64, Violation)> {
     let two_leaders = |(_, violation): &&(u64, Violation)| violation.property == "leader-uniqueness";
     let beyond = faults.has(Fault::ClockBeyondRho);
@@ -157,11 +159,12 @@ fn signs(fault: Fault) -> &'static [&'static str] {
         Fault::Pause => &["pauses", "suspends"],
         Fault::Disk => &["writes-slow"],
         Fault::Members => &["epochs-decided"],
+        Fault::Forgery => &["messages-forged"],
         Fault::ClockBeyondRho => &[], // One clock of every run: nothing to count.
     }
 }
 
-/// What was asked for and never happened: the verdict says nothing about it.
+/// Faults that were asked for and never happened: the verdict says nothing about them.
 fn unexercised(swept: &Swept, faults: Faults) -> Vec<String> {
     let never = |kinds: &[&str]| !kinds.is_empty() && kinds.iter().all(|kind| swept.counts.get(kind) == 0);
     let asked = FAULTS.iter().filter(|(fault, _)| faults.has(*fault) && never(signs(*fault)));

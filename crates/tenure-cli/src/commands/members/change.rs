@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::{Answer, in_line, readable};
 use crate::settings;
 
-/// What every change takes.
+/// The flags of every change.
 #[derive(Args, Debug)]
 pub(super) struct Waiting {
     /// How long to wait for the end. A change that takes longer goes on by itself
@@ -62,7 +62,7 @@ Examples:
 Exit codes: 0 done, 2 refused or error, 69 nobody answers, or not in time"
 )]
 pub(super) struct Remove {
-    /// Who goes
+    /// The member that goes
     name: String,
     /// Also if those that answer will be no quorum afterwards
     #[arg(long)]
@@ -84,9 +84,9 @@ Examples:
 Exit codes: 0 done, 2 refused or error, 69 nobody answers, or not in time"
 )]
 pub(super) struct Replace {
-    /// Who goes
+    /// The member that goes
     old: String,
-    /// Who comes, as its file has it
+    /// The name of the new member, as its file has it
     #[arg(value_name = "NEW")]
     name: String,
     /// Where the members reach it
@@ -102,7 +102,7 @@ pub(super) struct Replace {
 /// Change the bounds on clocks and leases, or the quorums.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "What is not given stays. Afterwards change the members' files too: a file that differs from what
+    after_help = "Values that are not given stay. Afterwards change the members' files too: a file that differs from what
 the cluster has agreed on is an error at the next start. Quorums speak of the members in the
 order of `tenure members list`.
 
@@ -114,7 +114,8 @@ Exit codes: 0 done, 2 refused or error, 69 nobody answers, or not in time"
 )]
 #[group(id = "what", required = true, multiple = true, args = ["drift_ppm", "skew", "longest_lease", "quorums"])]
 pub(super) struct Set {
-    /// By how much the rates of clocks may be off, in parts per million. If a clock is worse, two may lead
+    /// By how much the rates of clocks may be off, in parts per million. If a clock is worse, two
+    /// may lead
     #[arg(long, value_name = "PPM", conflicts_with = "skew")]
     drift_ppm: Option<u32>,
     /// By how much synchronised clocks may differ, where the cluster counts on that

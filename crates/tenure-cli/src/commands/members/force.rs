@@ -1,4 +1,5 @@
-//! `tenure members force-remove`: the operator's word in the place of votes that nobody can give any more.
+//! `tenure members force-remove`: the operator's word in the place of votes that nobody can give
+//! any more.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -12,14 +13,14 @@ use crate::client;
 use crate::failure::Failure;
 use crate::output::{self, Answer};
 
-/// For a lost quorum: go on without members that are powered off for ever.
+/// For a lost quorum: go on without members that are powered off forever.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Only where so many members are lost that the others are no quorum; else use `members remove`.
 All members that are not named must run and answer. They stop granting, wait until every lease
 of before is over, and go on as a smaller cluster.
 
-What it risks: nothing but your word keeps two leaders apart then.
+The risk: nothing but your word keeps two leaders apart then.
   - If a member that you name runs on, or is started again with its store, it may elect leaders
     of its own together with others that you name. Cut its power, or delete its store, first.
   - If those who are gone had added members that nobody who is left has heard of, the same holds
@@ -38,7 +39,8 @@ pub(super) struct ForceRemove {
     /// Those who are powered off and will never run again with their stores
     #[arg(long, value_name = "NAME", num_args = 1.., required = true)]
     powered_off: Vec<String>,
-    /// Terms go on above this [default: the seconds since 2024, or the largest term that is known, and 65536 more]
+    /// Terms go on above this [default: the seconds since 2024, or the largest term that is known,
+    /// and 65536 more]
     #[arg(long, value_name = "N")]
     term_floor: Option<u64>,
     /// Do not ask back
@@ -60,7 +62,7 @@ impl ForceRemove {
     /// Says what will happen, and waits for the word itself.
     fn confirm(&self, common: &Common) -> Result<(), Failure> {
         require_terminal(
-            "force-remove asks back on a terminal; give --yes if the named members are powered off for ever",
+            "force-remove asks back on a terminal; give --yes if the named members are powered off and never run again",
         )?;
         let client = self.waiting.asking.client(common)?;
         let now: api::Members = client::block_on(client.get("/v1/members"))??;
@@ -68,7 +70,7 @@ impl ForceRemove {
         let left: Vec<String> =
             now.members.iter().map(|member| member.name.clone()).filter(|name| !gone(name)).collect();
         let question = format!(
-            "Gone for ever: {}. Left as the whole cluster: {}.\n\
+            "Gone: {}. Left as the whole cluster: {}.\n\
              If one of the first runs on or is started again with its store, two may lead at once, and no wait and no vote prevents it.\n\
              Write 'powered off' if they are: ",
             self.powered_off.join(", "),

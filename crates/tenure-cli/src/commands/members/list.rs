@@ -48,22 +48,27 @@ fn table(members: &api::Members) -> String {
         head.push(("longest lease", readable(Duration::from_millis(charter.longest_lease_ms))));
         head.push(("change", if charter.changing { "under way" } else { "none under way" }.to_owned()));
     }
-    let mut table = Table::new(["member", "address", "answers", "heard", "round trip"]);
+    let mut table = Table::new(["member", "address", "answers", "heard", "round trip", "store"]);
     for member in &members.members {
         let time = |length: Option<Duration>| length.map_or_else(|| "-".to_owned(), readable);
         table.row([
             member.name.clone(),
             member.address.clone().unwrap_or_else(|| "-".to_owned()),
-            match (member.answers, member.me, member.clock_trusted) {
-                (_, true, _) => "asked",
-                (true, _, true) => "yes",
-                (true, _, false) => "yes, but its clock is wrong",
-                (false, ..) => "no",
-            }
-            .to_owned(),
+            answers(member).to_owned(),
             time(member.heard_ago_ms.map(Duration::from_millis)),
             time(member.round_trip_us.map(Duration::from_micros)),
+            member.store.clone().unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     format!("{}\n{}", pairs(head), table.render())
+}
+
+fn answers(member: &api::Member) -> &'static str {
+    match (member.answers, member.me, member.clock_trusted) {
+        _ if member.condemned => "condemned: an older copy of its store was used; replace it",
+        (_, true, _) => "asked",
+        (true, _, true) => "yes",
+        (true, _, false) => "yes, but its clock is wrong",
+        (false, ..) => "no",
+    }
 }

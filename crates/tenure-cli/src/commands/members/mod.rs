@@ -56,7 +56,7 @@ enum Command {
     Replace(Replace),
     /// Change the bounds on clocks and leases, or the quorums
     Set(Set),
-    /// For a lost quorum: go on without members that are powered off for ever
+    /// For a lost quorum: go on without members that are powered off forever
     ForceRemove(ForceRemove),
     /// After a split brain: let a member go on, when the other cluster was ended
     AcceptLineage(AcceptLineage),

@@ -33,7 +33,8 @@ Examples:
 Exit codes: 0 done, 2 refused or error, 69 nobody answers, or not in time"
 )]
 pub(super) struct ResetTerms {
-    /// A group that holds a term above the floor, and is never led again; may be given more than once, up to 8 in all
+    /// A group that holds a term above the floor, and is never led again; may be given more than
+    /// once, up to 8 in all
     #[arg(long, value_name = "GROUP")]
     bar: Vec<String>,
     /// Terms go on above this [default: the seconds since 2024 and 65536 more]

@@ -1,10 +1,12 @@
 //! What runner and sentinel both know of the lease: its end, on this host's boot clock.
 //!
-//! Sixteen bytes of memory without a name, written with one call and read with one call: E, and a checksum of it. A reader that
-//! finds the two at odds met a writer half-way and reads again. Nought is "no lease": nothing may run.
+//! Sixteen bytes of memory without a name, written with one call and read with one call: E, and a
+//! checksum of it. A reader that finds the two at odds met a writer half-way and reads again.
+//! Zero is "no lease": nothing may run.
 //!
-//! The board outlives a runner that is stopped or killed, and goes on telling the truth then: no later E was ever published than
-//! the grantors had promised. A runner that is late to publish a renewal only makes the sentinel stop too early.
+//! The board outlives a runner that is stopped or killed, and goes on telling the truth then: no
+//! later E was ever published than the grantors had promised. A runner that is late to publish a
+//! renewal only makes the sentinel stop too early.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{pread, pwrite};
 
-/// How often a torn reading is taken again. A write of sixteen bytes is not interrupted: once is enough.
+/// How often a torn reading is taken again. A write of sixteen bytes is not interrupted: once is
+/// enough.
 const TRIES: usize = 100;
 
 /// The memory that holds E.
@@ -43,7 +46,7 @@ impl Board {
         }
     }
 
-    /// When the lease ends; nought if there is none, or if that cannot be told.
+    /// When the lease ends; zero if there is none, or if that cannot be told.
     pub(crate) fn end(&self) -> u64 {
         (0..TRIES).find_map(|_| self.read()).unwrap_or(0)
     }

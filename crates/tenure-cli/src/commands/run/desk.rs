@@ -1,8 +1,9 @@
 //! `TENURE_SOCKET`: where the command gets fresh edicts, and asks how long it has left.
 //!
-//! A line of words in, a line of JSON out, as often as wanted over one connection. Each answer is made at that instant by the guard
-//! itself, which compares the clock with the end of the lease: an edict that comes out of here was created by a leader.
-//! Only processes of the same user are answered. See `docs/guides/run.md`.
+//! A line of words in, a line of JSON out, as often as wanted over one connection. Each answer is
+//! made at that instant by the guard itself, which compares the clock with the end of the lease: an
+//! edict that comes out of here was created by a leader. Only processes of the same user are
+//! answered. See `docs/guides/run.md`.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +23,8 @@ const LONGEST: u64 = 1024;
 /// What all connections share.
 #[derive(Clone)]
 pub(crate) struct Desk {
-    /// The guard lies here only while the command may use it: whoever takes it away holds the last one.
+    /// The guard lies here only while the command may use it: whoever takes it away holds the last
+    /// one.
     guard: Arc<Mutex<Option<Tenure>>>,
     node: String,
     timing: Timing,

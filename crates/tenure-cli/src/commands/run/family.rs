@@ -1,12 +1,13 @@
 //! Everything that a process has started, however deep, and its death.
 //!
-//! Runner and sentinel are *subreapers*: whoever descends from them and loses its parent becomes their child. A process that
-//! forks twice, or opens a session of its own, gets away from its process group, but not from its family. And a subreaper
-//! without a child has no descendants at all: the kernel's own answer "no child" (ECHILD) confirms the death of all of them, at one
+//! Runner and sentinel are *subreapers*: whoever descends from them and loses its parent becomes
+//! their child. A process that forks twice, or opens a session of its own, gets away from its
+//! process group, but not from its family. And a subreaper without a child has no descendants at
+//! all: the kernel's own answer "no child" (ECHILD) confirms the death of all of them, at one
 //! instant, where a look through `/proc` could always miss the one that was born meanwhile.
 //!
-//! To kill all, three ways at once: the process groups (no fork slips through), the cgroup if there is one (nor a session), and
-//! whoever is found in `/proc`. Repeated until nobody is left.
+//! To kill all, three ways at once: the process groups (no fork slips through), the cgroup if there
+//! is one (nor a session), and whoever is found in `/proc`. Repeated until nobody is left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +25,8 @@ pub(crate) fn adopt() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(getpid())).map_err(io::Error::from)
 }
 
-/// Whoever has ended is told to `note`. Says whether this process has no children, and so no descendants, any more.
+/// Whoever has ended is told to `note`. Says whether this process has no children, and so no
+/// descendants, any more.
 pub(crate) fn reap(mut note: impl FnMut(Pid, WaitStatus)) -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -49,7 +51,8 @@ pub(crate) fn kill_cgroup(cgroup: &Path) {
     let _ = fs::write(cgroup.join("cgroup.kill"), "1"); // Before Linux 5.14 there is none: `/proc` must do.
 }
 
-/// Kills all descendants of this process and waits until they are dead. Says whether they are, at the latest at `limit`.
+/// Kills all descendants of this process and waits until they are dead. Says whether they are, at
+/// the latest at `limit`.
 pub(crate) fn end(cgroup: Option<&Path>, limit: u64) -> bool {
     loop {
         if let Some(cgroup) = cgroup {
@@ -93,7 +96,8 @@ fn descendants() -> Vec<Pid> {
     found
 }
 
-/// The parent's number in a line of `/proc/PID/stat`. The name before it may have blanks and brackets in it.
+/// The parent's number in a line of `/proc/PID/stat`. The name before it may have blanks and
+/// brackets in it.
 fn parent_in(line: &str) -> Option<i32> {
     let (_, rest) = line.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()

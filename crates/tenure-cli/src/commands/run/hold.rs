@@ -1,8 +1,9 @@
 //! One term: the hook, the command, its health, and how all of it comes to an end.
 //!
-//! While the term lasts this loop publishes E on the board and passes on what happens. Whether the command must end, and when, is
-//! decided by the sentinel; this side decides only what it alone can know: a failed look at the health, a wish, a
-//! signal. And it keeps the last deadline, E - margin/2, in case the sentinel does not.
+//! While the term lasts this loop publishes E on the board and passes on what happens. Whether the
+//! command must end, and when, is decided by the sentinel; this side decides only what it alone can
+//! know: a failed look at the health, a wish, a signal. And it keeps the last deadline, E -
+//! margin/2, in case the sentinel does not.
 
 use std::fmt;
 use std::time::Duration;
@@ -119,7 +120,8 @@ enum Event {
 }
 
 impl Runner {
-    /// Runs the command for the length of a term. When this returns, either everybody is dead or that is said.
+    /// Runs the command for the length of a term. When this returns, either everybody is dead or
+    /// that is said.
     pub(super) async fn hold(&mut self, tenure: &Tenure, environment: &[(String, String)]) -> Ended {
         let stage = if self.run.on_elected.is_some() { Stage::Electing } else { Stage::Working };
         let mut hold = Hold {
@@ -180,7 +182,8 @@ impl Hold<'_> {
         None
     }
 
-    /// Publishes E, rounded against ourselves: the clock is read before the guard is asked how much is left.
+    /// Publishes E, rounded against ourselves: the clock is read before the guard is asked how much
+    /// is left.
     fn publish(&mut self, runner: &Runner) {
         let now = now();
         let Some(left) = self.tenure.remaining() else { return };
@@ -233,7 +236,8 @@ impl Hold<'_> {
         None
     }
 
-    /// Whether the sentinel has not answered for a whole lease. The deadline is still kept, by us, but by us alone.
+    /// Whether the sentinel has not answered for a whole lease. The deadline is still kept, by us,
+    /// but by us alone.
     fn asleep(&mut self, now: u64, runner: &Runner) -> bool {
         let since = now.saturating_sub(self.pinged);
         if self.awake && since >= nanos(PING) {
@@ -263,6 +267,9 @@ impl Hold<'_> {
             Report::Terminating(Why::Lease) => {
                 runner.note("the lease is running out and was not renewed: the command gets TERM");
             }
+            Report::Terminating(Why::Disturbed) => {
+                runner.note("this machine was suspended, or paused by its host: the command is ended");
+            }
             Report::Killing => runner.note("the command did not end in time: it gets KILL"),
             Report::Over { code, why } => return self.over(code, why, runner),
             Report::Ready { .. } | Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {
@@ -284,7 +291,7 @@ impl Hold<'_> {
         let stop = match (self.stop.take(), why) {
             (Some(stop), _) => Some(stop),
             (None, Why::Exit) => None,
-            (None, Why::Lease) => Some(Stop::Lease),
+            (None, Why::Lease | Why::Disturbed) => Some(Stop::Lease),
             (None, Why::Asked | Why::Orphaned) => Some(Stop::Wish),
         };
         if stop.is_none() && runner.run.respawn && self.tenure.is_leader() {

@@ -1,4 +1,5 @@
-//! `tenure run`: runs a command only while this process leads, and sees it dead before anyone else can lead.
+//! `tenure run`: runs a command only while this process leads, and sees it dead before anyone else
+//! can lead.
 //!
 //! ```text
 //!   runner ───── candidate of the cluster, publishes E, forwards signals, answers TENURE_SOCKET
@@ -6,10 +7,12 @@
 //!          └─ command, hooks, and whatever descends from them
 //! ```
 //!
-//! The sentinel is the parent of everything that runs, so nothing can run that it does not know of. Both it and the runner are
-//! subreapers: if one of the two is killed, the family comes to the other, which ends it. If one is stopped, the other
-//! sees the deadline come and keeps it. `timing.rs` has the deadlines, `family.rs` how death is confirmed, `board.rs` how E gets from
-//! one to the other, `supervise.rs` and `hold.rs` the life of a runner and of one term. `docs/guides/run.md` says what is not covered.
+//! The sentinel is the parent of everything that runs, so nothing can run that it does not know of.
+//! Both it and the runner are subreapers: if one of the two is killed, the family comes to the
+//! other, which ends it. If one is stopped, the other sees the deadline come and keeps it.
+//! `timing.rs` has the deadlines, `family.rs` how death is confirmed, `board.rs` how E gets from
+//! one to the other, `supervise.rs` and `hold.rs` the life of a runner and of one term.
+//! `docs/guides/run.md` says what is not covered.
 
 pub(crate) mod board;
 mod desk;
@@ -47,21 +50,21 @@ Examples:
   tenure run -g cron --wait 3s --once -- ./nightly  run it if nobody else leads, else exit 75
   tenure run -g db --health pg_isready --on-elected ./take-ip --on-lost ./drop-ip -- ./db
 
-What the command finds in its environment:
+Environment of the command:
   TENURE_GROUP, TENURE_TERM, TENURE_NODE  which leadership this is, and whose
   TENURE_TOKEN                            the term's token, for receivers that fence
   TENURE_SOCKET                           fresh edicts and the time left: write `edict`, read a
                                           line of JSON
   and whatever the runner found in its own, but for TENURE_KEY
 
-What is guaranteed:
+Guaranteed:
   If the lease is not renewed, the command's process group gets TERM at E - kill margin - grace,
   and the command and all its descendants get KILL at E - kill margin, where E is the end of the
   lease on this machine's clock. Nobody else leads before E. The lease is given back only when
   they are all dead. This holds when the runner is killed or stopped (its sentinel does it), and
   when the sentinel is killed or stopped (the runner does it).
 
-What is not:
+Not guaranteed:
   Runner and sentinel both stopped, or both killed while descendants of the command live; a
   machine that is paused with its clocks; a clock worse than the cluster's bound; a command that
   hands its work to a process it did not start. There only a fence protects: give the token with
@@ -69,7 +72,7 @@ What is not:
 
 Exit codes:
   the command's own; 128+N if signal N ended it; 126, 127 it cannot be run or found
-  69 no quorum within --wait     75 not elected within --wait     77 the key forbids this group
+  69 no quorum within --wait     75 not elected within --wait     77 the key forbids this group, was revoked or has expired
   78 the configuration, or a grace that does not fit the lease
   79 the lease was lost (with --once; see --lost-exit-code)
   80 the command could not be confirmed dead: the lease was left to run out
@@ -91,19 +94,23 @@ pub(crate) struct Run {
     /// How long before the end of the lease KILL is sent
     #[arg(long, value_name = "D", value_parser = length, default_value = "200ms")]
     kill_margin: Duration,
-    /// The name of this candidate, unique in the cluster [default: host, process and chance; that of a scoped key]
+    /// The name of this candidate, unique in the cluster [default: host, process and chance; that
+    /// of a scoped key]
     #[arg(long)]
     name: Option<String>,
-    /// Give up if not elected within this time of the start: exit 75, or 69 if no quorum was reached
+    /// Give up if not elected within this time of the start: exit 75, or 69 if no quorum was
+    /// reached
     #[arg(long, value_name = "D", value_parser = length)]
     pub(crate) wait: Option<Duration>,
-    /// Exit when the leadership is lost or given up [default: campaign again and start the command anew]
+    /// Exit when the leadership is lost or given up [default: campaign again and start the command
+    /// anew]
     #[arg(long)]
     pub(crate) once: bool,
     /// The exit code for that
     #[arg(long, value_name = "CODE", default_value_t = 79, requires = "once")]
     pub(crate) lost_exit_code: u8,
-    /// Start the command again when it ends while this process leads [default: resign and exit with its code]
+    /// Start the command again when it ends while this process leads [default: resign and exit with
+    /// its code]
     #[arg(long)]
     pub(crate) respawn: bool,
     /// For the shell, before the command starts; if it fails, this process stands down
@@ -115,7 +122,8 @@ pub(crate) struct Run {
     /// How long each of those two may take
     #[arg(long, value_name = "D", value_parser = length, default_value = "10s")]
     pub(crate) hook_timeout: Duration,
-    /// For the shell, every now and then: if it fails, the command is stopped and this process stands down
+    /// For the shell, every now and then: if it fails, the command is stopped and this process
+    /// stands down
     #[arg(long, value_name = "CMD")]
     pub(crate) health: Option<String>,
     /// How long between two looks at its health
@@ -150,7 +158,8 @@ impl Run {
             scratch: scratch.path().to_owned(),
             cgroup: !self.no_cgroup,
         };
-        // Before there is any thread: what follows can fail, and be killed, without the command ever being alone.
+        // Before there is any thread: what follows can fail, and be killed, without the command
+        // ever being alone.
         let posted =
             Posted::start(&brief).map_err(|error| system("the sentinel cannot be started", error))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -184,7 +193,8 @@ impl Run {
         Ok(config)
     }
 
-    /// What was asked for, or as long as the deadlines need, but no longer than the cluster allows.
+    /// The lease that was asked for, or as long as the deadlines need, but no longer than the
+    /// cluster allows.
     fn chosen_lease(&self, settings: &Settings, config: &Config, timing: Timing) -> Duration {
         match self.lease {
             Some(lease) => lease,

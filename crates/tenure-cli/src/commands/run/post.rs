@@ -99,7 +99,8 @@ impl Post {
         let _ = say(self.socket.as_fd(), order); // A dead one is noticed by `report`.
     }
 
-    /// The next thing that is reported; `None` if the sentinel is gone. Nothing is lost if this future is dropped.
+    /// The next thing that is reported; `None` if the sentinel is gone. Nothing is lost if this
+    /// future is dropped.
     pub(crate) async fn report(&mut self) -> Option<Report> {
         loop {
             if let Some(report) = self.inbox.next() {

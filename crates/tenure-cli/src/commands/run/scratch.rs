@@ -1,9 +1,11 @@
-//! A folder for the socket of `tenure run`: its own, with a name that nobody can guess, gone when all is over.
+//! A folder for the socket of `tenure run`: its own, with a name that nobody can guess, gone when
+//! all is over.
 //!
-//! It is made in the runtime folder of the user or the service (`XDG_RUNTIME_DIR`, `RUNTIME_DIRECTORY`,
-//! `/run/user/UID`), where no other user can write. Where there is none, it is made in the temporary directory, where
-//! others can write too: its name is drawn at random, so that nobody can be there first, and what a killed runner
-//! left behind never stands in the way of the next.
+//! It is made in the runtime folder of the user or the service (`XDG_RUNTIME_DIR`,
+//! `RUNTIME_DIRECTORY`, `/run/user/UID`), where no other user can write. Where there is none, it is
+//! made in the temporary directory, where others can write too: its name is drawn at random, so
+//! that nobody can be there first, and what a killed runner left behind never stands in the way of
+//! the next.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -15,7 +17,8 @@ use tenure::ClusterId;
 
 use crate::trust;
 
-/// The longest path: the address of a socket has room for 107 bytes, `/socket` and the final zero included.
+/// The longest path: the address of a socket has room for 107 bytes, `/socket` and the final zero
+/// included.
 const LONGEST: usize = 99;
 
 /// How often a name is drawn. The first is free, unless the system's chance is broken.
@@ -50,7 +53,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Where to try, in this order: private folders of `user`, then those for everybody's temporary files.
+/// Where to try, in this order: private folders of `user`, then those for everybody's temporary
+/// files.
 fn places(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> Vec<PathBuf> {
     let first = |list: OsString| std::env::split_paths(&list).next();
     let runtime = [
@@ -63,7 +67,8 @@ fn places(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> Vec<PathBuf
     private.chain([std::env::temp_dir(), PathBuf::from("/tmp")]).collect()
 }
 
-/// Whether only `user` can write there: what another user named in the environment (`sudo -E`) is passed over.
+/// Whether only `user` can write there: what another user named in the environment (`sudo -E`) is
+/// passed over.
 fn is_private(place: &Path, user: u32) -> bool {
     fs::metadata(place).is_ok_and(|about| about.is_dir() && about.uid() == user && about.mode() & 0o022 == 0)
 }

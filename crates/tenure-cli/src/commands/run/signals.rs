@@ -36,8 +36,9 @@ pub(crate) fn listen() -> io::Result<UnboundedReceiver<i32>> {
     Ok(receiver)
 }
 
-/// From now on none of them ends this process. A handler that nobody reads does that, and unlike an ignored signal it is not
-/// inherited. systemd sends TERM to everybody in a service: the sentinel must not be the first to go.
+/// From now on none of them ends this process. A handler that nobody reads does that, and unlike an
+/// ignored signal it is not inherited. systemd sends TERM to everybody in a service: the sentinel
+/// must not be the first to go.
 pub(crate) fn survive() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _context = runtime.enter();

@@ -21,7 +21,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// How long those are killed who should have been dead.
 const INSIST: Duration = Duration::from_secs(2);
 
-/// How often in a row a lease may turn out too short for the command before that is a mistake and not bad luck.
+/// How often in a row a lease may turn out too short for the command before that is a mistake and
+/// not bad luck.
 const REFUSALS: u32 = 3;
 
 /// A candidate and its sentinel.
@@ -267,7 +268,8 @@ impl Runner {
         }
     }
 
-    /// Somebody cannot be killed. Nothing is given back: the lease runs out, and nobody leads before.
+    /// Somebody cannot be killed. Nothing is given back: the lease runs out, and nobody leads
+    /// before.
     fn give_up(&mut self, tenure: Tenure) -> ! {
         output::note(&format!(
             "tenure: {}: the command cannot be confirmed dead (uninterruptible, or another user's): the lease is left to run out; look for its processes",
@@ -292,7 +294,7 @@ fn by_signal(signal: i32) -> u8 {
 /// Why a campaign was refused, with its exit code.
 fn refusal(error: &CampaignError) -> Failure {
     match error {
-        CampaignError::OutOfScope { .. } => Failure::denied(error),
+        CampaignError::OutOfScope { .. } | CampaignError::KeyRefused { .. } => Failure::denied(error),
         CampaignError::Stopped(why) => stopped(why),
         CampaignError::Name(_) | CampaignError::NotACandidate { .. } => Failure::config(error),
         _ => Failure::new(error.to_string()),

@@ -1,4 +1,5 @@
-//! When a command must have ended: counted backwards from E, the end of the lease on this host's clock.
+//! When a command must have ended: counted backwards from E, the end of the lease on this host's
+//! clock.
 //!
 //! ```text
 //!   Start          half: renew      TERM            KILL    runner    E
@@ -6,8 +7,9 @@
 //!                     three tries         --grace       --kill-margin
 //! ```
 //!
-//! A renewal that succeeds moves E, and with it everything to the left of it. That is why each decision reads E anew. The
-//! sentinel kills at E - margin; where it does not, the runner does at E - margin/2.
+//! A renewal that succeeds moves E, and with it everything to the left of it. That is why each
+//! decision reads E anew. The sentinel kills at E - margin; where it does not, the runner does at
+//! E - margin/2.
 
 use std::time::Duration;
 
@@ -43,7 +45,8 @@ impl Timing {
         end.saturating_sub(nanos(self.margin) / 2)
     }
 
-    /// The shortest lease in which a leader that tries to renew at half of it, and twice more, need not send TERM.
+    /// The shortest lease in which a leader that tries to renew at half of it, and twice more, need
+    /// not send TERM.
     pub(crate) fn shortest_lease(self, config: &Config) -> Duration {
         let half = self.grace + self.margin + config.retry * RENEWALS;
         let usable = nanos(half).saturating_mul(2);

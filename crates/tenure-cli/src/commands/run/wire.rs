@@ -1,7 +1,9 @@
-//! What runner and sentinel say to each other: a line of JSON each, over a pair of sockets that nobody else has.
+//! What runner and sentinel say to each other: a line of JSON each, over a pair of sockets that
+//! nobody else has.
 //!
-//! Neither ever waits for the other: who is stopped must not hold up who is not. The first line of the runner carries two files:
-//! the board with the end of the lease, and the standard input that the command will have.
+//! Neither ever waits for the other: who is stopped must not hold up who is not. The first line of
+//! the runner carries two files: the board with the end of the lease, and the standard input that
+//! the command will have.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -70,6 +72,9 @@ pub(crate) enum Why {
     Exit,
     /// The lease was not renewed in time.
     Lease,
+    /// The clocks of the machine were disturbed, by a suspend for example: no lease is worth
+    /// anything then.
+    Disturbed,
     /// The runner asked for it.
     Asked,
     /// The runner is gone.
@@ -180,7 +185,8 @@ impl Inbox {
         }
     }
 
-    /// The next whole line. One that makes no sense closes the inbox: the other side is not what it should be.
+    /// The next whole line. One that makes no sense closes the inbox: the other side is not what it
+    /// should be.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
         let end = self.bytes.iter().position(|byte| *byte == b'\n')?;
         let line: Vec<u8> = self.bytes.drain(..=end).collect();

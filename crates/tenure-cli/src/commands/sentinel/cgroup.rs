@@ -1,4 +1,5 @@
-//! A cgroup of version 2 for the command, where the system lets us make one: as root, or where systemd delegates (`Delegate=yes`).
+//! A cgroup of version 2 for the command, where the system lets us make one: as root, or where
+//! systemd delegates (`Delegate=yes`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,17 @@
-//! `tenure sentinel`: the second pair of eyes of `tenure run`, and the parent of all that it runs. Not for people.
+//! `tenure sentinel`: the second pair of eyes of `tenure run`, and the parent of all that it runs.
+//! Not for people.
 //!
-//! The runner starts it before anything else. It is a session of its own, so that neither a terminal's signals nor a hang-up reach
-//! it, and one thread that only waits: for a word of the runner, for the runner's death, for the end of a child, for a
-//! deadline counted backwards from the end of the lease. See `watch.rs`.
+//! The runner starts it before anything else. It is a session of its own, so that neither a
+//! terminal's signals nor a hang-up reach it, and one thread that only waits: for a word of the
+//! runner, for the runner's death, for the end of a child, for a deadline counted backwards from
+//! the end of the lease. See `watch.rs`.
 //!
-//! `--exec` is what stands between its fork and the command: it asks the kernel for death with the parent, looks whether
-//! that parent is still there, joins the cgroup, and becomes the command. The number of the process stays the same.
+//! `--exec` is what stands between its fork and the command: it asks the kernel for death with the
+//! parent, looks whether that parent is still there, joins the cgroup, and becomes the command. The
+//! number of the process stays the same.
 
 mod cgroup;
+mod sleep;
 mod watch;
 
 use std::ffi::OsString;

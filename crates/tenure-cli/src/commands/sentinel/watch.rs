@@ -1,15 +1,20 @@
 //! The sentinel's one loop: hear, reap, decide, wait.
 //!
-//! It decides by two readings, taken anew each time: the boot clock, and E from the board. It believes no timer: one that comes
-//! late finds a clock that is later still. What it decides:
+//! It decides by two readings, taken anew each time: the boot clock, and E from the board. It
+//! believes no timer: one that comes late finds a clock that is later still. What it decides:
 //!
 //! | seen | done |
 //! |---|---|
 //! | E - margin - grace has come | TERM to the process groups |
 //! | E - margin has come | KILL to everybody, again and again, until the kernel says that there is no child |
+//! | the machine slept, or its clocks were disrupted | KILL at once: E means nothing any more |
 //! | the runner is dead | TERM at once, KILL after the grace, never later than E - margin |
 //! | the command has ended | what it left behind: TERM, KILL after the grace, never later than E - margin |
 //! | the runner asks | the same, with the grace that it names |
+//!
+//! A suspend is looked for at each turn ([`Sleep`]), for the boot clock may have counted too little
+//! of it (`tenure::Disturbances`), and the runner, which notices it too, may be stuck. The kernel
+//! wakes the loop up: a timer of the wall clock is cancelled when the machine resumes.
 //!
 //! "Over" is reported when nobody is left, not when KILL was sent.
 
@@ -18,7 +23,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -29,8 +34,10 @@ use rustix::stdio::stdin;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
+use tenure::{Clock, VMCLOCK};
 
 use super::cgroup::Cgroup;
+use super::sleep::{Alarm, Sleep};
 use crate::commands::run::board::Board;
 use crate::commands::run::timing::{Timing, now};
 use crate::commands::run::wire::{Inbox, Job, Order, Report, Why, say};
@@ -54,6 +61,7 @@ pub(super) fn run(command: Vec<OsString>) -> io::Result<()> {
     let timing = Timing { grace: Duration::from_nanos(grace), margin: Duration::from_nanos(margin) };
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
     let cgroup = if cgroup { Cgroup::make() } else { None };
+    let sleep = Sleep::since_now(&Clock::boot(), Some(Path::new(VMCLOCK)));
     let mut watch = Watch {
         command,
         input,
@@ -63,6 +71,8 @@ pub(super) fn run(command: Vec<OsString>) -> io::Result<()> {
         cgroup,
         runner,
         timer,
+        resumed: Alarm::set(),
+        sleep,
         inbox,
         jobs: Vec::new(),
         ending: None,
@@ -127,6 +137,9 @@ struct Watch {
     cgroup: Option<Cgroup>,
     runner: OwnedFd,
     timer: OwnedFd,
+    /// Readable when the machine has resumed.
+    resumed: Option<Alarm>,
+    sleep: Sleep,
     inbox: Inbox,
     jobs: Vec<Running>,
     ending: Option<Ending>,
@@ -196,7 +209,8 @@ impl Watch {
         environment: Vec<(String, String)>,
         limit: Option<u64>,
     ) {
-        let late = job != Job::Lost && now() >= self.timing.term_at(self.board.end());
+        let end = self.board.end();
+        let late = job != Job::Lost && (now() >= self.timing.term_at(end) || self.sleep.voids(end));
         let started = if late || self.ending.is_some() {
             Err(io::Error::other("the lease has no room for it"))
         } else {
@@ -249,6 +263,9 @@ impl Watch {
     fn decide(&mut self, alone: bool) {
         let now = now();
         let (timing, orphaned) = (self.timing, self.inbox.closed);
+        if self.sleep.was_there(self.board.end()) && self.lease().is_some() {
+            self.end(Why::Disturbed, now);
+        }
         if self.ending.is_none() {
             if orphaned && !alone {
                 self.end(Why::Orphaned, now.saturating_add(nanos(timing.grace)));
@@ -335,6 +352,7 @@ impl Watch {
         };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at)?;
         let mut files = vec![PollFd::new(&self.timer, PollFlags::IN)];
+        files.extend(self.resumed.iter().map(|alarm| PollFd::new(alarm, PollFlags::IN)));
         let control = stdin();
         if !self.inbox.closed {
             files.push(PollFd::new(&control, PollFlags::IN));
@@ -349,7 +367,10 @@ impl Watch {
         // While something ends, orphans end whom no file here stands for.
         let soon =
             self.ending.as_ref().map(|ending| timespec(nanos(SOON) * if ending.killing { 1 } else { 5 }));
-        match poll(&mut files, soon.as_ref()) {
+        let polled = poll(&mut files, soon.as_ref());
+        drop(files);
+        self.resumed.iter().for_each(Alarm::reset);
+        match polled {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

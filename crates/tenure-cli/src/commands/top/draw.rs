@@ -116,7 +116,7 @@ fn draw_groups(frame: &mut Frame<'_>, area: Rect, view: &View, paint: Paint) {
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-/// What is left of a lease, as a part of the most that was ever left of it.
+/// The rest of a lease, as a part of the most that was ever left of it.
 fn bar(left: Duration, full: Duration) -> String {
     let (left, full) = (left.as_millis(), full.as_millis().max(1));
     let wide = u128::try_from(BAR).unwrap_or(1);

@@ -1,7 +1,7 @@
 //! `tenure top`: the cluster live, in a terminal. Elsewhere, one look at it.
 //!
-//! A thread asks every daemon four times a second; this one draws and listens to the keyboard, so that a daemon that hangs
-//! never holds up a key.
+//! A thread asks every daemon four times a second; this one draws and listens to the keyboard, so
+//! that a daemon that hangs never holds up a key.
 
 mod draw;
 mod view;
@@ -36,9 +36,10 @@ const KEY: Duration = Duration::from_millis(50);
 
 /// Watch the cluster live.
 ///
-/// Nodes, groups with their leaders, what is left of each lease as a bar that shrinks until it is renewed, and what has changed. What
-/// is shown is what the daemons knew a moment ago; to be certain of a leader, `tenure verify`. Off a terminal, or with -o json,
-/// one look is printed. A daemon that does not answer within 2 s (--timeout) is shown as such.
+/// Nodes, groups with their leaders, what is left of each lease as a bar that shrinks until it is
+/// renewed, and what has changed. It shows what the daemons knew a moment ago; to be
+/// certain of a leader, `tenure verify`. Off a terminal, or with -o json, one look is printed. A
+/// daemon that does not answer within 2 s (--timeout) is shown as such.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure top

@@ -1,7 +1,7 @@
 //! What `top` knows: nodes, groups and what has changed, put together from what each daemon says.
 //!
-//! No daemon knows all. Of a group the one counts that tells of the newest term; how much is left of its lease is the most
-//! that any member has granted.
+//! No daemon knows all. Of a group the one counts that tells of the newest term; how much is left
+//! of its lease is the most that any member has granted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(super) struct GroupRow {
     /// It speaks for a minority, without authority.
     pub(super) weak: bool,
     pub(super) term: Option<u64>,
-    /// What is left of the lease, by what members have granted.
+    /// The rest of the lease, by what members have granted.
     pub(super) left: Option<Duration>,
     /// The most that was left of it so far: a full bar.
     pub(super) full: Duration,
@@ -307,6 +307,7 @@ pub(super) mod tests {
             json!({
                 "name": peer, "address": "127.0.0.1:7400", "me": peer == name, "answers": true, "heard_ago_ms": 3,
                 "round_trip_us": if peer == name { None } else { Some(450) }, "clock_trusted": true,
+                "store": null, "condemned": false,
             })
         };
         let members = ["n1", "n2", "n3"].map(member);

@@ -1,7 +1,7 @@
 //! Where a node that `up` started says how it is: the protocol of `sd_notify(3)`.
 //!
-//! The name of the socket is abstract, and every user of the machine can send to it. So the kernel is asked who sent
-//! each message (`SCM_CREDENTIALS`), and only the node's own count.
+//! The name of the socket is abstract, and every user of the machine can send to it. So the kernel
+//! is asked who sent each message (`SCM_CREDENTIALS`), and only the node's own count.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -85,7 +85,8 @@ mod tests {
         send(&notices, "READY=1");
         let heard = timeout(Duration::from_secs(10), notices.next(getpid())).await.expect("a message comes");
         assert_eq!(heard.unwrap(), "READY=1");
-        // Another process, this one, claims to be the node, whose number is that of the first process of all.
+        // Another process, this one, claims to be the node, whose number is that of the first
+        // process of all.
         send(&notices, "READY=1");
         let forged = timeout(Duration::from_millis(200), notices.next(Pid::INIT)).await;
         assert!(forged.is_err(), "{forged:?}");

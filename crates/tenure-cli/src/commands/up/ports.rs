@@ -1,4 +1,5 @@
-//! Whether the ports are free: found out before a node is started, so that it can be said in one line.
+//! Whether the ports are free: found out before a node is started, so that it can be said in one
+//! line.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -6,8 +7,8 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Looks at every port of every node: `udp` are those where members listen, by UDP, and by TCP for what is long. `folder` is
-/// that of a cluster that has these ports already.
+/// Looks at every port of every node: `udp` are those where members listen, by UDP, and by TCP for
+/// what is long. `folder` is that of a cluster that has these ports already.
 pub(super) fn check(udp: &[SocketAddr], http: &[SocketAddr], folder: Option<&Path>) -> Result<(), Failure> {
     for address in udp {
         taken(folder, *address, UdpSocket::bind(address))?;

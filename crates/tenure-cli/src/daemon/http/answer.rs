@@ -83,9 +83,11 @@ impl IntoResponse for Refused {
     }
 }
 
-/// The body of a request: JSON, said to be JSON, and not too much of it. An absent body is an empty object.
+/// The body of a request: JSON, said to be JSON, and not too much of it. An absent body is an empty
+/// object.
 ///
-/// The header matters: a page in a browser can send a form or plain text to any address without asking, but not this.
+/// The header matters: a page in a browser can send a form or plain text to any address without
+/// asking, but not this.
 pub(super) struct Order<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Order<T> {

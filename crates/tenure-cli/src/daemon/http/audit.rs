@@ -38,7 +38,7 @@ pub(super) struct Story {
     pub(super) who: String,
     /// The address of the caller, where there is one.
     pub(super) from: Option<String>,
-    /// What was asked for: `resign`, `members add`, `token revoke` …
+    /// The request: `resign`, `members add`, `token revoke` …
     pub(super) act: &'static str,
     /// The group that it is about.
     pub(super) group: Option<String>,

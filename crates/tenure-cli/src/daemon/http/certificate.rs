@@ -110,7 +110,7 @@ impl Names {
     }
 }
 
-/// What is left of a run of DER values.
+/// The rest of a run of DER values.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {

@@ -1,20 +1,19 @@
 //! What handlers share: the node, and what is known of groups.
 //!
-//! A group that somebody asks about is observed for a while after, so that a load balancer that asks each second is answered at
-//! once, by what the members have reported meanwhile.
+//! A group that somebody asks about is observed for a while after, so that a load balancer that
+//! asks each second is answered at once, by what the members have reported meanwhile.
 //!
-//! What is told of groups is read from the node's board, on the handler's own thread, and no more of it than is asked for: the
-//! thread that grants and renews leases takes no part in it.
+//! What is told of groups is read from the node's board, on the handler's own thread, and no more
+//! of it than is asked for: the thread that grants and renews leases takes no part in it.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tenure::{ClockBound, GroupName, Leadership, Node, Scene, Watch};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::clock::clock;
 use crate::failure::Failure;
@@ -22,12 +21,7 @@ use crate::settings::Settings;
 
 use super::access::Access;
 use super::answer::Refused;
-
-/// For how long a group is observed after it was last asked about.
-const KEPT: Duration = Duration::from_secs(60);
-
-/// The most groups that are observed because somebody asked.
-const MOST_KEPT: usize = 1_000;
+use super::kept::{KeptGroups, SWEEP};
 
 /// How long an answer waits for what is not known yet.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,14 +44,13 @@ pub(super) struct Things {
     pub(super) access: Access,
     /// Where browsers of this machine find the page, if HTTP is served.
     pub(super) page: Option<SocketAddr>,
-    kept: Mutex<BTreeMap<GroupName, Kept>>,
+    kept: Mutex<KeptGroups<Watch>>,
 }
 
-/// A group that was asked about.
-struct Kept {
-    /// Keeps what the node has been told from being forgotten.
-    _watch: Watch,
-    asked: Instant,
+impl Things {
+    fn kept(&self) -> MutexGuard<'_, KeptGroups<Watch>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Deref for Desk {
@@ -82,11 +75,11 @@ impl Desk {
             stopping,
             access,
             page: settings.daemon_address(),
-            kept: Mutex::new(BTreeMap::new()),
+            kept: Mutex::default(),
         })))
     }
 
-    /// What is known of a group; waits a little if that is nothing.
+    /// All that is known about a group; waits a little if that is nothing.
     pub(super) async fn look(&self, group: &GroupName) -> Result<Scene, Refused> {
         let mut watch = self.node.observe(group.as_str()).await?;
         self.keep(group).await?;
@@ -102,21 +95,26 @@ impl Desk {
     }
 
     async fn keep(&self, group: &GroupName) -> Result<(), Refused> {
-        let now = clock();
-        {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.retain(|_, kept| now - kept.asked < KEPT);
-            if let Some(kept) = kept.get_mut(group) {
-                kept.asked = now;
-                return Ok(());
-            }
-            if kept.len() >= MOST_KEPT {
-                return Ok(());
-            }
+        if self.kept().asked(group, clock()) {
+            return Ok(());
         }
         let watch = self.node.observe(group.as_str()).await?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(group.clone(), Kept { _watch: watch, asked: now });
+        if self.kept().keep(group.clone(), watch, clock()) {
+            tokio::spawn(sweep(Arc::downgrade(&self.0)));
+        }
         Ok(())
+    }
+}
+
+/// Lets go of groups that nobody asks about any more, and of the desk: it must not keep the node
+/// running.
+async fn sweep(desk: Weak<Things>) {
+    loop {
+        sleep(SWEEP).await;
+        let Some(things) = desk.upgrade() else { return };
+        let is_over = things.kept().sweep(clock());
+        if is_over {
+            return;
+        }
     }
 }

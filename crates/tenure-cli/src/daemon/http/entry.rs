@@ -51,7 +51,7 @@ use super::sidecar::decoded;
 pub(super) struct Need {
     /// The least role; `None` for what is open to everybody.
     pub(super) role: Option<Role>,
-    /// What it is called in the audit log, if it changes anything.
+    /// Its name in the audit log, if it changes anything.
     pub(super) act: Option<&'static str>,
 }
 

@@ -114,8 +114,9 @@ pub(super) async fn transfer(
     desk.ask(group, wish, order.within_ms).await.map(Json)
 }
 
-/// What another host may count of a length that this host's clock has measured. Ours may be fast by ρ and theirs slow by ρ, so that
-/// (1 - ρ)/(1 + ρ) of it is left; of synchronised clocks, two readings that differ by Δ in all.
+/// What another host may count of a length that this host's clock has measured. Ours may be fast by
+/// ρ and theirs slow by ρ, so that (1 - ρ)/(1 + ρ) of it is left; of synchronised clocks, two
+/// readings that differ by Δ in all.
 fn countable(length: Duration, bound: ClockBound) -> Duration {
     match bound {
         ClockBound::Drift { ppm } => {
@@ -127,7 +128,8 @@ fn countable(length: Duration, bound: ClockBound) -> Duration {
 }
 
 impl Desk {
-    /// At most `limit` groups that the node knows, by name. What it observes itself is newer than what it grants.
+    /// At most `limit` groups that the node knows, by name. What it observes itself is newer than
+    /// what it grants.
     pub(super) async fn groups(
         &self,
         after: Option<&GroupName>,

@@ -1,7 +1,8 @@
 //! For those who probe: is it alive, can it do its part, who leads.
 //!
-//! Three questions, three paths. A node that is not alive should be restarted; one that is not ready should not be followed by the next
-//! in a rolling restart; neither says anything about who leads, for that load balancers ask `/leader/{group}`.
+//! Three questions, three paths. A node that is not alive should be restarted; one that is not
+//! ready should not be followed by the next in a rolling restart; neither says anything about who
+//! leads, for that load balancers ask `/leader/{group}`.
 
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
@@ -42,7 +43,8 @@ pub(super) async fn ready(State(desk): State<Desk>, RawQuery(query): RawQuery) -
     text(code, checks(&status).into_iter().map(line).collect::<String>() + verdict + "\n")
 }
 
-/// Every check, and what is wrong if something is. A clock or a disk that fails stops the node, which says so at once.
+/// Every check, and what is wrong if something is. A clock or a disk that fails stops the node,
+/// which says so at once.
 fn checks(status: &Status) -> [(&'static str, Option<String>); 6] {
     let why = |wanted: fn(&NotReady) -> bool| {
         status.not_ready.iter().find(|reason| wanted(reason)).map(ToString::to_string)
@@ -51,7 +53,12 @@ fn checks(status: &Status) -> [(&'static str, Option<String>); 6] {
     [
         ("store", why(|reason| matches!(reason, NotReady::Mute))),
         ("clock", (faults > 0).then(|| format!("it was found beyond its bound {faults} times; see the log"))),
-        ("members", why(|reason| matches!(reason, NotReady::NoCharter | NotReady::NotAMember))),
+        (
+            "members",
+            why(|reason| {
+                matches!(reason, NotReady::NoCharter | NotReady::NotAMember | NotReady::KeyRefused { .. })
+            }),
+        ),
         (
             "lineage",
             why(|reason| matches!(reason, NotReady::SplitBrain { .. } | NotReady::OtherLineage { .. })),

@@ -1,12 +1,14 @@
-//! Revoking keys. The member that is asked tells all others, and answers who has it.
+//! Revoking keys, and listing those that are revoked. The member that is asked tells all others,
+//! and answers who has it.
 
 use axum::Json;
 use axum::extract::State;
-use axum::routing::post;
+use axum::routing::{get, post};
 use tenure::{NodeName, RevokeError, Serial};
 
 use crate::api::Code;
-use crate::api::keys::{RevokeOrder, RevokedKey};
+use crate::api::keys::{RevokeOrder, RevokedEntry, RevokedKey, RevokedKeys};
+use crate::tokens::Role;
 
 use super::answer::{Order, Refused};
 use super::desk::Desk;
@@ -15,7 +17,18 @@ use super::routes::Route;
 
 /// Method, path and handler of everything about keys.
 pub(super) fn routes() -> Vec<Route> {
-    vec![("post", "/v1/keys/revoke", Need::admin("key revoke"), post(revoke))]
+    vec![
+        ("get", "/v1/keys", Need { role: Some(Role::Admin), act: None }, get(list)),
+        ("post", "/v1/keys/revoke", Need::admin("key revoke"), post(revoke)),
+    ]
+}
+
+/// `GET /v1/keys`
+async fn list(State(desk): State<Desk>) -> Result<Json<RevokedKeys>, Refused> {
+    let entry =
+        |key: tenure::RevokedKey| RevokedEntry { key: key.serial.to_string(), not_after: key.not_after };
+    let revoked = desk.node.revoked_keys().await?;
+    Ok(Json(RevokedKeys { revoked: revoked.into_iter().map(entry).collect() }))
 }
 
 async fn revoke(

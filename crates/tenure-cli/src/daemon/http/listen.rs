@@ -1,8 +1,9 @@
 //! Sockets, TLS, limits, and the end.
 //!
-//! What a stranger can do without a token is bounded: so many connections in all and from one source (`places.rs`), so
-//! long for a handshake and a header, so many bytes of it, so long with an answer unread (`stalls.rs`). A daemon that ends
-//! lets requests come to their end for a short while, and streams hear of it at once.
+//! What a stranger can do without a token is bounded: so many connections in all and from one
+//! source (`places.rs`), so long for a handshake and a header, so many bytes of it, so long with an
+//! answer unread (`stalls.rs`). A daemon that ends lets requests come to their end for a short
+//! while, and streams hear of it at once.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -98,7 +99,8 @@ pub(super) struct Served {
     pub(super) limits: Limits,
 }
 
-/// Accepts connections and serves them, until `stopping` turns true. A connection has the TLS of when it began.
+/// Accepts connections and serves them, until `stopping` turns true. A connection has the TLS of
+/// when it began.
 pub(super) async fn run(
     listener: TcpListener,
     tls: watch::Receiver<Option<TlsAcceptor>>,

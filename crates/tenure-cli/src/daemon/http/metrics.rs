@@ -1,7 +1,9 @@
-//! `/metrics`, for Prometheus: what the node counts, written down as it is at that moment (OpenMetrics text).
+//! `/metrics`, for Prometheus: what the node counts, written down as it is at that moment
+//! (OpenMetrics text).
 //!
-//! Sets of labels are bounded. Groups have labels of their own up to [`MOST_GROUPS`] of them, those led here first; how many there are
-//! is `tenure_groups`, and how many of them have no labels `tenure_groups_unlisted`. Peers are the members. Reasons of refusals are a fixed list.
+//! Sets of labels are bounded. Groups have labels of their own up to [`MOST_GROUPS`] of them, those
+//! led here first; how many there are is `tenure_groups`, and how many of them have no labels
+//! `tenure_groups_unlisted`. Peers are the members. Reasons of refusals are a fixed list.
 
 use std::fmt;
 use std::time::Duration;

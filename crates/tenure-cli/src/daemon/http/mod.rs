@@ -1,4 +1,5 @@
-//! What a daemon serves over HTTP: the interface of version 1 (`crate::api`), health, metrics, and a page.
+//! What a daemon serves over HTTP: the interface of version 1 (`crate::api`), health, metrics, and
+//! a page.
 //!
 //! | file | has |
 //! |---|---|
@@ -12,7 +13,8 @@
 //! | `places.rs`, `stalls.rs` | how many connections there may be, and how long a client may not read |
 //! | `sidecar.rs` | the answer of the old leader-elector sidecar, on a port of its own |
 //!
-//! **Nothing here decides anything.** A handler asks the node, which compares clocks itself, and writes down the answer.
+//! **Nothing here decides anything.** A handler asks the node, which compares clocks itself, and
+//! writes down the answer.
 
 mod access;
 mod answer;
@@ -23,6 +25,7 @@ mod desk;
 mod entry;
 mod groups;
 mod health;
+mod kept;
 mod keys;
 mod listen;
 mod members;
@@ -80,7 +83,8 @@ pub(crate) struct Renewed {
 }
 
 impl Server {
-    /// Reads token and certificates again. An address that has changed since is not looked at: it takes a restart.
+    /// Reads token and certificates again. An address that has changed since is not looked at: it
+    /// takes a restart.
     pub(crate) fn read_again(&self, settings: &Settings) -> Result<Renewed, Failure> {
         let tokens = TokenFile::open(settings)?;
         let Some(door) = &self.door else { return Ok(Renewed { door: None, tokens }) };
@@ -124,7 +128,8 @@ impl Drop for Server {
     }
 }
 
-/// Refuses what [`serve`] would refuse for the settings' sake: tokens, certificates, names, addresses that others reach.
+/// Refuses what [`serve`] would refuse for the settings' sake: tokens, certificates, names,
+/// addresses that others reach.
 pub(crate) fn check(settings: &Settings) -> Result<(), Failure> {
     if let Some(address) = settings.daemon.http {
         Rules::new(settings, address)?;
@@ -136,8 +141,8 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves what the settings ask for: `daemon.http`, `daemon.socket` and `daemon.sidecar_port`. Returns when the sockets
-/// are open.
+/// Serves what the settings ask for: `daemon.http`, `daemon.socket` and `daemon.sidecar_port`.
+/// Returns when the sockets are open.
 pub(crate) async fn serve(node: &tenure::Node, settings: &Settings) -> Result<Server, Failure> {
     let (stop, stopping) = watch::channel(false);
     let daemon = &settings.daemon;

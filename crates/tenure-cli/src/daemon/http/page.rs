@@ -1,7 +1,7 @@
 //! The plain page at `/`, and the description of the interface.
 //!
-//! The page is one file without anything from elsewhere, and the same for everybody: what it shows it asks for by `/v1/watch`, with a token
-//! if the daemon wants one.
+//! The page is one file without anything from elsewhere, and the same for everybody: what it shows
+//! it asks for by `/v1/watch`, with a token if the daemon wants one.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::IntoResponse;

@@ -1,11 +1,13 @@
-//! Places for connections: how many there are, how many one source may have, and which are kept for probes.
+//! Places for connections: how many there are, how many one source may have, and which are kept for
+//! probes.
 //!
-//! A connection gets a *place for anything*, as long as there is one and its source (a host; for IPv6 a network
-//! of 64 bits) has not had its share. Every other connection gets a *place for a probe*: one request, only for
-//! `/livez`, `/readyz`, `/metrics` or `/leader/GROUP`, within a few seconds. If those are taken too, the newcomer
-//! gets the place of the oldest connection of the source that has the most of them. So no connection is refused
-//! at the door, and nobody can lock probes out by holding connections open: to hold a place for a probe longer
-//! than a probe takes, a client would have to be newer than it.
+//! A connection gets a *place for anything*, as long as there is one and its source (a host; for
+//! IPv6 a network of 64 bits) has not had its share. Every other connection gets a *place for a
+//! probe*: one request, only for `/livez`, `/readyz`, `/metrics` or `/leader/GROUP`, within a few
+//! seconds. If those are taken too, the newcomer gets the place of the oldest connection of the
+//! source that has the most of them. So no connection is refused at the door, and nobody can lock
+//! probes out by holding connections open: to hold a place for a probe longer than a probe takes, a
+//! client would have to be newer than it.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +25,8 @@ pub(super) struct Limits {
     pub(super) per_source: usize,
     /// How many connections more there may be, for probes.
     pub(super) probes: usize,
-    /// For a handshake of TLS, and for a request's header; also how long an idle connection is kept.
+    /// For a handshake of TLS, and for a request's header; also how long an idle connection is
+    /// kept.
     pub(super) header: Duration,
     /// How long a client may leave an answer unread.
     pub(super) write: Duration,
@@ -34,7 +37,8 @@ pub(super) struct Limits {
 /// How many files the daemon wants to have open at once, at most.
 const FILES: u64 = 4_096;
 
-/// How many of them are not for connections: the store, sockets, the runtime, streams of other members.
+/// How many of them are not for connections: the store, sockets, the runtime, streams of other
+/// members.
 const OTHER_FILES: usize = 256;
 
 impl Limits {
@@ -66,7 +70,8 @@ impl Limits {
     }
 }
 
-/// Raises how many files this process may open, as far as that is allowed, and says how many those are.
+/// Raises how many files this process may open, as far as that is allowed, and says how many those
+/// are.
 fn open_files() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(FILES, |maximum| maximum.min(FILES));
@@ -110,7 +115,7 @@ struct Held {
 /// A place that a connection has until this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// What it is for.
+    /// Its purpose.
     pub(super) kind: For,
     number: u64,
     evicted: Arc<Notify>,
@@ -149,7 +154,8 @@ impl Inner {
         if taken < self.limits.most && own < self.limits.per_source { For::Anything } else { For::AProbe }
     }
 
-    /// Evicts the oldest of the source that has the most, the newcomer counted, if all places are taken.
+    /// Evicts the oldest of the source that has the most, the newcomer counted, if all places are
+    /// taken.
     fn make_room_for_a_probe(&mut self, newcomer: IpAddr) {
         let probes: Vec<&Held> = self.held.iter().filter(|held| held.kind == For::AProbe).collect();
         if probes.len() < self.limits.probes {

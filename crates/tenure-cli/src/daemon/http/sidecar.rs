@@ -1,8 +1,10 @@
-//! The answer of the leader-elector that pods of old had at their side: any GET gives `{"name": "<leader>"}`, on a port of its own.
+//! The answer of the leader-elector that pods of old had at their side: any GET gives
+//! `{"name": "<leader>"}`, on a port of its own.
 //!
-//! The group is `daemon.sidecar_group`; if that is not set, the path names it: `GET /jobs`. It asks for no token, and says no more
-//! than a name; an empty one if nobody leads, as the old one did. Who asks must ask for `localhost` or a number: a page
-//! of another site whose name was made to lead here (DNS rebinding) is refused.
+//! The group is `daemon.sidecar_group`; if that is not set, the path names it: `GET /jobs`. It asks
+//! for no token, and says no more than a name; an empty one if nobody leads, as the old one did.
+//! Who asks must ask for `localhost` or a number: a page of another site whose name was made to
+//! lead here (DNS rebinding) is refused.
 
 use axum::extract::{Request, State};
 use axum::http::Method;

@@ -1,7 +1,8 @@
 //! A stream that gives up on a reader that does not read.
 //!
-//! A client can pipeline requests and read no answer: then the kernel takes no more bytes for it, and a writer
-//! without a time-out waits for ever. Any byte that the kernel takes is progress and starts the time anew.
+//! A client can pipeline requests and read no answer: then the kernel takes no more bytes for it,
+//! and a writer without a time-out waits forever. Any byte that the kernel takes is progress and
+//! starts the time anew.
 
 use std::io;
 use std::pin::Pin;

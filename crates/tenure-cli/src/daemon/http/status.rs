@@ -90,6 +90,8 @@ fn member(peer: &PeerStatus) -> api::Member {
         heard_ago_ms: peer.heard.map(millis).filter(|_| !peer.is_me),
         round_trip_us: peer.round_trip.map(micros).filter(|_| !peer.is_me),
         clock_trusted: peer.clock_trusted,
+        store: peer.store.map(|store| store.to_string()),
+        condemned: peer.condemned,
     }
 }
 

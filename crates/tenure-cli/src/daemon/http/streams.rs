@@ -1,7 +1,8 @@
 //! Streams: events as they happen, for as long as somebody listens (SSE).
 //!
-//! Who is slow misses what was in between and sees the newest: nothing is queued for anybody. A comment every few seconds tells a
-//! listener that the daemon lives, and the daemon that the listener does. When the daemon ends, streams end.
+//! Who is slow misses what was in between and sees the newest: nothing is queued for anybody. A
+//! comment every few seconds tells a listener that the daemon lives, and the daemon that the
+//! listener does. When the daemon ends, streams end.
 
 use std::convert::Infallible;
 use std::time::Duration;

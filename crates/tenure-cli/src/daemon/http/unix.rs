@@ -80,7 +80,8 @@ impl Socket {
     /// Accepts connections and serves them, until `stopping` turns true.
     ///
     /// The file stays when the daemon ends: a command that finds it and nobody behind it knows that
-    /// the daemon is down, and does not show its token to a program that has taken the port meanwhile.
+    /// the daemon is down, and does not show its token to a program that has taken the port
+    /// meanwhile.
     pub(super) async fn run(self, service: Served, mut stopping: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         let until = stopping.clone();

@@ -10,8 +10,8 @@ use crate::draw::look::{self, escape, time_text};
 const MANY: usize = 1500;
 
 impl Sheet<'_> {
-    /// Messages: the more there are, the thinner and fainter, so that leadership stays the story; and those of routine are fainter
-    /// still.
+    /// Messages: the more there are, the thinner and fainter, so that leadership stays the story;
+    /// and those of routine are fainter still.
     pub(super) fn arrows(&self, out: &mut String) {
         let routine = self.picture.words.routine;
         let telling = self.picture.arrows.iter().filter(|arrow| arrow.kind != routine).count();
@@ -96,7 +96,8 @@ impl Sheet<'_> {
         }
     }
 
-    /// Midway, but beside a strip rather than on it: a message is not lost by a node that never had it.
+    /// Midway, but beside a strip rather than on it: a message is not lost by a node that never had
+    /// it.
     fn between(&self, start: f64, end: f64) -> f64 {
         let middle = f64::midpoint(start, end);
         let mut tops = (0..self.picture.lanes.len()).map(|lane| self.top(lane));

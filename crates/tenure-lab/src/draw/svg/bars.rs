@@ -32,7 +32,8 @@ impl Sheet<'_> {
         }
     }
 
-    /// Until where the label of a lease may run: to its end, or to where the next lease of the lane lies on it.
+    /// Until where the label of a lease may run: to its end, or to where the next lease of the lane
+    /// lies on it.
     fn covered(&self, place: usize) -> u64 {
         let run = &self.runs[place];
         let later = self.runs[place + 1..].iter().take_while(|other| other.lane == run.lane);

@@ -1,4 +1,5 @@
-//! What lies under everything: zones of time, the axis, a strip for each node; and where the run ends.
+//! What lies under everything: zones of time, the axis, a strip for each node; and where the run
+//! ends.
 
 use super::text::{fitting, num, put, small, width};
 use super::{FAINT, GRANT, LEASE, Place, ROW, Sheet, rows};
@@ -67,8 +68,8 @@ impl Sheet<'_> {
         self.zones.iter().filter_map(|place| place.row).max().unwrap_or(0) + 1
     }
 
-    /// Logical partitions: the strip of every member, and the space around it, in the colour of the leader. Neighbours of the same
-    /// partition are joined.
+    /// Logical partitions: the strip of every member, and the space around it, in the colour of the
+    /// leader. Neighbours of the same partition are joined.
     pub(super) fn shades(&self, out: &mut String) {
         for shade in &self.picture.shades {
             let (x, end) = (self.x(shade.from.max(self.picture.start)), self.x(shade.until));

@@ -1,7 +1,8 @@
 //! The picture as one SVG image.
 //!
-//! Real time runs from left to right. Each node is a strip: its lease above, its grants below; messages run
-//! between the edges of the strips and so never hide them. A line of its own says who led when.
+//! Real time runs from left to right. Each node is a strip: its lease above, its grants below;
+//! messages run between the edges of the strips and so never hide them. A line of its own says who
+//! led when.
 //!
 //! Here is where everything goes and which layer lies on which; each layer has a file of its own.
 

@@ -1,4 +1,5 @@
-//! What eventual leaders promise: agreement in the end, and of the stable ones that nobody else leads and that a good one stays.
+//! What eventual leaders promise: agreement in the end, and of the stable ones that nobody else
+//! leads and that a good one stays.
 
 mod figures;
 mod list;
@@ -27,14 +28,15 @@ struct Claim {
     until: RealTime,
 }
 
-/// What is known of a process.
+/// All that is known about a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     /// Its hint, while it is up.
     hint: Option<Hint>,
     epoch: Option<Epoch>,
     claim: Option<Claim>,
-    /// Whether the network grants it access, and since when it has been able to make use of it without a break.
+    /// Whether the network grants it access, and since when it has been able to make use of it
+    /// without a break.
     granted: bool,
     since: Option<RealTime>,
     /// Since when it has stood for no epoch, and how often it has asked for one since.
@@ -58,7 +60,8 @@ pub struct EventualJudge {
     recovering: NodeSet,
     /// Who has lost it at any time.
     forgot: NodeSet,
-    /// Whether more had lost it at one time than may fail: then an epoch may be forgotten by all, and nobody can rise above it.
+    /// Whether more had lost it at one time than may fail: then an epoch may be forgotten by all,
+    /// and nobody can rise above it.
     forgotten: bool,
     /// The highest epoch by which anybody has led.
     highest: Option<Epoch>,
@@ -78,7 +81,8 @@ impl EventualJudge {
     /// The judge of a run with these constants.
     pub fn new(promises: Promises, members: usize, constants: &Constants) -> Self {
         let (round, drift) = (constants.get("round"), constants.get("drift"));
-        // T' and a step: see the waits of the machines. A wake-up is late by a twentieth of a millisecond in any case.
+        // T' and a step: see the waits of the machines. A wake-up is late by a twentieth of a
+        // millisecond in any case.
         let stretched = round + round * 3 * drift.min(300_000) / 1_000_000;
         let window = stretched + 4 * constants.get("tick") + 2 * constants.get("step") + MILLI / 10;
         Self {
@@ -129,7 +133,8 @@ impl EventualJudge {
         let (now, reading) = (world.now, host.reading(world.now));
         let (hint, epoch) = (process.hint(reading), process.epoch());
         let before = self.known[node];
-        // What was forgotten is no fault of the present rounds; but nobody is outrun who never forgot anything.
+        // What was forgotten is no fault of the present rounds; but nobody is outrun who never
+        // forgot anything.
         let outrun = world.published.iter().any(|(_, _, event)| matches!(event, Event::Outrun { .. }))
             && self.forgot.contains(node);
         let by_itself = outside == Outside::Step && !outrun;
@@ -167,7 +172,8 @@ impl EventualJudge {
         self.forgotten |= self.recovering.len() > (self.known.len() - 1) / 2;
     }
 
-    /// Whoever starts with neither memory nor what it kept on a disk has forgotten, whether or not it says so.
+    /// Whoever starts with neither memory nor what it kept on a disk has forgotten, whether or not
+    /// it says so.
     fn note_start(&mut self, found: Found, node: usize) {
         let forgot = match found {
             Found::Founding | Found::Memory => false,
@@ -180,7 +186,8 @@ impl EventualJudge {
         }
     }
 
-    /// C7. A few questions at once, one for each period that its clock may have shown since, and one that was begun.
+    /// C7. A few questions at once, one for each period that its clock may have shown since, and
+    /// one that was begun.
     fn judge_asked(&mut self, world: &World<Elector>, node: usize) {
         let asks = |flight: &Flight<Message>| matches!(flight.message, Message::GetEpoch { .. });
         if !world.sent.iter().filter_map(|id| world.flight(*id)).any(asks) {

@@ -15,7 +15,8 @@ pub(super) struct Ground {
     since: RealTime,
     stable: NodeSet,
     links: Vec<NodeSet>,
-    /// Those of which every two are connected, and nobody else: stable partitions, each with when it last had a leader.
+    /// Those of which every two are connected, and nobody else: stable partitions, each with when
+    /// it last had a leader.
     partitions: Vec<(NodeSet, RealTime)>,
     envelope: Envelope,
     /// Who of those that must lead has led since then.
@@ -41,7 +42,8 @@ impl Ground {
         since >= self.since && self.stable.contains(one) && self.links[one].contains(other)
     }
 
-    /// Whether leaders stay. Where turns are taken they do not; along a tree a renewal may fail where not all reach each other.
+    /// Whether leaders stay. Where turns are taken they do not; along a tree a renewal may fail
+    /// where not all reach each other.
     fn keeps(&self) -> bool {
         !self.turns && (self.clean || !self.tree)
     }
@@ -114,7 +116,8 @@ impl LocalJudge {
         ground.is_some_and(|ground| ground.owed_from(property).is_some_and(|from| ground.judged > from))
     }
 
-    /// Time passes from now to `to`, and nothing happens: leases run out, and what is owed falls due.
+    /// Time passes from now to `to`, and nothing happens: leases run out, and what is owed falls
+    /// due.
     pub(super) fn pass_on_ground(&mut self, to: RealTime) {
         let now = self.now;
         let Some(mut ground) = self.ground.take() else { return };

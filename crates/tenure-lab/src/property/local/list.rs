@@ -1,4 +1,4 @@
-//! What must hold of local leaders.
+//! The properties of local leaders.
 
 use crate::property::{Kind, Property};
 
@@ -53,7 +53,8 @@ pub(super) const WAITED: Property = sometimes("waited", "a process that has forg
 pub(super) const STOOD: Property = sometimes("stood", "a partition is stable for kappa, and has a leader");
 pub(super) const LEARNT: Property = sometimes("learnt", "a process is told the members of its partition");
 
-/// What traces of real processes can be judged by: they tell neither which datagrams came, nor who reached whom.
+/// What traces of real processes can be judged by: they tell neither which datagrams came, nor who
+/// reached whom.
 pub const TRACED: [Property; 11] = [
     SUPPORT_ONE,
     SELF_SUPPORT,

@@ -1,10 +1,12 @@
 //! The judge of local leaders.
 //!
-//! Who leads with whom is asked of the machines, by their own clocks, and kept as stretches of real time (`Reign`): each
-//! that begins is held against all that last, so no overlap is missed between two events. What a process has promised
-//! is kept here in real time (`Node::promise`), whether it remembers or not. All of that is seen through a [`Sight`], so that
-//! traces of real processes are judged by the same words. Real delays are known from when each datagram left, in simulated
-//! worlds alone. What is owed in time is judged on firm ground only: after everything has healed, or where a world says so.
+//! Who leads with whom is asked of the machines, by their own clocks, and kept as stretches of real
+//! time (`Reign`): each that begins is held against all that last, so no overlap is missed between
+//! two events. What a process has promised is kept here in real time (`Node::promise`), whether it
+//! remembers or not. All of that is seen through a [`Sight`], so that traces of real processes are
+//! judged by the same words. Real delays are known from when each datagram left, in simulated
+//! worlds alone. What is owed in time is judged on firm ground only: after everything has healed,
+//! or where a world says so.
 
 mod ground;
 mod list;
@@ -68,12 +70,20 @@ impl Node {
     fn reigns(&self, now: RealTime) -> Option<Reign> {
         self.reign.filter(|reign| reign.until > now)
     }
+
+    /// It has had this support set.
+    fn had(&mut self, set: NodeSet) {
+        self.past.push_back(set);
+        if self.past.len() > 16 {
+            self.past.pop_front();
+        }
+    }
 }
 
-/// Names a datagram: sender, receiver, the sender's life, the how-manieth.
+/// Names a datagram: sender, receiver, the sender's life, the sequence number.
 type Name = (usize, usize, Incarnation, u64);
 
-/// What is known of a datagram on its way.
+/// All that is known about a datagram on its way.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: RealTime,
@@ -117,7 +127,8 @@ impl LocalJudge {
         }
     }
 
-    /// Judges by these properties, and by as many members, of whom more than half must support a leader or not.
+    /// Judges by these properties, and by as many members, of whom more than half must support a
+    /// leader or not.
     pub(crate) fn of_traces(properties: &'static [Property], members: usize, majority: bool) -> Self {
         let mut judge = Self::new(None, properties);
         judge.nodes.resize(members, Node::default());
@@ -125,7 +136,8 @@ impl LocalJudge {
         judge
     }
 
-    /// One step of a process, and what it published: whoever leads no more does so before it says anything.
+    /// One step of a process, and what it published: whoever leads no more does so before it says
+    /// anything.
     pub(crate) fn see_step(&mut self, sight: &impl Sight, node: usize, event: Option<&Event>) {
         self.now = sight.now();
         if sight.lease(node).is_none() {
@@ -180,7 +192,8 @@ impl LocalJudge {
         }
     }
 
-    /// A datagram's bound is held against its real delay, and its speed against what is owed on firm ground.
+    /// A datagram's bound is held against its real delay, and its speed against what is owed on
+    /// firm ground.
     fn heard<R: Rules>(
         &mut self,
         world: &World<Local<R>>,
@@ -279,11 +292,7 @@ impl LocalJudge {
         self.nodes[node].reign = reign;
         if let (Some(reign), Some(lease)) = (reign, lease) {
             self.begins(sight, node, reign);
-            let past = &mut self.nodes[node].past;
-            past.push_back(reign.set);
-            if past.len() > 16 {
-                past.pop_front();
-            }
+            self.nodes[node].had(reign.set);
             self.record_tenure(node, lease.request.number, reign, before.is_some());
         } else if let Some(tenure) = self.tenures.iter_mut().rev().find(|tenure| tenure.node == node_id(node))
         {
@@ -390,7 +399,14 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
             self.event(world, node.index(), event);
         }
         if outside != Outside::Killed {
-            self.look(world, node.index());
+            return self.look(world, node.index());
+        }
+        // It is gone before anybody looks, but others may hear of the support set that it
+        // published.
+        for (_, _, event) in &world.published {
+            if let Event::Leads { lease, .. } = event {
+                self.nodes[node.index()].had(lease.supporters);
+            }
         }
     }
 
@@ -398,7 +414,8 @@ impl<R: Rules> Judge<Local<R>> for LocalJudge {
         self.now = world.now;
         self.nodes.resize(world.hosts.len(), Node::default());
         if let Some((stable, links)) = parse_stable(text, world.hosts.len()) {
-            // In a play it begins with this very line: what was sent before in time may still be on its way.
+            // In a play it begins with this very line: what was sent before in time may still be on
+            // its way.
             let on_its_way =
                 self.config.as_ref().map_or(0, |config| config.settings().timing.fast.as_nanos());
             let since = if text.contains('|') { self.now.after(on_its_way + 1) } else { self.now };
@@ -452,7 +469,7 @@ impl LocalJudge {
         self.nodes.get(node)?.reign
     }
 
-    /// What became of each property.
+    /// The outcome of each property.
     pub(crate) fn statuses(&self) -> Vec<(Property, Status)> {
         let status = |property: &Property| {
             if self.violations.iter().any(|violation| violation.property == property.name) {

@@ -1,7 +1,8 @@
 //! Who must, and who may, lead where links are in time or not and that is not transitive.
 //!
-//! The paper's oracle (Fig. 24) names exactly those that are elected. That is not so, whichever way its figure is read:
-//! on the chain 0-1-2-3 nobody supports 3, and on 0-1-3-2 process 2 leads. What can be proved is an envelope:
+//! The paper's oracle (Fig. 24) names exactly those that are elected. That is not so, whichever way
+//! its figure is read: on the chain 0-1-2-3 nobody supports 3, and on 0-1-3-2 process 2 leads. What
+//! can be proved is an envelope:
 //!
 //! ```text
 //! C      = {l : l = min N[l]}                                      the only ones that may ever lead for long
@@ -25,7 +26,8 @@ pub struct Envelope {
     pub may: NodeSet,
 }
 
-/// The envelope of a graph: for each node of `stable` those that it is connected to, itself included.
+/// The envelope of a graph: for each node of `stable` those that it is connected to, itself
+/// included.
 pub fn envelope(stable: NodeSet, links: &[NodeSet]) -> Envelope {
     let meets = |one: usize, other: usize| !links[one].intersection(links[other]).is_empty();
     let smaller = |l: usize| stable.positions().take_while(move |z| *z < l);

@@ -1,7 +1,9 @@
-//! What the judge must be able to ask, besides what processes publish: real time, and until when a process leads or is bound.
+//! What the judge must be able to ask, besides what processes publish: real time, and until when a
+//! process leads or is bound.
 //!
-//! In the laboratory's own world all of it is known exactly. Of real processes only traces are left. Each question says which way
-//! its answer must err, so that whatever the judge calls broken *is* broken.
+//! In the laboratory's own world all of it is known exactly. Of real processes only traces are
+//! left. Each question says which way its answer must err, so that whatever the judge calls broken
+//! *is* broken.
 
 use tenure_proto::LocalTime;
 use tenure_proto::local::{Lease, Local, Rules};
@@ -9,7 +11,8 @@ use tenure_proto::local::{Lease, Local, Rules};
 use crate::property::Mark;
 use crate::world::{RealTime, World, node_id};
 
-/// What can be seen of processes and their clocks. Processes are named by their positions in the member list.
+/// What can be seen of processes and their clocks. Processes are named by their positions in the
+/// member list.
 pub trait Sight {
     /// The present: not later than the step that is being judged.
     fn now(&self) -> RealTime;
@@ -17,7 +20,8 @@ pub trait Sight {
     fn latest(&self) -> RealTime;
     /// What a process leads by now, by its own clock.
     fn lease(&self, node: usize) -> Option<Lease>;
-    /// The first instant at which a process's reading is no longer below `until`, at the earliest: so long it leads for certain.
+    /// The first instant at which a process's reading is no longer below `until`, at the earliest:
+    /// so long it leads for certain.
     fn stops(&self, node: usize, until: LocalTime) -> RealTime;
     /// The same, at the latest: so long it may be bound.
     fn ends(&self, node: usize, until: LocalTime) -> RealTime;

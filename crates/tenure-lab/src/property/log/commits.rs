@@ -1,7 +1,9 @@
-//! Timely commits: who leads, and reaches f others in time with the message that proposes a value, has it chosen within δ, although no
-//! link may be timely twice running (Malkhi, Oprea and Zhou, section 6). It is owed from the instant of the proposal, and unless
-//! somebody has promised a higher ballot by then, or does so before δ is over. Whoever takes up another's state that covers slots
-//! which it has proposed gives up its ballot, for what was chosen in them may be another's, and is owed nothing until it leads again.
+//! Timely commits: who leads, and reaches f others in time with the message that proposes a value,
+//! has it chosen within δ, although no link may be timely twice running (Malkhi, Oprea and Zhou,
+//! section 6). It is owed from the instant of the proposal, and unless somebody has promised a
+//! higher ballot by then, or does so before δ is over. Whoever takes up another's state that covers
+//! slots which it has proposed gives up its ballot, for what was chosen in them may be another's,
+//! and is owed nothing until it leads again.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +46,8 @@ impl Commits {
         (self.accessible, self.granted) = (accessible, true);
     }
 
-    /// A value is proposed, and the message that does so leaves now. `highest` is the highest ballot that anybody has promised.
+    /// A value is proposed, and the message that does so leaves now. `highest` is the highest
+    /// ballot that anybody has promised.
     pub(super) fn proposed(
         &mut self,
         at: RealTime,
@@ -74,8 +77,8 @@ impl Commits {
         }
     }
 
-    /// A process took up another's state: what it proposed up to there is known to be chosen, by others perhaps. The rest is still
-    /// owed if it `leads` on.
+    /// A process took up another's state: what it proposed up to there is known to be chosen, by
+    /// others perhaps. The rest is still owed if it `leads` on.
     pub(super) fn restored(&mut self, node: NodeId, upto: Slot, leads: bool) {
         self.underway.retain(|(proposer, slot), _| *proposer != node || leads && *slot > upto);
     }

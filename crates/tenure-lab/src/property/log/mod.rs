@@ -1,5 +1,6 @@
-//! What the log promises: one entry a slot, applied in order, with the same outcome everywhere, asked for by somebody; and clients that see one
-//! store. The judge remembers what was chosen and asked for, whatever processes forget.
+//! What the log promises: one entry a slot, applied in order, with the same outcome everywhere,
+//! asked for by somebody; and clients that see one store. The judge remembers what was chosen and
+//! asked for, whatever processes forget.
 
 mod changes;
 mod commits;

@@ -1,5 +1,5 @@
-//! What must hold of how long things last, by the paper's own formulas, whatever the machine's rules say: leases, grants,
-//! pledges; and of the terms that a grantor gives away.
+//! The properties of how long things last, by the paper's own formulas, whatever the machine's
+//! rules say: leases, grants, pledges; and of the terms that a grantor gives away.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ impl Bounds {
         self.asked.insert((node, request.group), request);
     }
 
-    /// I10: a run completed and its process leads until `lease`. If no completed run of the term allows that: what does.
+    /// I10: a run completed and its process leads until `lease`. If no completed run of the term
+    /// allows that: what does.
     pub(super) fn completes(
         &mut self,
         node: NodeId,
@@ -79,7 +80,8 @@ impl Bounds {
         }
     }
 
-    /// I6: an Ok leaves. From here on its term is given away, for ever. Only the very same run may have it again.
+    /// I6: an Ok leaves. From here on its term is given away, forever. Only the very same run may
+    /// have it again.
     pub(super) fn passes(&mut self, grantor: NodeId, group: GroupId, id: InstanceId) -> Option<Passed> {
         let (term, life) = self.unsent.remove(&(grantor, id))?;
         let (last_id, last, former) = self.granted.insert((grantor, group), (id, term, life))?;
@@ -180,8 +182,9 @@ impl StrongJudge {
         }
         let held = self.ghosts.get(&(grantor, request.group, self.age(request.epoch)));
         let held = held.filter(|ghost| ghost.holder == request.id.holder).map(|ghost| ghost.until);
-        // A grant that was remembered and not told, because its process was killed in between, may be what lasts longer.
-        // In traces every start counts as unseen: there only a grant of which nothing is known may last longer.
+        // A grant that was remembered and not told, because its process was killed in between, may
+        // be what lasts longer. In traces every start counts as unseen: there only a grant of which
+        // nothing is known may last longer.
         let unseen = self.unseen.contains(&grantor) && (held.is_none() || sight.sees_all());
         let latest = if unseen { latest.max(self.epochs.latest_grant(at.at)) } else { latest };
         if until > latest && held.is_none_or(|held| held.is_before(sight.ends(grantor, until))) {
@@ -192,7 +195,8 @@ impl StrongJudge {
         }
     }
 
-    /// A process has started: what it remembers ends, and what it accepted is on its disk or was never said.
+    /// A process has started: what it remembers ends, and what it accepted is on its disk or was
+    /// never said.
     pub(super) fn judge_start<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
         self.judge_kept_ends(world, node);
         let process = world.host(node).process.as_ref();
@@ -246,8 +250,8 @@ impl StrongJudge {
         }
     }
 
-    /// L3: what was accepted is learnt to be decided, or something else is. Judged of members that live, for what is older
-    /// than five longest leases.
+    /// L3: what was accepted is learnt to be decided, or something else is. Judged of members that
+    /// live, for what is older than five longest leases.
     pub(super) fn judge_changes<R: Rules>(&mut self, world: &World<Nerio<R>>) {
         let Some(owed) = self.owed.filter(|_| self.wedges.is_none()) else { return };
         self.liveness[2] = Status::Holds;

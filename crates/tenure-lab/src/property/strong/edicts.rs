@@ -1,4 +1,5 @@
-//! What must hold of edicts: whoever creates one leads (2), and they are ordered as they were created (3).
+//! The properties of edicts: whoever creates one leads (2), and they are ordered as they were
+//! created (3).
 
 use std::cmp::Ordering;
 
@@ -8,7 +9,8 @@ use tenure_proto::strong::edict::{ByInstance, ByTerm, Tag};
 use super::*;
 use crate::subject::Made;
 
-/// With how many edicts on either side an edict is compared. Those further away follow: the orders are transitive.
+/// With how many edicts on either side an edict is compared. Those further away follow: the orders
+/// are transitive.
 const COMPARED: usize = 12;
 
 /// An edict in all the forms of its timestamp that are known.
@@ -35,8 +37,8 @@ impl<'a> Stamped<'a> {
     }
 }
 
-/// The form of timestamp that does not put two edicts in the order in which they were created. Of two that may have been
-/// created at one instant, by two threads, either may be first.
+/// The form of timestamp that does not put two edicts in the order in which they were created. Of
+/// two that may have been created at one instant, by two threads, either may be first.
 pub fn misordered(first: &Stamped<'_>, second: &Stamped<'_>) -> Option<&'static str> {
     if !first.created.is_before(second.created) {
         return None;
@@ -61,8 +63,8 @@ pub fn misordered_text(nodes: (NodeId, NodeId), first: Edict, second: Edict, for
 }
 
 impl StrongJudge {
-    /// (2) and (3): an edict may be found valid long after its creation, so it is put where it belongs in time and compared
-    /// with those around it.
+    /// (2) and (3): an edict may be found valid long after its creation, so it is put where it
+    /// belongs in time and compared with those around it.
     pub(super) fn judge_edict(&mut self, now: RealTime, node: NodeId, edict: Made) {
         if !edict.led {
             let (name, at) = (edict.by_term.token(), edict.created);

@@ -1,5 +1,5 @@
-//! What must hold of epochs. Decisions are checked from outside: a charter can be decided only if a quorum of the epoch
-//! before has accepted it under one ballot.
+//! The properties of epochs. Decisions are checked from outside: a charter can be decided only if a
+//! quorum of the epoch before has accepted it under one ballot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,15 +69,16 @@ impl Epochs {
         ends.max().unwrap_or(now)
     }
 
-    /// The latest reading at which anything is refused because it was given back: twice the longest lease from now.
+    /// The latest reading at which anything is refused because it was given back: twice the longest
+    /// lease from now.
     pub(super) fn latest_tomb(&self, now: LocalTime) -> LocalTime {
         let bodies = self.charters.values().map(|(charter, _)| &charter.body).chain([&self.founding]);
         let ends = bodies.map(|body| now.after(body.longest_lease.nominal().times(2)));
         ends.max().unwrap_or(now)
     }
 
-    /// Somebody goes by a charter, or holds it for decided. If it is not the only one of its epoch (T6): where the other was
-    /// told. Its floor is part of it or, where ballots are terms, not.
+    /// Somebody goes by a charter, or holds it for decided. If it is not the only one of its epoch
+    /// (T6): where the other was told. Its floor is part of it or, where ballots are terms, not.
     pub(super) fn other(
         &mut self,
         charter: &Arc<Charter>,
@@ -86,8 +87,8 @@ impl Epochs {
     ) -> Option<Option<Mark>> {
         self.known.entry(charter.epoch).or_insert_with(|| charter.body.quorums.clone());
         let (known, told) = self.charters.entry(charter.epoch).or_insert_with(|| (charter.clone(), mark));
-        // An operator's word was false: nobody voted for either, so that is no mistake of the protocol. That no two lead by
-        // them is judged all the same.
+        // An operator's word was false: nobody voted for either, so that is no mistake of the
+        // protocol. That no two lead by them is judged all the same.
         let apart = charter.epoch.begins_era() && known.lineage != charter.lineage;
         let same = if apart {
             true
@@ -116,7 +117,8 @@ impl Epochs {
         self.proposed.insert((charter.epoch, ballot), charter.clone());
     }
 
-    /// A member has said that it accepted what was proposed for `epoch` under a ballot. Says what that decided, if anything.
+    /// A member has said that it accepted what was proposed for `epoch` under a ballot. Says what
+    /// that decided, if anything.
     pub(super) fn says_accepted(
         &mut self,
         node: NodeId,
@@ -130,8 +132,8 @@ impl Epochs {
         quorums.is_quorum(by.collect()).then_some(charter)
     }
 
-    /// Somebody holds a charter for decided: whether a quorum of the epoch before has accepted under one ballot. Those of whom
-    /// that is not known may have.
+    /// Somebody holds a charter for decided: whether a quorum of the epoch before has accepted
+    /// under one ballot. Those of whom that is not known may have.
     pub(super) fn decides(&mut self, charter: &Charter, knows: impl Fn(NodeId) -> bool) -> bool {
         let Some(before) = charter.epoch.0.checked_sub(1).map(Epoch) else { return false };
         // What an operator's word brings about must have been accepted by all that it keeps.
@@ -152,7 +154,8 @@ impl Epochs {
         decided
     }
 
-    /// FLOOR (T4): the largest term that completed `distance` epochs before a charter or earlier, if the floor is below it.
+    /// FLOOR (T4): the largest term that completed `distance` epochs before a charter or earlier,
+    /// if the floor is below it.
     pub(super) fn above_floor(&self, charter: &Charter, distance: u64) -> Option<Term> {
         let upto = Epoch(charter.epoch.0.checked_sub(distance)?);
         let before = self.terms.range(..=(upto, GroupId(u64::MAX)));
@@ -178,7 +181,8 @@ impl Epochs {
 #[derive(Default)]
 pub(super) struct Stays {
     since: BTreeMap<NodeId, (Epoch, RealTime)>,
-    /// Members killed inside a step after which they would have been in this epoch: their disks may say so.
+    /// Members killed inside a step after which they would have been in this epoch: their disks may
+    /// say so.
     killed: BTreeMap<NodeId, (Epoch, RealTime)>,
 }
 
@@ -191,7 +195,8 @@ impl Stays {
         self.killed.insert(node, (epoch, now));
     }
 
-    /// A process goes by what it has kept. If nobody saw it adopt that: since it was killed, or since now.
+    /// A process goes by what it has kept. If nobody saw it adopt that: since it was killed, or
+    /// since now.
     pub(super) fn starts(&mut self, node: NodeId, epoch: Epoch, now: RealTime) {
         let known = self.since.get(&node).is_some_and(|(known, _)| *known == epoch);
         let killed = self.killed.remove(&node).filter(|(adopted, _)| *adopted == epoch);
@@ -207,8 +212,9 @@ impl Stays {
 }
 
 impl StrongJudge {
-    /// W: a member accepts a charter. Leases of two epochs before that were granted before it came to the epoch in between are
-    /// over a longest lease later. A charter by an operator's word has a wait of its own.
+    /// W: a member accepts a charter. Leases of two epochs before that were granted before it came
+    /// to the epoch in between are over a longest lease later. A charter by an operator's word has
+    /// a wait of its own.
     pub(super) fn judge_waited<S: Sight>(&mut self, sight: &S, node: NodeId, charter: &Charter) {
         let here = Epoch(charter.epoch.0.saturating_sub(1));
         if here == Epoch(0) || charter.epoch.begins_era() || !sight.sees_all() {
@@ -263,7 +269,8 @@ impl StrongJudge {
         }
     }
 
-    /// A charter is decided: leases of two epochs before must be over, and its floor must cover their terms.
+    /// A charter is decided: leases of two epochs before must be over, and its floor must cover
+    /// their terms.
     pub(super) fn on_decided<S: Sight>(&mut self, sight: &S, node: NodeId, charter: &Arc<Charter>) {
         let now = sight.now();
         if self.epochs.decides(charter, |member| sight.knows(member, now)) {

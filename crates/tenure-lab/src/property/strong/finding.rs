@@ -1,4 +1,5 @@
-//! What must hold of finding the leader (section 10.4): *here* is true, and hints are followed only so often.
+//! The properties of finding the leader (section 10.4): *here* is true, and hints are followed only
+//! so often.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ struct Search {
     led: Vec<(Holder, Term)>,
 }
 
-/// What is wrong with an answer.
+/// The flaw in an answer.
 pub(super) struct Answer {
     /// The one found has not led since the question.
     pub(super) never_led: bool,

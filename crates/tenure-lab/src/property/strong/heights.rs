@@ -1,4 +1,5 @@
-//! How high terms rise: one grant to an outsider adds no more than a bucket holds, one to a member nothing implausible.
+//! How high terms rise: one grant to an outsider adds no more than a bucket holds, one to a member
+//! nothing implausible.
 
 use tenure_proto::NodeId;
 use tenure_proto::strong::epoch::Charter;
@@ -16,7 +17,8 @@ impl StrongJudge {
         self.highest = self.highest.max(term);
     }
 
-    /// A process goes by a charter: terms are at least as high as its floor, or fall to it where they are set anew.
+    /// A process goes by a charter: terms are at least as high as its floor, or fall to it where
+    /// they are set anew.
     pub(super) fn note_floor(&mut self, charter: &Charter) {
         if charter.reset.at() > self.lowered {
             self.lowered = charter.reset.at();
@@ -25,8 +27,8 @@ impl StrongJudge {
         self.note_height(charter.floor);
     }
 
-    /// A grant lies no further above all that was granted or decided anywhere than its holder may raise it. Of real processes
-    /// it is not known where their terms began.
+    /// A grant lies no further above all that was granted or decided anywhere than its holder may
+    /// raise it. Of real processes it is not known where their terms began.
     pub(super) fn judge_height<S: Sight>(&mut self, sight: &S, grantor: NodeId, request: &GrantRequest) {
         let GrantRequest { term, id, epoch, .. } = *request;
         let (holder, highest) = (id.holder.node, self.highest);

@@ -1,4 +1,4 @@
-//! What must hold of strong leadership, named after the paper's equations.
+//! The properties of strong leadership, named after the paper's equations.
 
 use super::super::{Kind, Property};
 

@@ -1,8 +1,9 @@
 //! The properties of strong leadership, named after the paper's equations.
 //!
-//! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant, whether or not the
-//! grantor remembers. Belief is asked of the machine itself, by its own clock; all else follows from published events. What it
-//! must see besides is a [`Sight`]: a simulated world, or the traces of real processes.
+//! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant,
+//! whether or not the grantor remembers. Belief is asked of the machine itself, by its own clock;
+//! all else follows from published events. What it must see besides is a [`Sight`]: a simulated
+//! world, or the traces of real processes.
 
 mod bounds;
 mod edicts;
@@ -85,7 +86,8 @@ pub struct StrongJudge {
     /// By grantor and group, and by epoch where each begins anew.
     ghosts: BTreeMap<(NodeId, GroupId, Epoch), Ghost>,
     beliefs: Vec<Belief>,
-    /// Those that believe nothing because their clocks went back, and from when on they will again, unless they notice.
+    /// Those that believe nothing because their clocks went back, and from when on they will again,
+    /// unless they notice.
     doubts: Vec<(Belief, RealTime)>,
     /// Those that may believe a little longer than is certain.
     lately: Vec<Belief>,
@@ -181,8 +183,8 @@ impl StrongJudge {
         }
     }
 
-    /// Who of an epoch's members supports a process at an instant, by what was promised. Of whom that is not known counts
-    /// too.
+    /// Who of an epoch's members supports a process at an instant, by what was promised. Of whom
+    /// that is not known counts too.
     fn supporters<S: Sight>(
         &self,
         sight: &S,
@@ -201,7 +203,8 @@ impl StrongJudge {
         (0..quorums.members().len()).filter(supports).collect()
     }
 
-    /// (14) for one believer at one instant, by the quorums of the epoch in which it was elected or last renewed.
+    /// (14) for one believer at one instant, by the quorums of the epoch in which it was elected or
+    /// last renewed.
     fn judge_support<S: Sight>(&mut self, sight: &S, belief: Belief, at: RealTime) {
         let Belief { holder, term, group, epoch, mark, .. } = belief;
         let quorums = self.epochs.quorums(epoch);
@@ -225,7 +228,8 @@ impl StrongJudge {
         }
     }
 
-    /// (12) for one who is certain, at one instant: by the quorums of one of the two epochs that can have leases.
+    /// (12) for one who is certain, at one instant: by the quorums of one of the two epochs that
+    /// can have leases.
     fn judge_claim<S: Sight>(&mut self, sight: &S, claim: Claim, at: RealTime) {
         let Claim { by, leader, group, mark, .. } = claim;
         let newest = self.epochs.decided();
@@ -307,7 +311,8 @@ impl StrongJudge {
         }
     }
 
-    /// A promise ends before its time only if its holder gave it back, and (14) must hold without it.
+    /// A promise ends before its time only if its holder gave it back, and (14) must hold without
+    /// it.
     fn on_freed<S: Sight>(&mut self, sight: &S, grantor: NodeId, group: GroupId, newest: InstanceId) {
         self.judge_all_support(sight, group);
         let never = self.given_back.get(&(group, newest.holder)).is_none_or(|upto| *upto < newest);
@@ -516,7 +521,8 @@ impl StrongJudge {
         self.judge_charter((now, sight.mark()), node, charter);
     }
 
-    /// Time is about to pass to `to`, without any event until then: what runs out meanwhile is judged at its last instant.
+    /// Time is about to pass to `to`, without any event until then: what runs out meanwhile is
+    /// judged at its last instant.
     pub(crate) fn run_out<S: Sight>(&mut self, sight: &S, to: RealTime) {
         while let Some(over) = self.beliefs.iter().position(|belief| belief.until <= to) {
             let belief = self.beliefs.swap_remove(over);
@@ -532,7 +538,8 @@ impl StrongJudge {
         }
     }
 
-    /// A life begins, and goes by this charter. What the one before had granted may never have left it.
+    /// A life begins, and goes by this charter. What the one before had granted may never have left
+    /// it.
     pub(crate) fn on_started(
         &mut self,
         now: RealTime,

@@ -1,5 +1,5 @@
-//! The judge in the laboratory's own world: what it learns there from machines and messages, and what is owed once the faults
-//! have healed.
+//! The judge in the laboratory's own world: what it learns there from machines and messages, and
+//! what is owed once the faults have healed.
 
 use super::*;
 use crate::property::{Outside, Tenure};
@@ -9,12 +9,14 @@ use crate::subject::Made;
 const NEVER: RealTime = RealTime(u64::MAX);
 
 impl StrongJudge {
-    /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes nothing by readings below
-    /// one that it has seen; but if it sees none of them, it will believe again.
+    /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes
+    /// nothing by readings below one that it has seen; but if it sees none of them, it will believe
+    /// again.
     fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
         let host = world.host(node);
         for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {
-            // By a clock that counted sleep coarsely nobody is certain of anything: a claim ends when it was meant to, at most.
+            // By a clock that counted sleep coarsely nobody is certain of anything: a claim ends
+            // when it was meant to, at most.
             if !host.has_slept_coarsely() {
                 claim.until = host.reading_reaches(claim.lease);
             }
@@ -31,7 +33,8 @@ impl StrongJudge {
             belief.gone = belief.until;
             self.stability.leads(*belief, world.now);
         }
-        // A machine that sleeps acts on nothing. If its clock counts sleep coarsely, what it believes is seen when it wakes.
+        // A machine that sleeps acts on nothing. If its clock counts sleep coarsely, what it
+        // believes is seen when it wakes.
         let sleeps = host.sleeps_coarsely();
         let again = match (sleeps, slept) {
             (true, _) => NEVER,
@@ -45,7 +48,8 @@ impl StrongJudge {
         self.doubts.extend(doubts.map(|belief| (belief, again)));
     }
 
-    /// A clock that went back has caught up without being noticed: who believed before believes again.
+    /// A clock that went back has caught up without being noticed: who believed before believes
+    /// again.
     fn resume<R: Rules>(&mut self, world: &World<Nerio<R>>, to: RealTime) {
         let resumed: Vec<_> = self.doubts.extract_if(.., |(_, again)| *again < to).collect();
         for (belief, again) in resumed {
@@ -58,8 +62,9 @@ impl StrongJudge {
         }
     }
 
-    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them nothing is owed. Nor if
-    /// no candidate that is left knows the newest epoch, and too few are left of the one before to tell or decide it again.
+    /// Whether processes that can grant form a quorum, and one that campaigns runs: without them
+    /// nothing is owed. Nor if no candidate that is left knows the newest epoch, and too few are
+    /// left of the one before to tell or decide it again.
     fn can_elect<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
         let newest = self.epochs.decided();
         let up = |node: &NodeId| is_up(world, *node);

@@ -1,8 +1,10 @@
-//! What the judge must be able to ask, besides what processes publish: real time, and what clocks show when.
+//! What the judge must be able to ask, besides what processes publish: real time, and what clocks
+//! show when.
 //!
-//! In the laboratory's own world all of it is known exactly. Of real processes only traces are left: there an instant is known
-//! to lie between two readings, and what was not written down is not known. Each question says which way its answer must
-//! err, so that whatever the judge calls broken *is* broken.
+//! In the laboratory's own world all of it is known exactly. Of real processes only traces are
+//! left: there an instant is known to lie between two readings, and what was not written down is
+//! not known. Each question says which way its answer must err, so that whatever the judge calls
+//! broken *is* broken.
 
 use tenure_proto::strong::{Holder, Nerio, Rules};
 use tenure_proto::time::Stamp;
@@ -38,13 +40,16 @@ pub trait Sight {
     fn now(&self) -> RealTime;
     /// The present, at the latest.
     fn latest(&self) -> RealTime;
-    /// The first instant at which a process's *reading* is no longer below `until`, at the earliest.
+    /// The first instant at which a process's *reading* is no longer below `until`, at the
+    /// earliest.
     fn stops(&self, node: NodeId, until: LocalTime) -> RealTime;
-    /// Until when the judge would know of it, if this process had stopped to lead: who has said nothing since may have.
+    /// Until when the judge would know of it, if this process had stopped to lead: who has said
+    /// nothing since may have.
     fn heard_until(&self, node: NodeId) -> RealTime;
     /// The first instant at which a process's clock reaches `until`: the paper's c_q.
     fn ends(&self, node: NodeId, until: LocalTime) -> Moment;
-    /// Until when a process may lead a group by a reading of its clock, if at all; it has just said `until`.
+    /// Until when a process may lead a group by a reading of its clock, if at all; it has just said
+    /// `until`.
     fn leadership(
         &self,
         node: NodeId,

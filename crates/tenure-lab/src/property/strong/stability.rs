@@ -1,4 +1,5 @@
-//! Leader Stability (4) over a whole run: who led when, and every change of leader after it had settled.
+//! Leader Stability (4) over a whole run: who led when, and every change of leader after it had
+//! settled.
 
 use tenure_proto::strong::{Holder, Term};
 use tenure_proto::{GroupId, NodeId};
@@ -96,7 +97,8 @@ impl Stability {
         changed
     }
 
-    /// A leader hands over to one that is preferred. That it leaves its seat is no instability (erratum E15).
+    /// A leader hands over to one that is preferred. That it leaves its seat is no instability
+    /// (erratum E15).
     pub(super) fn gives(&mut self, group: GroupId, node: NodeId) {
         let seats = self.settled.iter_mut().flat_map(|settled| &mut settled.seats);
         for seat in seats.filter(|seat| (seat.group, seat.holder.node) == (group, node)) {

@@ -1,6 +1,7 @@
 //! What must hold where epochs are ended before the next begins, and where lost disks recover.
 //!
-//! A member counts as wedged, and as having accepted, once it has *said* so: what it only had in mind a crash may undo.
+//! A member counts as wedged, and as having accepted, once it has *said* so: what it only had in
+//! mind a crash may undo.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +35,8 @@ impl StrongJudge {
         if self.wedges.is_some() { &WEDGE_ALL } else { &ALL }
     }
 
-    /// Under which epoch grants are remembered: where epochs are ended each begins anew, else grants live on.
+    /// Under which epoch grants are remembered: where epochs are ended each begins anew, else
+    /// grants live on.
     pub(super) fn age(&self, epoch: Epoch) -> Epoch {
         if self.wedges.is_some() { epoch } else { Epoch(0) }
     }
@@ -49,8 +51,8 @@ impl StrongJudge {
         self.wedges.as_ref().is_some_and(|wedges| wedges.forgot.contains(&node))
     }
 
-    /// Whether two edicts can be ordered by who granted when: not if a grantor of both has ever lost its disk, for then its
-    /// incarnations are in no order.
+    /// Whether two edicts can be ordered by who granted when: not if a grantor of both has ever
+    /// lost its disk, for then its incarnations are in no order.
     pub(super) fn stamps_compare(&self, first: &Made, second: &Made) -> bool {
         let Some(wedges) = self.wedges.as_ref().filter(|wedges| !wedges.trusts_lost_stamps) else {
             return true;
@@ -65,7 +67,8 @@ impl StrongJudge {
         !latest && !shared(&first.by_first.tag.first, &second.by_first.tag.first)
     }
 
-    /// I8: nobody leads in an epoch once the next is decided, and nobody in one that is not decided.
+    /// I8: nobody leads in an epoch once the next is decided, and nobody in one that is not
+    /// decided.
     pub(super) fn judge_ended(&mut self, belief: Belief, at: RealTime) {
         let Belief { holder, group, epoch, .. } = belief;
         let decided = self.epochs.decided();
@@ -89,7 +92,7 @@ impl StrongJudge {
         }
     }
 
-    /// Wedged is for ever.
+    /// Wedged is forever.
     pub(super) fn judge_wedged(&mut self, now: RealTime, grantor: NodeId, epoch: Epoch) {
         if self.wedges.as_ref().is_some_and(|wedges| wedges.said.contains(&(grantor, epoch))) {
             self.break_at(WEDGED, now, || {
@@ -122,8 +125,8 @@ impl StrongJudge {
         }
     }
 
-    /// Whether those who run can come to know the newest epoch: somebody knows it, or quorums run of all the epochs from
-    /// there to it, so that what was decided can be found again.
+    /// Whether those who run can come to know the newest epoch: somebody knows it, or quorums run
+    /// of all the epochs from there to it, so that what was decided can be found again.
     pub(super) fn can_be_learnt<R: Rules>(&self, world: &World<Nerio<R>>) -> bool {
         let running = world.hosts.iter().filter_map(|host| host.process.as_ref());
         let known = running.filter(|process| !process.is_mute()).map(Nerio::epoch).max();

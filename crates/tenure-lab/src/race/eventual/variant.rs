@@ -27,11 +27,13 @@ enum Kind {
     Fewer,
     /// The rows of the smallest grid for so many processes, and one of each row.
     Grid,
-    /// As `Counted`, and the bound on round trips is not known: nothing for elections that rest on it.
+    /// As `Counted`, and the bound on round trips is not known: nothing for elections that rest on
+    /// it.
     Learnt,
 }
 
-/// What is the same in all variants that do not say otherwise: nothing is left to the seed but what happens.
+/// What is the same in all variants that do not say otherwise: nothing is left to the seed but what
+/// happens.
 const PLAIN: [(&str, &str); 5] =
     [("drift", "0ppm"), ("tick", "1ns"), ("step", "0.1ms"), ("durable", "0"), ("restarts", "0")];
 
@@ -110,7 +112,8 @@ impl Variant {
         }
     }
 
-    /// What is tried in it, with how many processes of which how many may fail; if it is anything to this election.
+    /// What is tried in it, with how many processes of which how many may fail; if it is anything
+    /// to this election.
     pub(super) fn line(
         &self,
         election: &str,

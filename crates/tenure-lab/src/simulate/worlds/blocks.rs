@@ -1,12 +1,14 @@
 //! Growing silent blocks: what makes every learned timeout wrong in the end.
 //!
-//! Where delays are merely random, messages sent one after the other arrive one after the other, however late, and timeouts that learn
-//! win. So here time comes in blocks, each longer than the one before by a part of it. For the length of a block one process
-//! has the same partners, and everything else that anybody sends waits for its end. Each of the others is among the partners now and then, and
-//! hears nothing for ever longer times in between.
+//! Where delays are merely random, messages sent one after the other arrive one after the other,
+//! however late, and timeouts that learn win. So here time comes in blocks, each longer than the
+//! one before by a part of it. For the length of a block one process has the same partners, and
+//! everything else that anybody sends waits for its end. Each of the others is among the partners
+//! now and then, and hears nothing forever longer times in between.
 //!
-//! The other processes are in luck for some blocks, all their messages and the answers to them being quick, and out of it for some. Without that, the one
-//! with partners would at least be missed least often of all, and counting would find it.
+//! The other processes are in luck for some blocks, all their messages and the answers to them
+//! being quick, and out of it for some. Without that, the one with partners would at least be
+//! missed least often of all, and counting would find it.
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::NodeSet;
@@ -81,7 +83,8 @@ impl Ends {
         self.0.partition_point(|end| *end <= now).saturating_sub(1)
     }
 
-    /// Who but `chosen` is in luck in each block: for one to four blocks in a row, and out of it for as many.
+    /// Who but `chosen` is in luck in each block: for one to four blocks in a row, and out of it
+    /// for as many.
     fn luck(&self, site: &Site<'_>, chosen: NodeId) -> Vec<NodeSet> {
         let mut random = site.random("luck");
         let mut lucky = vec![NodeSet::EMPTY; self.0.len()];

@@ -1,4 +1,5 @@
-//! Who fails in a named world, and when: never more than the protocol can bear, and not the one that everybody shall follow.
+//! Who fails in a named world, and when: never more than the protocol can bear, and not the one
+//! that everybody shall follow.
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::NodeSet;
@@ -21,8 +22,9 @@ pub(super) struct Crashes {
 }
 
 impl Crashes {
-    /// Draws who fails before `until`. With the constant `restarts`, processes come back, again and again: with what they kept
-    /// (1) or with nothing (2); else they are gone for good, and with the constant `gone` some of them all the same.
+    /// Draws who fails before `until`. With the constant `restarts`, processes come back, again and
+    /// again: with what they kept (1) or with nothing (2); else they are gone for good, and with
+    /// the constant `gone` some of them all the same.
     pub(super) fn draw(site: &Site<'_>, spared: NodeId, until: RealTime) -> Self {
         let mut crashes = Self::default();
         let (crash, pause) = (site.faults.has(Fault::Crash), site.faults.has(Fault::Pause));
@@ -86,7 +88,8 @@ impl Crashes {
                 (false, _) => How::DiskLost,
             };
             self.disasters.push((RealTime(at), Disaster::Crash(node_id(victim), how, down)));
-            // Whoever has lost everything must read before it answers again: nobody counts on it for a while.
+            // Whoever has lost everything must read before it answers again: nobody counts on it
+            // for a while.
             let before = RealTime(at.saturating_sub(2 * site.rhythm.round));
             self.absent.push((victim, before, RealTime(at).after(down + longest * 30)));
             at += down + longest * random.between(4, 90);

@@ -1,8 +1,9 @@
-//! Ground to stand on: after a storm some links are in time for ever, and others never are.
+//! Ground to stand on: after a storm some links are in time forever, and others never are.
 //!
-//! In the world `partition` some processes exchange every message in time and nobody outside reaches them in time; what
-//! they say to the outside, and what those outside do among themselves, goes on as the weather likes. In the world `graph`
-//! each two processes exchange every message in time, or none: and that need not be transitive.
+//! In the world `partition` some processes exchange every message in time and nobody outside
+//! reaches them in time; what they say to the outside, and what those outside do among themselves,
+//! goes on as the weather likes. In the world `graph` each two processes exchange every message in
+//! time, or none: and that need not be transitive.
 
 use tenure_proto::quorum::NodeSet;
 
@@ -102,8 +103,8 @@ pub(super) fn graph(site: &Site<'_>) -> Result<Programme, String> {
     programme(site, (0..hosts).collect(), links, 8)
 }
 
-/// Who stands on firm ground, for the minutes: `stable: n0 n1 n2` where all reach each other, and else the pairs that do:
-/// `stable: n0 n1 n2 (n0-n1 n1-n2)`.
+/// Who stands on firm ground, for the minutes: `stable: n0 n1 n2` where all reach each other, and
+/// else the pairs that do: `stable: n0 n1 n2 (n0-n1 n1-n2)`.
 fn stable_text(stable: NodeSet, links: &[NodeSet]) -> String {
     let names: Vec<String> = stable.positions().map(|node| format!("n{node}")).collect();
     let text = format!("stable: {}", names.join(" "));
@@ -117,7 +118,8 @@ fn stable_text(stable: NodeSet, links: &[NodeSet]) -> String {
     format!("{text} ({})", pairs.collect::<Vec<_>>().join(" "))
 }
 
-/// Reads what was written of firm ground, here or in a play (`stable: n0 n1 | n2`, parts without links): who stands on it, and for each with whom it is connected, itself included.
+/// Reads what was written of firm ground, here or in a play (`stable: n0 n1 | n2`, parts without
+/// links): who stands on it, and for each with whom it is connected, itself included.
 pub(crate) fn parse_stable(text: &str, hosts: usize) -> Option<(NodeSet, Vec<NodeSet>)> {
     let node = |name: &str| name.strip_prefix('n')?.parse().ok().filter(|node| *node < hosts);
     let text = text.strip_prefix("stable: ")?;

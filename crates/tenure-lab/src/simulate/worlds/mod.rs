@@ -1,12 +1,14 @@
 //! Worlds with a name: adversaries that decide the fate of every message.
 //!
-//! A seed's storm breaks everything for a while and then heals. Some claims are about networks that never heal: one process
-//! has a few partners that answer in time, not always the same ones, and all else is slow for ever. A world with a name is such a
-//! network. It rules from the beginning of a run to its end, and remembers what it did. What it grants to whom it says in the minutes
+//! A seed's storm breaks everything for a while and then heals. Some claims are about networks that
+//! never heal: one process has a few partners that answer in time, not always the same ones, and
+//! all else is slow forever. A world with a name is such a network. It rules from the beginning of
+//! a run to its end, and remembers what it did. What it grants to whom it says in the minutes
 //! ([`Disaster::News`]), where judges read it; so a replay is judged like the run.
 //!
-//! A new world is one [`Adversary`], a function that makes its [`Programme`], and a line in [`WORLDS`]. Faults that are asked for besides
-//! (`--faults crash,loss`) are for the world to interpret: see what each says.
+//! A new world is one [`Adversary`], a function that makes its [`Programme`], and a line in
+//! [`WORLDS`]. Faults that are asked for besides (`--faults crash,loss`) are for the world to
+//! interpret: see what each says.
 
 mod blocks;
 mod crashes;
@@ -100,7 +102,8 @@ pub struct Named {
     pub says: &'static str,
     /// The protocols for which it is: to others it grants nothing on which they rely.
     pub of: &'static [&'static str],
-    /// Whether everything else goes wrong too where nobody says what should; else processes crash, and that is all.
+    /// Whether everything else goes wrong too where nobody says what should; else processes crash,
+    /// and that is all.
     pub stormy: bool,
     make: fn(&Site<'_>) -> Result<Programme, String>,
 }
@@ -168,7 +171,8 @@ impl Site<'_> {
         Random::stream(self.seed, label)
     }
 
-    /// How many of the hosts are members: only they are granted anything, and only they are counted on.
+    /// How many of the hosts are members: only they are granted anything, and only they are counted
+    /// on.
     pub(crate) fn members(&self) -> usize {
         self.quorums.members().len()
     }
@@ -191,7 +195,7 @@ pub(crate) struct Programme {
     pub(crate) adversary: Box<dyn Adversary>,
     /// What happens besides, in any order.
     pub(crate) disasters: Vec<(RealTime, Disaster)>,
-    /// From when on the world keeps what it promises for ever: liveness is owed.
+    /// From when on the world keeps what it promises forever: liveness is owed.
     pub(crate) owes: RealTime,
     /// When the run ends, if nobody said so.
     pub(crate) ends: RealTime,

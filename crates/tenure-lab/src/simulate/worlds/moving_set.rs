@@ -1,8 +1,10 @@
-//! The moving set: some process reaches, with every single message, just enough others in time, and always others.
+//! The moving set: some process reaches, with every single message, just enough others in time, and
+//! always others.
 //!
-//! Malkhi, Oprea and Zhou call a process f-accessible at an instant if a message that it sends then is answered by f others within
-//! delta. Until some time processes come into this luck and fall out of it as the seed likes; from then on one of them keeps it for
-//! ever. The adversary takes those partners that it has not taken for the longest time, answers three round trips in ten at the
+//! Malkhi, Oprea and Zhou call a process f-accessible at an instant if a message that it sends then
+//! is answered by f others within delta. Until some time processes come into this luck and fall out
+//! of it as the seed likes; from then on one of them keeps it forever. The adversary takes those
+//! partners that it has not taken for the longest time, answers three round trips in ten at the
 //! very last moment, and makes every other message late.
 
 use tenure_proto::NodeId;
@@ -58,7 +60,7 @@ impl Adversary for MovingSet {
 pub(super) struct Fortune {
     /// Rising; each holds until the next.
     pub(super) changes: Vec<(RealTime, NodeSet)>,
-    /// The one that is accessible for ever.
+    /// The one that is accessible forever.
     pub(super) chosen: NodeId,
     /// Those that lack only one partner when they are not accessible.
     pub(super) nearly: NodeSet,
@@ -73,7 +75,8 @@ impl Fortune {
         let longest = site.rhythm.longest;
         let pace = random.pick(&[2, 6, 20]);
         let favour = random.pick(&[20, 50, 80]);
-        // After that time the others are mostly unlucky, in some runs always: nobody else could lead.
+        // After that time the others are mostly unlucky, in some runs always: nobody else could
+        // lead.
         let later = random.pick(&[0, 0, 30]);
         // In some runs several keep their luck: then any of them may lead.
         let share = random.pick(&[0, 0, 30]);
@@ -115,7 +118,7 @@ struct Slow {
     round: u64,
     /// At most so much later.
     most: u64,
-    /// And that much more, as a part of the time that has passed; nought if delays do not grow.
+    /// And that much more, as a part of the time that has passed; zero if delays do not grow.
     grows: u64,
     losses: Losses,
 }

@@ -1,4 +1,5 @@
-//! Partners that answer in time: chosen anew, those first that were not chosen for the longest time, and their answers kept in time.
+//! Partners that answer in time: chosen anew, those first that were not chosen for the longest
+//! time, and their answers kept in time.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use crate::world::{RealTime, node_id};
 /// How often a round trip in time takes exactly as long as it may, in a hundred.
 const AT_THE_EDGE: u64 = 30;
 
-/// How often nearly all of it is the way there, in a hundred: then what is asked is written down as late as may be.
+/// How often nearly all of it is the way there, in a hundred: then what is asked is written down as
+/// late as may be.
 const LATE_THERE: u64 = 30;
 
 /// Whom each process reaches in time, and which answers are still owed.
@@ -26,7 +28,7 @@ pub(super) struct Partners {
     suffices: fn(&Quorums, &Constants, NodeSet, &str) -> bool,
     /// What it has answered.
     known: BTreeMap<(&'static str, NodeSet), bool>,
-    /// For each process and each other: the how-manieth choice was the last that took it.
+    /// For each process and each other: the number of the last choice that took it.
     used: Vec<Vec<u64>>,
     choices: u64,
     /// For each process the last choice: when, for which kind, and whom.
@@ -50,8 +52,9 @@ impl Partners {
         }
     }
 
-    /// The partners of `from` at this instant, for this kind of message: as few as suffice together with itself, of those that are
-    /// `there`, and those first that were not taken for the longest time.
+    /// The partners of `from` at this instant, for this kind of message: as few as suffice together
+    /// with itself, of those that are `there`, and those first that were not taken for the longest
+    /// time.
     pub(super) fn at(
         &mut self,
         now: RealTime,

@@ -1,7 +1,8 @@
 //! An f-source: one process whose messages to the same few others are always in time, one way.
 //!
-//! This is what algorithms with accusations need, and it is not what Omega of the moving set needs: nobody answers the source in
-//! time. The two models do not compare, and this world shows the other half of it.
+//! This is what algorithms with accusations need, and it is not what Omega of the moving set needs:
+//! nobody answers the source in time. The two models do not compare, and this world shows the other
+//! half of it.
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::NodeSet;

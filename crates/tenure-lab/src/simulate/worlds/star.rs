@@ -1,10 +1,12 @@
 //! The star: an adversary for promises that are kept by those in the middle.
 //!
-//! A hub, or as many as a majority needs besides one, is reached by everybody; the others do not know of each other, and
-//! each of them asks the hub as if it were alone. Now everything depends on the hub's lock, to the nanosecond: requests come in time
-//! or are lost, answers likewise, Releases come much later, and the hub restarts at once, with or without its memory. Clocks run
-//! at the edge of what they may. Some of the time two of the outer processes hear of each other, just when one asks: a renewal
-//! that fails early, with the older lease still standing, is where a Release does harm.
+//! A hub, or as many as a majority needs besides one, is reached by everybody; the others do not
+//! know of each other, and each of them asks the hub as if it were alone. Now everything depends on
+//! the hub's lock, to the nanosecond: requests come in time or are lost, answers likewise, Releases
+//! come much later, and the hub restarts at once, with or without its memory. Clocks run at the
+//! edge of what they may. Some of the time two of the outer processes hear of each other, just when
+//! one asks: a renewal that fails early, with the older lease still standing, is where a Release
+//! does harm.
 
 use tenure_proto::quorum::NodeSet;
 

@@ -1,4 +1,5 @@
-//! Weather: what links and processes do as they like, before a world settles and outside of what it settles for.
+//! Weather: what links and processes do as they like, before a world settles and outside of what it
+//! settles for.
 
 use tenure_proto::quorum::NodeSet;
 
@@ -55,7 +56,8 @@ impl Bounds {
         self.fast + 1 + random.below(most)
     }
 
-    /// Up to a quarter of its delay a message that is in time may wait at its receiver: that is charged to its delay.
+    /// Up to a quarter of its delay a message that is in time may wait at its receiver: that is
+    /// charged to its delay.
     pub(super) fn processing(self, delay: u64, random: &mut Random) -> u64 {
         let most = delay.saturating_sub(self.least.max(1)) / 4;
         if most == 0 || delay > self.delay || random.percent(70) { 0 } else { random.below(most) }
@@ -109,7 +111,8 @@ impl Weather {
     }
 }
 
-/// What processes suffer until `until`, and some of them (`restless`) until `ends`. Whoever falls before is back by then.
+/// What processes suffer until `until`, and some of them (`restless`) until `ends`. Whoever falls
+/// before is back by then.
 pub(super) fn suffering(
     site: &Site<'_>,
     until: RealTime,

@@ -16,7 +16,7 @@ use crate::mutant::eventual::Printed;
 use crate::property::eventual::{ALL, EventualJudge, GRANTED, Promises};
 use crate::property::{Kind, Property};
 use crate::random::Random;
-use crate::world::{Flaws, clock::MILLI};
+use crate::world::{Flaws, Which as Kill, clock::MILLI};
 
 /// An election, with its rules as they should be or as they are printed.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +145,23 @@ impl Subject for Eventual {
         Ok((self.which, settings.validate().map_err(|error| error.to_string())?))
     }
 
+    /// With durable states each is written and remembered in one step. Else nothing is written, and
+    /// where no state is kept at all a process is killed between two messages.
+    fn interruptible(&self, constants: &Constants) -> &'static [Kill] {
+        match self.which {
+            Which::Omega | Which::Lean | Which::Stable if constants.get("durable") > 0 => {
+                &[Kill::Keeps, Kill::Writes, Kill::Both]
+            }
+            Which::Omega | Which::Lean | Which::Stable => &[Kill::Keeps, Kill::Keeps, Kill::Any],
+            Which::LowestId | Which::Accusation => &[Kill::Any],
+        }
+    }
+
+    /// States are kept once a period.
+    fn interrupted_within(constants: &Constants) -> u64 {
+        constants.get("period")
+    }
+
     fn tell_office(_office: &mut Office, _event: &Event) {}
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> EventualJudge {
@@ -181,7 +198,8 @@ impl Subject for Eventual {
         vec!["refresh", "ack", "collect", "status", "get-epoch", "ret-epoch", "alive", "accuse"]
     }
 
-    /// A collect needs no timely answers; but like every message of a process with access it has some.
+    /// A collect needs no timely answers; but like every message of a process with access it has
+    /// some.
     fn suffices(quorums: &Quorums, constants: &Constants, members: NodeSet, kind: &str) -> bool {
         let Ok(access) = access(quorums, constants) else { return true };
         if kind == "get-epoch" { access.is_read(members) } else { access.is_write(members) }

@@ -1,4 +1,5 @@
-//! A client: opens a session, then reads and writes, one operation after the other. Whoever does not answer is asked again, or another is.
+//! A client: opens a session, then reads and writes, one operation after the other. Whoever does
+//! not answer is asked again, or another is.
 
 use tenure_proto::paxos::{Rules, Session};
 use tenure_proto::time::LocalSpan;

@@ -1,7 +1,8 @@
 //! The election beside the log: Nerio, for its lease or for hints alone, or one of the Omegas.
 //!
-//! An Omega gives hints, and that is all the log needs. So, as in the library, nothing of it is kept over a restart: each life begins like
-//! a founding. Within the election a process that forgot what it acknowledged could let two lead; to the log that is one more wrong hint.
+//! An Omega gives hints, and that is all the log needs. So, as in the library, nothing of it is
+//! kept over a restart: each life begins like a founding. Within the election a process that forgot
+//! what it acknowledged could let two lead; to the log that is one more wrong hint.
 
 use tenure_proto::eventual::{self, Access, Hints};
 use tenure_proto::paxos::Rules;
@@ -36,7 +37,8 @@ pub(super) fn omega(constants: &Constants) -> Option<Which> {
 /// How the election is set up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Setting {
-    /// By Nerio. With the lease: whoever holds it proposes, under its term, and reads without asking.
+    /// By Nerio. With the lease: whoever holds it proposes, under its term, and reads without
+    /// asking.
     Strong { config: strong::Config, lease: bool },
     /// By an Omega.
     Omega(Which, eventual::Config<Printed>),

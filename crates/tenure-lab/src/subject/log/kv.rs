@@ -1,4 +1,5 @@
-//! The state that the log keeps in the laboratory: a few keys with numbers, and the last answer of each session.
+//! The state that the log keeps in the laboratory: a few keys with numbers, and the last answer of
+//! each session.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! A member: the log, the election that drives it, and the state that it keeps. This is what a driver of the log looks like.
+//! A member: the log, the election that drives it, and the state that it keeps. This is what a
+//! driver of the log looks like.
 
 use std::collections::BTreeMap;
 
@@ -273,7 +274,8 @@ impl<R: Rules> Member<R> {
         }
     }
 
-    /// One step of the election, and what follows for the log: first that a lease is over, then everything else.
+    /// One step of the election, and what follows for the log: first that a lease is over, then
+    /// everything else.
     fn election_step(&mut self, input: Said, cx: &mut Context<'_, R>) {
         let reach = Reach { me: self.me, cut: self.is_cut(cx.now()) };
         let events = self.election.handle(input, |effect| reach.filter(effect), cx);
@@ -291,14 +293,16 @@ impl<R: Rules> Member<R> {
         self.tell_hint(cx);
     }
 
-    /// Has the strong election do something. As a real member, one that lost its disk does not campaign for the lead of the log.
+    /// Has the strong election do something. As a real member, one that lost its disk does not
+    /// campaign for the lead of the log.
     fn stand(&mut self, command: strong::Command, cx: &mut Context<'_, R>) {
         if !(self.log.is_amnesiac() && matches!(command, strong::Command::Campaign(_))) {
             self.election_step(Said::Strong(Input::Command(command)), cx);
         }
     }
 
-    /// Whoever lost its disk cannot lead the log, whatever an Omega says: it stands behind the others, as often as it comes to the front.
+    /// Whoever lost its disk cannot lead the log, whatever an Omega says: it stands behind the
+    /// others, as often as it comes to the front.
     fn decline(&mut self, cx: &mut Context<'_, R>) {
         let elected = self.election.opinion(self.me, cx.now()).0 == Some(self.me);
         if elected && self.log.is_amnesiac() {
@@ -324,7 +328,8 @@ impl<R: Rules> Member<R> {
     }
 }
 
-/// Whether a message gets to a member that is cut off: what clients say, and answers to what it said before.
+/// Whether a message gets to a member that is cut off: what clients say, and answers to what it
+/// said before.
 fn gets_through(message: &Talk) -> bool {
     use eventual::Message::{Ack, RetEpoch, Status};
     use paxos::Message::{Accepted, Confirmed, Promise};

@@ -1,7 +1,9 @@
-//! The log in the laboratory: members that keep a few keys in it, driven by an election, and clients that use them.
+//! The log in the laboratory: members that keep a few keys in it, driven by an election, and
+//! clients that use them.
 //!
-//! The election is Nerio's or one of the Omegas. Nerio's lease is the log's (terms in ballots, local reads), or it only hints, as an Omega does.
-//! In all cases anybody may be told for a while that somebody else should lead, or it itself: hints are advice.
+//! The election is Nerio's or one of the Omegas. Nerio's lease is the log's (terms in ballots,
+//! local reads), or it only hints, as an Omega does. In all cases anybody may be told for a while
+//! that somebody else should lead, or it itself: hints are advice.
 
 mod client;
 mod electing;
@@ -79,14 +81,14 @@ pub enum Talk {
     },
 }
 
-/// Names what a client asked, for ever.
+/// Names what a client asked, forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId {
     /// Who.
     pub client: NodeId,
     /// In which life.
     pub life: Incarnation,
-    /// The how-manieth time.
+    /// The number of the try.
     pub number: u64,
 }
 
@@ -111,7 +113,7 @@ pub enum Wish {
     Write {
         /// In which session.
         session: Session,
-        /// The how-manieth of its writes.
+        /// The sequence number of the write.
         number: u64,
         /// What.
         write: Write,
@@ -146,9 +148,10 @@ pub enum Command {
         /// For how long.
         lasts: LocalSpan,
     },
-    /// If this one leads the log: believe so for a while, whatever the election says, and for the first part of that time neither reach
-    /// the other members nor hear of them more than the answers that are still on their way. Clients come through. Meanwhile another is
-    /// told that it should lead.
+    /// If this one leads the log: believe so for a while, whatever the election says, and for the
+    /// first part of that time neither reach the other members nor hear of them more than the
+    /// answers that are still on their way. Clients come through. Meanwhile another is told that it
+    /// should lead.
     Estrange {
         /// The other.
         rival: NodeId,
@@ -439,7 +442,8 @@ impl<R: Rules> Subject for Log<R> {
             .with("departs", random.pick(&[0, 0, 1]))
     }
 
-    /// By Nerio a lease is the longest promise; by an Omega, four of its periods if they are longer.
+    /// By Nerio a lease is the longest promise; by an Omega, four of its periods if they are
+    /// longer.
     fn rhythm(constants: &Constants) -> Rhythm {
         let longest = constants.get("longest-lease");
         let (longest, step) = match electing::omega(constants) {
@@ -519,8 +523,8 @@ impl<R: Rules> Subject for Log<R> {
         vec![Command::Go]
     }
 
-    /// Mostly lies about who should lead, often that this one should, or a leader cut off that does not notice; now and then something that
-    /// makes the lease move.
+    /// Mostly lies about who should lead, often that this one should, or a leader cut off that does
+    /// not notice; now and then something that makes the lease move.
     fn whim(&self, random: &mut Random, constants: &Constants, roles: &[Role], node: NodeId) -> Command {
         let members = roles.iter().filter(|role| **role == Role::Member).count();
         let any = node_id(random.index(members));

@@ -1,7 +1,7 @@
 //! The bully: ask all who are higher; if nobody answers, announce yourself to all who are lower.
 //!
-//! Everybody knows how good everybody is. Three states: nothing is open (`Normal`), answers are awaited (`Electing`), the
-//! winner is awaited (`Waiting`). All time-outs come from D:
+//! Everybody knows how good everybody is. Three states: nothing is open (`Normal`), answers are
+//! awaited (`Electing`), the winner is awaited (`Waiting`). All time-outs come from D:
 //!
 //! ```text
 //!   p ──Election──→ higher          T1 = 2D: the question, and the answer
@@ -9,16 +9,18 @@
 //!     ←─Coordinator─ the highest
 //! ```
 //!
-//! N counts the crashed highest. The lowest notices first and alone: Elections N(N-1)/2, answers (N-1)(N-2)/2, announcements
-//! N - 2: **N² - N - 1 messages**, in 4D: D to the second highest, 2D until it has waited in vain for the dead one, D to
-//! announce. (The slides say five message times; an answer and the next question overlap.) The second highest notices
-//! and knows: **N - 2 messages, time 1**.
+//! N counts the crashed highest. The lowest notices first and alone: Elections N(N-1)/2, answers
+//! (N-1)(N-2)/2, announcements N - 2: **N² - N - 1 messages**, in 4D: D to the second highest, 2D
+//! until it has waited in vain for the dead one, D to announce. (The slides say five message times;
+//! an answer and the next question overlap.) The second highest notices and knows: **N - 2
+//! messages, time 1**.
 //!
 //! Safe only if D is a true bound: if an answer takes longer than T1, two announce themselves.
 //!
-//! **Who comes back** must not announce itself at once, though nobody be higher ([`Rules::may_announce`], mutant `comes-back-at-once`).
-//! For up to D another still takes it for dead and may announce itself; that is heard up to D later, and by then the better
-//! announcement may have come and gone. After T1 = 2D nothing of the kind is under way.
+//! **Who comes back** must not announce itself at once, though nobody be higher
+//! ([`Rules::may_announce`], mutant `comes-back-at-once`). For up to D another still takes it for
+//! dead and may announce itself; that is heard up to D later, and by then the better announcement
+//! may have come and gone. After T1 = 2D nothing of the kind is under way.
 
 use super::{Algorithm, Cell, Config, Desk, Event, Rules};
 use crate::boot::{Boot, BootKind};
@@ -118,7 +120,8 @@ impl Bully {
                 self.close(desk);
                 desk.elect(from, None);
             }
-            // Somebody worse. It announces itself to those who are lower alone, so here nobody comes; but one never knows.
+            // Somebody worse. It announces itself to those who are lower alone, so here nobody
+            // comes; but one never knows.
             Message::Coordinator => self.call(desk),
         }
     }
@@ -129,7 +132,8 @@ impl Bully {
         }
     }
 
-    /// Who comes back may be better than the one elected: that is asked. Or it missed that this process leads: it is told.
+    /// Who comes back may be better than the one elected: that is asked. Or it missed that this
+    /// process leads: it is told.
     pub(super) fn trust<R: Rules>(&mut self, whom: NodeId, desk: &mut D<'_, R>) {
         let Some(elected) = desk.elected() else { return };
         let rank = |id| desk.config.rank(id);
@@ -169,8 +173,8 @@ fn lower<R: Rules>(desk: &D<'_, R>) -> Vec<NodeId> {
     desk.others().filter(|q| !desk.rules().outranks(desk.config.rank(*q), own)).collect()
 }
 
-/// Detection; an announcement awaited in vain, of one that crashed after its answer; the same once more, by the highest, which
-/// may have just begun to wait for that one; and then an election.
+/// Detection; an announcement awaited in vain, of one that crashed after its answer; the same once
+/// more, by the highest, which may have just begun to wait for that one; and then an election.
 pub(super) fn settle<R>(config: &Config<R>) -> LocalSpan {
     config.detection().plus(config.delays(5 + 2 + 5 + 2 + 4))
 }

@@ -1,17 +1,19 @@
 //! An election by consensus: the leader of term k is what instance k decides.
 //!
-//! Who finds that the elected one is not the best that it trusts wants another term. The best that a process trusts (its Omega)
-//! proposes itself for the next term, in one instance of Paxos of its own: `Prepare`, `Promise`, `Accept`, `Accepted`, and then `Decided`
-//! to all. With nobody crashing that is 5(N - 1) messages in five message times.
+//! Who finds that the elected one is not the best that it trusts wants another term. The best that
+//! a process trusts (its Omega) proposes itself for the next term, in one instance of Paxos of its
+//! own: `Prepare`, `Promise`, `Accept`, `Accepted`, and then `Decided` to all. With nobody crashing
+//! that is 5(N - 1) messages in five message times.
 //!
-//! **Safety is that of consensus**, and needs neither D nor the detector: no two processes ever elect different leaders of one
-//! term. A value that is decided was accepted by a majority; the majority that promises a later ballot has one of
-//! those in it, and the later ballot proposes the value of the highest ballot that it hears of ([`Rules::proposal`],
-//! [`Rules::quorum`]). Votes survive a crash because they are durable before they are said; who lost its disk votes no
-//! more. Ballots carry the life of their proposer: none is ever used twice.
+//! **Safety is that of consensus**, and needs neither D nor the detector: no two processes ever
+//! elect different leaders of one term. A value that is decided was accepted by a majority; the
+//! majority that promises a later ballot has one of those in it, and the later ballot proposes the
+//! value of the highest ballot that it hears of ([`Rules::proposal`], [`Rules::quorum`]). Votes
+//! survive a crash because they are durable before they are said; who lost its disk votes no more.
+//! Ballots carry the life of their proposer: none is ever used twice.
 //!
-//! **Liveness is that of Omega**: while detectors err, proposers may hinder each other, and terms may follow each other. That
-//! the winner is the best is owed only when detectors are right.
+//! **Liveness is that of Omega**: while detectors err, proposers may hinder each other, and terms
+//! may follow each other. That the winner is the best is owed only when detectors are right.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +33,8 @@ pub struct Ballot {
     pub life: u128,
 }
 
-/// What a voter has promised and accepted, of the newest term that it knows of. In older ones it votes no more.
+/// What a voter has promised and accepted, of the newest term that it knows of. In older ones it
+/// votes no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Acceptor {
     term: u64,
@@ -341,7 +344,8 @@ impl<R: Rules> Algorithm<R> for ByConsensus {
         self.votes
     }
 
-    /// Detection, three ballots in vain (one cut short by the crash, one refused, one behind by a term), and one that decides.
+    /// Detection, three ballots in vain (one cut short by the crash, one refused, one behind by a
+    /// term), and one that decides.
     fn settle(config: &Config<R>) -> LocalSpan {
         config.detection().plus(patience(config).times(5))
     }

@@ -1,13 +1,14 @@
 //! The reverse: consensus from an election. The last bit of the elected name decides.
 //!
-//! Each process proposes the last bit of its own name. All elect; the first that a process elects decides for it. If elections
-//! are safe and live, this is consensus: **agreement** (all elect the same), **validity** (the bit is the one that some
-//! process proposed: the elected one), **termination** (all elect). So where consensus is impossible, in an
-//! asynchronous system with one crash, election is impossible too: the laboratory shows the run in which a late
-//! answer of the `bully` below makes two processes decide differently.
+//! Each process proposes the last bit of its own name. All elect; the first that a process elects
+//! decides for it. If elections are safe and live, this is consensus: **agreement** (all elect the
+//! same), **validity** (the bit is the one that some process proposed: the elected one),
+//! **termination** (all elect). So where consensus is impossible, in an asynchronous system with
+//! one crash, election is impossible too: the laboratory shows the run in which a late answer of
+//! the `bully` below makes two processes decide differently.
 //!
-//! The lecture's processes that crash stay crashed. One that comes back here is taken at that word: it takes no part, for it
-//! has forgotten what it decided.
+//! The lecture's processes that crash stay crashed. One that comes back here is taken at that word:
+//! it takes no part, for it has forgotten what it decided.
 
 use super::bully::{self, Bully};
 use super::{Algorithm, Cell, Config, Desk, Event, Rules};

@@ -1,7 +1,8 @@
 //! Elections among processes that know each other's names, of which some crash.
 //!
-//! The first lecture: N processes, each with a name and an attribute. Any of them may call an election, several may at
-//! once, and whoever calls must not matter: the best of those that live wins, by (attribute, name).
+//! The first lecture: N processes, each with a name and an attribute. Any of them may call an
+//! election, several may at once, and whoever calls must not matter: the best of those that live
+//! wins, by (attribute, name).
 //!
 //! * **Safety.** Each process has elected nobody, or the best of those that live.
 //! * **Liveness.** In the end each one that lives has elected somebody.
@@ -16,13 +17,16 @@
 //!
 //! # What they stand on
 //!
-//! A failure detector ([`Watch`]): heartbeats every T, silence for more than T + D is suspicious. Where messages take at
-//! most D it is right about everybody, and safety and liveness hold a while ([`Algorithm::settle`]) after the last crash. Where
-//! they take longer nothing holds: a **missed** crash leaves a dead coordinator elected, a **false** alarm makes two
-//! coordinators, and false alarms for ever make elections for ever. The laboratory finds a run of each. Only
-//! [`by_consensus`] never has two winners of one term, whatever the network does; what it gives up is to end in time.
+//! A failure detector ([`Watch`]): heartbeats every T, silence for more than T + D is suspicious.
+//! Where messages take at most D it is right about everybody, and safety and liveness hold a while
+//! ([`Algorithm::settle`]) after the last crash. Where they take longer nothing holds: a **missed**
+//! crash leaves a dead coordinator elected, a **false** alarm makes two coordinators, and false
+//! alarms forever make elections forever. The laboratory finds a run of each. Only
+//! [`by_consensus`] never has two winners of one term, whatever the network does; what it gives up
+//! is to end in time.
 //!
-//! The machine is [`Named`]: detector, election, and nothing else. An election is a struct with an [`Algorithm`].
+//! The machine is [`Named`]: detector, election, and nothing else. An election is a struct with an
+//! [`Algorithm`].
 
 pub mod bully;
 pub mod by_consensus;
@@ -49,17 +53,19 @@ use crate::boot::Boot;
 use crate::time::LocalSpan;
 use crate::{Context, Data, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 
-/// What processes are compared by: the greatest is the best. The name breaks ties, so no two are equal.
+/// What processes are compared by: the greatest is the best. The name breaks ties, so no two are
+/// equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
-    /// Free disk, the inverse of the load, a version: the more the better. All the same where names alone count.
+    /// Free disk, the inverse of the load, a version: the more the better. All the same where names
+    /// alone count.
     pub attr: u64,
     /// Whose.
     pub id: NodeId,
 }
 
-/// A run of an election: who called it, in which term. A later term is a later run; of two callers in one term the one
-/// with the greater name goes on.
+/// A run of an election: who called it, in which term. A later term is a later run; of two callers
+/// in one term the one with the greater name goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag {
     /// Larger than any that the caller knew of.
@@ -80,11 +86,13 @@ pub enum Repair {
 /// What every process is told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R> {
-    /// The attribute of each process, by name. Only a bully looks at those of others: it must know who is higher.
+    /// The attribute of each process, by name. Only a bully looks at those of others: it must know
+    /// who is higher.
     pub attrs: Arc<[u64]>,
     /// D: the most that a message takes, with the time to handle it.
     pub delay: LocalSpan,
-    /// T: how often a process shows that it lives. Zero: never, and nobody is suspected unless told so.
+    /// T: how often a process shows that it lives. Zero: never, and nobody is suspected unless told
+    /// so.
     pub period: LocalSpan,
     /// How well the detector sees.
     pub sight: Sight,
@@ -115,8 +123,8 @@ impl<R> Config<R> {
         self.delay.times(u32::try_from(many).unwrap_or(u32::MAX))
     }
 
-    /// The longest that a crash goes unnoticed where messages take at most D: the last heartbeat took all of D, and then
-    /// T + D of silence.
+    /// The longest that a crash goes unnoticed where messages take at most D: the last heartbeat
+    /// took all of D, and then T + D of silence.
     pub fn detection(&self) -> LocalSpan {
         self.period.plus(self.delays(2))
     }
@@ -207,8 +215,8 @@ pub trait Algorithm<R: Rules>: Data {
     fn votes(&self) -> bool {
         true
     }
-    /// Where messages take at most D: how long after the last crash or start, at most, until all that live have elected the best of
-    /// them.
+    /// Where messages take at most D: how long after the last crash or start, at most, until all
+    /// that live have elected the best of them.
     fn settle(config: &Config<R>) -> LocalSpan;
 }
 
@@ -287,7 +295,8 @@ impl<M: Clone, R: Rules> Desk<'_, M, R> {
         self.acts.push(Act::Tell(event));
     }
 
-    /// Whether this process may open an election, where `open` says whether one is. If so, it is told that it does.
+    /// Whether this process may open an election, where `open` says whether one is. If so, it is
+    /// told that it does.
     pub fn opens(&mut self, open: bool) -> bool {
         let opens = self.rules().may_open(open);
         if opens {

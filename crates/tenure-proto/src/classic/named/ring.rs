@@ -1,19 +1,23 @@
-//! The ring: a call goes round, the best replaces what it carries, and what comes back to the best is its victory.
+//! The ring: a call goes round, the best replaces what it carries, and what comes back to the best
+//! is its victory.
 //!
-//! `Election` carries (attribute, name). Who gets a greater one passes it on; who gets a smaller one, and has not passed one
-//! on in this run, sends its own instead; who gets its own has won and sends `Elected` round. One caller j hops before
-//! the best: j hops to it, N round, N to tell: **j + 2N messages**, one after the other, so the time is the same. Best
-//! j = 0: 2N. Worst j = N - 1, called by the best's successor: 3N - 1.
+//! `Election` carries (attribute, name). Who gets a greater one passes it on; who gets a smaller
+//! one, and has not passed one on in this run, sends its own instead; who gets its own has won and
+//! sends `Elected` round. One caller j hops before the best: j hops to it, N round, N to tell:
+//! **j + 2N messages**, one after the other, so the time is the same. Best j = 0: 2N. Worst j = N -
+//! 1, called by the best's successor: 3N - 1.
 //!
-//! **Several callers.** Each run has a [`Tag`] (term, caller); a process drops what has a lower tag than it has seen. The slides
-//! remember the caller's name alone, "all the time". That is not live: when caller 80 has run once and died, every later run
-//! of a lesser caller is suppressed for ever. A term larger than all known ones cures it (mutant `bare-callers`).
-//! Who drops a call of an earlier term calls itself: the caller was away, and does not know which term it is.
+//! **Several callers.** Each run has a [`Tag`] (term, caller); a process drops what has a lower tag
+//! than it has seen. The slides remember the caller's name alone, "all the time". That is not live:
+//! when caller 80 has run once and died, every later run of a lesser caller is suppressed forever.
+//! A term larger than all known ones cures it (mutant `bare-callers`). Who drops a call of an
+//! earlier term calls itself: the caller was away, and does not know which term it is.
 //!
-//! **Crashes.** What is sent to a dead successor is lost: so the next that is not suspected is the successor. A run that does not
-//! end in time is called anew. And if the winner, or the one whose name goes round, is suspected, then
-//! by [`Repair::Detector`] whoever suspects it calls anew; by [`Repair::Neighbours`] only its k predecessors do, and when they
-//! crash with it nobody does: a dead coordinator stays elected.
+//! **Crashes.** What is sent to a dead successor is lost: so the next that is not suspected is the
+//! successor. A run that does not end in time is called anew. And if the winner, or the one whose
+//! name goes round, is suspected, then by [`Repair::Detector`] whoever suspects it calls anew; by
+//! [`Repair::Neighbours`] only its k predecessors do, and when they crash with it nobody does: a
+//! dead coordinator stays elected.
 
 use super::{Algorithm, Cell, Config, Desk, Event, Rank, Repair, Rules, Tag};
 use crate::boot::Boot;
@@ -69,7 +73,8 @@ impl Ring {
         desk.send(to, Message::Election { tag: self.tag, best });
     }
 
-    /// A message of this run: a newer one puts an end to what this process knew of older ones. False: it is of an older one.
+    /// A message of this run: a newer one puts an end to what this process knew of older ones.
+    /// False: it is of an older one.
     fn heeds(&mut self, tag: Tag) -> bool {
         if tag < self.tag {
             return false;
@@ -207,8 +212,8 @@ impl<R: Rules> Algorithm<R> for Ring {
         self.deadline
     }
 
-    /// Detection, a run that goes round in vain, and a whole one; and once more, for one that was called while the dead were not
-    /// yet suspected.
+    /// Detection, a run that goes round in vain, and a whole one; and once more, for one that was
+    /// called while the dead were not yet suspected.
     fn settle(config: &Config<R>) -> LocalSpan {
         config.detection().plus(patience(config).times(3))
     }

@@ -1,4 +1,5 @@
-//! What elections among named processes go by: each rule is one function, and the laboratory has a wrong one for each.
+//! What elections among named processes go by: each rule is one function, and the laboratory has a
+//! wrong one for each.
 
 use super::Rank;
 use crate::time::LocalSpan;
@@ -6,8 +7,8 @@ use crate::{Data, NodeId};
 
 /// The rules. The provided functions are the sound ones; what overrides one of them is a mutant.
 pub trait Rules: Data {
-    /// Whether `one` is better than `other`: by attribute, and by name where those are equal. A total order, so that
-    /// all who compare the same processes find the same best.
+    /// Whether `one` is better than `other`: by attribute, and by name where those are equal. A
+    /// total order, so that all who compare the same processes find the same best.
     fn outranks(&self, one: Rank, other: Rank) -> bool {
         one > other
     }
@@ -17,8 +18,9 @@ pub trait Rules: Data {
         !open
     }
 
-    /// The term of a new run: larger than any that the caller knows of. With the caller's name alone, as on the slides, a run
-    /// of a caller that has died suppresses those of lesser names for ever.
+    /// The term of a new run: larger than any that the caller knows of. With the caller's name
+    /// alone, as on the slides, a run of a caller that has died suppresses those of lesser names
+    /// forever.
     fn next_term(&self, known: u64) -> u64 {
         known.saturating_add(1)
     }
@@ -33,7 +35,8 @@ pub trait Rules: Data {
         delay.times(2)
     }
 
-    /// Whether a bully that finds nobody higher may announce itself without waiting; `back` says that it has just come back.
+    /// Whether a bully that finds nobody higher may announce itself without waiting; `back` says
+    /// that it has just come back.
     fn may_announce(&self, back: bool) -> bool {
         !back
     }
@@ -43,7 +46,8 @@ pub trait Rules: Data {
         voters / 2 + 1
     }
 
-    /// What a ballot proposes: what may already have been decided in an earlier one, and else the proposer's own wish.
+    /// What a ballot proposes: what may already have been decided in an earlier one, and else the
+    /// proposer's own wish.
     fn proposal(&self, own: NodeId, accepted: Option<NodeId>) -> NodeId {
         accepted.unwrap_or(own)
     }

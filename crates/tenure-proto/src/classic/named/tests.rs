@@ -1,4 +1,5 @@
-//! Elections among named processes, driven by hand: messages take one unit, and come before deadlines of the same instant.
+//! Elections among named processes, driven by hand: messages take one unit, and come before
+//! deadlines of the same instant.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +112,8 @@ impl<A: Algorithm<Sound>> Town<A> {
     }
 }
 
-/// Every set of callers, at once or one shortly after the other, with messages that overtake each other.
+/// Every set of callers, at once or one shortly after the other, with messages that overtake each
+/// other.
 fn same_winner_for_every_set_of_callers<A: Algorithm<Sound>>() {
     let attrs = [[0, 0, 0, 0, 0, 0], [5, 1, 9, 9, 3, 0]];
     for n in 1..=6 {

@@ -1,13 +1,14 @@
 //! Everybody tells everybody.
 //!
-//! Who calls says `Start` to all; who hears of it for the first time says its own id to all; who has all ids knows the
-//! best. One caller: N - 1 calls and N(N - 1) ids, together N² - 1 messages, in two message times.
+//! Who calls says `Start` to all; who hears of it for the first time says its own id to all; who
+//! has all ids knows the best. One caller: N - 1 calls and N(N - 1) ids, together N² - 1 messages,
+//! in two message times.
 //!
-//! A crash would make all wait for ever; so an id is not awaited of those who are suspected. Then the detector's errors are
-//! the election's errors.
+//! A crash would make all wait forever; so an id is not awaited of those who are suspected. Then
+//! the detector's errors are the election's errors.
 //!
-//! Runs have a term. Callers who know of the same terms call the same one and are joined by it. Who was away and calls a term
-//! that is over is told of the open one, or makes somebody call the next.
+//! Runs have a term. Callers who know of the same terms call the same one and are joined by it. Who
+//! was away and calls a term that is over is told of the open one, or makes somebody call the next.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +72,8 @@ impl Trivial {
 
     /// All ids are there that will come.
     fn conclude<R: Rules>(&mut self, desk: &mut D<'_, R>) {
-        // Counted first: most ids are not the last, and looking for one that is missing takes a while among many.
+        // Counted first: most ids are not the last, and looking for one that is missing takes a
+        // while among many.
         if self.ids.len() + desk.suspected.len() < desk.config.size() {
             return;
         }
@@ -110,7 +112,8 @@ impl<R: Rules> Algorithm<R> for Trivial {
     fn hear(&mut self, from: NodeId, message: Message, desk: &mut D<'_, R>) {
         match message {
             Message::Start { term } if term < self.term => {
-                // The sender was away. It joins the run that is open, or else one that is called for it.
+                // The sender was away. It joins the run that is open, or else one that is called
+                // for it.
                 if self.open {
                     desk.send(from, Message::Start { term: self.term });
                 } else {
@@ -139,7 +142,8 @@ impl<R: Rules> Algorithm<R> for Trivial {
         self.call(desk);
     }
 
-    /// Somebody's id did not come, though it is not suspected: it heard of an earlier run and then crashed and came back.
+    /// Somebody's id did not come, though it is not suspected: it heard of an earlier run and then
+    /// crashed and came back.
     fn deadline(&mut self, desk: &mut D<'_, R>) {
         self.begin(desk);
     }

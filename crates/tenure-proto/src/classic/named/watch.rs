@@ -1,4 +1,5 @@
-//! The detector of a process: a heartbeat to everybody every T, and a timeout of T + D for each of the others.
+//! The detector of a process: a heartbeat to everybody every T, and a timeout of T + D for each of
+//! the others.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ pub enum Sight {
     Sharp,
     /// No silence is long enough: it misses crashes, and so is incomplete.
     Blind,
-    /// Silence for more than T, as if messages took no time: it suspects who lives, and so is inaccurate.
+    /// Silence for more than T, as if messages took no time: it suspects who lives, and so is
+    /// inaccurate.
     Nervous,
 }
 
@@ -73,7 +75,8 @@ impl Watch {
         Some(late)
     }
 
-    /// Whether it is time to show that this process lives. The next time is T after this one was due, or after now if that is past.
+    /// Whether it is time to show that this process lives. The next time is T after this one was
+    /// due, or after now if that is past.
     pub fn is_beat_due(&mut self, now: LocalTime) -> bool {
         let due = !self.timeouts.is_empty() && self.next_beat <= now;
         if due {

@@ -1,4 +1,5 @@
-//! Phi accrual by itself: exactness, bounds against floating point, and what it learns from what it hears.
+//! Phi accrual by itself: exactness, bounds against floating point, and what it learns from what it
+//! hears.
 
 use super::*;
 use crate::detect::tail::tests::reference;
@@ -21,7 +22,8 @@ fn detector(settings: Settings) -> PhiAccrual {
     PhiAccrual::new(&settings.validate().unwrap(), at(0))
 }
 
-/// Hears `count` heartbeats `interval` apart; returns the last instant and how many came after a suspicion.
+/// Hears `count` heartbeats `interval` apart; returns the last instant and how many came after a
+/// suspicion.
 fn hear(detector: &mut PhiAccrual, from: u64, interval: u64, count: u64) -> (u64, u64) {
     let mut mistakes = 0;
     for beat in 1..=count {

@@ -1,14 +1,16 @@
 //! Weak elections (section 9): advice on when to try, never on who leads.
 //!
-//! Any number of processes may try to become leader; the quorum decides, and nobody is harmed. But runs that meet take
-//! each other's grants, and all may fail. A weak election makes it likely that one process tries and the others wait.
-//! It may be wrong: it may name several, or nobody, or somebody who is dead. That costs a few steps of waiting or a
-//! collision. **Nothing that keeps two leaders apart may depend on it.**
+//! Any number of processes may try to become leader; the quorum decides, and nobody is harmed. But
+//! runs that meet take each other's grants, and all may fail. A weak election makes it likely that
+//! one process tries and the others wait. It may be wrong: it may name several, or nobody, or
+//! somebody who is dead. That costs a few steps of waiting or a collision. **Nothing that keeps two
+//! leaders apart may depend on it.**
 //!
-//! A weak election is told what is heard of whom ([`Weak`]) and answers with a [`Turn`]: how many steps a candidate waits
-//! before it tries. The weak leader waits none. Everybody else waits a little longer than those before it, so that a weak
-//! leader that does not campaign, or reaches no quorum, holds nobody up for long. Which election a process uses is a
-//! setting ([`Choice`]), and the choices can differ between processes: they need not agree to be safe, only to be quick.
+//! A weak election is told what is heard of whom ([`Weak`]) and answers with a [`Turn`]: how many
+//! steps a candidate waits before it tries. The weak leader waits none. Everybody else waits a
+//! little longer than those before it, so that a weak leader that does not campaign, or reaches no
+//! quorum, holds nobody up for long. Which election a process uses is a setting ([`Choice`]), and
+//! the choices can differ between processes: they need not agree to be safe, only to be quick.
 //!
 //! | choice | who tries first |
 //! |---|---|
@@ -36,7 +38,7 @@ use super::{Detector, Heartbeat, PhiAccrual, phi};
 /// When a candidate should try, counted from when there is nobody whom its own grantor supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Turn {
-    /// After this many steps, each long enough for a run. Nought is the turn of the weak leader.
+    /// After this many steps, each long enough for a run. Zero is the turn of the weak leader.
     Rank(u32),
     /// At a random time in the window, which begins after this many steps.
     Window {
@@ -50,12 +52,12 @@ pub enum Turn {
 pub struct Beat {
     /// The life in which it was given.
     pub incarnation: Incarnation,
-    /// The how-manieth of that life.
+    /// The sequence number within that life.
     pub count: u64,
 }
 
-/// A weak election as one process sees it. Plain data; every reading is of its own host's clock, and members are named by
-/// their position in the present epoch.
+/// A weak election as one process sees it. Plain data; every reading is of its own host's clock,
+/// and members are named by their position in the present epoch.
 pub trait Weak: Data {
     /// An epoch has begun: these are its members, in the order that all know.
     fn members(&mut self, members: &[NodeId], now: LocalTime);
@@ -66,18 +68,20 @@ pub trait Weak: Data {
     /// A leader says who has answered it lately.
     fn report(&mut self, alive: NodeSet, now: LocalTime);
 
-    /// The newest signs of life that another knows of. Only what is newer than what is known here counts: else two could
-    /// keep a dead process alive for each other by passing old news to and fro.
+    /// The newest signs of life that another knows of. Only what is newer than what is known here
+    /// counts: else two could keep a dead process alive for each other by passing old news to and
+    /// fro.
     fn passed_on(&mut self, beats: &[Option<Beat>], now: LocalTime);
 
     /// The signs of life to pass on, one's own among them, a new one each time.
     fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>>;
 
-    /// A promise to `node` has run out at `at`: unless it was heard since then, it has stopped, or it cannot be heard.
+    /// A promise to `node` has run out at `at`: unless it was heard since then, it has stopped, or
+    /// it cannot be heard.
     fn lapsed(&mut self, node: NodeId, at: LocalTime);
 
-    /// Whether `node` leaves its turn to others: it has given back what it held. It does not when it asks again, in
-    /// whatever group.
+    /// Whether `node` leaves its turn to others: it has given back what it held. It does not when
+    /// it asks again, in whatever group.
     fn passes(&mut self, node: NodeId, passes: bool);
 
     /// When this process should try in `group`.
@@ -112,9 +116,11 @@ pub enum Choice {
 /// How the members of a ring are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Watch {
-    /// By a fixed timeout: as long as a leader may take to renew, and as long as news takes around the ring.
+    /// By a fixed timeout: as long as a leader may take to renew, and as long as news takes around
+    /// the ring.
     Heartbeat,
-    /// By what was seen before. Its pause should be as long as a lease: between renewals nobody speaks.
+    /// By what was seen before. Its pause should be as long as a lease: between renewals nobody
+    /// speaks.
     Phi(phi::Config),
 }
 
@@ -298,7 +304,8 @@ impl Weak for Advisor {
     }
 }
 
-/// No election at all: every candidate draws a time. Needs no word more than the runs themselves, and knows nobody.
+/// No election at all: every candidate draws a time. Needs no word more than the runs themselves,
+/// and knows nobody.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AtRandom {
     members: usize,

@@ -1,18 +1,24 @@
-//! The local leader as a weak election: whoever leads those who reach each other in time goes first, and nobody else is waited for.
+//! The local leader as a weak election: whoever leads those who reach each other in time goes
+//! first, and nobody else is waited for.
 //!
-//! The ring counts everybody whose signs of life come round, also those who are heard through others alone, or late: they have their turn, and cannot win.
-//! Here each process keeps an [alive set](AliveSet) by its own judgement, as in [`local`](crate::local): those from whom a *fast* word came lately. It
-//! **supports** the first of its set and is bound to it for a while. A process that is supported by everybody in its set leads them, locally. It tries
-//! first, in all groups; its supporters follow in the row of the group; whoever is not with them does not count. Who has no local leader, or one of so few
-//! that they elect nobody, goes by the ring.
+//! The ring counts everybody whose signs of life come round, also those who are heard through
+//! others alone, or late: they have their turn, and cannot win. Here each process keeps an [alive
+//! set](AliveSet) by its own judgement, as in [`local`](crate::local): those from whom a *fast*
+//! word came lately. It **supports** the first of its set and is bound to it for a while. A process
+//! that is supported by everybody in its set leads them, locally. It tries first, in all groups;
+//! its supporters follow in the row of the group; whoever is not with them does not count. Who has
+//! no local leader, or one of so few that they elect nobody, goes by the ring.
 //!
-//! Nothing new goes over the wire. A sign of life is a count that rises; its last byte names whom its giver supports, the rest is the how-manieth sign. Signs of
-//! all members are passed on with each message: one's own, as another has it, was given at a known reading, so what carries it back was no longer on its
-//! way than since then. That is the bound of [fail-aware datagrams](crate::detect::fail_aware), with one clock instead of two. While nobody leads signs go to
-//! everybody, because all must be asked.
+//! Nothing new goes over the wire. A sign of life is a count that rises; its last byte names whom
+//! its giver supports, the rest is the number of the sign. Signs of all members are passed on with
+//! each message: one's own, as another has it, was given at a known reading, so what carries it
+//! back was no longer on its way than since then. That is the bound of [fail-aware
+//! datagrams](crate::detect::fail_aware), with one clock instead of two. While nobody leads signs
+//! go to everybody, because all must be asked.
 //!
-//! It stays advice: lengths are not widened by drift, and a sign of another kind of election may be misread. Whoever is misled waits for a few steps, at most
-//! as many as there are members, and never for an answer.
+//! It stays advice: lengths are not widened by drift, and a sign of another kind of election may be
+//! misread. Whoever is misled waits for a few steps, at most as many as there are members, and
+//! never for an answer.
 
 use crate::detect::AliveSet;
 use crate::quorum::NodeSet;
@@ -22,10 +28,11 @@ use crate::{GroupId, LocalTime, NodeId};
 use super::on_ring::OnRing;
 use super::{Beat, Timing, Turn, Watch, Weak};
 
-/// How many bits of a count name whom its giver supports: its position and one, or nought.
+/// How many bits of a count name whom its giver supports: its position and one, or zero.
 const NAME: u32 = 8;
 
-/// Within how many intervals a sign must have come back for the word that brings it to be fast; for so long a process is bound, too.
+/// Within how many intervals a sign must have come back for the word that brings it to be fast; for
+/// so long a process is bound, too.
 const FAST: u32 = 4;
 
 /// Who is thought to live, whom this process supports, and who supports it.
@@ -154,8 +161,9 @@ impl OnLocal {
             self.lock = Some((by, now.after(self.longest())));
         }
         let mine = names.is_some_and(|beat| beat.count & ((1 << NAME) - 1) == here as u64 + 1);
-        // From when it was asked, never from now: so its lock lasts as long, if it heard that word itself. Of one that came by a third
-        // it is not bound, and may be counted here and elsewhere for a while: this is advice, and costs a turn.
+        // From when it was asked, never from now: so its lock lasts as long, if it heard that word
+        // itself. Of one that came by a third it is not bound, and may be counted here and
+        // elsewhere for a while: this is advice, and costs a turn.
         self.supports[by] = mine.then(|| sent.after(self.longest()));
     }
 }
@@ -261,7 +269,8 @@ mod tests {
         members.iter().map(|me| OnLocal::new((*me, Incarnation(1)), timing, &members, at(0))).collect()
     }
 
-    /// Everybody speaks, once an interval, from round `from` to `to`; a word gets through where `reaches` says so, at once.
+    /// Everybody speaks, once an interval, from round `from` to `to`; a word gets through where
+    /// `reaches` says so, at once.
     fn rounds(nodes: &mut [OnLocal], (from, to): (u64, u64), reaches: impl Fn(usize, usize) -> bool) {
         for round in from..to {
             let now = at(round * INTERVAL);

@@ -1,16 +1,23 @@
-//! Omega as a weak election: whoever is answered by enough others goes first, and those need not always be the same.
+//! Omega as a weak election: whoever is answered by enough others goes first, and those need not
+//! always be the same.
 //!
-//! The ring puts the lowest member first that is not suspected, even one that can reach nobody in time: it is heard now and then, tries, and fails. Here
-//! each member stands for a serial, as in [`eventual`](crate::eventual): it rises when what the member says of itself is not known to enough others in time.
-//! The row is ordered by serials first. So a member that reaches just some others at any time, not always the same ones, keeps its serial and comes first.
+//! The ring puts the lowest member first that is not suspected, even one that can reach nobody in
+//! time: it is heard now and then, tries, and fails. Here each member stands for a serial, as in
+//! [`eventual`](crate::eventual): it rises when what the member says of itself is not known to
+//! enough others in time. The row is ordered by serials first. So a member that reaches just some
+//! others at any time, not always the same ones, keeps its serial and comes first.
 //!
-//! Nothing new goes over the wire. A sign of life is a count that rises; its upper half is the serial, its lower half the how-manieth sign. Signs of all
-//! members are passed on with each message anyway: one's own, as another has it, is the acknowledgement. Who is alive at all is still decided as on the
-//! [ring](OnRing). While nobody leads signs go to everybody, because enough must answer.
+//! Nothing new goes over the wire. A sign of life is a count that rises; its upper half is the
+//! serial, its lower half the number of the sign. Signs of all members are passed on with each
+//! message anyway: one's own, as another has it, is the acknowledgement. Who is alive at all is
+//! still decided as on the [ring](OnRing). While nobody leads signs go to everybody, because enough
+//! must answer.
 //!
-//! It stays advice. A member whose serial is high waits a few steps longer, at most as many as there are members, and never for an answer. And it does less
-//! than [`eventual`](crate::eventual): a sign comes back with whatever another says next, not by an answer of its own, so that must be in time too. What settles a
-//! strong group is that whoever leads is answered: then nobody else is granted anything.
+//! It stays advice. A member whose serial is high waits a few steps longer, at most as many as
+//! there are members, and never for an answer. And it does less than [`eventual`](crate::eventual):
+//! a sign comes back with whatever another says next, not by an answer of its own, so that must be
+//! in time too. What settles a strong group is that whoever leads is answered: then nobody else is
+//! granted anything.
 
 use crate::quorum::NodeSet;
 use crate::time::Incarnation;
@@ -22,7 +29,8 @@ use super::{Beat, Timing, Turn, Watch, Weak};
 /// Where the serial begins in a count.
 const SERIAL: u32 = 32;
 
-/// Within how many intervals a sign must be known to enough others: they say so with their next sign, and that must get here.
+/// Within how many intervals a sign must be known to enough others: they say so with their next
+/// sign, and that must get here.
 const PATIENCE: u32 = 5;
 
 /// Who is thought to live, and which of them is answered.
@@ -84,7 +92,8 @@ impl OnOmega {
         }
     }
 
-    /// A round begins with a sign, or with the first thing that happens after one: a little late, which only makes more patient.
+    /// A round begins with a sign, or with the first thing that happens after one: a little late,
+    /// which only makes more patient.
     fn begin_round(&mut self, now: LocalTime) {
         if self.round.is_none() {
             let own = self.position(self.me).and_then(|here| self.ring.beat(here));

@@ -2,20 +2,23 @@
 //!
 //! # What counts as a sign of life
 //!
-//! A group with a leader is silent but for the leader's renewals and the answers to them, and stays so: that traffic
-//! is the heartbeat. The leader hears everybody and says in each renewal who has answered; whoever hears the renewal takes
-//! those as heard. When the promise to the leader runs out, the leader is suspected and all others are still trusted: that
-//! is the moment for which all this is kept.
+//! A group with a leader is silent but for the leader's renewals and the answers to them, and stays
+//! so: that traffic is the heartbeat. The leader hears everybody and says in each renewal who has
+//! answered; whoever hears the renewal takes those as heard. When the promise to the leader runs
+//! out, the leader is suspected and all others are still trusted: that is the moment for which all
+//! this is kept.
 //!
-//! Only while nobody leads do processes send signs of life of their own, to their two neighbours on the ring. Each passes on
-//! the newest that it knows of every member, so that in half a round of the ring all know of all (the gossip of van
-//! Renesse, Minsky and Hayden, 1998, along a ring). Old news is no news: a sign counts only if it is newer than the last.
+//! Only while nobody leads do processes send signs of life of their own, to their two neighbours on
+//! the ring. Each passes on the newest that it knows of every member, so that in half a round of
+//! the ring all know of all (the gossip of van Renesse, Minsky and Hayden, 1998, along a ring). Old
+//! news is no news: a sign counts only if it is newer than the last.
 //!
 //! # Many groups
 //!
-//! The row of a group begins at the member whose position is the group's number modulo their count, and goes round from
-//! there. So the leaders of many groups spread over the members, and a crash hands the groups of one to several others.
-//! Neighbours stay neighbours: one set of signs serves all groups.
+//! The row of a group begins at the member whose position is the group's number modulo their count,
+//! and goes round from there. So the leaders of many groups spread over the members, and a crash
+//! hands the groups of one to several others. Neighbours stay neighbours: one set of signs serves
+//! all groups.
 
 use crate::quorum::NodeSet;
 use crate::time::Incarnation;
@@ -31,7 +34,8 @@ struct Seen {
     watcher: Watcher,
     /// When something last came in from it.
     heard: Option<LocalTime>,
-    /// When the watcher was last told. Not with every word: a burst would teach it a rhythm that nobody keeps.
+    /// When the watcher was last told. Not with every word: a burst would teach it a rhythm that
+    /// nobody keeps.
     told: LocalTime,
     /// The newest sign of life that is known of it.
     beat: Option<Beat>,
@@ -88,7 +92,8 @@ impl OnRing {
         new
     }
 
-    /// News passes from neighbour to neighbour: it may take half a round, an interval and a message each.
+    /// News passes from neighbour to neighbour: it may take half a round, an interval and a message
+    /// each.
     fn watcher(&self, members: usize, now: LocalTime) -> Watcher {
         let round = u32::try_from(members).unwrap_or(u32::MAX);
         match &self.watch {
@@ -138,8 +143,8 @@ impl OnRing {
 }
 
 impl Weak for OnRing {
-    /// Those who stay are known as before; new ones count as just heard. News takes another time around a ring of another
-    /// size, so then all are watched anew.
+    /// Those who stay are known as before; new ones count as just heard. News takes another time
+    /// around a ring of another size, so then all are watched anew.
     fn members(&mut self, members: &[NodeId], now: LocalTime) {
         let known = std::mem::take(&mut self.seen);
         let anew = |node: &NodeId| {
@@ -200,7 +205,8 @@ impl Weak for OnRing {
         }
     }
 
-    /// The members' turns come in the order of the row; whoever is no member waits until they have had theirs.
+    /// The members' turns come in the order of the row; whoever is no member waits until they have
+    /// had theirs.
     fn turn(&self, group: GroupId, now: LocalTime) -> Turn {
         let count = |many: usize| u32::try_from(many).unwrap_or(u32::MAX);
         let Some(ring) = &self.ring else { return Turn::Window { after: count(self.seen.len()) } };

@@ -1,4 +1,5 @@
-//! The log, one behaviour at a time: a few machines, messages delivered as a test wants, disks that write when told.
+//! The log, one behaviour at a time: a few machines, messages delivered as a test wants, disks that
+//! write when told.
 
 mod snapshots;
 mod tails;
@@ -341,7 +342,8 @@ fn a_change_of_leader_costs_one_round_trip_and_one_for_what_was_left_unfinished(
     assert_eq!(cluster.carried_out(4), [(session, 1), (session, 2), (session, 3)]);
 }
 
-/// Three processes with seven slots, all of them restarted, and n1 told to lead; a message carries one entry.
+/// Three processes with seven slots, all of them restarted, and n1 told to lead; a message carries
+/// one entry.
 fn told_in_pages() -> Cluster {
     let mut cluster = Cluster::with(Settings { page: 1, ..settings(3, 1) });
     cluster.crown(0, 1);
@@ -413,7 +415,8 @@ fn a_read_that_waits_for_a_slot_that_came_to_nothing_is_asked_about_again() {
     let mut cluster = Cluster::new(3, 1);
     cluster.crown(0, 1);
     let session = cluster.open(0, 1);
-    // n0 alone holds a value of the next slot. Leading anew it knows of that slot, and tells n1 so; the value gets to nobody.
+    // n0 alone holds a value of the next slot. Leading anew it knows of that slot, and tells n1 so;
+    // the value gets to nobody.
     let accepts = |_, _, message: &Message| matches!(message, Message::Accept { .. });
     cluster.tell(0, Command::Write { session, number: 1, bytes: [1u8].as_slice().into() });
     cluster.settle_but(accepts);
@@ -478,7 +481,8 @@ fn a_write_that_is_asked_for_at_two_processes_is_carried_out_once() {
     cluster.crown(0, 1);
     let session = cluster.open(1, 1);
     cluster.write_to(1, session, 1);
-    // The leader dies with the second write accepted; its client asks elsewhere, and the old one is chosen as well.
+    // The leader dies with the second write accepted; its client asks elsewhere, and the old one is
+    // chosen as well.
     cluster.cut = vec![(1, 0), (2, 0)];
     cluster.write_to(0, session, 2);
     cluster.crash(0);

@@ -40,7 +40,8 @@ fn a_leader_that_is_behind_proposes_nothing_where_others_have_forgotten() {
     let mut cluster = Cluster::new(3, 1);
     cluster.crown(0, 1);
     let session = cluster.open(0, 1);
-    // n2 holds a vote for the next slot that was never chosen; then it is away while that slot gets another value.
+    // n2 holds a vote for the next slot that was never chosen; then it is away while that slot gets
+    // another value.
     cluster.cut = vec![(1, 0), (2, 0), (0, 1)];
     cluster.write_to(0, session, 99);
     cluster.cut.clear();
@@ -88,7 +89,8 @@ fn a_leader_fetches_what_only_one_of_its_acceptors_has_applied() {
     let mut cluster = Cluster::new(5, 1);
     cluster.crown(3, 1);
     let session = cluster.open(3, 1);
-    // n3 chooses with n0's votes, forgets below its snapshot, and tells nobody how far it has come; n0 dies.
+    // n3 chooses with n0's votes, forgets below its snapshot, and tells nobody how far it has come;
+    // n0 dies.
     cluster.isolate(4);
     cluster.cut.extend([(3, 1), (3, 2)]);
     for number in 1..=12 {
@@ -126,8 +128,9 @@ fn an_answer_that_comes_twice_is_followed_by_one_question() {
     assert_eq!(fetches, 6, "one for each entry");
 }
 
-/// n0 and n1 fill slots without n2. Then n0, which has forgotten all but its snapshot, promises n2 its ballot, and is gone for good before it
-/// can be asked for more. `lost` gets to nobody of what n0 says to n1.
+/// n0 and n1 fill slots without n2. Then n0, which has forgotten all but its snapshot, promises n2
+/// its ballot, and is gone for good before it can be asked for more. `lost` gets to nobody of what
+/// n0 says to n1.
 fn forgotten_by_one_that_is_gone(lost: impl Fn(&Message) -> bool) -> Cluster {
     let mut cluster = Cluster::with(Settings { keep: 0, window: 64, ..settings(3, 1) });
     cluster.crown(0, 1);
@@ -188,8 +191,9 @@ fn what_such_a_leader_has_proposed_is_chosen_before_it_asks_again() {
     assert_eq!(cluster.carried_out(2).last(), Some(&(session, 16)), "and then it learnt slot 16");
 }
 
-/// n0 and n1 fill 15 slots without n2, which is cut off; a user of n2 and one of n0 want to open session 7, and that is slot 16.
-/// Then n1 restarts: by its disk it has a snapshot up to slot 16, and has accepted the last two slots below that. It is n2's turn.
+/// n0 and n1 fill 15 slots without n2, which is cut off; a user of n2 and one of n0 want to open
+/// session 7, and that is slot 16. Then n1 restarts: by its disk it has a snapshot up to slot 16,
+/// and has accepted the last two slots below that. It is n2's turn.
 fn behind_by_a_snapshot() -> Cluster {
     let mut cluster = Cluster::new(3, 1);
     cluster.crown(0, 1);
@@ -240,7 +244,8 @@ fn a_restarted_process_teaches_its_snapshot_and_not_what_it_had_accepted() {
     cluster.crown(0, 1);
     let session = cluster.open(0, 1);
     (1..=6).for_each(|number| cluster.write_to(0, session, number));
-    // n1 has accepted a value for slot 8 that nobody else hears of, and does not know any more who wished for it.
+    // n1 has accepted a value for slot 8 that nobody else hears of, and does not know any more who
+    // wished for it.
     cluster.crown(1, 2);
     cluster.isolate(1);
     cluster.write_to(1, session, 99);

@@ -6,10 +6,11 @@ use super::Edict;
 use super::token::{Exhausted, PackedToken, Part};
 use crate::LocalTime;
 
-/// Hands out the numbers of one term, each once, rising from 1. Where there is none left it says so, for ever: a number
-/// that began anew would make a new edict look old.
+/// Hands out the numbers of one term, each once, rising from 1. Where there is none left it says
+/// so, forever: a number that began anew would make a new edict look old.
 ///
-/// A handle shared by threads keeps it as an atomic. One that adds without looking wraps: stop it at the last number.
+/// A handle shared by threads keeps it as an atomic. One that adds without looking wraps: stop it
+/// at the last number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Counter {
     /// `None` when all are used.
@@ -23,7 +24,8 @@ impl Counter {
         Self { next: Some(1), last: u64::MAX }
     }
 
-    /// For packed tokens: 2^32 - 1 numbers. Then a leader acquires a new term, which it may do while it leads.
+    /// For packed tokens: 2^32 - 1 numbers. Then a leader acquires a new term, which it may do
+    /// while it leads.
     pub const fn packed() -> Self {
         Self { next: Some(1), last: PackedToken::LAST_NUMBER }
     }
@@ -53,12 +55,15 @@ impl Default for Counter {
     }
 }
 
-/// What a handle found of its own term when it looked. Only the driver writes E; handles can close, never extend.
+/// What a handle found of its own term when it looked. Only the driver writes E; handles can close,
+/// never extend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Authority {
-    /// E of the term that the tag names: it grows by renewals, and drops to zero for good when the term ends.
+    /// E of the term that the tag names: it grows by renewals, and drops to zero for good when the
+    /// term ends.
     pub until: LocalTime,
-    /// Whether a holder of the handle has resigned: authority ends with it, before the driver has heard of it.
+    /// Whether a holder of the handle has resigned: authority ends with it, before the driver has
+    /// heard of it.
     pub closed: bool,
 }
 
@@ -72,36 +77,41 @@ pub struct Authority {
 ///   3  load    loaded  := E and whether the handle is closed
 /// ```
 ///
-/// Then the edict is valid iff `reading < E` and nobody closed the handle. Why: a term's record is published when its
-/// first run has completed. From then on its E only grows, and does so unbroken (rule U), until it drops to zero for
-/// good. So an E that is found above a reading taken before it was in force at that reading, and at every instant since
-/// the term began; the creation is one of them (2). Numbers are in the order of the creations because both are the same
-/// step (3). The paper dates an edict by its sample instead; then two threads can sample in one order and count in the
-/// other. No lock is needed, and it does not matter where the thread pauses: whatever happens between 1 and 3 either
-/// leaves the creation valid, or is seen.
+/// Then the edict is valid iff `reading < E` and nobody closed the handle. Why: a term's record is
+/// published when its first run has completed. From then on its E only grows, and does so unbroken
+/// (rule U), until it drops to zero for good. So an E that is found above a reading taken before it
+/// was in force at that reading, and at every instant since the term began; the creation is one of
+/// them (2). Numbers are in the order of the creations because both are the same step (3). The
+/// paper dates an edict by its sample instead; then two threads can sample in one order and count
+/// in the other. No lock is needed, and it does not matter where the thread pauses: whatever
+/// happens between 1 and 3 either leaves the creation valid, or is seen.
 ///
 /// # What breaks in other orders
 ///
-/// * **The clock before the number** (sample, take, load, or with the load anywhere else): the thread pauses after the
-///   sample, the lease ends, another leads and issues; then the thread takes a number. Nobody looks at the clock again:
-///   an edict of no leader.
-/// * **E before the number** (load, take, sample): the thread pauses after the load, the leader resigns, another leads
-///   and issues; then the thread takes a number, and its sample is still below the E that it remembers.
-/// * **E of another term**: the thread takes the tag of its term and pauses, the term ends, another leads and issues,
-///   this process leads again. Checked against its new E the edict passes, with the old tag. This is the order in which the
-///   paper's text can be read ("tags … before sending checks", erratum E16).
+/// * **The clock before the number** (sample, take, load, or with the load anywhere else): the
+///   thread pauses after the sample, the lease ends, another leads and issues; then the thread
+///   takes a number. Nobody looks at the clock again: an edict of no leader.
+/// * **E before the number** (load, take, sample): the thread pauses after the load, the leader
+///   resigns, another leads and issues; then the thread takes a number, and its sample is still
+///   below the E that it remembers.
+/// * **E of another term**: the thread takes the tag of its term and pauses, the term ends, another
+///   leads and issues, this process leads again. Checked against its new E the edict passes, with
+///   the old tag. This is the order in which the paper's text can be read ("tags … before sending
+///   checks", erratum E16).
 ///
-/// To swap the last two steps (take, load, sample) is safe, since the E that was found stood after the creation. But it
-/// refuses where a renewal falls in between, and after a resignation it lets pass what it could have known to be late.
+/// To swap the last two steps (take, load, sample) is safe, since the E that was found stood after
+/// the creation. But it refuses where a renewal falls in between, and after a resignation it lets
+/// pass what it could have known to be late.
 ///
-/// With a [`ByInstance`](super::ByInstance) tag a renewal changes the tag, so that the tag too must be read in the step
-/// that takes the number: all of it under one lock, which renewals take as well.
+/// With a [`ByInstance`](super::ByInstance) tag a renewal changes the tag, so that the tag too must
+/// be read in the step that takes the number: all of it under one lock, which renewals take as
+/// well.
 ///
 /// # Order on the machine
 ///
-/// Order in the text of a program is not enough where threads run on several cores: the increment must acquire and the
-/// driver's stores of E release, and the clock must not be read ahead of the increment. This function cannot see that;
-/// it is what a handle is tested against.
+/// Order in the text of a program is not enough where threads run on several cores: the increment
+/// must acquire and the driver's stores of E release, and the clock must not be read ahead of the
+/// increment. This function cannot see that; it is what a handle is tested against.
 pub fn create<T>(tag: T, number: u64, reading: LocalTime, loaded: Authority) -> Result<Edict<T>, NotLeader> {
     if loaded.closed {
         return Err(NotLeader::Closed);
@@ -112,7 +122,8 @@ pub fn create<T>(tag: T, number: u64, reading: LocalTime, loaded: Authority) -> 
     Ok(Edict { tag, number })
 }
 
-/// No edict was created: its creator may not have been leader. The number is lost, and nobody will miss it.
+/// No edict was created: its creator may not have been leader. The number is lost, and nobody will
+/// miss it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotLeader {
     /// The handle was closed: its process has resigned.

@@ -1,9 +1,9 @@
-//! Random legal histories: whatever the grantors and candidates do within the rules, all edicts of a history compare,
-//! in all three forms, and as they were created.
+//! Random legal histories: whatever the grantors and candidates do within the rules, all edicts of
+//! a history compare, in all three forms, and as they were created.
 //!
-//! Time is left out: a grantor is bound until it is given back, which is what an expired lease amounts to. What is kept
-//! is all that the orders rest on: quorums that meet, one holder at a time, stamps and terms that rise, rule U, and
-//! epochs whose members change by one at a time.
+//! Time is left out: a grantor is bound until it is given back, which is what an expired lease
+//! amounts to. What is kept is all that the orders rest on: quorums that meet, one holder at a
+//! time, stamps and terms that rise, rule U, and epochs whose members change by one at a time.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ impl Grantor {
         Self { life: 1, reading: 0, clock, bound_to: None, max_term, max_run: 0 }
     }
 
-    /// A reboot: the reading starts again, only the life is larger. Here, after every promise has run out.
+    /// A reboot: the reading starts again, only the life is larger. Here, after every promise has
+    /// run out.
     fn restart(&mut self) {
         self.life += 1;
         self.reading = 0;
@@ -178,7 +179,8 @@ impl History {
         });
     }
 
-    /// A leader resigns or lapses, another candidate gives up: first the belief ends, then the grants.
+    /// A leader resigns or lapses, another candidate gives up: first the belief ends, then the
+    /// grants.
     fn give_back(&mut self, candidate: usize) {
         self.candidates[candidate].run = None;
         self.candidates[candidate].lead = None;
@@ -194,8 +196,8 @@ impl History {
         }
     }
 
-    /// The next epoch: one member more or one less, so that old and new majorities meet. Not before every lease of the
-    /// epoch before this one is over, and with a floor above every term.
+    /// The next epoch: one member more or one less, so that old and new majorities meet. Not before
+    /// every lease of the epoch before this one is over, and with a floor above every term.
     fn change_members(&mut self, leaving: NodeId) {
         let spaced = self.candidates.iter().filter_map(|candidate| candidate.lead.as_ref());
         if spaced.into_iter().any(|lead| lead.newest.epoch != self.epoch) {

@@ -1,9 +1,9 @@
 //! Edicts: what leaders decree, stamped so that any two compare as they were created (3).
 //!
-//! A message may arrive after any time, so an old leader's word may come in after a new leader's. At most one process
-//! leads at any instant, yet the receiver cannot see instants; it sees stamps. An edict carries a **tag**, which says
-//! from which leadership it comes, and a **number**, which counts within that leadership. Edicts compare by tag, then
-//! by number. There are three tags:
+//! A message may arrive after any time, so an old leader's word may come in after a new leader's.
+//! At most one process leads at any instant, yet the receiver cannot see instants; it sees stamps.
+//! An edict carries a **tag**, which says from which leadership it comes, and a **number**, which
+//! counts within that leadership. Edicts compare by tag, then by number. There are three tags:
 //!
 //! | tag | what it is | carries | needs |
 //! |---|---|---|---|
@@ -11,34 +11,38 @@
 //! | [`ByTerm`] | (epoch, QT0): the run that began the term | a stamp of each grantor | rule U |
 //! | [`Term`] | the term's number | 64 bits | rule U, durable terms |
 //!
-//! The running service uses the last: `(term, number)` is one whole number ([`Token`]), which a database can compare.
-//! The first is the paper's; the second shows that the paper's needs no change within a term. The laboratory judges all
-//! three on the same runs.
+//! The running service uses the last: `(term, number)` is one whole number ([`Token`]), which a
+//! database can compare. The first is the paper's; the second shows that the paper's needs no
+//! change within a term. The laboratory judges all three on the same runs.
 //!
 //! # Why they order
 //!
-//! **(epoch, QT, EC)**, Lemma 7.1. Let X complete before X' in one epoch. Their quorums share a grantor q, which
-//! stamped both. Same owner: it began X' after X had completed, so q stamped X' later. Different owners: q supported
-//! the owner of X from its stamp until X completed, and the owner of X' from its stamp until X' completed. Had it stamped
-//! X' first, it would have supported both when X completed. So the stamps of *every* common grantor agree: see
-//! [`QuorumStamp::order`]. Over epochs: no run of an older epoch completes after one of a newer (a common grantor
-//! refuses it where the epochs are neighbours, its lease is over where they are not), so the epoch decides first.
+//! **(epoch, QT, EC)**, Lemma 7.1. Let X complete before X' in one epoch. Their quorums share a
+//! grantor q, which stamped both. Same owner: it began X' after X had completed, so q stamped X'
+//! later. Different owners: q supported the owner of X from its stamp until X completed, and the
+//! owner of X' from its stamp until X' completed. Had it stamped X' first, it would have supported
+//! both when X completed. So the stamps of *every* common grantor agree: see
+//! [`QuorumStamp::order`]. Over epochs: no run of an older epoch completes after one of a newer (a
+//! common grantor refuses it where the epochs are neighbours, its lease is over where they are
+//! not), so the epoch decides first.
 //!
-//! **(epoch, QT0, counter)**. A term is runs X0, X1 .. Xk of one process, each completing while the one before is in
-//! force (rule U). So that process leads without a gap from X0's completion to the end, and the first run of any other
-//! term completes outside of that interval: all edicts of one term lie before all of the other, and X0 and Y0 are ordered
-//! by the lemma. The tag keeps the epoch *of X0*, also after a renewal in a later epoch: QT0 of one epoch and the QT0
-//! of a rival two epochs later need not share a grantor.
+//! **(epoch, QT0, counter)**. A term is runs X0, X1 .. Xk of one process, each completing while the
+//! one before is in force (rule U). So that process leads without a gap from X0's completion to the
+//! end, and the first run of any other term completes outside of that interval: all edicts of one
+//! term lie before all of the other, and X0 and Y0 are ordered by the lemma. The tag keeps the
+//! epoch *of X0*, also after a renewal in a later epoch: QT0 of one epoch and the QT0 of a rival
+//! two epochs later need not share a grantor.
 //!
-//! **(term, counter)**. A grantor accepts an acquisition only with a term above all that it accepted before. Two
-//! acquisitions share a grantor, so their terms differ; it accepted them in the order of their completion, as above, so
-//! the later has the larger term. Rule U puts all edicts of a term before the next completion. Floors carry this over
-//! epochs.
+//! **(term, counter)**. A grantor accepts an acquisition only with a term above all that it
+//! accepted before. Two acquisitions share a grantor, so their terms differ; it accepted them in
+//! the order of their completion, as above, so the later has the larger term. Rule U puts all
+//! edicts of a term before the next completion. Floors carry this over epochs.
 //!
 //! # How an edict is created
 //!
-//! By three steps, in this order: [take a number](Counter::take), sample the clock, load E; then [`create`] judges.
-//! There it is shown why the orders that come to mind first let a paused thread break everything above.
+//! By three steps, in this order: [take a number](Counter::take), sample the clock, load E; then
+//! [`create`] judges. There it is shown why the orders that come to mind first let a paused thread
+//! break everything above.
 //!
 //! # Example
 //!
@@ -75,8 +79,9 @@ pub use super::epoch::Epoch;
 use super::message::Term;
 use crate::Data;
 
-/// The stamp of an edict: from which leadership, and the how-manieth of it. Without a parameter, the (term, counter)
-/// of the running service; that form alone is totally ordered whatever it holds, and has the operators.
+/// The stamp of an edict: from which leadership, and its sequence number there. Without a
+/// parameter, the (term, counter) of the running service; that form alone is totally ordered
+/// whatever it holds, and has the operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edict<T = Term> {
     /// From which leadership. First: edicts compare by it before they compare by number.
@@ -101,12 +106,13 @@ impl Edict {
 
 /// What says from which leadership an edict comes.
 pub trait Tag: Data {
-    /// Which leadership was first. Total, antisymmetric and transitive on the tags of one election's history.
+    /// Which leadership was first. Total, antisymmetric and transitive on the tags of one
+    /// election's history.
     fn order(&self, other: &Self) -> Result<Ordering, Incomparable>;
 }
 
-/// (epoch, QT): tags with the run that completed last, so that a renewal changes the tag. Reading tag and number and
-/// comparing sample and E must then be one step under one lock: see [`create`].
+/// (epoch, QT): tags with the run that completed last, so that a renewal changes the tag. Reading
+/// tag and number and comparing sample and E must then be one step under one lock: see [`create`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ByInstance {
     /// The epoch of that run.

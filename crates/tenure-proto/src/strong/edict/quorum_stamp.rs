@@ -7,12 +7,12 @@ use std::fmt;
 use crate::NodeId;
 use crate::time::Stamp;
 
-/// QT: who granted a run, each with the stamp of its own clock (T_q). Frozen when the run completes: an Ok that comes
-/// later is no part of it (erratum E14).
+/// QT: who granted a run, each with the stamp of its own clock (T_q). Frozen when the run
+/// completes: an Ok that comes later is no part of it (erratum E14).
 ///
-/// Stamps of different grantors do not compare, so two of these compare only by the grantors that they share, and
-/// quorums of one epoch share at least one. A grantor's stamps rise for ever, also within one tick and over restarts:
-/// no two grants have the same (erratum E13).
+/// Stamps of different grantors do not compare, so two of these compare only by the grantors that
+/// they share, and quorums of one epoch share at least one. A grantor's stamps rise forever, also
+/// within one tick and over restarts: no two grants have the same (erratum E13).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QuorumStamp(BTreeMap<NodeId, Stamp>);
 
@@ -38,10 +38,11 @@ impl QuorumStamp {
         self.0.iter().map(|(grantor, stamp)| (*grantor, *stamp))
     }
 
-    /// Which run completed first (21), by any grantor of both; all of them say the same, and it is checked that they do.
+    /// Which run completed first (21), by any grantor of both; all of them say the same, and it is
+    /// checked that they do.
     ///
-    /// Not an operator: `<` must be transitive for all values, and this is for the runs of one epoch only. Of `a`, `b`
-    /// and `c` where `a` and `c` share no grantor, `b` may lie between.
+    /// Not an operator: `<` must be transitive for all values, and this is for the runs of one
+    /// epoch only. Of `a`, `b` and `c` where `a` and `c` share no grantor, `b` may lie between.
     ///
     /// ```
     /// # use std::cmp::Ordering;
@@ -77,20 +78,22 @@ impl QuorumStamp {
     }
 }
 
-/// Why two edicts do not compare. Never the case within one election's history: something is broken, or they are not
-/// of one election.
+/// Why two edicts do not compare. Never the case within one election's history: something is
+/// broken, or they are not of one election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Incomparable {
     /// No grantor is in both: they are not quorums of one epoch.
     NothingShared,
-    /// Two grantors say opposite things: one supported two processes at once, or its stamps went back (a lost disk).
+    /// Two grantors say opposite things: one supported two processes at once, or its stamps went
+    /// back (a lost disk).
     Contradiction {
         /// Stamped the one first.
         before: NodeId,
         /// Stamped the other first.
         after: NodeId,
     },
-    /// Two runs have one stamp of a grantor: its clock gave out a stamp twice, or a late Ok was added to a run.
+    /// Two runs have one stamp of a grantor: its clock gave out a stamp twice, or a late Ok was
+    /// added to a run.
     SharedStamp {
         /// Whose.
         grantor: NodeId,

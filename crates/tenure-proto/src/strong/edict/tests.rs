@@ -1,4 +1,5 @@
-//! Tokens, counters, quorum stamps and the creation of edicts, each by itself. Whole histories: `histories.rs`.
+//! Tokens, counters, quorum stamps and the creation of edicts, each by itself. Whole histories:
+//! `histories.rs`.
 
 use std::cmp::Ordering;
 
@@ -230,7 +231,8 @@ fn the_epoch_decides_before_the_grantors_do() {
 
 #[test]
 fn a_term_keeps_the_epoch_of_its_first_run_or_loses_its_order() {
-    // n0 led from epoch 1 on and renewed into 2; then a rival began a term in 3, whose grantors are all others.
+    // n0 led from epoch 1 on and renewed into 2; then a rival began a term in 3, whose grantors are
+    // all others.
     let first = quorum(&[(0, 10), (1, 10)]);
     let rival = ByTerm { epoch: Epoch(3), first: quorum(&[(2, 5), (3, 5)]) };
     let kept = ByTerm { epoch: Epoch(1), first: first.clone() };
@@ -251,7 +253,8 @@ fn a_leader_creates_and_others_do_not() {
     assert_eq!(refusal.to_string(), "not leader: the term has ended");
 }
 
-/// A process leads in term 1, a rival leads in term 2 and issues one edict, the process leads again in term 3.
+/// A process leads in term 1, a rival leads in term 2 and issues one edict, the process leads again
+/// in term 3.
 struct Story {
     /// E of term 1 as a thread would load it at each instant; the clock shows the instant.
     first: fn(u64) -> u64,
@@ -305,7 +308,8 @@ fn is_right(story: &Story, thread: &Thread) -> Option<bool> {
     Some(valid && ordered)
 }
 
-/// All ways to lay three steps in this order over each story: how many edicts came out, and how many of them wrong.
+/// All ways to lay three steps in this order over each story: how many edicts came out, and how
+/// many of them wrong.
 fn count(stories: &[Story], newest_term: bool, order: fn([u64; 3]) -> [u64; 3]) -> (u32, u32) {
     let (mut created, mut wrong) = (0, 0);
     for story in stories {

@@ -5,9 +5,9 @@
 //!   PackedToken  i64 >= 0    0 | term, 31 bits | number, 32 bits
 //! ```
 //!
-//! Both put the term above the number, so that whole numbers compare as edicts do: by term, then by number. There is
-//! one packed layout and no choice of another, so that all packed tokens compare. The forms do not compare with each
-//! other: a column or a header holds one of them.
+//! Both put the term above the number, so that whole numbers compare as edicts do: by term, then by
+//! number. There is one packed layout and no choice of another, so that all packed tokens compare.
+//! The forms do not compare with each other: a column or a header holds one of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,9 +17,11 @@ use super::Edict;
 
 /// The number at which a resource is fenced: term, then number within the term.
 ///
-/// Each edict has its own. Number 0 is nobody's edict but stands for the term as a whole: [`Token::of_term`].
+/// Each edict has its own. Number 0 is nobody's edict but stands for the term as a whole:
+/// [`Token::of_term`].
 ///
-/// As text it is the decimal number, without sign or spaces: `"{token}"` and `text.parse::<Token>()`.
+/// As text it is the decimal number, without sign or spaces: `"{token}"` and
+/// `text.parse::<Token>()`.
 ///
 /// ```
 /// # use tenure_proto::strong::Term;
@@ -42,7 +44,8 @@ impl Token {
         Self { term, number }
     }
 
-    /// The token of a term as a whole: smaller than that of each of its edicts, larger than all of older terms.
+    /// The token of a term as a whole: smaller than that of each of its edicts, larger than all of
+    /// older terms.
     pub const fn of_term(term: Term) -> Self {
         Self::new(term, 0)
     }
@@ -114,9 +117,11 @@ impl FromStr for Token {
     }
 }
 
-/// A [`Token`] in 63 bits: never negative, so that a signed BIGINT holds it, and ordered as the token is.
+/// A [`Token`] in 63 bits: never negative, so that a signed BIGINT holds it, and ordered as the
+/// token is.
 ///
-/// The price: terms end at 2^31 - 1 and numbers at 2^32 - 1. Then [`Token::pack`] says [`Exhausted`]; it never wraps.
+/// The price: terms end at 2^31 - 1 and numbers at 2^32 - 1. Then [`Token::pack`] says
+/// [`Exhausted`]; it never wraps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PackedToken(i64);
 
@@ -131,7 +136,8 @@ impl PackedToken {
         self.0
     }
 
-    /// From a column. Every number that is not negative is a packed token; 0 is smaller than that of any edict.
+    /// From a column. Every number that is not negative is a packed token; 0 is smaller than that
+    /// of any edict.
     pub const fn from_i64(bits: i64) -> Result<Self, TokenError> {
         if bits < 0 { Err(TokenError::Negative) } else { Ok(Self(bits)) }
     }
@@ -173,7 +179,8 @@ impl FromStr for PackedToken {
     }
 }
 
-/// Digits and nothing else: what a lenient parser takes for granted (a sign, a space) another one refuses.
+/// Digits and nothing else: what a lenient parser takes for granted (a sign, a space) another one
+/// refuses.
 fn decimal(text: &str, form: Form) -> Result<u128, TokenError> {
     if text.is_empty() {
         return Err(TokenError::Empty);
@@ -248,7 +255,8 @@ pub enum TokenError {
         /// The form that was asked for.
         form: Form,
     },
-    /// The term would be 0, and terms begin at 1. Usual cause: a packed token, or a term alone, where a token belongs.
+    /// The term would be 0, and terms begin at 1. Usual cause: a packed token, or a term alone,
+    /// where a token belongs.
     NoTerm {
         /// The form that was asked for.
         form: Form,

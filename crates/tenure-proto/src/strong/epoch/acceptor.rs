@@ -1,5 +1,5 @@
-//! The members' side of a change: single-decree Paxos for the next charter. Needs durable state alone, so a member that
-//! is silent about grants answers here all the same.
+//! The members' side of a change: single-decree Paxos for the next charter. Needs durable state
+//! alone, so a member that is silent about grants answers here all the same.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
 use crate::{Context, GroupId, Incarnation, NodeId};
 
-/// Orders proposals. A space of its own: terms are a group's, and candidates would outrun any ballot (erratum A1).
+/// Orders proposals. A space of its own: terms are a group's, and candidates would outrun any
+/// ballot (erratum A1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ballot {
     /// First this.
@@ -37,7 +38,8 @@ pub(in crate::strong) struct Acceptor {
 }
 
 impl Acceptor {
-    /// What the disk says of the charter after `epoch`; of an older one it says nothing that still matters.
+    /// What the disk says of the charter after `epoch`; of an older one it says nothing that still
+    /// matters.
     pub(super) fn start<R: Rules>(epoch: Epoch, durable: &[Cell], rules: &R) -> Self {
         let found = durable.iter().find_map(|cell| match cell {
             Cell::Ballot { epoch: of, promised, accepted } => {
@@ -49,7 +51,8 @@ impl Acceptor {
         found.filter(|_| rules.keeps_ballot()).unwrap_or_default()
     }
 
-    /// What was accepted by an operator's word outlasts the epochs that are learnt of meanwhile: it comes after them.
+    /// What was accepted by an operator's word outlasts the epochs that are learnt of meanwhile: it
+    /// comes after them.
     pub(super) fn is_beyond(&self, epoch: Epoch) -> bool {
         self.accepted.as_ref().is_some_and(|(_, charter)| charter.epoch.begins_era() && charter.epoch > epoch)
     }
@@ -60,12 +63,14 @@ impl Acceptor {
 pub(in crate::strong) struct Known {
     /// The largest, in any group.
     pub(super) top: Term,
-    /// The largest that it knows to have granted to a group that the charter in question does not bar.
+    /// The largest that it knows to have granted to a group that the charter in question does not
+    /// bar.
     pub(super) unbarred: Option<(GroupId, Term)>,
 }
 
 impl<R: Rules> Process<R> {
-    /// Whether this process may answer a ballot of `epoch`: it is there itself (MONO), and a member.
+    /// Whether this process may answer a ballot of `epoch`: it is there itself (MONO), and a
+    /// member.
     fn decides(&self, from: NodeId, epoch: Epoch, cx: &mut Context<'_, Nerio<R>>) -> bool {
         let ahead = epoch > self.membership.epoch() && !self.config.settings().rules.adopts_before_deciding();
         self.position.is_some() && (ahead || self.admits(from, epoch, cx))
@@ -81,7 +86,8 @@ impl<R: Rules> Process<R> {
         self.membership.saved.max(Some(ticket))
     }
 
-    /// Phase 1. `top` is taken after this member adopted the epoch, so it covers all that it granted before (T4).
+    /// Phase 1. `top` is taken after this member adopted the epoch, so it covers all that it
+    /// granted before (T4).
     pub(in crate::strong) fn on_prepare(
         &mut self,
         from: NodeId,
@@ -99,7 +105,8 @@ impl<R: Rules> Process<R> {
         say(from, EpochTalk::Promise { epoch, ballot, accepted, top }, after, cx);
     }
 
-    /// Phase 2. Says whether the charter is to be adopted at once, which no sound member does: accepted is not decided.
+    /// Phase 2. Says whether the charter is to be adopted at once, which no sound member does:
+    /// accepted is not decided.
     pub(in crate::strong) fn on_accept(
         &mut self,
         from: NodeId,
@@ -124,7 +131,8 @@ impl<R: Rules> Process<R> {
         self.config.settings().rules.acts_on_accepted()
     }
 
-    /// HEIGHT: whether the floor of a charter is too high to be believed. What begins an era is an operator's word already.
+    /// HEIGHT: whether the floor of a charter is too high to be believed. What begins an era is an
+    /// operator's word already.
     pub(in crate::strong) fn doubts_floor(
         &mut self,
         from: NodeId,

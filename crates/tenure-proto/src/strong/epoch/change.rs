@@ -6,6 +6,7 @@ use super::force::remaining;
 use super::{Body, Lineage, Stores, TermReset};
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
+use crate::strong::rules::Rules;
 use crate::time::{Clockwork, Span};
 use crate::{GroupId, NodeId};
 
@@ -38,20 +39,25 @@ pub enum Change {
         /// Another longest lease.
         longest_lease: Option<Span>,
     },
-    /// A quorum is lost: go on without these, who are powered off for ever. See `force` for what rests on that word.
+    /// A quorum is lost: go on without these, who are powered off forever. See `force` for what
+    /// rests on that word.
     ForceRemove {
         /// Those who are powered off.
         gone: Vec<NodeId>,
-        /// Terms begin above this at least: the dead may have granted some that nobody else knows of.
+        /// Terms begin above this at least: the dead may have granted some that nobody else knows
+        /// of.
         least: Term,
         /// And by so much above it, and above all that the others granted.
         margin: u64,
-        /// A random number, drawn for this word alone: it tells this remainder from any other (`lineage`).
+        /// A random number, drawn for this word alone: it tells this remainder from any other
+        /// (`lineage`).
         draw: u128,
     },
-    /// Terms are absurdly high: all members stop granting for a longest lease, then terms go on above `floor`. See `reset`.
+    /// Terms are absurdly high: all members stop granting for a longest lease, then terms go on
+    /// above `floor`. See `reset`.
     ResetTerms {
-        /// Every term above this that was ever granted belongs to a barred group: the operator's word.
+        /// Every term above this that was ever granted belongs to a barred group: the operator's
+        /// word.
         floor: Term,
         /// The groups that hold higher terms. Nobody leads them again.
         barred: Vec<GroupId>,
@@ -62,11 +68,10 @@ pub enum Change {
 
 impl Change {
     /// What this makes of `body`.
-    pub fn applied(&self, body: &Body) -> Result<Body, ChangeError> {
+    pub fn applied(&self, body: &Body, rules: &impl Rules) -> Result<Body, ChangeError> {
         if let Self::Named(change, stores) = self {
-            let goal = change.applied(body)?;
-            // A member that stays keeps its store.
-            let stores = body.stores.with(stores, goal.quorums.members());
+            let goal = change.applied(body, rules)?;
+            let stores = body.stores.with(stores, goal.quorums.members(), rules);
             return Ok(Body { stores, ..goal });
         }
         let now = &body.quorums;
@@ -91,23 +96,20 @@ impl Change {
             Self::LongestLease(span) | Self::Set { longest_lease: Some(span), .. } => *span,
             _ => body.longest_lease,
         };
-        let stores = body.stores.with(&Stores::default(), quorums.members());
+        let stores = body.stores.with(&Stores::default(), quorums.members(), rules);
         Ok(Body { quorums, clocks, longest_lease, stores })
     }
 }
 
 impl Body {
-    /// The next step from here to `target`: as far as neighbours may be apart. Bounds change with the first step.
-    pub fn step_towards(
-        &self,
-        target: &Self,
-        adjacent: impl Fn(&Quorums, &Quorums) -> bool,
-    ) -> Result<Self, ChangeError> {
-        if adjacent(&self.quorums, &target.quorums) {
+    /// The next step from here to `target`: as far as neighbours may be apart. Bounds change with
+    /// the first step.
+    pub fn step_towards(&self, target: &Self, rules: &impl Rules) -> Result<Self, ChangeError> {
+        if rules.adjacent(&self.quorums, &target.quorums) {
             return Ok(target.clone());
         }
         let quorums = self.quorums.step_towards(&target.quorums).ok_or(ChangeError::NoChain)?;
-        let stores = self.stores.with(&target.stores, quorums.members());
+        let stores = self.stores.with(&target.stores, quorums.members(), rules);
         Ok(Self { quorums, stores, ..target.clone() })
     }
 }

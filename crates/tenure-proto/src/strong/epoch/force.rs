@@ -1,9 +1,11 @@
 //! A lost quorum: the operator's word in the place of the votes that nobody can give any more.
 //!
-//! So many members are gone that those who are left are no quorum: nothing can be granted, and no change be decided. An operator
-//! says that the others (D) are *powered off and will never run again with their stores*, and those who are left (S) go on as
-//! a smaller cluster. The quorums of the new epoch need not meet those of any epoch before. So what keeps two leaders apart is not
-//! a common grantor; it is a wait, and that everybody who could still grant has stopped before it began.
+//! So many members are gone that those who are left are no quorum: nothing can be granted, and no
+//! change be decided. An operator says that the others (D) are *powered off and will never run
+//! again with their stores*, and those who are left (S) go on as a smaller cluster. The quorums of
+//! the new epoch need not meet those of any epoch before. So what keeps two leaders apart is not a
+//! common grantor; it is a wait, and that everybody who could still grant has stopped before it
+//! began.
 //!
 //! ```text
 //!   1  prepare            every one of S promises, and reports its largest term and what it has accepted
@@ -13,38 +15,46 @@
 //!   4  V is decided       everybody is told, and goes by it
 //! ```
 //!
-//! The ballots are those of every change; but who prepares or accepts for V is not a quorum, it is all of S. V has the number of the
-//! next *era* ([`Epoch::next_era`]): far above any epoch that the dead may have decided without telling the survivors.
+//! The ballots are those of every change; but who prepares or accepts for V is not a quorum, it is
+//! all of S. V has the number of the next *era* ([`Epoch::next_era`]): far above any epoch that the
+//! dead may have decided without telling the survivors.
 //!
 //! # Why no two lead
 //!
-//! Let e be the epoch that all of S were in when they accepted V (a ballot names its epoch, MONO), and T any set that supports a
-//! lease of an epoch f before V, in force when V is decided. If f is e or one of its neighbours, T has a member of e: quorums of
-//! neighbours meet (ADJ). Say it is q. Either q is in D: its Ok was given before it was powered off, so before the operator
-//! spoke, so before the wait. Or it is in S: its Ok was given before it was sealed, so before the wait. The lease ends at most
-//! δ_max after that Ok, and the wait is at least δ_max of real time: the lease is over. Older epochs had ended when e was decided
-//! (T1). After V has taken effect all is as ever: its members adopt it before they answer in it (MONO), and the next epoch is its
-//! neighbour.
+//! Let e be the epoch that all of S were in when they accepted V (a ballot names its epoch, MONO),
+//! and T any set that supports a lease of an epoch f before V, in force when V is decided. If f is
+//! e or one of its neighbours, T has a member of e: quorums of neighbours meet (ADJ). Say it is q.
+//! Either q is in D: its Ok was given before it was powered off, so before the operator spoke, so
+//! before the wait. Or it is in S: its Ok was given before it was sealed, so before the wait. The
+//! lease ends at most δ_max after that Ok, and the wait is at least δ_max of real time: the lease
+//! is over. Older epochs had ended when e was decided (T1). After V has taken effect all is as
+//! ever: its members adopt it before they answer in it (MONO), and the next epoch is its neighbour.
 //!
-//! **Terms.** Who accepts V has granted no term above V's floor, or it denies V; and it grants none until it goes by V. So the floor is
-//! above all that S granted. What the dead granted among themselves nobody can ask: the floor is also at least what the
-//! operator gives ([`Change::ForceRemove`]), which is the time of day plus a margin unless it is said otherwise, as for a cluster that is
-//! founded anew. If the dead have held more elections than a second each since the cluster was founded, a new term may be
-//! below one that a fence has seen: that fence refuses the new leader until terms have risen. Nothing old gets through.
+//! **Terms.** Who accepts V has granted no term above V's floor, or it denies V; and it grants none
+//! until it goes by V. So the floor is above all that S granted. What the dead granted among
+//! themselves nobody can ask: the floor is also at least what the operator gives
+//! ([`Change::ForceRemove`]), which is the time of day plus a margin unless it is said otherwise,
+//! as for a cluster that is founded anew. If the dead have held more elections than a second each
+//! since the cluster was founded, a new term may be below one that a fence has seen: that fence
+//! refuses the new leader until terms have risen. Nothing old gets through.
 //!
-//! **Two operators.** Each needs the word of all that it does not name as dead. Who has accepted V denies a ballot that keeps anybody
-//! whom V does not keep, and accepts nothing of a lower number: so of two remainders that share a member at most one is decided, or the second is a
-//! part of the first, and then the argument above holds of the second with V as e. Of the same remainder one charter is decided,
-//! for every ballot asks all of S: what all of them hold is taken up, and what one of them does not hold cannot have been decided.
+//! **Two operators.** Each needs the word of all that it does not name as dead. Who has accepted V
+//! denies a ballot that keeps anybody whom V does not keep, and accepts nothing of a lower number:
+//! so of two remainders that share a member at most one is decided, or the second is a part of the
+//! first, and then the argument above holds of the second with V as e. Of the same remainder one
+//! charter is decided, for every ballot asks all of S: what all of them hold is taken up, and what
+//! one of them does not hold cannot have been decided.
 //!
 //! # What rests on the operator's word alone
 //!
-//! * That the dead are dead. If one of D runs on and with others of D is a quorum, it elects leaders of its own. When one comes
-//!   back alone it is harmless: it is refused, told of V, and is no member.
-//! * Remainders that share nobody: two operators, each of whom says that the other's half is powered off. One of them is wrong.
-//!   Each draws a number, so their charters differ in lineage, and both halves stop as soon as they hear of each other (`lineage`).
-//! * Members whom no survivor has heard of: added by those who are dead now, two or more epochs on. Those that a survivor has
-//!   accepted are found in step 1, and must be named.
+//! * That the dead are dead. If one of D runs on and with others of D is a quorum, it elects
+//!   leaders of its own. When one comes back alone it is harmless: it is refused, told of V, and is
+//!   no member.
+//! * Remainders that share nobody: two operators, each of whom says that the other's half is
+//!   powered off. One of them is wrong. Each draws a number, so their charters differ in lineage,
+//!   and both halves stop as soon as they hear of each other (`lineage`).
+//! * Members whom no survivor has heard of: added by those who are dead now, two or more epochs on.
+//!   Those that a survivor has accepted are found in step 1, and must be named.
 
 use std::sync::Arc;
 
@@ -66,7 +76,8 @@ pub(in crate::strong) struct Force {
     /// The floor is at least this, and a margin above it.
     least: Term,
     margin: u64,
-    /// What the lineage goes on with. Where nobody is removed there is one remainder, and nothing to tell apart.
+    /// What the lineage goes on with. Where nobody is removed there is one remainder, and nothing
+    /// to tell apart.
     draw: Option<u128>,
     /// What becomes of terms, if they are set anew.
     pub(super) reset: Option<WantedReset>,
@@ -80,7 +91,8 @@ impl Force {
 }
 
 impl Epoch {
-    /// How many epochs an era has. The dead cannot have decided so many: each takes about a longest lease.
+    /// How many epochs an era has. The dead cannot have decided so many: each takes about a longest
+    /// lease.
     pub const ERA: u64 = 1 << 20;
 
     /// The first epoch of the next era: above all that can have been decided in this one.
@@ -89,13 +101,15 @@ impl Epoch {
         Self((self.0 / Self::ERA).saturating_add(1).saturating_mul(Self::ERA))
     }
 
-    /// Whether an epoch begins an era: it was brought about by an operator's word, not by the votes of the epoch before.
+    /// Whether an epoch begins an era: it was brought about by an operator's word, not by the votes
+    /// of the epoch before.
     pub fn begins_era(self) -> bool {
         self.0 > 0 && self.0.is_multiple_of(Self::ERA)
     }
 }
 
-/// The quorums of those who are left: with the weights that they had, or a majority where there were none.
+/// The quorums of those who are left: with the weights that they had, or a majority where there
+/// were none.
 pub(super) fn remaining(quorums: &Quorums, gone: &[NodeId]) -> Result<Quorums, QuorumError> {
     let mut left = quorums.members().to_vec();
     left.retain(|member| !gone.contains(member));
@@ -109,7 +123,8 @@ pub(super) fn remaining(quorums: &Quorums, gone: &[NodeId]) -> Result<Quorums, Q
 }
 
 impl Charter {
-    /// The charter that an operator's word puts in this one's place, above all those that were `found`.
+    /// The charter that an operator's word puts in this one's place, above all those that were
+    /// `found`.
     fn forced(
         &self,
         body: Body,
@@ -117,7 +132,8 @@ impl Charter {
         (floor, draw): (Term, Option<u128>),
         reset: Option<&WantedReset>,
     ) -> Result<Arc<Self>, ChangeError> {
-        // One that was found and may be decided is an ancestor; and the newest comes from all that may be.
+        // One that was found and may be decided is an ancestor; and the newest comes from all that
+        // may be.
         let newest = found.iter().filter(|charter| charter.epoch.begins_era()).max_by_key(|c| c.epoch);
         let lineage = newest.map_or(&self.lineage, |charter| &charter.lineage);
         let lineage = match draw {
@@ -126,7 +142,8 @@ impl Charter {
             None => lineage.clone(),
         };
         let newest = found.iter().map(|charter| charter.epoch).fold(self.epoch, Epoch::max);
-        // Whoever decides it must wait for leases of this epoch, of the one before, and of any that may be decided.
+        // Whoever decides it must wait for leases of this epoch, of the one before, and of any that
+        // may be decided.
         let bodies = found.iter().map(|charter| &charter.body).chain(&self.before);
         let start = crate::LocalTime::ZERO;
         let longest = bodies.fold(&self.body, |longest, body| {
@@ -193,7 +210,8 @@ impl<R: Rules> Process<R> {
         }
     }
 
-    /// Those who are left, if this process acts on an operator's word: its own operator's, or that which it has accepted.
+    /// Those who are left, if this process acts on an operator's word: its own operator's, or that
+    /// which it has accepted.
     pub(super) fn remainder(&self) -> Option<Body> {
         let here = &self.membership.charter.body;
         if let Some(force) = &self.membership.proposer.force {
@@ -201,7 +219,8 @@ impl<R: Rules> Process<R> {
                 return Some(here.clone());
             }
             let quorums = remaining(&here.quorums, &force.gone).ok()?;
-            let stores = here.stores.with(&Stores::default(), quorums.members());
+            let stores =
+                here.stores.with(&Stores::default(), quorums.members(), &self.config.settings().rules);
             return Some(Body { quorums, stores, ..here.clone() });
         }
         self.sealed_for().map(|charter| charter.body.clone())
@@ -218,7 +237,8 @@ impl<R: Rules> Process<R> {
         let found: Vec<&Arc<Charter>> =
             reports.iter().flatten().filter(|charter| charter.epoch > here.epoch).collect();
         let members = body.quorums.members();
-        // What all hold may be decided. What one of them does not hold is not, and never will be: it has promised.
+        // What all hold may be decided. What one of them does not hold is not, and never will be:
+        // it has promised.
         let same = |charter: &Arc<Charter>| charter.epoch.begins_era() && charter.members() == members;
         if let Some(held) = found.first().filter(|first| same(first))
             && reports.iter().all(|report| report.as_ref() == Some(held))
@@ -259,10 +279,16 @@ impl<R: Rules> Process<R> {
         Some(next)
     }
 
-    /// What a member has against a charter that begins an era, or against any other once it is sealed.
+    /// What a member has against a charter that begins an era, or against any other once it is
+    /// sealed.
     pub(super) fn forced_objection(&self, charter: &Charter, known: Known) -> Option<Denial> {
         let sealed = self.sealed_for();
         if !charter.epoch.begins_era() {
+            // No rule: safety does not need it. If all who are left have accepted the forced
+            // charter, an ordinary ballot above it was promised by one of them after that, which
+            // told of it, or by the gone alone; and then every quorum of its charter needs one of
+            // the gone (ADJ). It is denied so that the seal stays, and is told to the next
+            // proposer.
             return sealed.map(|sealed| Denial::Sealed(sealed.epoch));
         }
         let rules = &self.config.settings().rules;
@@ -270,8 +296,9 @@ impl<R: Rules> Process<R> {
             return Some(Denial::Sealed(sealed.epoch));
         }
         let here = &self.membership.charter;
-        // Among members of one epoch this cannot be: a proposer keeps some of the members that both of them know. It
-        // is denied all the same, rather than asserted: nobody's message may stop a node.
+        // Among members of one epoch this cannot be: a proposer keeps some of the members that both
+        // of them know. It is denied all the same, rather than asserted: nobody's message may stop
+        // a node.
         if !charter.has(self.holder.node) || !here.keeps_all_of(charter.members()) {
             return Some(Denial::NotAdjacent);
         }

@@ -1,12 +1,13 @@
 //! Lineage: which founding a charter comes from, and which operator's words lie between.
 //!
-//! A charter is decided by the members of the one before it, so all charters of a cluster are one chain. Two acts
-//! begin a chain that nobody voted for: a founding, and a force-remove (`force`). Done twice, each may give a quorum
-//! of its own, and then two processes lead at once: a split brain. No rule about quorums can see that, because the
-//! two halves share no member that would refuse.
+//! A charter is decided by the members of the one before it, so all charters of a cluster are one
+//! chain. Two acts begin a chain that nobody voted for: a founding, and a force-remove (`force`).
+//! Done twice, each may give a quorum of its own, and then two processes lead at once: a split
+//! brain. No rule about quorums can see that, because the two halves share no member that would
+//! refuse.
 //!
-//! So each of these acts draws a random number, and a charter carries all numbers that lead to it: its [`Lineage`].
-//! Comparing two charters then says how they are related:
+//! So each of these acts draws a random number, and a charter carries all numbers that lead to it:
+//! its [`Lineage`]. Comparing two charters then says how they are related:
 //!
 //! | lineages | epochs | [`Relation`] |
 //! |---|---|---|
@@ -15,13 +16,15 @@
 //! | one begins with the other | the longer one is later | `Older` or `Newer`: a force-remove lies between |
 //! | anything else | | `Foreign` |
 //!
-//! **What follows from `Foreign`** ([`Rules::stops_for_foreign`]). The member stops granting and leading, durably, until an operator
-//! decides which side goes on. To refuse the other's messages is not enough: {a} and {b, c} are each a quorum of
-//! their own charter. Both sides stop, because each tells the other what it goes by.
+//! **What follows from `Foreign`** ([`Rules::stops_for_foreign`]). The member stops granting and
+//! leading, durably, until an operator decides which side goes on. To refuse the other's messages
+//! is not enough: {a} and {b, c} are each a quorum of their own charter. Both sides stop, because
+//! each tells the other what it goes by.
 //!
-//! **The way out** ([`Command::AcceptLineage`]). The operator ends the other side and tells each member of
-//! this one. Leases that the other side granted may still be in force, so the member keeps silent for a longest
-//! lease, as after a reboot. If it hears of the other side again, it stops again.
+//! **The way out** ([`Command::AcceptLineage`]). The operator ends the other side and tells each
+//! member of this one. Leases that the other side granted may still be in force, so the member
+//! keeps silent for a longest lease, as after a reboot. If it hears of the other side again, it
+//! stops again.
 //!
 //! [`Command::AcceptLineage`]: crate::strong::Command::AcceptLineage
 //! [`Rules::stops_for_foreign`]: crate::strong::Rules::stops_for_foreign
@@ -139,8 +142,9 @@ impl CharterId {
 }
 
 impl Charter {
-    /// A number for all that this charter says, the same on every host and for every build: of its text, as a trace has
-    /// it. The floor of a founding is left out: members that found a cluster one by one each take the time of day.
+    /// A number for all that this charter says, the same on every host and for every build: of its
+    /// text, as a trace has it. The floor of a founding is left out: members that found a cluster
+    /// one by one each take the time of day.
     pub fn digest(&self) -> u128 {
         let mut text = String::new();
         match self.before {
@@ -156,7 +160,8 @@ impl Charter {
     }
 }
 
-/// FNV-1a of 128 bits. It tells charters apart that differ by mistake; those who have the key do not lie.
+/// FNV-1a of 128 bits. It tells charters apart that differ by mistake; those who have the key do
+/// not lie.
 fn fnv(bytes: &[u8]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -164,8 +169,8 @@ fn fnv(bytes: &[u8]) -> u128 {
 }
 
 impl<R: Rules> Nerio<R> {
-    /// The charter of another cluster that this member has heard of: it grants nothing and leads nothing until an
-    /// operator decides.
+    /// The charter of another cluster that this member has heard of: it grants nothing and leads
+    /// nothing until an operator decides.
     pub fn split_brain(&self) -> Option<&CharterId> {
         self.process.split.as_ref()
     }
@@ -195,15 +200,17 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// Whether a charter is of another cluster, by the rules. Where an epoch is ended before the next begins, floors
-    /// are no part of what is decided, and charters of one epoch may differ in them.
+    /// Whether a charter is of another cluster, by the rules. Where an epoch is ended before the
+    /// next begins, floors are no part of what is decided, and charters of one epoch may differ in
+    /// them.
     fn is_foreign(&self, other: &CharterId) -> bool {
         let settings = self.process.config.settings();
         let relation = self.process.charter().id().relation(other);
         settings.succession == Succession::Adjacent && settings.rules.stops_for_foreign(relation)
     }
 
-    /// A member stops, and says whether it is one. Everybody else only goes on without the other charter.
+    /// A member stops, and says whether it is one. Everybody else only goes on without the other
+    /// charter.
     fn stop_for(&mut self, other: CharterId, cx: &mut Context<'_, Self>) -> bool {
         if self.process.position.is_none() {
             return false;
@@ -222,7 +229,8 @@ impl<R: Rules> Nerio<R> {
         true
     }
 
-    /// An operator has ended the other side. What that side granted may be in force for a longest lease.
+    /// An operator has ended the other side. What that side granted may be in force for a longest
+    /// lease.
     pub(in crate::strong) fn accept_lineage(&mut self, cx: &mut Context<'_, Self>) {
         if self.process.split.is_none() {
             return;

@@ -32,8 +32,8 @@ pub(in crate::strong) struct Membership {
 }
 
 impl Membership {
-    /// What the disk and, within one boot, the memory say. Otherwise the wait of rule W begins anew with this start:
-    /// nobody knows how long ago the charter was adopted.
+    /// What the disk and, within one boot, the memory say. Otherwise the wait of rule W begins anew
+    /// with this start: nobody knows how long ago the charter was adopted.
     pub(in crate::strong) fn start<R: Rules>(
         founding: Arc<Charter>,
         durable: &[Cell],
@@ -55,8 +55,10 @@ impl Membership {
             BootKind::Founding | BootKind::Rebooted | BootKind::Amnesia => None,
         };
         let counts = |epoch: Epoch| epoch == charter.epoch || !rules.ties_adoption_to_epoch();
-        let adopted_at = remembered.filter(|(epoch, ..)| counts(*epoch)).map_or(now, |(_, at, _)| at);
-        // An end that was counted on this clock, for whichever epoch: Y is there for availability alone.
+        let adopted_at = remembered.filter(|(epoch, ..)| counts(*epoch)).map(|(_, at, _)| at);
+        let adopted_at = rules.adopted_before(adopted_at, now);
+        // An end that was counted on this clock, for whichever epoch: Y is there for availability
+        // alone.
         let young_until = remembered.map_or(LocalTime::ZERO, |(_, _, until)| until);
         let acceptor = Acceptor::start(charter.epoch, durable, rules);
         Self {
@@ -98,8 +100,8 @@ impl<R: Rules> Process<R> {
         &self.membership.charter
     }
 
-    /// Takes over a decided charter. Grants, tombs and terms stay as they are (KEEP); what was promised and accepted for
-    /// this very charter is done with. Says whether it was news.
+    /// Takes over a decided charter. Grants, tombs and terms stay as they are (KEEP); what was
+    /// promised and accepted for this very charter is done with. Says whether it was news.
     pub(in crate::strong) fn adopt(
         &mut self,
         charter: &Arc<Charter>,
@@ -129,7 +131,8 @@ impl<R: Rules> Process<R> {
         }
         let (at, young_until) = (member.adopted_at, member.young_until);
         let adopted = Cell::Adopted { epoch: charter.epoch, at, young_until };
-        // Remembered first: once the charter is durable, a restart must not find the adoption before this one (W).
+        // Remembered first: once the charter is durable, a restart must not find the adoption
+        // before this one (W).
         let remembers_first = rules.ties_adoption_to_epoch();
         if remembers_first {
             cx.remember(adopted.clone());
@@ -147,7 +150,8 @@ impl<R: Rules> Process<R> {
         true
     }
 
-    /// W and the wait of a forced charter, counted from `now`: how long ago they began is not known any more.
+    /// W and the wait of a forced charter, counted from `now`: how long ago they began is not known
+    /// any more.
     pub(in crate::strong) fn adopted_anew(&mut self, now: LocalTime, cx: &mut Context<'_, Nerio<R>>) {
         self.membership.adopted_at = self.membership.adopted_at.max(now);
         let Membership { adopted_at: at, young_until, .. } = self.membership;
@@ -155,8 +159,8 @@ impl<R: Rules> Process<R> {
         self.await_effect_anew(now);
     }
 
-    /// MONO, for a request or a ballot of `epoch`: whether it may be answered at all. Whoever is behind is told; what this
-    /// process does not know yet it asks for.
+    /// MONO, for a request or a ballot of `epoch`: whether it may be answered at all. Whoever is
+    /// behind is told; what this process does not know yet it asks for.
     pub(in crate::strong) fn admits(
         &self,
         from: NodeId,
@@ -204,7 +208,8 @@ impl<R: Rules> Process<R> {
         }
     }
 
-    /// Somebody does not know the present epoch: what it was told was lost, or came after the request.
+    /// Somebody does not know the present epoch: what it was told was lost, or came after the
+    /// request.
     pub(in crate::strong) fn on_unknown(
         &mut self,
         from: NodeId,

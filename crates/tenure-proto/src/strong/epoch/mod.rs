@@ -1,9 +1,10 @@
 //! Epochs: how the grantors change while every group goes on being led.
 //!
-//! The members, their quorums and the bounds on clocks and leases are fixed by a [`Charter`]. Charters follow one
-//! another, one an epoch, and each is decided by a quorum of the one before (`proposer`, `acceptor`: single-decree
-//! Paxos). Nothing is stopped for it: grants live on, and a leader renews into the next epoch. What keeps two leaders
-//! apart is that neighbouring epochs share a grantor, and that epochs further apart share no time.
+//! The members, their quorums and the bounds on clocks and leases are fixed by a [`Charter`].
+//! Charters follow one another, one an epoch, and each is decided by a quorum of the one before
+//! (`proposer`, `acceptor`: single-decree Paxos). Nothing is stopped for it: grants live on, and a
+//! leader renews into the next epoch. What keeps two leaders apart is that neighbouring epochs
+//! share a grantor, and that epochs further apart share no time.
 //!
 //! | rule | says | where |
 //! |---|---|---|
@@ -20,24 +21,27 @@
 //!
 //! # Why no two lead
 //!
-//! **Spacing (T1).** When e+2 is decided, no lease of an epoch up to e is in force, nor can one begin. The quorum R
-//! that accepted it meets every quorum S of e (ADJ): some q in both granted before it adopted e+1 (MONO), so the lease
-//! ends at most δ_max after that, and q accepted no sooner than δ_max after that (W; (1+ρ)δ_max on any legal clock).
+//! **Spacing (T1).** When e+2 is decided, no lease of an epoch up to e is in force, nor can one
+//! begin. The quorum R that accepted it meets every quorum S of e (ADJ): some q in both granted
+//! before it adopted e+1 (MONO), so the lease ends at most δ_max after that, and q accepted no
+//! sooner than δ_max after that (W; (1+ρ)δ_max on any legal clock).
 //!
-//! **One leader (T2).** Let X and Y, of different processes, both be in force. In one epoch: the paper. In neighbours:
-//! some q granted both (ADJ), that of the older epoch first (MONO), and when it granted the other, the first had run out or was
-//! given back (KEEP, lemma 3.1 has no epoch in it). Further apart: spacing.
+//! **One leader (T2).** Let X and Y, of different processes, both be in force. In one epoch: the
+//! paper. In neighbours: some q granted both (ADJ), that of the older epoch first (MONO), and when
+//! it granted the other, the first had run out or was given back (KEEP, lemma 3.1 has no epoch in
+//! it). Further apart: spacing.
 //!
-//! **Terms (T4, T5).** Between neighbours the common grantor's largest term orders them. Over two epochs or more the floor
-//! does: who granted t in e and promised in e+1 adopted in between, so its promise reports at least t.
+//! **Terms (T4, T5).** Between neighbours the common grantor's largest term orders them. Over two
+//! epochs or more the floor does: who granted t in e and promised in e+1 adopted in between, so its
+//! promise reports at least t.
 //!
 //! **One charter an epoch (T6).** Paxos with durable promises; the value includes the floor.
 //!
-//! Where a quorum is lost no charter can be decided, and an operator's word must do: see `force`. The same way
-//! leads out of terms that are absurdly high: see `reset`.
+//! Where a quorum is lost no charter can be decided, and an operator's word must do: see `force`.
+//! The same way leads out of terms that are absurdly high: see `reset`.
 //!
-//! A member is a *store*, not a host (`stores`): one that lost its disk has lost its promises and never comes back under its name
-//! unless it was removed before, and then as a new one.
+//! A member is a *store*, not a host (`stores`): one that lost its disk has lost its promises and
+//! never comes back under its name unless it was removed before, and then as a new one.
 
 mod acceptor;
 mod change;
@@ -102,7 +106,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// A wait on any legal clock after which no lease is in force that began before it: (1+ρ)δ_max and a tick.
+    /// A wait on any legal clock after which no lease is in force that began before it: (1+ρ)δ_max
+    /// and a tick.
     fn spacing(&self, from: LocalTime) -> LocalTime {
         self.clocks.silence_end(from, self.longest_lease)
     }
@@ -117,7 +122,8 @@ pub struct Charter {
     pub lineage: Lineage,
     /// Who grants.
     pub body: Body,
-    /// Who granted before: leases of theirs may still be in force. The founding charter has nobody before it.
+    /// Who granted before: leases of theirs may still be in force. The founding charter has nobody
+    /// before it.
     pub before: Option<Body>,
     /// No term up to this is granted in this epoch.
     pub floor: Term,
@@ -126,7 +132,8 @@ pub struct Charter {
 }
 
 impl Charter {
-    /// The first charter, of a cluster that nobody else founds: with a lineage of its own where others may.
+    /// The first charter, of a cluster that nobody else founds: with a lineage of its own where
+    /// others may.
     pub fn founding(body: Body) -> Arc<Self> {
         Self::founded(Lineage::founding(0), body)
     }
@@ -160,15 +167,17 @@ impl Charter {
         self.members().iter().chain(gone).copied()
     }
 
-    /// When whatever was promised up to `from`, in this epoch or the one before, is over: for the silence after a
-    /// restart and for rule W. The longer of the two: a lease runs by the bounds of its own epoch.
+    /// When whatever was promised up to `from`, in this epoch or the one before, is over: for the
+    /// silence after a restart and for rule W. The longer of the two: a lease runs by the bounds of
+    /// its own epoch.
     pub fn spacing(&self, from: LocalTime) -> LocalTime {
         let now = self.body.spacing(from);
         self.before.as_ref().map_or(now, |before| before.spacing(from).max(now))
     }
 }
 
-/// What the deciders of the next charter tell each other, and what everybody is told of the present one.
+/// What the deciders of the next charter tell each other, and what everybody is told of the present
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EpochTalk {
     /// This is decided.
@@ -241,7 +250,8 @@ pub enum Denial {
     Sealed(Epoch),
     /// It has granted a term above the charter's floor.
     Granted(Term),
-    /// It has granted a term above the charter's floor to a group that a reset of terms does not bar.
+    /// It has granted a term above the charter's floor to a group that a reset of terms does not
+    /// bar.
     Unbarred {
         /// The group.
         group: GroupId,

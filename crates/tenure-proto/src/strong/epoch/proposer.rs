@@ -1,5 +1,5 @@
-//! The side of whoever wants a change, or finishes another's: phase 1 finds out what may have been decided already, phase
-//! 2 decides it, or the proposer's own wish where nothing was.
+//! The side of whoever wants a change, or finishes another's: phase 1 finds out what may have been
+//! decided already, phase 2 decides it, or the proposer's own wish where nothing was.
 
 use std::sync::Arc;
 
@@ -68,7 +68,8 @@ pub(in crate::strong) struct Proposer {
 pub(super) struct Proposal {
     epoch: Epoch,
     ballot: Ballot,
-    /// Those who are left, where an operator's word is acted on: all of them must answer, and nobody else is asked.
+    /// Those who are left, where an operator's word is acted on: all of them must answer, and
+    /// nobody else is asked.
     left: Option<Body>,
     answered: NodeSet,
     /// When the first answer came.
@@ -82,7 +83,8 @@ pub(super) struct Proposal {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
-    /// Waiting for promises: the accepted charter of the highest ballot, the largest term, and what each has accepted.
+    /// Waiting for promises: the accepted charter of the highest ballot, the largest term, and what
+    /// each has accepted.
     Promises { best: Option<(Ballot, Arc<Charter>)>, top: Term, reports: Vec<Option<Arc<Charter>>> },
     /// Waiting for acceptance.
     Accepts(Arc<Charter>),
@@ -93,7 +95,8 @@ pub(super) enum Phase {
 /// What a change waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// For answers, of these among others: a quorum of them, or all where an operator's word is acted on.
+    /// For answers, of these among others: a quorum of them, or all where an operator's word is
+    /// acted on.
     Answers(Vec<NodeId>),
     /// For leases to run out, until this reading.
     Leases(LocalTime),
@@ -127,7 +130,7 @@ impl<R: Rules> Process<R> {
             self.membership.proposer.goal = None;
             return self.reset_terms(*floor, barred, cx);
         }
-        match change.applied(&self.membership.charter.body) {
+        match change.applied(&self.membership.charter.body, &self.config.settings().rules) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
             Ok(goal) => {
                 self.membership.proposer.goal = Some(goal);
@@ -190,8 +193,9 @@ impl<R: Rules> Process<R> {
         self.membership.timers.set(Timer::Resend, again);
     }
 
-    /// The ballot under way, if an answer to `ballot` of `epoch` from a member is for it, and the member's position. The
-    /// caller must look at the phase before it counts the answer: a late promise is no acceptance.
+    /// The ballot under way, if an answer to `ballot` of `epoch` from a member is for it, and the
+    /// member's position. The caller must look at the phase before it counts the answer: a late
+    /// promise is no acceptance.
     fn answered(&mut self, from: NodeId, epoch: Epoch, ballot: Ballot) -> Option<(&mut Proposal, usize)> {
         let rules = &self.config.settings().rules;
         let proposal = self.membership.proposer.ballot.as_mut()?;
@@ -213,7 +217,8 @@ impl<R: Rules> Process<R> {
             self.membership.proposer.highest = self.membership.proposer.highest.max(accepted.number);
         }
         let here = self.membership.charter.clone();
-        // Without its promise the floor need not cover what it reports: others must make up a quorum.
+        // Without its promise the floor need not cover what it reports: others must make up a
+        // quorum.
         if !self.is_resetting() && here.has(from) && self.doubts(from, reported, cx) {
             return;
         }
@@ -240,7 +245,8 @@ impl<R: Rules> Process<R> {
         }
     }
 
-    /// The end of phase 1: what may have been decided must be; only where nothing was is there a choice (T6).
+    /// The end of phase 1: what may have been decided must be; only where nothing was is there a
+    /// choice (T6).
     fn choose(
         &mut self,
         best: Option<(Ballot, Arc<Charter>)>,
@@ -288,7 +294,7 @@ impl<R: Rules> Process<R> {
         if epoch.next().begins_era() {
             return Some(Err(ChangeError::LastOfEra));
         }
-        Some(here.step_towards(goal, |one, other| rules.adjacent(one, other)))
+        Some(here.step_towards(goal, rules))
     }
 
     pub(super) fn drop_ballot(&mut self) {

@@ -1,9 +1,10 @@
 //! A repair of terms that are absurdly high: the operator sets them anew.
 //!
-//! Terms only rise, and one ceiling serves all groups (`height`). If an absurd term was granted all the same, by a mistaken
-//! [`Command::Confirm`] or a broken disk, every later term lies above it: tokens no longer fit into 31 bits, and soon no term is
-//! left. The way back is a charter that *lowers* the terms. It is decided like one that an operator forces (`force`), but by the
-//! word of **all** members, and nobody is removed:
+//! Terms only rise, and one ceiling serves all groups (`height`). If an absurd term was granted all
+//! the same, by a mistaken [`Command::Confirm`] or a broken disk, every later term lies above it:
+//! tokens no longer fit into 31 bits, and soon no term is left. The way back is a charter that
+//! *lowers* the terms. It is decided like one that an operator forces (`force`), but by the word of
+//! **all** members, and nobody is removed:
 //!
 //! ```text
 //!   1  prepare       every member promises
@@ -12,32 +13,37 @@
 //!   4  V is decided  every member sets its ceiling, and what it knows of terms, to V's floor, and goes by V
 //! ```
 //!
-//! V names the **barred** groups: those that hold a term above its floor. No member ever grants them again, in V or in any
-//! charter after it, for a new leader would have a lower term than an old one.
+//! V names the **barred** groups: those that hold a term above its floor. No member ever grants
+//! them again, in V or in any charter after it, for a new leader would have a lower term than an
+//! old one.
 //!
 //! # Why terms still rise in every group
 //!
-//! A barred group has no later leader. In any other group let t be a term that was granted before V. The operator says that t is
-//! at most V's floor. A member that knows better, because it has granted a higher term to a group that is not barred, denies
-//! V ([`Rules::allows_reset`]). It grants nothing between that check and the adoption of V (SEAL). Every term that is granted
-//! after V is above V's floor (FLOOR), so it is above t.
+//! A barred group has no later leader. In any other group let t be a term that was granted before
+//! V. The operator says that t is at most V's floor. A member that knows better, because it has
+//! granted a higher term to a group that is not barred, denies V ([`Rules::allows_reset`]). It
+//! grants nothing between that check and the adoption of V (SEAL). Every term that is granted after
+//! V is above V's floor (FLOOR), so it is above t.
 //!
 //! # Why no two lead
 //!
-//! As in `force`, with nobody gone: every lease of an epoch before V rests on a grant that a member gave before it was sealed,
-//! so it is over when V is decided. After V the members and quorums are the same, and all is as ever.
+//! As in `force`, with nobody gone: every lease of an epoch before V rests on a grant that a member
+//! gave before it was sealed, so it is over when V is decided. After V the members and quorums are
+//! the same, and all is as ever.
 //!
 //! # Why a kill between any two effects does no harm
 //!
-//! A member that adopts V writes the lowered ceiling *first*, then V. Killed in between, it restarts in the old epoch with a low
-//! ceiling. It is still sealed, which is durable, so it grants nothing by that ceiling before it has adopted V. In the other
-//! order it would restart in V with the absurd ceiling, and the repair would be undone there.
+//! A member that adopts V writes the lowered ceiling *first*, then V. Killed in between, it
+//! restarts in the old epoch with a low ceiling. It is still sealed, which is durable, so it grants
+//! nothing by that ceiling before it has adopted V. In the other order it would restart in V with
+//! the absurd ceiling, and the repair would be undone there.
 //!
 //! # What rests on the operator's word alone
 //!
-//! That no group but the barred ones ever held a term above the floor. Members remember single groups in memory only: after a
-//! restart they cannot contradict. If the word is wrong, a new leader of such a group has a lower term than an old one had, and
-//! a fence that saw the old term refuses the new leader. Nothing old gets through that was refused before.
+//! That no group but the barred ones ever held a term above the floor. Members remember single
+//! groups in memory only: after a restart they cannot contradict. If the word is wrong, a new
+//! leader of such a group has a lower term than an old one had, and a fence that saw the old term
+//! refuses the new leader. Nothing old gets through that was refused before.
 
 use std::sync::Arc;
 
@@ -63,7 +69,8 @@ pub struct TermReset {
 }
 
 impl TermReset {
-    /// How many groups can be barred in the life of a cluster: a charter must fit into one datagram.
+    /// How many groups can be barred in the life of a cluster: a charter must fit into one
+    /// datagram.
     pub const MOST: usize = 8;
 
     /// Terms were set anew in an epoch, and these groups are barred. `None` if they are too many.
@@ -109,8 +116,8 @@ impl Charter {
         self.reset.at > earlier.reset.at
     }
 
-    /// What the charter that an operator's word puts in this one's place says of terms: what the operator wants, and what
-    /// was accepted before and may be decided.
+    /// What the charter that an operator's word puts in this one's place says of terms: what the
+    /// operator wants, and what was accepted before and may be decided.
     pub(super) fn forced_reset(
         &self,
         epoch: Epoch,
@@ -150,14 +157,15 @@ impl<R: Rules> Process<R> {
         self.begin_force(cx);
     }
 
-    /// Whether the ballot under way sets terms anew: then what members report of their tops decides nothing.
+    /// Whether the ballot under way sets terms anew: then what members report of their tops decides
+    /// nothing.
     pub(super) fn is_resetting(&self) -> bool {
         let wanted = self.membership.proposer.force.as_ref().is_some_and(|force| force.reset.is_some());
         wanted || self.sealed_for().is_some_and(|charter| charter.resets_terms_of(self.charter()))
     }
 
-    /// RESET: the ceiling, and all that is known of terms, fall to the floor of a charter that is about to be adopted. The
-    /// caller persists the charter after this.
+    /// RESET: the ceiling, and all that is known of terms, fall to the floor of a charter that is
+    /// about to be adopted. The caller persists the charter after this.
     pub(super) fn lower_terms(&mut self, floor: Term, cx: &mut Context<'_, Nerio<R>>) {
         let settings = self.config.settings();
         self.largest_term = settings.rules.largest_term_known(floor);
@@ -169,8 +177,8 @@ impl<R: Rules> Process<R> {
 }
 
 impl<R: Rules> Nerio<R> {
-    /// The largest term that this member knows to have granted to a group that a charter does not bar. A group of which
-    /// nothing but the ceiling is known, since a restart, is no evidence.
+    /// The largest term that this member knows to have granted to a group that a charter does not
+    /// bar. A group of which nothing but the ceiling is known, since a restart, is no evidence.
     pub(super) fn unbarred_term(&self, charter: &Charter) -> Option<(GroupId, Term)> {
         let inherited = self.process.largest_term;
         let granted = self.groups.iter().filter_map(|(id, group)| {
@@ -181,7 +189,8 @@ impl<R: Rules> Nerio<R> {
         granted.filter(|(id, _)| !charter.reset.bars(*id)).max_by_key(|(_, term)| *term)
     }
 
-    /// RESET: every group begins at the floor. What a barred one held is dropped: nobody is granted it again.
+    /// RESET: every group begins at the floor. What a barred one held is dropped: nobody is granted
+    /// it again.
     pub(super) fn lower_groups(&mut self, charter: &Charter) {
         for (id, group) in &mut self.groups {
             group.grantor.max_term = charter.floor;

@@ -1,17 +1,20 @@
 //! A member is a store, not a name: a charter says which.
 //!
-//! A member that lost its disk has lost what it promised and accepted (T1, T6). If it came back under its name, others would
-//! count its votes as those of the member that they knew. So a charter names, beside each member, the store that
-//! holds its promises: drawn when the store is made. A process goes by a charter as a member only if its own store is the
-//! one that is named. A member that stays keeps its store, whatever a change says: only one that was removed can come back with
+//! A member that lost its disk has lost what it promised and accepted (T1, T6). If it came back
+//! under its name, others would count its votes as those of the member that they knew. So a charter
+//! names, beside each member, the store that holds its promises: drawn when the store is made. A
+//! process goes by a charter as a member only if its own store is the one that is named. A member
+//! that stays keeps its store, whatever a change says: only one that was removed can come back with
 //! another, and then it is new, as anybody else would be.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::NodeId;
+use crate::strong::rules::Rules;
 
-/// Names one store, drawn when it is made. A wiped disk that is set up again under the same node name is another store.
+/// Names one store, drawn when it is made. A wiped disk that is set up again under the same node
+/// name is another store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u128);
 
@@ -27,7 +30,7 @@ impl fmt::Debug for StoreId {
     }
 }
 
-/// The stores of members. Where none is named, as in the laboratory, a member is known by its name alone.
+/// The stores of members. Where none is named a member is known by its name alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stores(BTreeMap<NodeId, StoreId>);
 
@@ -52,11 +55,11 @@ impl Stores {
         self.0.is_empty()
     }
 
-    /// The stores of `members`: these, and those of `others` for whom nothing is said here.
+    /// The stores of `members` after a change that says `others`: see [`Rules::store_after`].
     #[must_use]
-    pub fn with(&self, others: &Self, members: &[NodeId]) -> Self {
-        let store = |member: &NodeId| Some((*member, self.get(*member).or_else(|| others.get(*member))?));
-        members.iter().filter_map(store).collect()
+    pub fn with(&self, others: &Self, members: &[NodeId], rules: &impl Rules) -> Self {
+        let after = |member: NodeId| rules.store_after(self.get(member), others.get(member));
+        members.iter().filter_map(|member| Some((*member, after(*member)?))).collect()
     }
 }
 

@@ -54,7 +54,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// A charter is decided: the process goes by it, its grants stay (KEEP), and its candidates go on in the new epoch.
+    /// A charter is decided: the process goes by it, its grants stay (KEEP), and its candidates go
+    /// on in the new epoch.
     pub(in crate::strong) fn adopt(&mut self, charter: &Arc<Charter>, cx: &mut Context<'_, Self>) {
         let anew = charter.resets_terms_of(self.process.charter());
         if !self.with_process(|process| process.adopt(charter, cx)) {

@@ -1,4 +1,5 @@
-//! One member by itself: what it answers about epochs. Many of them together are the laboratory's business.
+//! One member by itself: what it answers about epochs. Many of them together are the laboratory's
+//! business.
 
 mod force;
 mod lineage;
@@ -8,23 +9,23 @@ use super::*;
 use crate::boot::{Memory, Store};
 use crate::strong::message::{Cell, Command, Event, GrantRequest, Message};
 use crate::strong::tests::{Bench, GROUP, HERE, answers, request};
-use crate::strong::{Kind, Nerio};
+use crate::strong::{Kind, Nerio, Sound};
 use crate::{Effect, Incarnation, Input};
 
 /// The neighbour of the founding charter that has n3 too.
 fn second(floor: u64) -> Arc<Charter> {
     let bench = Bench::founded();
     let body = bench.node.process.charter().body.clone();
-    bench.node.process.charter().next(Change::Add(NodeId(3)).applied(&body).unwrap(), Term(floor))
+    bench.node.process.charter().next(Change::Add(NodeId(3)).applied(&body, &Sound).unwrap(), Term(floor))
 }
 
 /// One without n0, and one that it joins again.
 fn leaves_and_joins() -> [Arc<Charter>; 2] {
     let bench = Bench::founded();
     let here = bench.node.process.charter();
-    let without = Change::Remove(NodeId(0)).applied(&here.body).unwrap();
+    let without = Change::Remove(NodeId(0)).applied(&here.body, &Sound).unwrap();
     let gone = here.next(without.clone(), Term(0));
-    let back = gone.next(Change::Add(NodeId(0)).applied(&without).unwrap(), Term(0));
+    let back = gone.next(Change::Add(NodeId(0)).applied(&without, &Sound).unwrap(), Term(0));
     [gone, back]
 }
 

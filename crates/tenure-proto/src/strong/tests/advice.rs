@@ -227,7 +227,8 @@ fn a_leader_stands_as_one_until_its_lease_ends_and_at_first_there_is_nobody() {
     assert_eq!(standing(&bench), Standing::Nobody);
 }
 
-/// Leads three, with leases that follow the network, and renews `many` times with round trips of `trip`.
+/// Leads three, with leases that follow the network, and renews `many` times with round trips of
+/// `trip`.
 fn renew(bench: &mut Bench, many: u64, trip: u64) -> Vec<(u64, Effect<Nerio>)> {
     let mut all = Vec::new();
     for _ in 0..many {
@@ -297,7 +298,7 @@ fn a_leader_whose_new_epoch_allows_longer_leases_asks_again_before_the_short_one
     renew(&mut bench, 20, 660);
     let until = bench.leads().expect("it leads");
     let charter = bench.node.charter().clone();
-    let body = Change::LongestLease(Span::from_nanos(9000)).applied(&charter.body).unwrap();
+    let body = Change::LongestLease(Span::from_nanos(9000)).applied(&charter.body, &Sound).unwrap();
     let next = charter.next(body, Term(bench.node.top().0));
     bench.at(until - 400).hear(1, Message::Epoch(EpochTalk::Decided(next)));
     // Those who are asked in an epoch that they do not know yet do not answer.

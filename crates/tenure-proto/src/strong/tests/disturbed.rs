@@ -1,4 +1,5 @@
-//! Clocks that were disturbed: by a suspend that was counted coarsely, or by a virtual machine that was paused.
+//! Clocks that were disturbed: by a suspend that was counted coarsely, or by a virtual machine that
+//! was paused.
 
 use super::*;
 

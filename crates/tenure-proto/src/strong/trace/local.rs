@@ -8,8 +8,9 @@
 //! local-end own=6s common=6s group=g7
 //! ```
 //!
-//! Positions are those of `members` in the last `local-start` of the group: machines begin anew with every epoch. What comes of
-//! single datagrams is not written: there are too many, and without the sender's clock nobody could judge them.
+//! Positions are those of `members` in the last `local-start` of the group: machines begin anew
+//! with every epoch. What comes of single datagrams is not written: there are too many, and without
+//! the sender's clock nobody could judge them.
 
 use super::read::{Fields, Problem};
 use super::value::Value;

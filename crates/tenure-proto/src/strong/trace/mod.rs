@@ -1,8 +1,10 @@
 //! Traces: what a running node writes down, so that others can judge it afterwards.
 //!
-//! A trace is text, one entry a line: a kind, then `key=value` pairs in any order. The first line names the format and its
-//! version. A node writes what its machines published, those of its local groups among them (`local.rs`), users' threads write the edicts that they made, and a fenced resource
-//! what it admitted; `tenure lab audit` puts the files of a cluster together and judges them by the laboratory's properties.
+//! A trace is text, one entry a line: a kind, then `key=value` pairs in any order. The first line
+//! names the format and its version. A node writes what its machines published, those of its local
+//! groups among them (`local.rs`), users' threads write the edicts that they made, and a fenced
+//! resource what it admitted; `tenure lab audit` puts the files of a cluster together and judges
+//! them by the laboratory's properties.
 //!
 //! ```text
 //! tenure-trace 1
@@ -13,27 +15,31 @@
 //! stop own=6s common=6s
 //! ```
 //!
-//! Whoever reads skips keys and kinds that it does not know: a later version may add some, and changes none. Lines that begin
-//! with `#` are remarks.
+//! Whoever reads skips keys and kinds that it does not know: a later version may add some, and
+//! changes none. Lines that begin with `#` are remarks.
 //!
 //! # Which clocks
 //!
-//! `own` is a reading of the clock that the lease is judged by: for an event the very `now` of the step that published it.
-//! Readings of two nodes do not compare. Where all nodes run on one machine they can read one more clock, the **common** one:
-//! then it can be judged who led at the same time. It is read before and after the own one, and both readings are written
-//! ([`Common`]); where the own clock *is* the common one, one reading is both.
+//! `own` is a reading of the clock that the lease is judged by: for an event the very `now` of the
+//! step that published it. Readings of two nodes do not compare. Where all nodes run on one machine
+//! they can read one more clock, the **common** one: then it can be judged who led at the same
+//! time. It is read before and after the own one, and both readings are written ([`Common`]); where
+//! the own clock *is* the common one, one reading is both.
 //!
 //! # What is asked of those who write
 //!
-//! 1. `own` and `common` of an event are read after its input was taken from the queue, as the machine's `now` is. So what
-//!    an event rests on has happened before, by the common clock too. They are read together, one around the other, and not
-//!    when the line is written: a process may be stopped in between for any time, and a lease would seem to last longer.
-//! 2. The lines of a step are handed to the operating system before anybody can see what the step did: before its events are
-//!    visible to users and before its messages leave. So a file that ends because its process was killed lacks nothing that
-//!    others know of. Its last line may be cut off; it does not count.
-//! 3. A life begins with `start`. One file for each life is best. Who adds to a file whose last line has no end writes
-//!    [`CUT`] first.
-//! 4. Edicts may be written in any order, and by another file than the node's, which then begins with `part`.
+//! 1. `own` and `common` of an event are read after its input was taken from the queue, as the
+//!    machine's `now` is. So what an event rests on has happened before, by the common clock too.
+//!    They are read together, one around the other, and not when the line is written: a process may
+//!    be stopped in between for any time, and a lease would seem to last longer.
+//! 2. The lines of a step are handed to the operating system before anybody can see what the step
+//!    did: before its events are visible to users and before its messages leave. So a file that
+//!    ends because its process was killed lacks nothing that others know of. Its last line may be
+//!    cut off; it does not count.
+//! 3. A life begins with `start`. One file for each life is best. Who adds to a file whose last
+//!    line has no end writes [`CUT`] first.
+//! 4. Edicts may be written in any order, and by another file than the node's, which then begins
+//!    with `part`.
 
 mod local;
 mod read;
@@ -83,12 +89,14 @@ pub struct Common {
 }
 
 impl Common {
-    /// Where the own clock is the common one, or follows from it: one reading, not two, however quickly they follow each other.
+    /// Where the own clock is the common one, or follows from it: one reading, not two, however
+    /// quickly they follow each other.
     pub const fn exact(nanos: u64) -> Self {
         Self { from: nanos, to: nanos }
     }
 
-    /// Between two readings. If the second is smaller, the clock went back, and the first counts for both.
+    /// Between two readings. If the second is smaller, the clock went back, and the first counts
+    /// for both.
     pub const fn between(from: u64, to: u64) -> Self {
         Self { from, to: if to < from { from } else { to } }
     }
@@ -110,7 +118,8 @@ pub enum What {
     },
     /// The machine has published this.
     Event(Event),
-    /// The machine of a local group begins. What follows of that group is its own, up to the next of these.
+    /// The machine of a local group begins. What follows of that group is its own, up to the next
+    /// of these.
     LocalStart(LocalStart),
     /// The machine of a local group has published this.
     Local {
@@ -182,7 +191,7 @@ pub struct Decision {
     pub rule: Rule,
     /// The token of the write.
     pub token: Token,
-    /// Counts what the resource has decided: the order in which that was, whoever wrote it down. A refusal, which changes nothing,
-    /// may have the number of the decision before it.
+    /// Counts what the resource has decided: the order in which that was, whoever wrote it down. A
+    /// refusal, which changes nothing, may have the number of the decision before it.
     pub at: u64,
 }

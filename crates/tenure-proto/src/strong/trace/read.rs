@@ -34,7 +34,8 @@ impl<'a> Reader<'a> {
         self.unknown
     }
 
-    /// How many lines so far were cut off: the last one of a process that was killed, usually. They were skipped.
+    /// How many lines so far were cut off: the last one of a process that was killed, usually. They
+    /// were skipped.
     pub const fn cut(&self) -> usize {
         self.cut
     }
@@ -425,7 +426,7 @@ fn hint(fields: &Fields<'_>) -> Result<Option<Hint>, Problem> {
 pub struct TraceError {
     /// Which, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The flaw in it.
     pub what: Problem,
 }
 

@@ -260,7 +260,8 @@ impl Draw {
         }
     }
 
-    /// What a local group's machine publishes, but for datagrams that came: each number is another variant.
+    /// What a local group's machine publishes, but for datagrams that came: each number is another
+    /// variant.
     fn local_event(&mut self, which: usize) -> local_group::Event {
         use local_group::{Event, Lease, Lock, RequestId, View};
         let request = RequestId { incarnation: self.incarnation(), number: self.number() };

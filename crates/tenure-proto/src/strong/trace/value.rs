@@ -419,7 +419,8 @@ impl Value for Token {
     }
 }
 
-/// Text of people: whatever would end a word or a line, and the two signs that mean something here, as `%` and two digits.
+/// Text of people: whatever would end a word or a line, and the two signs that mean something here,
+/// as `%` and two digits.
 impl Value for String {
     const WANTED: &'static str = "text, in which %20 stands for a blank";
     fn put(&self, out: &mut String) {

@@ -1,4 +1,5 @@
-//! The side of whoever ends an epoch: because it wants other members, or because somebody began and did not finish.
+//! The side of whoever ends an epoch: because it wants other members, or because somebody began and
+//! did not finish.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ impl<R: Rules> Nerio<R> {
             return cx.publish(Event::ChangeHalted { halt: Halt::Impossible(why) });
         }
         let here = &self.process.charter().body;
-        match change.applied(here) {
+        match change.applied(here, &self.process.config.settings().rules) {
             Ok(goal) if goal == *here => {
                 cx.publish(Event::Changed { epoch: self.process.membership.epoch() });
             }
@@ -38,8 +39,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// Begins an attempt: the fast way if this process leads, else the slow one. A leader that has pledged to keep its grants
-    /// waits until it may give them back.
+    /// Begins an attempt: the fast way if this process leads, else the slow one. A leader that has
+    /// pledged to keep its grants waits until it may give them back.
     fn end_epoch(&mut self, cx: &mut Context<'_, Self>) {
         let now = cx.now();
         if self.process.wedging.attempt.is_some() {
@@ -61,7 +62,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// The fast way: E first, then the release and the proposal in one message. The acquisition of this term was phase 1.
+    /// The fast way: E first, then the release and the proposal in one message. The acquisition of
+    /// this term was phase 1.
     fn propose_as_leader(&mut self, group: GroupId, term: Term, cx: &mut Context<'_, Self>) {
         if self.process.config.settings().rules.stops_before_change() {
             self.with_group(group, cx, |candidate, around| {
@@ -76,7 +78,8 @@ impl<R: Rules> Nerio<R> {
         });
     }
 
-    /// Phase 1 is over when a quorum is wedged: what may have been decided must be; only where nothing was is there a choice.
+    /// Phase 1 is over when a quorum is wedged: what may have been decided must be; only where
+    /// nothing was is there a choice.
     pub(super) fn on_wedged(
         &mut self,
         from: NodeId,
@@ -99,7 +102,8 @@ impl<R: Rules> Nerio<R> {
         });
     }
 
-    /// Phase 2 is over when a quorum has accepted: the next epoch is decided, and whoever decided it asks in it first.
+    /// Phase 2 is over when a quorum has accepted: the next epoch is decided, and whoever decided
+    /// it asks in it first.
     pub(super) fn on_next_accepted(&mut self, from: NodeId, bid: Bid, cx: &mut Context<'_, Self>) {
         let decided = self.with_process(|process| process.count_acceptance(from, bid));
         let Some(charter) = decided else { return };
@@ -172,8 +176,8 @@ impl<R: Rules> Nerio<R> {
 }
 
 impl<R: Rules> Process<R> {
-    /// The charter after this one: `body`, or what this process wants, or the same members again. Its floor is the ballot:
-    /// no term of this epoch is larger, once that is decided.
+    /// The charter after this one: `body`, or what this process wants, or the same members again.
+    /// Its floor is the ballot: no term of this epoch is larger, once that is decided.
     fn next_charter(&self, body: Option<Body>, ballot: Term) -> Arc<Charter> {
         let here = self.charter();
         let body = body.or_else(|| self.wedging.goal.clone()).unwrap_or_else(|| here.body.clone());
@@ -197,8 +201,8 @@ impl<R: Rules> Process<R> {
         self.repeat_attempt(cx);
     }
 
-    /// Says to all who have not answered what the present phase has to say. Where somebody denied it and others keep silent
-    /// it is time for a higher ballot.
+    /// Says to all who have not answered what the present phase has to say. Where somebody denied
+    /// it and others keep silent it is time for a higher ballot.
     fn repeat_attempt(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         let Some(attempt) = &mut self.wedging.attempt else { return };
         attempt.said += 1;
@@ -224,14 +228,17 @@ impl<R: Rules> Process<R> {
         self.wedging.timers.set(Timer::Resend, cx.now().after(pause));
     }
 
-    /// The attempt under way, if an answer to `bid` is for it, and the position of the member that answered.
+    /// The attempt under way, if an answer to `bid` is for it, and the position of the member that
+    /// answered.
     fn attempt_of(&mut self, from: NodeId, bid: Bid) -> Option<(&mut Attempt, usize)> {
-        let position = self.membership.charter.body.quorums.position(from)?;
         let attempt = self.wedging.attempt.as_mut()?;
+        let quorums = &self.membership.charter.body.quorums;
+        let position = self.config.settings().rules.voice_of(quorums, from, attempt.answered)?;
         (attempt.bid == bid).then_some((attempt, position))
     }
 
-    /// Asks again when a member is free that is bound, if that is soon; otherwise as a matter of course.
+    /// Asks again when a member is free that is bound, if that is soon; otherwise as a matter of
+    /// course.
     fn ask_again(&mut self, bid: Bid, remaining: LocalSpan, cx: &mut Context<'_, Nerio<R>>) {
         let retry = self.config.settings().retry.nominal();
         let current = self.wedging.attempt.as_ref().is_some_and(|attempt| attempt.bid == bid);

@@ -1,4 +1,4 @@
-//! The members' side: wedged and accepted, each once and for ever.
+//! The members' side: wedged and accepted, each once and forever.
 
 use std::sync::Arc;
 
@@ -18,9 +18,11 @@ impl<R: Rules> Nerio<R> {
         talk: WedgeTalk,
         cx: &mut Context<'_, Self>,
     ) {
+        let rules = self.process.config.settings().rules.clone();
+        let own = |bid: Bid| rules.speaks_for(from, bid.id.holder.node);
         match talk {
-            WedgeTalk::Wedge(bid) if bid.id.holder.node == from => self.on_wedge(from, bid, cx),
-            WedgeTalk::Accept { bid, charter, release } if bid.id.holder.node == from => {
+            WedgeTalk::Wedge(bid) if own(bid) => self.on_wedge(from, bid, cx),
+            WedgeTalk::Accept { bid, charter, release } if own(bid) => {
                 self.on_accept_next(from, (bid, &charter), release, cx);
             }
             WedgeTalk::Wedge(_) | WedgeTalk::Accept { .. } => {} // Nobody may speak in another's name.
@@ -30,7 +32,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// Whether this member has a say in the end of `epoch`. Not in silence: a grant may stand that it has forgotten.
+    /// Whether this member has a say in the end of `epoch`. Not in silence: a grant may stand that
+    /// it has forgotten.
     fn has_a_say(&self, from: NodeId, epoch: Epoch, cx: &mut Context<'_, Self>) -> bool {
         self.process.config.settings().succession == Succession::Wedge
             && self.process.admits(from, epoch, cx)
@@ -38,7 +41,8 @@ impl<R: Rules> Nerio<R> {
             && !self.process.is_silent(cx.now())
     }
 
-    /// Phase 1. The largest term granted is the highest ballot promised: an attempt needs more, or to be the very same.
+    /// Phase 1. The largest term granted is the highest ballot promised: an attempt needs more, or
+    /// to be the very same.
     fn on_wedge(&mut self, from: NodeId, bid: Bid, cx: &mut Context<'_, Self>) {
         if !self.has_a_say(from, bid.epoch, cx) {
             return;
@@ -58,7 +62,8 @@ impl<R: Rules> Nerio<R> {
         say(from, WedgeTalk::Wedged { bid, accepted: accepted.clone() }, *saved, cx);
     }
 
-    /// Phase 2, and on the fast way a leader's release before it: it leads no more, whatever becomes of its attempt.
+    /// Phase 2, and on the fast way a leader's release before it: it leads no more, whatever
+    /// becomes of its attempt.
     fn on_accept_next(
         &mut self,
         from: NodeId,
@@ -69,7 +74,8 @@ impl<R: Rules> Nerio<R> {
         if !self.has_a_say(from, bid.epoch, cx) {
             return;
         }
-        if let Some((group, upto)) = release.filter(|(_, upto)| upto.holder.node == from) {
+        let rules = &self.process.config.settings().rules;
+        if let Some((group, upto)) = release.filter(|(_, upto)| rules.speaks_for(from, upto.holder.node)) {
             self.on_release(group, upto, cx);
         }
         let top = self.top();
@@ -88,7 +94,8 @@ impl<R: Rules> Nerio<R> {
         }
     }
 
-    /// The grant that stands longest. A wedge waits for it; but it is not renewed, or it might stand for ever (erratum E19).
+    /// The grant that stands longest. A wedge waits for it; but it is not renewed, or it might
+    /// stand forever (erratum E19).
     fn drains(&mut self, from: NodeId, bid: Bid, cx: &mut Context<'_, Self>) -> bool {
         let grants = self.groups.values().filter_map(|group| group.grantor.grant.as_ref());
         let last = grants.max_by_key(|grant| grant.until).copied();
@@ -105,7 +112,8 @@ impl<R: Rules> Nerio<R> {
         true
     }
 
-    /// Wedged for ever, and bound to nobody. The term of the ballot counts as granted in every group.
+    /// Wedged forever, and bound to nobody. The term of the ballot counts as granted in every
+    /// group.
     fn wedge(&mut self, bid: Bid, accepted: Option<&Arc<Charter>>, cx: &mut Context<'_, Self>) {
         for (id, group) in &mut self.groups {
             group.grantor.max_term = group.grantor.max_term.max(bid.ballot);
@@ -122,7 +130,7 @@ impl<R: Rules> Process<R> {
         let Bid { epoch, ballot, .. } = bid;
         self.largest_term = self.largest_term.max(ballot);
         self.note_granted(ballot);
-        let ceiling = self.ceiling.cover(ballot, cx);
+        let ceiling = self.ceiling.cover(ballot, &self.config.settings().rules, cx);
         if !std::mem::replace(&mut self.wedging.wedged, true) {
             cx.publish(Event::Wedged { epoch, ballot });
         }

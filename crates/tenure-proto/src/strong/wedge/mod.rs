@@ -1,53 +1,61 @@
-//! The paper's own change of members (section 10.6): an epoch is *wedged* before the next one begins.
+//! The paper's own change of members (section 10.6): an epoch is *wedged* before the next one
+//! begins.
 //!
-//! A member that is wedged grants nothing in its epoch any more. Once a quorum is, nobody can lead there: the epoch is over,
-//! and the next may begin, with any members whatever. Nothing of one epoch need meet anything of another, so this is the
-//! way out where no chain of neighbours leads to what is wanted (see [`epoch`](super::epoch)). The price is that every
-//! group is without a leader meanwhile, so this is for few groups, best for one.
+//! A member that is wedged grants nothing in its epoch any more. Once a quorum is, nobody can lead
+//! there: the epoch is over, and the next may begin, with any members whatever. Nothing of one
+//! epoch need meet anything of another, so this is the way out where no chain of neighbours leads
+//! to what is wanted (see [`epoch`](super::epoch)). The price is that every group is without a
+//! leader meanwhile, so this is for few groups, best for one.
 //!
-//! The paper leaves open *what* follows a wedged epoch (erratum E20): two who wedge one quorum might begin two different
-//! epochs. So the members also decide, by single-decree Paxos among themselves, and the two go together:
+//! The paper leaves open *what* follows a wedged epoch (erratum E20): two who wedge one quorum
+//! might begin two different epochs. So the members also decide, by single-decree Paxos among
+//! themselves, and the two go together:
 //!
 //! ```text
 //! slow  (anybody)     b := 1 + largest term known        wedge(b) ──▶ all of P_e
 //!   q  silent: nothing.  b not above the largest term: outbid.  a grant stands: drain, not yet
-//!      else wedged for ever, largest term := b (both durable) ──▶ wedged(b, accepted)
+//!      else wedged forever, largest term := b (both durable) ──▶ wedged(b, accepted)
 //!   a quorum:  what was accepted under the highest ballot, else the own wish      accept(b, charter) ──▶ all of P_e
 //! fast  (leader of t) E := 0, b := t                     accept(b, charter, own release) ──▶ all of P_e
 //!   q  silent: nothing.  release first.  b below the largest term: outbid.  a grant stands: drain, not yet
-//!      else wedged for ever, largest term := b, accepted := (b, charter) (durable) ──▶ accepted(b)
+//!      else wedged forever, largest term := b, accepted := (b, charter) (durable) ──▶ accepted(b)
 //!   a quorum accepted under b: epoch e+1 is decided, with floor b, and told to P_e and P_{e+1}
 //! ```
 //!
-//! **Ballots are terms.** The largest term that a member granted is the highest ballot that it promised, and the durable
-//! ceiling stands for both after a restart (larger is always safe). That is what makes the fast way one round trip: the
-//! acquisition of t was its phase 1.
+//! **Ballots are terms.** The largest term that a member granted is the highest ballot that it
+//! promised, and the durable ceiling stands for both after a restart (larger is always safe). That
+//! is what makes the fast way one round trip: the acquisition of t was its phase 1.
 //!
 //! # Why it is safe
 //!
-//! **One charter an epoch.** Paxos. The fast way may leave out phase 1: whoever granted t was not wedged, so it had accepted
-//! nothing, and from then on refuses every ballot below t. One proposal a term, because a leader that proposes leads no
-//! more. What Paxos decides is the members and their bounds; the floor is that of the ballot at which the decision was
-//! seen, so floors of one epoch may differ, and each is right:
+//! **One charter an epoch.** Paxos. The fast way may leave out phase 1: whoever granted t was not
+//! wedged, so it had accepted nothing, and from then on refuses every ballot below t. One proposal
+//! a term, because a leader that proposes leads no more. What Paxos decides is the members and
+//! their bounds; the floor is that of the ballot at which the decision was seen, so floors of one
+//! epoch may differ, and each is right:
 //!
-//! **Terms carry over.** Let a quorum have accepted under b, and t complete in e. Some q did both. If it granted first, its
-//! largest term was at least t, so b >= t; afterwards it is wedged and grants nothing. So all terms of e are at most b.
+//! **Terms carry over.** Let a quorum have accepted under b, and t complete in e. Some q did both.
+//! If it granted first, its largest term was at least t, so b >= t; afterwards it is wedged and
+//! grants nothing. So all terms of e are at most b.
 //!
-//! **One running epoch.** Each q that accepted was bound to nobody at that instant, and has granted nothing since. A leader
-//! of e would need a quorum that is bound to it, with such a q in it. So when e+1 is decided nobody leads in e, and grants of
-//! e that are left bind nobody: a member begins the next epoch free (erratum E24).
+//! **One running epoch.** Each q that accepted was bound to nobody at that instant, and has granted
+//! nothing since. A leader of e would need a quorum that is bound to it, with such a q in it. So
+//! when e+1 is decided nobody leads in e, and grants of e that are left bind nobody: a member
+//! begins the next epoch free (erratum E24).
 //!
-//! What this needs: wedged and accepted are durable before anything is said ([`Rules::keeps_wedge`], erratum E21), a wedge
-//! waits for the grant that stands ([`Rules::may_wedge`]) and is not done in silence, and a leader gives up E before it
-//! proposes ([`Rules::stops_before_change`]), not while a pledge stands.
+//! What this needs: wedged and accepted are durable before anything is said
+//! ([`Rules::keeps_wedge`], erratum E21), a wedge waits for the grant that stands
+//! ([`Rules::may_wedge`]) and is not done in silence, and a leader gives up E before it proposes
+//! ([`Rules::stops_before_change`]), not while a pledge stands.
 //!
 //! # Why it ends
 //!
-//! It needs a quorum of e that runs: not, as the paper has it, that "at most a quorum" is faulty (erratum E18). A stable
-//! leader renews for ever, so a wedge that waits for its lease to run out would never get in (erratum E19): a member with
-//! a pending wedge *drains*, it refuses renewals too. Whoever is wedged, and any candidate that was refused for it,
-//! brings the change to an end after a while, with the members as they are if nobody wanted others. Meanwhile
-//! candidates do not ask: their rising terms would outbid every ballot.
+//! It needs a quorum of e that runs: not, as the paper has it, that "at most a quorum" is faulty
+//! (erratum E18). A stable leader renews forever, so a wedge that waits for its lease to run out
+//! would never get in (erratum E19): a member with a pending wedge *drains*, it refuses renewals
+//! too. Whoever is wedged, and any candidate that was refused for it, brings the change to an end
+//! after a while, with the members as they are if nobody wanted others. Meanwhile candidates do not
+//! ask: their rising terms would outbid every ballot.
 
 mod changer;
 mod member;
@@ -63,7 +71,8 @@ use crate::time::LocalSpan;
 use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, Ticket};
 
-/// Names one attempt to end an epoch. Two of one ballot may be about; only one of them can have a quorum.
+/// Names one attempt to end an epoch. Two of one ballot may be about; only one of them can have a
+/// quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bid {
     /// The epoch that is to end.
@@ -230,7 +239,7 @@ impl Wedging {
         self.timers.next()
     }
 
-    /// Why a member grants nothing for now, or for ever.
+    /// Why a member grants nothing for now, or forever.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.wedged.then_some(Refusal::Wedged)
     }
@@ -247,7 +256,8 @@ impl Wedging {
 }
 
 impl<R: Rules> Process<R> {
-    /// Until when a candidate leaves the terms alone, if it has to: they are the ballots of a change that is under way.
+    /// Until when a candidate leaves the terms alone, if it has to: they are the ballots of a
+    /// change that is under way.
     pub(super) fn awaits_change(&self, now: LocalTime) -> Option<LocalTime> {
         let Wedging { wedged, attempt, hold_until, .. } = &self.wedging;
         if *wedged || attempt.is_some() {
@@ -256,8 +266,8 @@ impl<R: Rules> Process<R> {
         (now < *hold_until).then_some(*hold_until)
     }
 
-    /// A request was refused because its grantor is wedged or drains. Whoever drains may come back; who is wedged does not,
-    /// so somebody must bring the change to an end.
+    /// A request was refused because its grantor is wedged or drains. Whoever drains may come back;
+    /// who is wedged does not, so somebody must bring the change to an end.
     pub(super) fn on_held_up(&mut self, wedged: bool, cx: &mut Context<'_, Nerio<R>>) {
         let retry = self.config.settings().retry.nominal();
         if wedged {
@@ -289,7 +299,8 @@ impl<R: Rules> Nerio<R> {
     /// How far an epoch has come, as far as this process knows (section 10.6).
     pub fn epoch_state(&self, epoch: Epoch) -> EpochState {
         let newest = self.process.membership.epoch();
-        // Phase 2 follows a quorum of wedges. On the fast way it does not: there the last answer says so.
+        // Phase 2 follows a quorum of wedges. On the fast way it does not: there the last answer
+        // says so.
         let over = self.process.wedging.attempt.as_ref().is_some_and(|attempt| {
             matches!(attempt.phase, Phase::Accepts { release: None, .. }) && attempt.bid.epoch == newest
         });

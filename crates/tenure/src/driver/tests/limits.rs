@@ -97,6 +97,27 @@ async fn a_key_that_watches_much_does_not_keep_others_from_being_told() {
 }
 
 #[tokio::test]
+async fn a_packet_full_of_short_questions_is_answered_once() {
+    let founded = Founded::new(&["a"], drift());
+    let member = founded.launch(0, |_| ()).await;
+    let before = status(&member).await;
+    let questions = |_| (0..20_000).map(|_| Item::AskCharter).collect();
+    let heard = async {
+        while status(&member).await.tally.over_limit < 1000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        status(&member).await
+    };
+    let app = founded.candidate("app", "app/*");
+    let after = speaks(&app, &founded, questions, within(SOON, heard)).await.expect("it is heard");
+    let [asked, sent] = [after.traffic.bytes_received, after.traffic.bytes_sent];
+    let asked = asked - before.traffic.bytes_received;
+    let sent = sent - before.traffic.bytes_sent;
+    assert!(asked > 30_000 && sent < 2 * asked, "{asked} bytes asked, {sent} answered");
+}
+
+#[tokio::test]
 async fn whoever_reads_what_is_shown_of_groups_does_not_keep_the_driver_from_its_work() {
     let founded = Founded::new(&["a"], drift());
     let node = founded.launch(0, |_| ()).await;

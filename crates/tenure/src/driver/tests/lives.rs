@@ -167,3 +167,31 @@ async fn who_has_no_key_of_the_cluster_is_not_believed_about_which_members_live(
     assert_eq!(said(Rights::Member), alive);
     assert_eq!(said(Rights::Candidate(Scope::new("*").unwrap())), NodeSet::EMPTY);
 }
+
+/// A member that was told by another, in this life of that, where it comes from.
+fn is_told(driver: &mut Driver, life: u128, start: u128, echo: Option<u128>) -> bool {
+    let peer = Peer::proved("b", Rights::Member, life);
+    let charter = driver.machine.as_ref().expect("it has started").charter().clone();
+    let store = charter.body.stores.get(peer.id);
+    driver.on_origin(&peer, &Origin { goes_by: Some(charter.id()), store, start, echo });
+    driver.kin.is_condemned(store.expect("the charter names it"))
+}
+
+#[tokio::test]
+async fn only_an_answer_to_a_question_that_followed_a_higher_life_condemns_a_store() {
+    let founded = Founded::new(&["a", "b"], drift());
+    let (mut driver, _ends, _launched) = prepare(Checked::new(&founded.member(0)).unwrap()).unwrap();
+    driver.begin();
+    let peer = NodeName::new("b").unwrap().id();
+    assert!(!is_told(&mut driver, 5, 50, None));
+    assert!(!is_told(&mut driver, 4, 40, None), "it may be late");
+    assert!(!is_told(&mut driver, 4, 40, Some(0)), "it answers what any peer is asked");
+    let asked = driver.kin.doubts[&peer];
+    assert!(!is_told(&mut driver, 4, 40, Some(asked ^ 1)), "or guesses");
+    assert!(!is_told(&mut driver, 5, 50, Some(asked)), "the newest life answers");
+    assert!(!is_told(&mut driver, 6, 60, None), "it has restarted");
+    assert!(!is_told(&mut driver, 5, 50, Some(asked)), "an answer from before that is late");
+    let asked = driver.kin.doubts[&peer];
+    assert!(is_told(&mut driver, 5, 50, Some(asked)), "it was asked after life 6 was heard, and is there");
+    assert!(is_told(&mut driver, 7, 70, None), "for good");
+}

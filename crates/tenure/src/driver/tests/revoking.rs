@@ -1,8 +1,9 @@
 //! Keys that are revoked, or expire, at running members.
 
 use super::*;
-use crate::error::RevokeError;
-use crate::seal::{Claims, Names};
+use crate::error::{CampaignError, RevokeError, VerifyError};
+use crate::seal::{Claims, KeyRefusal, Names};
+use crate::status::NotReady;
 use crate::store::RevokedFile;
 use crate::sys::clock::{Which, read};
 use crate::{CandidateKey, Serial};
@@ -33,7 +34,7 @@ async fn start(founded: &Founded, which: &[usize]) -> Vec<Node> {
 /// Waits until a member refuses a key.
 async fn refuses(node: &Node, key: Serial) {
     let learnt = async {
-        while !node.revoked_keys().await.unwrap().contains(&key) {
+        while !node.revoked_keys().await.unwrap().iter().any(|revoked| revoked.serial == key) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -51,8 +52,16 @@ async fn a_leader_whose_key_is_revoked_loses_its_lease_and_is_not_elected_again(
     assert!(revoked.is_quorum && revoked.missing.is_empty(), "{revoked:?}");
     assert_eq!(revoked.held_by.len(), 3);
     within(LONG, tenure.lost()).await.expect("its lease ends");
-    let again = within(Duration::from_secs(1), app.campaign("jobs")).await;
-    assert!(!matches!(again, Some(Ok(_))), "no member answers it");
+    let why = KeyRefusal::Revoked;
+    let again = within(LONG, app.campaign("jobs")).await.expect("it is told");
+    assert_eq!(again.err(), Some(CampaignError::KeyRefused { why }));
+    let asked = within(LONG, app.verify("jobs", Duration::from_millis(50))).await.expect("it is told");
+    assert_eq!(asked.err(), Some(VerifyError::KeyRefused { why }));
+    assert!(app.status().await.unwrap().not_ready.contains(&NotReady::KeyRefused { why }));
+    app.set_keys(&Key::Scoped(app_key(&founded)), &[]);
+    let tenure = within(LONG, app.campaign("jobs")).await.expect("it is elected").unwrap();
+    assert!(tenure.is_leader(), "with a new key, without a restart");
+    tenure.resign();
     // The name is not what was revoked.
     let other = Node::start(candidate(&founded, "app", app_key(&founded))).await.unwrap();
     within(LONG, other.campaign("jobs")).await.expect("a new key leads").unwrap();
@@ -76,7 +85,9 @@ async fn a_revocation_says_who_has_it_and_reaches_those_who_were_down_and_surviv
         node.shutdown().await;
     }
     let alone = Node::start(founded.member(1)).await.unwrap();
-    assert_eq!(alone.revoked_keys().await.unwrap(), [key], "from its disk");
+    let kept = alone.revoked_keys().await.unwrap();
+    let kept: Vec<_> = kept.iter().map(|key| (key.serial, key.not_after)).collect();
+    assert_eq!(kept, [(key, Some(u64::MAX))], "from its disk");
     let revoked = alone.revoke(Serial(7), None).await.unwrap();
     assert!(!revoked.is_quorum, "alone it is no quorum: {revoked:?}");
 }
@@ -94,7 +105,36 @@ async fn an_expired_key_leads_nothing_and_one_that_has_not_expired_does() {
     let tenure = within(LONG, good.campaign("jobs")).await.expect("it leads").unwrap();
     assert!(tenure.is_leader());
     let late = Node::start(candidate(&founded, "web-2", key(now - 10))).await.unwrap();
-    assert!(within(Duration::from_secs(1), late.ready()).await.is_none(), "no member answers it");
+    let refused = within(LONG, late.campaign("jobs")).await.expect("it is told");
+    assert_eq!(refused.err(), Some(CampaignError::KeyRefused { why: KeyRefusal::Expired }));
+    let status = late.status().await.unwrap();
+    assert_eq!(status.not_ready, [NotReady::KeyRefused { why: KeyRefusal::Expired }]);
+    assert!(!status.ready);
+}
+
+#[tokio::test]
+async fn one_member_of_three_that_refuses_a_key_ends_no_campaign() {
+    let founded = Founded::new(&["a", "b", "c"], drift());
+    let mut members = start(&founded, &[0, 1, 2]).await;
+    let now = read(Which::Real) / 1_000_000_000;
+    let claims = Claims::candidate(NodeName::new("app").unwrap(), Scope::new("*").unwrap());
+    let key = founded.key.derive(founded.id, claims.not_after(now + 3600));
+    // One member believes in another century.
+    members.remove(0).shutdown().await;
+    RevokedFile { keys: Vec::new(), date: Some(now + 86_400 * 30) }
+        .write(&founded.dir.path().join("a"))
+        .unwrap();
+    let a = Node::start(founded.member(0)).await.unwrap();
+    let app = Node::start(candidate(&founded, "app", key)).await.unwrap();
+    let tenure = within(LONG, app.campaign("jobs")).await.expect("it leads").unwrap();
+    let refused = async {
+        while !a.status().await.unwrap().sessions.refused().any(|(why, count)| why == "expired" && count > 0)
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(LONG, refused).await.expect("one member refuses it");
+    assert!(tenure.is_leader() && app.status().await.unwrap().not_ready.is_empty());
 }
 
 #[tokio::test]

@@ -1,11 +1,14 @@
-//! A durable fence in a file: for a resource that is itself a file, or that has no atomic place for a token.
+//! A durable fence in a file: for a resource that is itself a file, or that has no atomic place for
+//! a token.
 //!
-//! Such a resource cannot store the token in one step with the write. So the token comes first: [`FileFence::admit`]
-//! returns when it is on the disk, and only then the write is made, while nobody else can ask (`&mut self`, and a lock
-//! against other processes). Wherever the process or the machine stops, a write that was made has its token stored:
-//! nothing older is admitted afterwards. The other way round there is a gap: a token may be stored whose write was never
-//! made. So here [`Admitted::Again`] does not say that the write was made; it says that this writer may make it, once more
-//! perhaps. Writes under a file fence should be such that making them twice does no harm, as replacing a file.
+//! Such a resource cannot store the token in one step with the write. So the token comes first:
+//! [`FileFence::admit`] returns when it is on the disk, and only then the write is made, while
+//! nobody else can ask (`&mut self`, and a lock against other processes). Wherever the process or
+//! the machine stops, a write that was made has its token stored: nothing older is admitted
+//! afterwards. The other way round there is a gap: a token may be stored whose write was never
+//! made. So here [`Admitted::Again`] does not say that the write was made; it says that this writer
+//! may make it, once more perhaps. Writes under a file fence should be such that making them twice
+//! does no harm, as replacing a file.
 //!
 //! # How it is stored
 //!
@@ -13,16 +16,21 @@
 //!   write FILE.new  →  lock it  →  fsync it  →  rename it to FILE  →  fsync the folder
 //! ```
 //!
-//! * FILE is complete at every instant: the old state or the new. A bad checksum is therefore never an interrupted
-//!   write but damage, and is refused; a fence that guessed at an older state would forget.
-//! * The new file is locked before it has its name. Whoever opens FILE finds it locked by the process that uses it.
-//! * When an fsync fails nobody knows what is on the disk, and to ask again proves nothing. The fence is poisoned: it
-//!   admits nothing until it is opened anew.
-//! * To open a fence stores it afresh: what a process left there before it died may not have been durable.
-//! * By term, only the first write of a term costs a disk write; the others change nothing that must be remembered.
+//! * FILE is complete at every instant: the old state or the new. A bad checksum is therefore never
+//!   an interrupted write but damage, and is refused; a fence that guessed at an older state would
+//!   forget.
+//! * The new file is locked before it has its name. Whoever opens FILE finds it locked by the
+//!   process that uses it.
+//! * When an fsync fails nobody knows what is on the disk, and to ask again proves nothing. The
+//!   fence is poisoned: it admits nothing until it is opened anew.
+//! * To open a fence stores it afresh: what a process left there before it died may not have been
+//!   durable.
+//! * By term, only the first write of a term costs a disk write; the others change nothing that
+//!   must be remembered.
 //!
-//! The folder must be on a file system whose `flock`, `rename` and `fsync` do what POSIX says: a local disk does. The
-//! fence is never made by opening it: a missing file may be a lost one, and only its owner knows.
+//! The folder must be on a file system whose `flock`, `rename` and `fsync` do what POSIX says: a
+//! local disk does. The fence is never made by opening it: a missing file may be a lost one, and
+//! only its owner knows.
 
 mod error;
 #[cfg(test)]
@@ -83,22 +91,22 @@ pub struct FileFenceState {
 type Sync = Box<dyn FnMut(&File) -> io::Result<()> + Send>;
 
 impl FileFence {
-    /// Makes the fence of a new resource, which admits everything at first. To make it anew for a resource that had one
-    /// is to forget which leaders were admitted: an old one may write again.
+    /// Makes the fence of a new resource, which admits everything at first. To make it anew for a
+    /// resource that had one is to forget which leaders were admitted: an old one may write again.
     ///
     /// `resource` is stored, so that the fence of one resource is not taken for that of another.
     pub fn create(path: impl AsRef<Path>, resource: &str, rule: Rule) -> Result<Self, FileError> {
         Self::create_with(path.as_ref(), resource, rule, Box::new(File::sync_all))
     }
 
-    /// Opens the fence that was made for this resource and rule. Everything else is refused: a file that is missing,
-    /// damaged, not a fence, another's, or in use.
+    /// Opens the fence that was made for this resource and rule. Everything else is refused: a file
+    /// that is missing, damaged, not a fence, another's, or in use.
     pub fn open(path: impl AsRef<Path>, resource: &str, rule: Rule) -> Result<Self, FileError> {
         Self::open_with(path.as_ref(), resource, rule, Box::new(File::sync_all))
     }
 
-    /// Reads what a fence has admitted, without a lock and without a change: for people who look, not for a decision. The
-    /// process that uses the fence may admit something newer at any moment.
+    /// Reads what a fence has admitted, without a lock and without a change: for people who look,
+    /// not for a decision. The process that uses the fence may admit something newer at any moment.
     ///
     /// # Errors
     /// If the file is missing, damaged or not a fence.
@@ -112,8 +120,8 @@ impl FileFence {
         Ok(FileFenceState { resource, rule, newest })
     }
 
-    /// Decides on a write. If it is admitted, that is on the disk already. Make the write before anybody else asks, that
-    /// is, while you hold the fence.
+    /// Decides on a write. If it is admitted, that is on the disk already. Make the write before
+    /// anybody else asks, that is, while you hold the fence.
     pub fn admit(&mut self, token: Token, writer: &str) -> Result<Admitted, Refused> {
         if self.poisoned {
             return Err(FileError::Poisoned { path: self.path.clone() }.into());
@@ -131,7 +139,8 @@ impl FileFence {
         Ok(admitted)
     }
 
-    /// The largest token that was admitted. By term, one that is larger only by its number may be forgotten by a restart.
+    /// The largest token that was admitted. By term, one that is larger only by its number may be
+    /// forgotten by a restart.
     pub fn newest(&self) -> Option<&Newest<String>> {
         self.state.fence.newest.as_ref()
     }
@@ -181,8 +190,8 @@ impl FileFence {
         Ok(fence)
     }
 
-    /// Makes the state durable. What fails before the first fsync leaves the old state as it was. Afterwards nobody knows
-    /// which of the two the disk has.
+    /// Makes the state durable. What fails before the first fsync leaves the old state as it was.
+    /// Afterwards nobody knows which of the two the disk has.
     fn store(&mut self) -> Result<(), FileError> {
         let new_path = new_path(&self.path);
         let new = self.write_new(&new_path)?;
@@ -225,7 +234,8 @@ fn new_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Opens the file and locks it. It may be replaced in between; then its lock is free, and worth nothing.
+/// Opens the file and locks it. It may be replaced in between; then its lock is free, and worth
+/// nothing.
 fn open_locked(path: &Path) -> Result<File, FileError> {
     const TRIES: u32 = 3;
     for _ in 0..TRIES {

@@ -9,8 +9,8 @@
 //!   crc64 0b5e7a3c9d1f2468
 //! ```
 //!
-//! `newest` is missing before the first write; `writer` wherever nobody may repeat the newest one. A file is exactly what
-//! would be printed for what was read, or it is damaged.
+//! `newest` is missing before the first write; `writer` wherever nobody may repeat the newest one.
+//! A file is exactly what would be printed for what was read, or it is damaged.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -104,7 +104,8 @@ pub(super) fn check_name(of: &'static str, name: &str) -> Result<(), FileError> 
     Ok(())
 }
 
-/// CRC-64/XZ: it finds every change that fits into 64 bits in a row, and others but for one in 2^64.
+/// CRC-64/XZ: it finds every change that fits into 64 bits in a row, and others but for one in
+/// 2^64.
 fn crc64(bytes: &[u8]) -> u64 {
     const POLYNOMIAL: u64 = 0xc96c_5795_d787_0f42; // Its bits in reverse order.
     let mut crc = u64::MAX;

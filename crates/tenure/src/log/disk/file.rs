@@ -6,14 +6,18 @@
 //!
 //! A frame is what one sync made durable: frame n+1 is written after frame n was synced. So
 //!
-//! * **a crash** spoils the last frame alone, in any way. Nothing rests on it: answers leave after the sync. It is cut off.
-//! * **rot** in a frame with a whole frame behind it is told from a crash, and refused: what it said was confirmed.
-//! * rot in just the last frame looks like a crash. This is assumed not to happen between a sync and the next one.
+//! * **a crash** spoils the last frame alone, in any way. Nothing rests on it: answers leave after
+//!   the sync. It is cut off.
+//! * **rot** in a frame with a whole frame behind it is told from a crash, and refused: what it
+//!   said was confirmed.
+//! * rot in just the last frame looks like a crash. This is assumed not to happen between a sync
+//!   and the next one.
 //!
 //! Where a life began without room for a new file, a frame ends with the number of that life.
 //!
-//! The head is written with the first frames and synced before the file gets its name: it is never torn. It has a number that was drawn
-//! for this file, and every sum is over that too: bytes of another file, or of clients, are not taken for frames.
+//! The head is written with the first frames and synced before the file gets its name: it is never
+//! torn. It has a number that was drawn for this file, and every sum is over that too: bytes of
+//! another file, or of clients, are not taken for frames.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use tenure_proto::Incarnation;
@@ -267,7 +271,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The blocks of a frame reach the disk in any order, and what a crash leaves of it may be anything.
+        /// The blocks of a frame reach the disk in any order, and what a crash leaves of it may be
+        /// anything.
         #[test]
         fn whatever_a_crash_leaves_of_a_frame_the_confirmed_ones_are_found(
             tail in proptest::collection::vec(any::<u8>(), 0..300),

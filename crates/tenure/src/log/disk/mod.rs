@@ -1,30 +1,38 @@
-//! What an acceptor must never forget, and what spares it to learn the log anew: one file, written at its end.
+//! What an acceptor must never forget, and what spares it to learn the log anew: one file, written
+//! at its end.
 //!
 //! # What a write is
 //!
-//! All records that wait become one frame, written at the end of the file and made durable by one sync (`file` says what that survives). While
-//! the disk is busy further records gather: under load many slots share a sync, and when there is none each has its own.
+//! All records that wait become one frame, written at the end of the file and made durable by one
+//! sync (`file` says what that survives). While the disk is busy further records gather: under load
+//! many slots share a sync, and when there is none each has its own.
 //!
-//! A snapshot is not appended: a new file is written beside the old one, with the snapshot and whatever it does not make worthless, and
-//! takes its name. So the file is never much longer than the state and the writes since the last snapshot. For a while there are two. Where
-//! there is no room for that, snapshot and base are put off, both of them: the file still has all that they would replace, as if the
-//! snapshot had not been made yet. Records are appended meanwhile, and the new file is tried again. What this process says of slots below the base
-//! that is put off rests on their being chosen, so on records of f+1 members, and those are deleted nowhere before a snapshot is durable.
+//! A snapshot is not appended: a new file is written beside the old one, with the snapshot and
+//! whatever it does not make worthless, and takes its name. So the file is never much longer than
+//! the state and the writes since the last snapshot. For a while there are two. Where there is no
+//! room for that, snapshot and base are put off, both of them: the file still has all that they
+//! would replace, as if the snapshot had not been made yet. Records are appended meanwhile, and the
+//! new file is tried again. What this process says of slots below the base that is put off rests on
+//! their being chosen, so on records of f+1 members, and those are deleted nowhere before a
+//! snapshot is durable.
 //!
 //! # What an open is
 //!
-//! The folder is locked, the file is read, a torn tail is dropped, and everything is written to a new file, with the number of this life.
-//! What was found may have been in the cache of the system only, where a sync has failed: now it is on the disk.
+//! The folder is locked, the file is read, a torn tail is dropped, and everything is written to a
+//! new file, with the number of this life. What was found may have been in the cache of the system
+//! only, where a sync has failed: now it is on the disk.
 //!
-//! Where there is no room for a new file, the old one is used further. A torn tail is cut off. A sync can have failed after the last frame
-//! only, for nothing was written afterwards: that frame is written once more, to the same place, and synced; then a frame with the number of this
-//! life. For that frame a little room is kept in another file, which is then deleted.
+//! Where there is no room for a new file, the old one is used further. A torn tail is cut off. A
+//! sync can have failed after the last frame only, for nothing was written afterwards: that frame
+//! is written once more, to the same place, and synced; then a frame with the number of this life.
+//! For that frame a little room is kept in another file, which is then deleted.
 //!
 //! # Errors
 //!
-//! **A full disk** is waited out. A write that had no room has changed nothing that was confirmed; the same frame is written to the same place
-//! until there is room, and meanwhile the log refuses writes. **Any other error** ends the writer for good, as in
-//! [`store`](crate::store): after a failed sync nobody knows what is on the disk.
+//! **A full disk** is waited out. A write that had no room has changed nothing that was confirmed;
+//! the same frame is written to the same place until there is room, and meanwhile the log refuses
+//! writes. **Any other error** ends the writer for good, as in [`store`](crate::store): after a
+//! failed sync nobody knows what is on the disk.
 
 mod file;
 #[cfg(test)]
@@ -203,7 +211,8 @@ struct Tail {
     next: u64,
 }
 
-/// Begins a life, with a new file or, where there is no room for one, in the old one. True in that case.
+/// Begins a life, with a new file or, where there is no room for one, in the old one. True in that
+/// case.
 fn begin(
     place: &dyn Place,
     folder: &Path,
@@ -245,7 +254,8 @@ fn say_crowded(head: &Head) {
 }
 
 impl Growing {
-    /// Writes a frame at the end and makes it durable. If it fails for want of room, nothing has changed.
+    /// Writes a frame at the end and makes it durable. If it fails for want of room, nothing has
+    /// changed.
     fn append(&mut self, frame: &[u8]) -> io::Result<()> {
         if let Err(error) = self.medium.write(self.end, frame) {
             let _ = self.medium.cut(self.end);
@@ -259,8 +269,9 @@ impl Growing {
 }
 
 impl Disk {
-    /// Makes these records durable, in order. If it fails for want of room, nothing has changed on the disk and it may be tried again, with
-    /// those that are left. A snapshot without room is put off, which does not count as a failure.
+    /// Makes these records durable, in order. If it fails for want of room, nothing has changed on
+    /// the disk and it may be tried again, with those that are left. A snapshot without room is put
+    /// off, which does not count as a failure.
     fn commit(&mut self, records: &mut Vec<Record>) -> io::Result<()> {
         if records.iter().any(|record| record.key() == Cell::Snapshot) {
             match self.renew(records) {
@@ -315,7 +326,8 @@ impl Disk {
     }
 }
 
-/// After a failed sync nobody knows what is on the disk, whatever the reason: such an error must not be waited out.
+/// After a failed sync nobody knows what is on the disk, whatever the reason: such an error must
+/// not be waited out.
 fn not_full(error: io::Error) -> io::Error {
     if is_full(&error) { io::Error::other(error.to_string()) } else { error }
 }
@@ -352,7 +364,8 @@ fn create(
     written
 }
 
-/// Nothing rests on the new file before it has its name: where there is no room for it, not even its sync has harmed anything.
+/// Nothing rests on the new file before it has its name: where there is no room for it, not even
+/// its sync has harmed anything.
 fn write_new(
     place: &dyn Place,
     path: &Path,
@@ -386,7 +399,8 @@ fn write_new(
     Ok(Growing { medium, end, next })
 }
 
-/// Nothing rests on it but that a life can begin on a full disk: if it cannot be kept now, it is tried with the next new file.
+/// Nothing rests on it but that a life can begin on a full disk: if it cannot be kept now, it is
+/// tried with the next new file.
 fn keep_room(place: &dyn Place, path: &Path) {
     if fs::metadata(path).is_ok_and(|there| there.len() == KEPT as u64) {
         return;

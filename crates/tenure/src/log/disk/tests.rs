@@ -113,7 +113,8 @@ fn a_member_that_lost_its_disk_knows_that_for_good() {
     }
 }
 
-/// A disk with room for so many writes, then none until it is told otherwise; and syncs that may fail.
+/// A disk with room for so many writes, then none until it is told otherwise; and syncs that may
+/// fail.
 struct Small {
     file: File,
     room: Arc<AtomicU32>,
@@ -537,8 +538,9 @@ fn a_new_file_is_tried_again_also_while_records_keep_coming() {
     writer.finish();
 }
 
-/// A disk of which a loss of power leaves what was synced. Where a sync fails, what it was to write is taken for written, as file systems do: only
-/// what is written once more is synced by the next one.
+/// A disk of which a loss of power leaves what was synced. Where a sync fails, what it was to write
+/// is taken for written, as file systems do: only what is written once more is synced by the next
+/// one.
 #[derive(Clone)]
 struct Cached {
     folder: PathBuf,

@@ -20,10 +20,11 @@ const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// After how long a new file is tried again for which there was no room. That costs more.
 const NEW_FILE_AGAIN: Duration = Duration::from_secs(5);
 
-/// What became of the records that were handed over.
+/// The outcome of the records that were handed over.
 #[derive(Debug)]
 pub(in super::super) enum Durable {
-    /// All up to this ticket are on the disk, but perhaps a snapshot and a base for which there was no room: what waited for them may be sent.
+    /// All up to this ticket are on the disk, but perhaps a snapshot and a base for which there was
+    /// no room: what waited for them may be sent.
     Upto(Ticket),
     /// There is no room. Nothing is lost, and it is tried again.
     Full,
@@ -38,12 +39,14 @@ pub(in super::super) struct Written {
     pub(in super::super) syncs: u64,
 }
 
-/// About how many bytes are written in one piece, at most. The longest frame that can be read is much longer.
+/// About how many bytes are written in one piece, at most. The longest frame that can be read is
+/// much longer.
 const MOST: usize = 64 << 20;
 
 type Job = (Ticket, Record);
 
-/// Writes records in the order in which they were handed over. Those that come while the disk is busy share the next sync.
+/// Writes records in the order in which they were handed over. Those that come while the disk is
+/// busy share the next sync.
 pub(in super::super) struct Writer {
     jobs: Sender<Job>,
     thread: JoinHandle<()>,
@@ -81,14 +84,16 @@ impl Writer {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all is written for which there is room, and the folder is free for another process.
+    /// Waits until all is written for which there is room, and the folder is free for another
+    /// process.
     pub(in super::super) fn finish(self) {
         drop(self.jobs);
         let _ = self.thread.join();
     }
 }
 
-/// Tells that the disk failed if its thread unwinds: the log would otherwise wait for ever, and say nothing.
+/// Tells that the disk failed if its thread unwinds: the log would otherwise wait forever, and say
+/// nothing.
 struct Unwinds<'a, F: Fn(Durable)>(&'a F);
 
 impl<F: Fn(Durable)> Drop for Unwinds<'_, F> {
@@ -137,8 +142,9 @@ impl Jobs {
         }
     }
 
-    /// Of several snapshots the last one counts: while the disk is full they do not pile up. It takes the place of the one before, so that the base
-    /// that came after that is not written without a snapshot.
+    /// Of several snapshots the last one counts: while the disk is full they do not pile up. It
+    /// takes the place of the one before, so that the base that came after that is not written
+    /// without a snapshot.
     fn put(&mut self, ticket: Ticket, record: Record) {
         let is_snapshot = |record: &Record| record.key() == Cell::Snapshot;
         let mut held = self.later.iter_mut().filter_map(|(_, record)| record.as_mut());
@@ -152,7 +158,8 @@ impl Jobs {
         self.later.push_back((ticket, record));
     }
 
-    /// A job and all that wait behind it, as far as they are written in one piece; and the ticket of the last one.
+    /// A job and all that wait behind it, as far as they are written in one piece; and the ticket
+    /// of the last one.
     fn gather(&mut self, (mut upto, first): (Ticket, Option<Record>)) -> (Ticket, Vec<Record>) {
         let mut batch: Vec<Record> = first.into_iter().collect();
         let mut size: usize = batch.iter().map(size_of_record).sum();
@@ -207,7 +214,8 @@ fn write_all(
     while jobs.queue.recv().is_ok() {}
 }
 
-/// Writes a record and all that wait behind it. False if there is no room, and nobody who waits for some.
+/// Writes a record and all that wait behind it. False if there is no room, and nobody who waits for
+/// some.
 fn write(
     job: (Ticket, Option<Record>),
     disk: &mut Disk,

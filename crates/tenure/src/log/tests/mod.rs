@@ -356,7 +356,8 @@ async fn the_strong_group_of_its_name_elects_and_its_leader_reads_without_asking
         let (log, node) = (logs.remove(at), nodes.remove(at).0);
         within("the end", log.shutdown()).await;
         if nodes.len() == 1 {
-            // Alone now, and for the rest of its lease it may still read what it has: nobody else can have written.
+            // Alone now, and for the rest of its lease it may still read what it has: nobody else
+            // can have written.
             break;
         }
         within("the end", node.shutdown()).await;
@@ -426,7 +427,8 @@ async fn whoever_lost_its_disk_is_elected_in_neither_way() {
     let cluster = Cluster::found();
     let dir = tempfile::tempdir().unwrap();
     let nodes = nodes(&cluster, dir.path()).await;
-    // Whom each election prefers: the one of the lowest number, and the one whose turn comes first in this group.
+    // Whom each election prefers: the one of the lowest number, and the one whose turn comes first
+    // in this group.
     let mut by_number: Vec<(NodeId, usize)> =
         nodes.iter().enumerate().map(|(at, (node, _))| (node.name().id(), at)).collect();
     by_number.sort_unstable();
@@ -528,7 +530,8 @@ async fn a_leader_that_has_nothing_to_do_keeps_its_lease() {
     let logs: Vec<Log<Lines>> = nodes.iter().map(by_node).collect();
     propose(&logs[0], "one").await;
     let before = leader_of(&logs).await;
-    // Longer than a leader is borne with that gets nothing done: had it given way, another would lead by then.
+    // Longer than a leader is borne with that gets nothing done: had it given way, another would
+    // lead by then.
     sleep(nodes[0].1.retry * 20 + Duration::from_millis(2500)).await;
     let after = leader_of(&logs).await;
     assert!(before.is_some() && before == after, "{before:?}, then {after:?}");

@@ -156,7 +156,8 @@ fn a_change_of_any_bit_is_noticed() {
             let mut changed = words.clone();
             changed[at] ^= 1 << bit;
             let found = load(&changed).map(|(_, found)| found);
-            // The header is not looked at here, but for the mark, and the slot that is said to be written.
+            // The header is not looked at here, but for the mark, and the slot that is said to be
+            // written.
             let in_header = at < HEADER_WORDS && found.as_ref() == Some(&expected);
             assert!(found.is_none() || in_header, "word {at}, bit {bit}: {found:?}");
         }

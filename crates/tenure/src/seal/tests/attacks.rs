@@ -9,7 +9,8 @@ fn stages() -> [(&'static str, usize); 4] {
     [("hello", 0), ("welcome", 1), ("first", 2), ("data", 3)]
 }
 
-/// Two processes that have come as far as `stage`, the packet that comes next, and whether `b` receives it.
+/// Two processes that have come as far as `stage`, the packet that comes next, and whether `b`
+/// receives it.
 fn until(stage: usize) -> (Node, Node, Vec<u8>, bool) {
     let (mut a, mut b) = pair();
     let hello = a.hello(&b, at(0));

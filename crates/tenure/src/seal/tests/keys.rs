@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::packet::{self, Introduction};
 use super::*;
 
 fn scope(text: &str) -> Scope {
@@ -216,6 +217,79 @@ fn one_key_has_so_many_peers_and_the_longest_silent_of_them_goes_first() {
     reaches(&mut other, &mut b, "other keys are not touched", at(100));
 }
 
+/// A greeting is answered by why the key is refused, and no session begins.
+#[track_caller]
+fn is_told(app: &mut Node, member: &mut Node, why: KeyRefusal, now: LocalTime) {
+    let hello = app.hello(member, now);
+    let told = member.get(&hello, app.address, now).reply();
+    assert!(told.len() <= hello.len(), "{} bytes for {}", told.len(), hello.len());
+    assert_eq!(app.get(&told, member.address, now), Got::KeyRefused(member.name.id(), why));
+    assert!(matches!(app.get(&told, member.address, now), Got::Dropped(_)), "once for each greeting");
+    assert!(!app.sessions.has_session(member.name.id()) || member.sessions.peers() == 0);
+}
+
+#[test]
+fn a_refusal_tells_one_that_repeats_a_greeting_nothing() {
+    let mut b = Node::member("b", 2);
+    let (mut good, mut bad) = (Node::candidate("app", "*", 1), Node::candidate("app", "*", 1));
+    let Credentials::Outsider(of_bad) = bad.identity.credentials.clone() else { unreachable!() };
+    b.sessions.set_revoked([of_bad.serial()]);
+    let (welcomed, refused) = (good.hello(&b, at(0)), bad.hello(&b, at(0)));
+    let answers = [&welcomed, &refused].map(|hello| b.get(hello, address(9), at(1)).reply());
+    assert_eq!(answers[0].len(), answers[1].len(), "both are answered, alike");
+    // With another id in its claims, a greeting does not open: nobody can ask for the ids that are
+    // revoked.
+    let serial = of_bad.serial().0.to_be_bytes();
+    let at_serial = refused.windows(8).position(|bytes| bytes == serial).expect("it is stated");
+    let mut guessed = welcomed;
+    guessed[at_serial..at_serial + 8].copy_from_slice(&serial);
+    assert_eq!(b.get(&guessed, address(9), at(2)).refusal(), Refusal::Forged);
+}
+
+#[test]
+fn a_revoked_key_that_greets_without_end_keeps_no_other_out() {
+    let mut b = Node::member("b", 2);
+    let web = key(1).derive(CLUSTER, Claims::candidate(Names::new("web-*").unwrap(), scope("*")));
+    b.sessions.set_revoked([web.serial()]);
+    let (mut answered, mut refused) = (0, 0);
+    for number in 0..6_000 {
+        let mut bad = Node::named(name(&format!("web-{number}")), web.clone(), 9);
+        let hello = bad.hello(&b, at(1));
+        match b.get(&hello, bad.address, at(1)) {
+            Got::Reply(_) => answered += 1,
+            Got::Dropped(Refusal::Limited) => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(answered > 0 && answered < 1_000 && refused > 5_000, "{answered} answered, {refused} not");
+    let mut good = Node::candidate("app", "*", 9);
+    shake(&mut good, &mut b, at(1));
+    reaches(&mut good, &mut b, "of the same address", at(2));
+}
+
+#[test]
+fn no_session_begins_by_the_stamp_of_a_refusal() {
+    let mut b = Node::member("b", 2);
+    let mut app = Node::candidate("app", "*", 1);
+    let Credentials::Outsider(of_app) = app.identity.credentials.clone() else { unreachable!() };
+    let [_, _, first, _] = shake(&mut app, &mut b, at(0));
+    b.sessions.set_revoked([of_app.serial()]);
+    let hello = app.hello(&b, at(200));
+    let told = b.get(&hello, app.address, at(200)).reply();
+    b.sessions.set_revoked([]);
+    // The introduction of a session, with challenge, instant and stamp of the refusal, in every
+    // version.
+    let introduced = packet::DATA_HEAD + Introduction::read(&first).expect("a First").bytes.len();
+    for version in 0..=1 {
+        let mut forged = first.clone();
+        let end = introduced - 16 - 8 - 1;
+        forged[end - 16..end].copy_from_slice(&told[2..18]);
+        forged[end] = version;
+        forged[end + 1..introduced].copy_from_slice(&told[18..42]);
+        assert_eq!(b.get(&forged, app.address, at(201)).refusal(), Refusal::Stale, "{version}");
+    }
+}
+
 #[test]
 fn an_expired_key_is_refused_and_its_sessions_end() {
     let mut b = Node::member("b", 2);
@@ -233,8 +307,8 @@ fn an_expired_key_is_refused_and_its_sessions_end() {
     b.sessions.set_date(101);
     let packet = app.say(&b, "x", at(2));
     assert_eq!(b.get(&packet, app.address, at(2)).refusal(), Refusal::UnknownSession);
-    let hello = app.hello(&b, at(200));
-    assert_eq!(b.get(&hello, app.address, at(200)).refusal(), Refusal::Expired);
+    is_told(&mut app, &mut b, KeyRefusal::Expired, at(200));
+    assert_eq!(b.refused("expired"), 1);
     assert_eq!(b.get(&held_back, address(3), at(201)).refusal(), Refusal::Expired);
     let mut forever = Node::candidate("forever", "*", 4);
     shake(&mut forever, &mut b, at(202));
@@ -250,8 +324,8 @@ fn a_revoked_key_is_refused_and_others_of_its_name_and_scope_are_not() {
     assert_eq!(b.sessions.peers(), 0, "its session has ended");
     let packet = app.say(&b, "x", at(1));
     assert_eq!(b.get(&packet, app.address, at(1)).refusal(), Refusal::UnknownSession);
-    let hello = app.hello(&b, at(200));
-    assert_eq!(b.get(&hello, app.address, at(200)).refusal(), Refusal::Revoked);
+    is_told(&mut app, &mut b, KeyRefusal::Revoked, at(200));
+    assert_eq!(b.refused("revoked"), 1);
     assert!(matches!(b.get(&first, app.address, at(201)), Got::Dropped(_)));
     let mut new = Node::candidate("app", "*", 1);
     shake(&mut new, &mut b, at(202));

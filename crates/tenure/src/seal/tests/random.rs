@@ -1,4 +1,5 @@
-//! Any schedule: packets are lost, late, repeated and sent from elsewhere, processes restart, sessions are evicted.
+//! Any schedule: packets are lost, late, repeated and sent from elsewhere, processes restart,
+//! sessions are evicted.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,8 @@ enum Step {
     Greet(usize, usize),
     /// One of the nodes says something that was never said before.
     Say(usize, usize),
-    /// A packet that was ever sent arrives, perhaps again; sometimes from an address that is not its sender's.
+    /// A packet that was ever sent arrives, perhaps again; sometimes from an address that is not
+    /// its sender's.
     Deliver(usize, bool),
     /// One of the last packets arrives.
     DeliverLate(usize),
@@ -37,7 +39,8 @@ struct Sent {
     packet: Vec<u8>,
 }
 
-/// Three members and two candidates. Members have room for three, the last for one: a candidate never gets it.
+/// Three members and two candidates. Members have room for three, the last for one: a candidate
+/// never gets it.
 struct World {
     nodes: Vec<Node>,
     sent: Vec<Sent>,
@@ -109,7 +112,7 @@ impl World {
                     self.send(to, back, reply);
                 }
             }
-            Got::Ready(_, None) | Got::Dropped(_) => (),
+            Got::Ready(_, None) | Got::Dropped(_) | Got::KeyRefused(..) => (),
         }
     }
 

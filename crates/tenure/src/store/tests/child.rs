@@ -1,4 +1,5 @@
-//! Tests that need a process of their own: this program again, told to run one test, with a folder to work in.
+//! Tests that need a process of their own: this program again, told to run one test, with a folder
+//! to work in.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,8 @@ use std::process::{Command, Output};
 
 const FOLDER: &str = "TENURE_TEST_FOLDER";
 
-/// The folder of a test that runs in a process of its own; `None` in the ordinary run, where it has nothing to do.
+/// The folder of a test that runs in a process of its own; `None` in the ordinary run, where it has
+/// nothing to do.
 pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
@@ -18,8 +20,8 @@ pub(crate) fn child(test: &str, folder: &Path) -> Command {
     command
 }
 
-/// Runs one test under `unshare` with these arguments, after `script`. It must pass, and say so; but where this user may
-/// not have such a namespace it is skipped, and that is said.
+/// Runs one test under `unshare` with these arguments, after `script`. It must pass, and say so;
+/// but where this user may not have such a namespace it is skipped, and that is said.
 pub(crate) fn passes_in_namespace<S: AsRef<OsStr>>(arguments: &[S], script: &str, test: &str, folder: &Path) {
     const REFUSED: i32 = 77;
     let script = format!("{script} || exit {REFUSED}\nexec \"$0\" --exact {test} --nocapture");

@@ -1,5 +1,5 @@
-//! Disks that fail, fill up, are read-only, or stand still: nothing is confirmed that is not there, nobody waits, and what
-//! was confirmed before is found again.
+//! Disks that fail, fill up, are read-only, or stand still: nothing is confirmed that is not there,
+//! nobody waits, and what was confirmed before is found again.
 
 use std::io;
 use std::process::Command;

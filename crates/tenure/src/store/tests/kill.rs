@@ -1,8 +1,8 @@
-//! A real process that persists and remembers as fast as it can, and is killed at a moment it does not choose, two hundred
-//! times over one store and one memory.
+//! A real process that persists and remembers as fast as it can, and is killed at a moment it does
+//! not choose, two hundred times over one store and one memory.
 //!
-//! It says on its standard output what it is about to do and what was done. Whatever it said was confirmed must be found
-//! afterwards; beyond that, at most the one step that it was about to do.
+//! It says on its standard output what it is about to do and what was done. Whatever it said was
+//! confirmed must be found afterwards; beyond that, at most the one step that it was about to do.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -106,7 +106,8 @@ impl Said {
     }
 }
 
-/// Runs a child until it has said this many lines, kills it, and hears the rest of what it had said.
+/// Runs a child until it has said this many lines, kills it, and hears the rest of what it had
+/// said.
 fn run_and_kill(dir: &Path, lines: usize) -> Said {
     let mut command = child("store::tests::kill::child_is_killed", dir);
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();

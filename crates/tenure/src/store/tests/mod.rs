@@ -1,5 +1,5 @@
-//! Making, opening and refusing stores. `power` has crashes of the machine, `faults` disks that fail, `kill` processes that
-//! are killed.
+//! Making, opening and refusing stores. `power` has crashes of the machine, `faults` disks that
+//! fail, `kill` processes that are killed.
 
 pub(crate) mod child;
 mod faults;

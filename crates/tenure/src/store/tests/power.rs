@@ -1,5 +1,5 @@
-//! A model of a disk and the system's cache before it: what a loss of power, a failed sync and a kill leave, in any mixture
-//! and again and again, also in the middle of an open.
+//! A model of a disk and the system's cache before it: what a loss of power, a failed sync and a
+//! kill leave, in any mixture and again and again, also in the middle of an open.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -18,7 +18,8 @@ enum End {
     Kill,
     /// The machine: the cache is gone. Sectors on their way are old, new or spoilt.
     PowerLoss,
-    /// The disk fails for a moment. Sectors on their way are old, new or spoilt, and the cache takes them for written.
+    /// The disk fails for a moment. Sectors on their way are old, new or spoilt, and the cache
+    /// takes them for written.
     FailedSync,
 }
 
@@ -100,13 +101,15 @@ impl Disk for Model {
         state.dirty.fill(false);
         Ok(())
     }
-    /// Not used here: renames are atomic, and a new file is not torn by what happens to the old one.
+    /// Not used here: renames are atomic, and a new file is not torn by what happens to the old
+    /// one.
     fn replace(&mut self, _bytes: &[u8]) -> io::Result<()> {
         unreachable!("nothing grows in these lives")
     }
 }
 
-/// Lives until its end comes. Says how far it got: the ceiling that was confirmed, and the incarnation.
+/// Lives until its end comes. Says how far it got: the ceiling that was confirmed, and the
+/// incarnation.
 fn live(model: &Model, dir: &Path, confirmed: &mut (u64, u128)) {
     let lock = lock(dir).unwrap();
     match Store::open_on(dir, lock, Box::new(model.clone()), &name("a"), None) {

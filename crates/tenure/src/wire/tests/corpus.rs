@@ -1,4 +1,5 @@
-//! A hundred thousand datagrams that nobody would send, by the check that the fuzzer runs: see `fuzz/`.
+//! A hundred thousand datagrams that nobody would send, by the check that the fuzzer runs: see
+//! `fuzz/`.
 
 use super::{SEED, said, samples};
 use crate::fuzzing;

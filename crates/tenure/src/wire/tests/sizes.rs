@@ -9,7 +9,8 @@ use super::*;
 /// What the seal of a datagram takes.
 const SEAL: usize = 40;
 
-/// A member's request after weeks of running: twenty days since boot, the twelfth life, terms that began as a date.
+/// A member's request after weeks of running: twenty days since boot, the twelfth life, terms that
+/// began as a date.
 fn weeks_later(group: GroupId, incarnation: Incarnation) -> GrantRequest {
     let holder = Holder { node: NodeName::new("n1").expect("a name").id(), incarnation };
     GrantRequest {

@@ -1,4 +1,5 @@
-//! The description of the interface: complete, and true of what is answered and of what is documented.
+//! The description of the interface: complete, and true of what is answered and of what is
+//! documented.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,8 @@ fn description() -> Value {
     serde_json::from_str(include_str!("../openapi.json")).unwrap()
 }
 
-/// What is wrong with a value by a schema: the part of JSON Schema that the description uses, and no field beyond it.
+/// The flaw in a value by a schema: the part of JSON Schema that the description uses, and
+/// no field beyond it.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
         let inner = root.pointer(reference.trim_start_matches('#')).unwrap_or_else(|| panic!("{reference}"));
@@ -165,6 +167,9 @@ async fn real_answers_are_as_the_description_says() {
     let revoked: Value = client.query("/v1/keys/revoke", &order).await.unwrap();
     assert_fits("RevokedKey", &revoked);
     assert_eq!((&revoked["held_by"], &revoked["quorum"]), (&json!(["n1"]), &json!(true)));
+    let keys: Value = client.get("/v1/keys").await.unwrap();
+    assert_fits("RevokedKeys", &keys);
+    assert_eq!(keys, json!({ "revoked": [{ "key": "9f86d081884c7d65", "not_after": null }] }));
     let link: Value = client.post("/v1/session/link", &json!({})).await.unwrap();
     assert_fits("Link", &link);
     let opened: Value = client.post("/v1/session", &json!({ "code": link["code"] })).await.unwrap();

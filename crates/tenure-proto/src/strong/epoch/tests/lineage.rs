@@ -1,4 +1,5 @@
-//! Two clusters of one name and key: a member that hears of the other stops until an operator decides.
+//! Two clusters of one name and key: a member that hears of the other stops until an operator
+//! decides.
 
 use super::*;
 use crate::strong::Loss;
@@ -155,13 +156,13 @@ fn who_stays_keeps_its_store_and_who_is_new_gets_the_one_that_the_change_names()
     let here = Body { stores: named(&[(0, 10), (1, 11), (2, 12)]), ..here };
     let other = named(&[(0, 90), (3, 13), (4, 14)]);
     let add = Change::Named(Box::new(Change::Add(NodeId(3))), other.clone());
-    let goal = add.applied(&here).unwrap();
+    let goal = add.applied(&here, &Sound).unwrap();
     assert_eq!(goal.stores, named(&[(0, 10), (1, 11), (2, 12), (3, 13)]));
     let replace = Change::Replace { old: NodeId(2), new: NodeId(4) };
-    let goal = Change::Named(Box::new(replace), other).applied(&here).unwrap();
-    let step = here.step_towards(&goal, |one, other| one.adjacent(other)).unwrap();
+    let goal = Change::Named(Box::new(replace), other).applied(&here, &Sound).unwrap();
+    let step = here.step_towards(&goal, &Sound).unwrap();
     let kept = |body: &Body| body.quorums.members().iter().all(|member| body.stores.get(*member).is_some());
     assert!(step != goal && kept(&step) && kept(&goal), "{step:?}");
-    let gone = Change::Remove(NodeId(2)).applied(&here).unwrap();
+    let gone = Change::Remove(NodeId(2)).applied(&here, &Sound).unwrap();
     assert_eq!(gone.stores, named(&[(0, 10), (1, 11)]), "who was removed can come back with another");
 }

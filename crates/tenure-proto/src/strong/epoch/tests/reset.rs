@@ -26,7 +26,8 @@ fn answer(effects: &[Effect<Nerio>]) -> EpochTalk {
     talks(effects).first().cloned().cloned().expect("an answer")
 }
 
-/// A member that granted an absurd term to the group of all these tests, as an operator had confirmed.
+/// A member that granted an absurd term to the group of all these tests, as an operator had
+/// confirmed.
 fn absurd() -> Bench {
     let mut bench = Bench::founded();
     bench.handle(Input::Command(Command::Confirm(Term(ABSURD))));
@@ -98,7 +99,8 @@ fn a_barred_group_is_refused_also_after_a_restart_and_its_term_counts_no_more() 
     let ask = || in_epoch(request(2, 1, ABSURD + 1), Epoch::ERA);
     assert!(barred(&bench.at(1_000_000).hear(2, ask())));
 
-    // The grant that is remembered may be older than the charter: a process can be killed between the two.
+    // The grant that is remembered may be older than the charter: a process can be killed between
+    // the two.
     let cells = vec![Cell::Ceiling(Term(116)), Cell::Charter(charter)];
     let records = vec![Cell::Grant(GROUP, Some(held))];
     let memory = Memory { boot: HERE, writer: Incarnation(3), records };

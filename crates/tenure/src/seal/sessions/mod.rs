@@ -1,4 +1,7 @@
-//! All sessions of one process. See [`super`] for how they begin, and why nothing old is ever taken again.
+//! All sessions of one process. See [`super`] for how they begin, and why nothing old is ever taken
+//! again.
+
+mod queries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -17,8 +20,8 @@ use super::keys::{KeyId, Pair};
 use super::known::{Known, Peer, Place};
 use super::limit::{Limiter, Rate};
 use super::link::{End, Link, Terms};
-use super::packet::{self, Answer, DATA_HEAD, Greeting, Hello, Introduction, Kind, Welcome};
-use super::refusal::{Counters, Refusal};
+use super::packet::{self, Answer, DATA_HEAD, Greeting, Hello, Introduction, Kind, Verdict, Welcome};
+use super::refusal::{Counters, KeyRefusal, Refusal};
 use super::scope::Rights;
 use super::secret::Secret;
 use crate::name::NodeName;
@@ -26,13 +29,16 @@ use crate::name::NodeName;
 /// What sessions may cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Peers with sessions, of about 2 KiB each. When there are more, the one that was silent for longest begins anew.
+    /// Peers with sessions, of about 2 KiB each. When there are more, the one that was silent for
+    /// longest begins anew.
     pub(crate) peers: usize,
-    /// How long to wait for an answer: the interval of retransmission. Shorter than a round trip, it only costs greetings.
+    /// How long to wait for an answer: the interval of retransmission. Shorter than a round trip,
+    /// it only costs greetings.
     pub(crate) retry: LocalSpan,
     /// How long a Welcome can be used.
     pub(crate) welcome_valid: LocalSpan,
-    /// Greetings answered each second, and sessions begun by them. Each costs as much as ten packets or so.
+    /// Greetings answered each second, and sessions begun by them. Each costs as much as ten
+    /// packets or so.
     pub(crate) welcomes: u32,
     /// The same, from one part of the network.
     pub(crate) welcomes_from_one_source: u32,
@@ -58,18 +64,20 @@ impl Default for Limits {
     }
 }
 
-/// What came of a packet.
+/// The outcome of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received<'p> {
     /// Nothing. It was counted.
     Dropped(Refusal),
     /// A greeting: send this answer to where it came from.
     Reply(Vec<u8>),
-    /// There is a session with this peer, and nothing was said on it yet: send the reply, if any, to where the packet
-    /// came from; then whatever waits for the peer can go.
+    /// There is a session with this peer, and nothing was said on it yet: send the reply, if any,
+    /// to where the packet came from; then whatever waits for the peer can go.
     Ready { peer: Arc<Peer>, reply: Option<Vec<u8>> },
     /// Something from this peer. There is a session: what waits for the peer can go, too.
     Data { peer: Arc<Peer>, plaintext: &'p [u8] },
+    /// A peer that was greeted refuses the key of this process.
+    KeyRefused { by: NodeId, why: KeyRefusal },
 }
 
 /// Whether silence after a packet means that the peer may have lost the session.
@@ -106,7 +114,8 @@ pub(crate) struct Sessions {
     /// Known to this life of this process alone: it makes the stamps of Welcomes.
     stamps: hmac::Key,
     hellos: Limiters,
-    /// Somebody who sees packets can put other data behind an introduction: that is tried often, but not without end.
+    /// Somebody who sees packets can put other data behind an introduction: that is tried often,
+    /// but not without end.
     firsts: Limiters,
     /// The last instant given out; see [`Self::instant`].
     last: u64,
@@ -129,6 +138,8 @@ pub(crate) struct Sessions {
 struct Limiters {
     members: Limiter,
     outsiders: Limiter,
+    /// Keys that are not good any more: they use up nothing of those that are.
+    refused: Limiter,
 }
 
 impl Limiters {
@@ -138,17 +149,18 @@ impl Limiters {
 }
 
 impl Sessions {
-    /// `seed` must be random and new in each life of the process: what an earlier life accepted could otherwise be
-    /// accepted again.
+    /// `seed` must be random and new in each life of the process: what an earlier life accepted
+    /// could otherwise be accepted again.
     pub(crate) fn new(me: Identity, limits: Limits, seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
-        let limiter = |challenge: Rate, what: &[u8], who: &[u8]| {
+        let limiter = |challenge: Rate, what: &[u8], who: &[u8], share: u32| {
             let places = u64::from_be_bytes(seed.derive(&[b"tenure places\0", what, who]));
-            Limiter::new(limits.welcomes, limits.welcomes_from_one_source, challenge, places)
+            Limiter::new(limits.welcomes / share, limits.welcomes_from_one_source / share, challenge, places)
         };
         let limiters = |challenge: Rate, what: &[u8]| Limiters {
-            members: limiter(challenge, what, b" of members"),
-            outsiders: limiter(challenge, what, b" of outsiders"),
+            members: limiter(challenge, what, b" of members", 1),
+            outsiders: limiter(challenge, what, b" of outsiders", 1),
+            refused: limiter(challenge, what, b" of refused keys", 20),
         };
         let beginnings = limits.beginnings_of_one_key;
         Self {
@@ -171,8 +183,8 @@ impl Sessions {
         }
     }
 
-    /// Handles one packet. Bytes from somebody without a key cost no memory and get no answer; a greeting, even one that
-    /// is repeated by somebody else, gets at most one, which is shorter.
+    /// Handles one packet. Bytes from somebody without a key cost no memory and get no answer; a
+    /// greeting, even one that is repeated by somebody else, gets at most one, which is shorter.
     pub(crate) fn receive<'p>(
         &mut self,
         packet: &'p mut [u8],
@@ -189,8 +201,8 @@ impl Sessions {
         self.counted(received)
     }
 
-    /// Handles a packet that came by a stream: data of a session that there is. A stream has a port of its own, so this says
-    /// nothing of where the peer is.
+    /// Handles a packet that came by a stream: data of a session that there is. A stream has a port
+    /// of its own, so this says nothing of where the peer is.
     pub(crate) fn receive_by_stream<'p>(&mut self, packet: &'p mut [u8], now: LocalTime) -> Received<'p> {
         let received = match Kind::of(packet) {
             Some(Kind::Data) => self.on_data(DATA_HEAD, packet, None, now),
@@ -206,8 +218,8 @@ impl Sessions {
         })
     }
 
-    /// A greeting for a member, unless one was sent within `retry`. Once a greeted peer has shown the cluster's key, the
-    /// name is the member's: no candidate's key opens a session under it.
+    /// A greeting for a member, unless one was sent within `retry`. Once a greeted peer has shown
+    /// the cluster's key, the name is the member's: no candidate's key opens a session under it.
     pub(crate) fn greet(&mut self, peer: &NodeName, now: LocalTime) -> Option<Vec<u8>> {
         let id = peer.id();
         let greeted = self.greeted.get(&id);
@@ -239,8 +251,9 @@ impl Sessions {
         Some(packet)
     }
 
-    /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no session, greet first. What
-    /// is longer than a datagram together with the overhead is for a stream.
+    /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no
+    /// session, greet first. What is longer than a datagram together with the overhead is for a
+    /// stream.
     pub(crate) fn seal(
         &mut self,
         peer: NodeId,
@@ -256,55 +269,9 @@ impl Sessions {
         Some((link.seal(plaintext)?, link.address))
     }
 
-    pub(crate) fn has_session(&self, peer: NodeId) -> bool {
-        self.known.contains_key(&peer)
-    }
-
-    /// Who a peer with a session has proved to be.
-    pub(crate) fn peer(&self, peer: NodeId) -> Option<&Peer> {
-        self.known.get(&peer).map(|known| known.peer.as_ref())
-    }
-
-    /// All peers with sessions.
-    pub(crate) fn known(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.known.keys().copied()
-    }
-
-    /// When the last authentic packet of a peer came.
-    pub(crate) fn heard_at(&self, peer: NodeId) -> Option<LocalTime> {
-        self.known.get(&peer).map(|known| known.heard_at)
-    }
-
-    /// Where packets for a peer go.
-    pub(crate) fn address(&self, peer: NodeId) -> Option<SocketAddr> {
-        self.known.get(&peer).and_then(Known::address)
-    }
-
-    /// Whether a peer was asked something at `since` or before and has said nothing after that.
-    pub(crate) fn is_awaited_since(&self, peer: NodeId, since: LocalTime) -> bool {
-        self.known.get(&peer).is_some_and(|known| known.is_silent(since, LocalSpan::ZERO))
-    }
-
-    /// Whom to greet: peers that were asked something and have been silent since, for longer than `retry`, and those with
-    /// whom the session is still one under a key that this process does not speak any more.
-    pub(crate) fn unanswered(&self, now: LocalTime) -> impl Iterator<Item = NodeId> + '_ {
-        let wanted =
-            move |known: &Known| known.is_silent(now, self.limits.retry) || self.is_outdated(known, now);
-        let members = self.known.iter().filter(|(_, known)| known.peer.rights.is_cluster());
-        members.filter(move |(_, known)| wanted(known)).map(|(id, _)| *id)
-    }
-
-    /// With how many peers there are sessions.
-    pub(crate) fn peers(&self) -> usize {
-        self.known.len()
-    }
-
-    pub(crate) fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    /// Speaks and accepts other keys from now on. Sessions under keys that are accepted no more end at once; those under
-    /// keys that are only not spoken any more go on until [`Self::unanswered`] has led to new ones.
+    /// Speaks and accepts other keys from now on. Sessions under keys that are accepted no more end
+    /// at once; those under keys that are only not spoken any more go on until [`Self::unanswered`]
+    /// has led to new ones.
     pub(crate) fn set_keyring(&mut self, credentials: Credentials) {
         self.me.set_credentials(credentials);
         for greeted in self.greeted.values_mut() {
@@ -344,12 +311,12 @@ impl Sessions {
     }
 
     /// Whether a genuine key is still good.
-    fn check_key(&self, serial: Option<Serial>, not_after: Option<u64>) -> Result<(), Refusal> {
+    fn check_key(&self, serial: Option<Serial>, not_after: Option<u64>) -> Result<(), KeyRefusal> {
         if serial.is_some_and(|serial| self.revoked.contains(&serial)) {
-            return Err(Refusal::Revoked);
+            return Err(KeyRefusal::Revoked);
         }
         match (not_after, self.date) {
-            (Some(last), Some(date)) if date > last => Err(Refusal::Expired),
+            (Some(last), Some(date)) if date > last => Err(KeyRefusal::Expired),
             _ => Ok(()),
         }
     }
@@ -373,29 +340,37 @@ impl Sessions {
         if !hello.knocks(accepted.knock(as_member)) {
             return Err(Refusal::Forged);
         }
-        self.check_key(serial_of(&sender.claims), sender.claims.and_then(|claims| claims.not_after))?;
-        if !self.hellos.of(as_member).allows(from.ip(), &hello.challenge, now) {
+        let not_after = sender.claims.and_then(|claims| claims.not_after);
+        let good = self.check_key(serial_of(&sender.claims), not_after);
+        let limiter = if good.is_ok() { self.hellos.of(as_member) } else { &mut self.hellos.refused };
+        if !limiter.allows(from.ip(), &hello.challenge, now) {
             return Err(Refusal::Limited);
         }
         let challenge = hello.challenge;
         let pair = self.me.pair_of(&accepted.root, &sender);
         let (theirs, boot) = hello.open(&hello_key(&pair, sender.name)).ok_or(Refusal::Forged)?;
-        // What the key was made for is true, as the greeting opened: the name must be one that it
-        // allows.
+        // What the key was made for is true, as the greeting opened: it must allow the name.
         let (name, _) = sender.rights().ok_or(Refusal::Forged)?;
         if name.id() == self.me.id {
             return Err(Refusal::NameTaken);
         }
         let (issued, ours) = (self.instant(now), self.me.versions);
-        let version = ours.common(theirs);
-        let said = packet::say(sender.bytes, boot, challenge, version.unwrap_or(0), issued);
+        // Only now is it known that the sender holds the key, or repeats one that does.
+        let verdict = match (good, ours.common(theirs)) {
+            (Err(why), _) => Verdict::Refused(why),
+            (Ok(()), Some(version)) => Verdict::Version(version),
+            (Ok(()), None) => Verdict::NoCommon(ours),
+        };
+        let said = packet::say(sender.bytes, boot, challenge, verdict.version(), issued);
         let stamp = packet::stamp(&self.stamps, &said, from);
-        let answer = Answer { challenge, issued, stamp, version, versions: ours, boot: self.me.boot };
+        let answer = Answer { challenge, issued, stamp, verdict, versions: ours, boot: self.me.boot };
         let reply = answer.seal(&welcome_key(&pair, self.me.name.as_str()));
-        self.counters.welcomes += 1;
-        if version.is_none() {
-            self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours });
+        match verdict {
+            Verdict::Version(_) => {}
+            Verdict::NoCommon(_) => self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours }),
+            Verdict::Refused(why) => self.counters.refuse(&why.into()),
         }
+        self.counters.welcomes += 1;
         Ok(Received::Reply(reply))
     }
 
@@ -412,11 +387,15 @@ impl Sessions {
         let greeted = self.greeted.values_mut().find(is_meant).ok_or(Refusal::Unsolicited)?;
         let asked = greeted.asked.as_ref().ok_or(Refusal::Unsolicited)?;
         let (challenge, issued, stamp) = (welcome.challenge, welcome.issued, welcome.stamp);
-        let (version, theirs, boot) = welcome.open(&asked.welcome).ok_or(Refusal::Forged)?;
+        let (verdict, boot) = welcome.open(&asked.welcome).ok_or(Refusal::Forged)?;
         let name = greeted.name.clone();
         let asked = greeted.asked.take().ok_or(Refusal::Unsolicited)?;
-        let Some(version) = version else {
-            return Err(Refusal::Versions { peer: name, theirs, ours: self.me.versions });
+        let version = match verdict {
+            Verdict::Version(version) => version,
+            Verdict::Refused(why) => return Ok(Received::KeyRefused { by: name.id(), why }),
+            Verdict::NoCommon(theirs) => {
+                return Err(Refusal::Versions { peer: name, theirs, ours: self.me.versions });
+            }
         };
         if !self.me.versions.has(version) {
             return Err(Refusal::Malformed);
@@ -448,7 +427,8 @@ impl Sessions {
         Ok(Received::Ready { peer, reply })
     }
 
-    /// A packet of a session that may not be known yet. One that is known has no need of the introduction.
+    /// A packet of a session that may not be known yet. One that is known has no need of the
+    /// introduction.
     fn on_first<'p>(
         &mut self,
         packet: &'p mut [u8],
@@ -464,8 +444,7 @@ impl Sessions {
         self.check_stamp(&introduction, from, now)?;
         let peer = self.introduced(&introduction)?;
         self.admit(&peer, Place::Theirs, introduction.issued)?;
-        // First what is counted for this key alone: one that begins too much is refused before it
-        // costs others anything.
+        // First by key: one that begins too much is refused before it costs others anything.
         if !self.floors.may_begin(peer.holder, now)
             || !self.firsts.of(peer.holder.is_member()).allows(from.ip(), &introduction.challenge, now)
         {
@@ -512,7 +491,8 @@ impl Sessions {
         })
     }
 
-    /// Whether this life of this process has answered this very greeting, to this address, not long ago.
+    /// Whether this life of this process has answered this very greeting, to this address, not long
+    /// ago.
     fn check_stamp(
         &self,
         introduction: &Introduction<'_>,
@@ -645,7 +625,8 @@ impl Sessions {
         }
     }
 
-    /// Whether no session with this peer is under the key that this process speaks, and it is time to try again.
+    /// Whether no session with this peer is under the key that this process speaks, and it is time
+    /// to try again.
     fn is_outdated(&self, known: &Known, now: LocalTime) -> bool {
         let pause = self.limits.retry.times(10);
         let sent = self.greeted.get(&known.peer.id).and_then(|greeted| greeted.sent);
@@ -661,7 +642,7 @@ impl Sessions {
         Asked { challenge, born: self.instant(now), since: now, pair, welcome }
     }
 
-    /// The time, but never the same twice and never going back: it names Welcomes and puts sessions in order.
+    /// The time, but never the same twice and never going back: it orders Welcomes and sessions.
     fn instant(&mut self, now: LocalTime) -> u64 {
         self.last = now.as_nanos().max(self.last + 1);
         self.last
