@@ -1,7 +1,7 @@
 //! A page of the documents: its needs, and its blocks of commands with their marks.
 //!
-//! `docs/README.md` says how blocks are marked. A mark that means nothing is an error here: a typing
-//! error in it would otherwise change what runs.
+//! `docs/README.md` says how blocks are marked. A mark that means nothing is an error here: a typo
+//! would otherwise change what runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
