@@ -2,7 +2,8 @@
 //! machine that has them, nothing happens. `cargo xtask test` does the same before its first check.
 //!
 //! The tests of the fence start a PostgreSQL server of their own; the cluster that Debian's package
-//! makes is not used. Tests of disks, networks and system calls need a few small programs.
+//! makes is not used. Tests of disks, networks and system calls need a few small programs, and so
+//! do the commands in the documents.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("nft", "nftables"),
     ("bash", "bash"),
+    ("curl", "curl"),
+    ("python3", "python3"),
+    ("sqlite3", "sqlite3"),
 ];
 
 /// Programs that only `cargo xtask torture run` starts, to compare with them.

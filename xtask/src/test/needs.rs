@@ -36,11 +36,15 @@ const NEEDS: &[Need] = &[
         reason: "no right to network namespaces, no ip or no nft",
         is_met: has_net,
     },
+    Need { name: "namespaces", reason: "no right to namespaces, no ip or no bash", is_met: has_namespaces },
     Need { name: "strace", reason: "no strace", is_met: has_strace },
     Need { name: "attach", reason: "no strace, or no right to attach it to a process", is_met: can_attach },
     Need { name: "postgres", reason: "no PostgreSQL server", is_met: setup::has_postgres },
     Need { name: "tmux", reason: "no tmux", is_met: || setup::is_on_path("tmux") },
     Need { name: "bash", reason: "no bash", is_met: || setup::is_on_path("bash") },
+    Need { name: "curl", reason: "no curl", is_met: || setup::is_on_path("curl") },
+    Need { name: "python3", reason: "no python3", is_met: || setup::is_on_path("python3") },
+    Need { name: "sqlite3", reason: "no sqlite3", is_met: || setup::is_on_path("sqlite3") },
     Need { name: "ipv6", reason: "no IPv6", is_met: || UdpSocket::bind("[::]:0").is_ok() },
 ];
 
@@ -143,6 +147,14 @@ fn has_net() -> bool {
     const SCRIPT: &str = "ip link add br0 type bridge && ip link add p1 type veth peer name eth0 \
         && nft 'table inet cut { chain input { type filter hook input priority 0; iifname != \"lo\" drop; }; }'";
     setup::is_root() && setup::works("unshare", &["--net", "sh", "-c", SCRIPT])
+}
+
+/// As `crates/tenure-cli/tests/documents/shell.rs` does: root needs no user namespace.
+fn has_namespaces() -> bool {
+    const SCRIPT: &str = "mount -t tmpfs tmpfs /run && ip link set lo up";
+    let user: &[&str] = if setup::is_root() { &[] } else { &["--user", "--map-root-user"] };
+    let kinds = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "bash", "-c", SCRIPT];
+    setup::works("unshare", &[user, &kinds].concat())
 }
 
 fn has_strace() -> bool {

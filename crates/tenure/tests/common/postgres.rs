@@ -10,7 +10,7 @@
 
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -73,6 +73,12 @@ impl Server {
         Database { url: self.url(name) }
     }
 
+    /// The folder of its socket: `PGHOST` for programs of PostgreSQL.
+    #[allow(dead_code, reason = "for tests that start other processes")]
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn url(&self, database: &str) -> String {
         format!("host={} user=postgres dbname={database}", self.folder.display())
     }
@@ -119,8 +125,21 @@ impl Database {
     }
 }
 
-/// The folder of initdb and postgres: the newest that Debian has installed, or one on the PATH.
+/// Whether this machine has the programs of a server.
+#[allow(dead_code, reason = "for tests that can do without")]
+pub(crate) fn is_installed() -> bool {
+    find_programs().is_some()
+}
+
 fn programs() -> PathBuf {
+    find_programs().expect(
+        "this test needs a PostgreSQL server, and there is none in /usr/lib/postgresql/*/bin or on the PATH. Install \
+         Debian's package: `apt-get install postgresql`, or `cargo xtask setup`",
+    )
+}
+
+/// The folder of initdb and postgres: the newest that Debian has installed, or one on the PATH.
+fn find_programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut versions: Vec<(u32, PathBuf)> = versions
         .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
@@ -131,10 +150,6 @@ fn programs() -> PathBuf {
     newest_first
         .chain(env::split_paths(&path))
         .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
-        .expect(
-            "this test needs a PostgreSQL server, and there is none in /usr/lib/postgresql/*/bin or on the PATH. Install \
-             Debian's package: `apt-get install postgresql`, or `cargo xtask setup`",
-        )
 }
 
 /// Who the server runs as, if not as this process.
