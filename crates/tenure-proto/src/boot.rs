@@ -1,4 +1,4 @@
-//! What a starting process may believe of its former life.
+//! Judges which records of its former life a starting process may believe.
 //!
 //! A restarted grantor that forgets a grant and grants again makes two leaders. So every start is
 //! judged here, once, for the laboratory and for the real node alike: what is on the disk, what is
@@ -18,14 +18,14 @@ pub struct BootId {
     /// How long the machine had been suspended since its boot, in nanoseconds, as its clocks say:
     /// the boot clock minus the monotonic one. Good to [`SLACK`](Self::SLACK).
     pub slept: u64,
-    /// What a virtual machine's host changes when it disrupts the guest's clocks; zero where the
-    /// host tells nothing.
+    /// Number that the host of a virtual machine changes when it disrupts the guest's clocks; zero
+    /// where the host tells nothing.
     pub marker: u128,
 }
 
 impl BootId {
-    /// Two measurements of one [`slept`](Self::slept) differ by at most this. What is slept is
-    /// counted in coarser steps.
+    /// Two measurements of one [`slept`](Self::slept) differ by at most this. Time slept is counted
+    /// in coarser steps.
     pub const SLACK: u64 = 20_000;
 
     /// The same boot and clock: its lives are in order.
@@ -41,7 +41,7 @@ impl BootId {
     }
 }
 
-/// What is on the disk.
+/// The state of the disk at the start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Store<R> {
     /// Nothing, and nobody said that this is a founding: the disk was lost.
@@ -52,23 +52,23 @@ pub enum Store<R> {
     Used(Incarnation, Vec<R>),
 }
 
-/// What is in the memory that outlives a process.
+/// The memory that outlives a process, as the driver found it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Memory<R> {
     /// Under which boot it was written.
     pub boot: BootId,
     /// Which life of the process wrote it.
     pub writer: Incarnation,
-    /// What it says.
+    /// The records in it.
     pub records: Vec<R>,
 }
 
-/// What a machine is told at its start.
+/// Everything that a machine is told at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Boot<R> {
     /// This life: larger than any before it, and durable already.
     pub incarnation: Incarnation,
-    /// What the disk holds.
+    /// The records on the disk.
     pub durable: Vec<R>,
     /// How much of the former life is known.
     pub kind: BootKind<R>,
@@ -88,7 +88,7 @@ pub enum BootKind<R> {
     },
     /// The disk alone.
     Rebooted,
-    /// Nothing: promises may stand of which this process knows nothing.
+    /// Nothing: promises may stand that this process knows nothing about.
     Amnesia,
 }
 

@@ -1,10 +1,10 @@
 //! Every protocol of Tenure as a pure state machine.
 //!
-//! A protocol here has no clock, no socket, no disk, no generator and no thread. It is told what
-//! happened ([`Input`]) and when ([`Context::now`], a reading of its own host's clock), and it
-//! answers with what should be done ([`Effect`]), in order. One contract, three drivers: the
-//! laboratory runs it under every fault, the explorer walks all its states, the runtime connects it
-//! to sockets and disks. What was judged is what ships.
+//! A protocol here has no clock, no socket, no disk, no random generator and no thread. It is told
+//! what happened ([`Input`]) and when ([`Context::now`], a reading of its own host's clock), and it
+//! answers with what should be done ([`Effect`]), in order. One contract, two drivers: the
+//! laboratory runs a protocol under every fault, the runtime connects the same type to sockets and
+//! disks. The code that was judged is the code that ships.
 //!
 //! # The contract
 //!
@@ -100,15 +100,15 @@ impl Display for GroupId {
 /// A protocol: the outermost machine of a process. Layers inside it are plain structs with methods
 /// of their own.
 pub trait Protocol: Data + Sized {
-    /// What is fixed for the life of the process.
+    /// The configuration, fixed for the life of the process.
     type Config: Data;
-    /// What the process's own user asks of it.
+    /// A request of the process's own user.
     type Command: Data;
-    /// What processes tell each other. May be lost, repeated, delayed and reordered; never forged.
+    /// A message between processes. May be lost, repeated, delayed and reordered; never forged.
     type Message: Data;
     /// One cell of the store or of the memory; the last write of a key wins.
     type Record: Record;
-    /// What users, properties and drawings get to see.
+    /// An event for users, properties and drawings.
     type Event: Data;
 
     /// First start, restart, reboot and amnesia are one call: `boot` says what survived.
@@ -130,7 +130,7 @@ pub trait Elects: Protocol {
 
 /// A cell of the store: writing one replaces the cell of the same key.
 pub trait Record: Data {
-    /// What names the cell.
+    /// The name of the cell.
     type Key: Data + Ord;
     /// The name of this cell.
     fn key(&self) -> Self::Key;
@@ -141,7 +141,7 @@ pub trait Record: Data {
     }
 }
 
-/// What can happen to a machine.
+/// An input of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input<P: Protocol> {
     /// A message came in. `received <= cx.now()`: delays are bounded with the first, leases judged
@@ -151,7 +151,7 @@ pub enum Input<P: Protocol> {
         from: NodeId,
         /// The reading when it arrived at this host.
         received: LocalTime,
-        /// What it says.
+        /// The message itself.
         message: P::Message,
     },
     /// The process's own user wants something.
@@ -160,7 +160,7 @@ pub enum Input<P: Protocol> {
     Deadline,
 }
 
-/// What a machine wants done, in order.
+/// An effect that a machine wants carried out, in order.
 ///
 /// # A process may be killed between any two effects
 ///
@@ -170,15 +170,15 @@ pub enum Input<P: Protocol> {
 /// the same step is carried out, long after it, or not at all. A machine must be safe with every
 /// such outcome:
 ///
-/// * What a restart concludes from a durable record must not need an effect that comes after it. A
-///   step that both remembers and persists therefore remembers first, or names in each record what
-///   it belongs to (as `strong::Cell::Adopted` names its epoch).
+/// * A restart must not need an effect that comes after a durable record to conclude from that
+///   record. A step that both remembers and persists therefore remembers first, or names in each
+///   record what it belongs to (as `strong::Cell::Adopted` names its epoch).
 /// * A promise is remembered before it is published and before its answer is sent. A promise that
 ///   ends is published before it is forgotten. So nobody sees a process break a promise, and it is
 ///   bound for longer at most.
-/// * Effects of [`Protocol::start`] are no exception. What was remembered speaks for a life only
-///   when all of them have been carried out; a driver that is killed before that finds no memory at
-///   its next start ([`Boot`]).
+/// * Effects of [`Protocol::start`] are no exception. Remembered records speak for a life only when
+///   all of them have been carried out; a driver that is killed before that finds no memory at its
+///   next start ([`Boot`]).
 ///
 /// The laboratory kills processes at each of these places (`tenure_lab::world::Interrupt`), in
 /// every sweep.
@@ -189,7 +189,7 @@ pub enum Effect<P: Protocol> {
     Persist {
         /// Names this write for the sends that must wait for it.
         ticket: Ticket,
-        /// What to write.
+        /// The record to write.
         record: P::Record,
     },
     /// Write a record where it survives the process but not the boot. Done before any later effect,
@@ -219,7 +219,7 @@ pub trait Chooser {
     fn choose(&mut self, bound: u32) -> u32;
 }
 
-/// What a machine is given with each input: the time, chance, and room for effects.
+/// Given to a machine with each input: the time, chance, and room for effects.
 pub struct Context<'a, P: Protocol> {
     now: LocalTime,
     chooser: &'a mut dyn Chooser,

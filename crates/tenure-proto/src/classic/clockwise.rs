@@ -34,7 +34,7 @@ enum State {
     Follower,
 }
 
-/// What nodes say.
+/// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// An id that nobody has beaten yet.

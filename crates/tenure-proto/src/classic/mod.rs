@@ -1,8 +1,8 @@
 //! The classics: elections of the lectures, on ports instead of addresses.
 //!
 //! A [`Node`] here has no address book. It has ports, on a ring [`LEFT`] and [`RIGHT`] (clockwise),
-//! and it can say something into a port and hear something out of one: that is all. What it
-//! [`Knows`] beforehand is a type, so that an anonymous algorithm cannot look at an id and a
+//! and it can say something into a port and hear something out of one: that is all. Its knowledge
+//! at the start is a type ([`Knows`]), so that an anonymous algorithm cannot look at an id and a
 //! uniform one cannot look at the size of the ring, not even by mistake.
 //!
 //! | algorithm | knows | ring | messages | time |
@@ -22,8 +22,7 @@
 //! counted apart, n of them on a ring. Links lose nothing and keep the order (FIFO); how long a
 //! message takes is the driver's choice.
 //!
-//! Elections among processes that know each other's names, and of which some crash, are in
-//! [`named`].
+//! Elections among processes that know each other's names, and that may crash, are in [`named`].
 //!
 //! Writing one's own is a struct, a message and three functions: see [`clockwise`], the shortest.
 
@@ -61,13 +60,13 @@ impl Port {
     }
 }
 
-/// What a node is told before the start, and no more.
+/// Everything that a node is told before the start, and no more.
 pub trait Knows: Data + Copy {
     /// Whether it has an id of its own. Without, it is anonymous.
     const ID: bool;
     /// Whether it knows how many nodes there are. Without, its algorithm is uniform.
     const SIZE: bool;
-    /// What is told to the node with this id, among so many.
+    /// The knowledge of the node with this id, on a ring of this size.
     fn told(id: u32, size: u32) -> Self;
 }
 
@@ -124,7 +123,7 @@ impl Knows for IdAndSize {
     }
 }
 
-/// What nodes say.
+/// A message between neighbours.
 pub trait Message: Data + Copy + Display {
     /// The kinds of message there are.
     const KINDS: &'static [&'static str];
@@ -159,11 +158,11 @@ pub enum Standing {
 /// An algorithm: what every node runs. One state machine, the same for all; only what it [`Knows`]
 /// differs.
 ///
-/// A step takes no time. What it sends leaves in order, one link keeps the order, nothing is lost.
+/// A step takes no time. Its messages leave in order; a link keeps the order and loses nothing.
 pub trait Node: Data {
-    /// What a node is told beforehand.
+    /// The node's knowledge at the start.
     type Knows: Knows;
-    /// What nodes say.
+    /// A message between neighbours.
     type Message: Message;
     /// Whether the algorithm counts rounds: all wake in round 0, and what is sent in one round is
     /// heard in the next.

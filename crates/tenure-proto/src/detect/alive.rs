@@ -3,8 +3,8 @@
 //! Nobody is asked what others think. A member is **alive** for this process from a message that
 //! came [fast](super::fail_aware) until `expires` later on its own clock, unless another comes.
 //! Between processes that are connected the set is complete if `expires` covers the interval of
-//! messages and what delays may add to it. Whoever is reached only slowly drops out, as if it had
-//! crashed: that is what makes a partition of slowness a partition.
+//! messages and what delays may add to it. A member that is reached only slowly drops out, as if it
+//! had crashed: that is what makes a partition of slowness a partition.
 
 use crate::LocalTime;
 use crate::quorum::NodeSet;

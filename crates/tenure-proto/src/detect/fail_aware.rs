@@ -1,4 +1,4 @@
-//! Fail-aware datagrams: whoever receives one knows whether it may have been long on its way.
+//! Fail-aware datagrams: the receiver knows whether a datagram may have been long on its way.
 //!
 //! Clocks are not synchronised, so a send stamp alone says nothing. But a round trip can be timed
 //! on one clock. Let a **helper** go from q to p, sent at A on q's clock and received at B on p's,
@@ -139,7 +139,7 @@ pub struct HelperStamp {
     pub incarnation: Incarnation,
 }
 
-/// What every datagram carries, different for every destination.
+/// The header of every datagram, different for every destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// The life of the sender.
@@ -172,7 +172,7 @@ impl Receipt {
     }
 }
 
-/// What is kept of one peer.
+/// The state kept for one peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Peer {
     /// How many datagrams it was sent.
@@ -184,7 +184,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// What is kept of a life that is heard now, unless this datagram of it came before. Of three
+    /// The state of a life that is heard now; `None` if this datagram of it came before. Of three
     /// lives, one that was not the last to be fast is forgotten.
     fn hears(&mut self, life: Life, number: u64) -> Option<&mut Life> {
         match self.lives.iter().position(|known| known.incarnation == life.incarnation) {
@@ -209,11 +209,11 @@ impl Peer {
     }
 }
 
-/// What is kept of one life of a peer.
+/// The state kept for one life of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Life {
     incarnation: Incarnation,
-    /// Whether it is the last of which anything was fast.
+    /// Whether the last fast datagram came from this life.
     fast: bool,
     /// The helper with the largest send stamp.
     newest: (LocalTime, LocalTime),
@@ -230,8 +230,8 @@ struct Window {
 }
 
 impl Window {
-    /// Notes a number; says whether it is new. What is too old to be told counts as a duplicate: it
-    /// is late anyway.
+    /// Notes a number; says whether it is new. A number too old to be told counts as a duplicate:
+    /// it is late anyway.
     fn note(&mut self, number: u64) -> bool {
         if number > self.largest {
             let ahead = number - self.largest;

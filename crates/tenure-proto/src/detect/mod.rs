@@ -7,9 +7,9 @@
 //!
 //! # What a detector promises
 //!
-//! * **Completeness.** Whoever is heard no more is suspected, and stays so. Also one who was never
-//!   heard: time counts from the moment when the detector was made.
-//! * **Recovery.** Whoever is heard is trusted again at once.
+//! * **Completeness.** A process that is heard no more is suspected, and stays so. Also one who was
+//!   never heard: time counts from the moment when the detector was made.
+//! * **Recovery.** A process that is heard is trusted again at once.
 //! * **Accuracy** only as far as its model of the network holds, and each detector says what its
 //!   model is.
 //!
@@ -37,7 +37,7 @@
 //! | [`quality`] | how good a detector was: the numbers of Chen, Toueg and Aguilera |
 //! | [`ring`] | Nerio's weak election: neighbours on a ring, and the lowest of the living |
 //! | [`weak`] | weak elections as one process uses them: when it should try |
-//! | [`fail_aware`] | datagrams of which the receiver knows that they were not long on their way |
+//! | [`fail_aware`] | datagrams whose receiver knows that they were not long on their way |
 //! | [`alive`] | whom one process has heard of in time: each judges for itself |
 //!
 //! # Example

@@ -139,8 +139,8 @@ pub struct Settings {
     /// How many intervals are remembered. More is steadier, fewer adapts sooner; a sample takes
     /// eight bytes.
     pub window: usize,
-    /// What interval to expect until some were seen. About the period of the sender; rather too
-    /// long than too short.
+    /// The interval to expect until some were seen. About the period of the sender; rather too long
+    /// than too short.
     pub first_estimate: LocalSpan,
     /// σ is taken to be at least this. Too small, and a quiet network makes the detector nervous.
     pub least_deviation: LocalSpan,
@@ -188,7 +188,7 @@ impl Settings {
 }
 
 impl Config {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -38,7 +38,7 @@ pub struct Suspicion {
     pub until: Option<LocalTime>,
 }
 
-/// What happened and what a detector said to it.
+/// The events of a run and a detector's verdicts on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// When the watch began.
@@ -86,7 +86,7 @@ impl Record {
         assert!(heard.iter().all(|(at, _)| (begin..=end).contains(at)), "what is heard is within the record");
         let mut suspicions: Vec<Suspicion> = Vec::new();
         let mut suspected = |from: LocalTime, until: Option<LocalTime>| match suspicions.last_mut() {
-            // What was heard ended nothing: it was not fresh.
+            // This message ended nothing: it was not fresh.
             Some(last) if last.until == Some(from) => last.until = until,
             _ => suspicions.push(Suspicion { from, until }),
         };

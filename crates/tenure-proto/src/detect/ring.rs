@@ -3,8 +3,8 @@
 //!
 //! The members stand in a row, the first the lowest, and the row is closed to a ring. Each process
 //! watches two others, whatever the size of the group: the closest member before it and the closest
-//! after it that it does not suspect. Whoever finds no living member below itself considers itself
-//! the **weak leader**, and campaigns:
+//! after it that it does not suspect. A process that finds no living member below itself considers
+//! itself the **weak leader**, and campaigns:
 //!
 //! ```text
 //!   members     0    1    2    3    4        0 and 3 have crashed, and everybody knows
@@ -34,7 +34,7 @@
 //! Three things to keep in mind:
 //!
 //! * A member that was skipped is watched no more, but heard if it lives: it watches its own
-//!   neighbours. Whoever is heard is trusted again, also one that was not asked.
+//!   neighbours. A member that is heard is trusted again, even if it was not asked.
 //! * A weak leader starts a run if its own grantor is free or supports itself (`A_q = q` or
 //!   `C_q >= F_q`; the paper's condition is printed the wrong way round). Otherwise somebody leads,
 //!   or soon will again.
@@ -47,7 +47,7 @@ use std::fmt;
 use crate::NodeId;
 use crate::quorum::{MAX_MEMBERS, NodeSet};
 
-/// One process's place among the members. What it believes of the others is given with each
+/// One process's place among the members. Its beliefs about the others are given with each
 /// question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ring {

@@ -4,11 +4,11 @@
 //! more patient, and the lowest id that is not suspected leads. It needs a process that all others
 //! hear in time.
 //!
-//! *Accusation* (after Aguilera, Delporte-Gallet, Fauconnier and Toueg): whoever misses somebody
-//! accuses it before all. Each accusation by n-f processes counts, and the one that was accused
-//! least leads. It needs a process that the same f others hear in time forever. In a moving set
-//! these are not the same ones: in turn each of the others misses it, accusations add up, and the
-//! count of every process grows without end.
+//! *Accusation* (after Aguilera, Delporte-Gallet, Fauconnier and Toueg): a process that misses
+//! another accuses it before all. Each accusation by n-f processes counts, and the one that was
+//! accused least leads. It needs a process that the same f others hear in time forever. In a moving
+//! set these are not the same ones: in turn each of the others misses it, accusations add up, and
+//! the count of every process grows without end.
 
 use crate::quorum::NodeSet;
 use crate::time::LocalSpan;
@@ -47,7 +47,7 @@ struct Watched {
     accused: u64,
     /// How often enough others have accused it, as far as is known here.
     count: u64,
-    /// Who accuses it for the next time.
+    /// The processes that accuse it for the next time.
     accusers: NodeSet,
 }
 

@@ -21,7 +21,7 @@ use crate::time::{Drift, LocalSpan, Span};
 use super::Access;
 use super::rules::{Rules, Sound};
 
-/// What an election is made of. [`Settings::validate`] makes a [`Config`] of it.
+/// The settings of an election. [`Settings::validate`] makes a [`Config`] of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
     /// Members, and which suffice.
@@ -59,7 +59,7 @@ pub enum ConfigError {
     /// A refresh is sent before the last one can have failed: one cut off forever would never
     /// notice.
     PeriodTooShort {
-        /// What it must exceed.
+        /// The length that it must exceed.
         than: LocalSpan,
     },
     /// δ is zero.

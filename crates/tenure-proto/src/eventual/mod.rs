@@ -16,9 +16,9 @@
 //! lasts is read by all.
 //!
 //! *No false expiry* (A.4). Say p refreshes at times at most P' apart and each round succeeds
-//! within T'. What a read that ended at `t` saw of p was sent by `t`. The next read begins after
-//! `t + P' + T'`: by then p has sent something newer after `t`, and f+1 have written it down. n-f
-//! and f+1 meet.
+//! within T'. The state of p that a read saw, if the read ended at `t`, was sent by `t`. The next
+//! read begins after `t + P' + T'`: by then p has sent something newer after `t`, and f+1 have
+//! written it down. n-f and f+1 meet.
 //!
 //! # The machines
 //!
@@ -60,7 +60,7 @@ pub use state::{Epoch, Event, Hint, Key, Message, Record, State};
 
 use crate::{Elects, LocalTime, Protocol};
 
-/// What the user of a process can ask of it.
+/// A request of the process's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Give the present epoch up and stand behind the others, as after a round that was not

@@ -116,9 +116,10 @@ impl<R: Rules> Part for Omega<R> {
 
     fn give_up(&mut self, cx: &mut Context<'_, Self>) {
         self.timers.clear(Timer::Round);
-        // Whoever has come to allow itself much time fails rarely. One by one its serial would take
-        // forever to pass those of processes that do not fail, and it would lead again after every
-        // failure: where δ is learnt, one is enough to stand behind all that it knows of.
+        // A process that has come to allow itself much time fails rarely. One by one its serial
+        // would take forever to pass those of processes that do not fail, and it would lead again
+        // after every failure: where δ is learnt, one is enough to stand behind all that it knows
+        // of.
         let before =
             if self.register.config.learns() { self.register.highest() } else { self.register.serial };
         self.register.take_epoch(before + 1, cx);

@@ -31,8 +31,7 @@ pub trait Rules: Data {
         true
     }
 
-    /// A4. What is known of a process that was never heard of is older than anything that it can
-    /// say.
+    /// A4. The state assumed of a process never heard of is older than anything that it can say.
     fn unheard(&self, _process: NodeId) -> State {
         State::NOTHING
     }
@@ -54,23 +53,23 @@ pub trait Rules: Data {
         true
     }
 
-    /// A8. The time between the end of a read and the beginning of the next: whoever is alive has
+    /// A8. The time between the end of a read and the beginning of the next: a live process has
     /// written a newer state by then.
     fn gap(&self, needed: LocalSpan) -> LocalSpan {
         needed
     }
 
-    /// A10. Whoever gives its epoch up does not lead by it until the next read is complete.
+    /// A10. A process that gives its epoch up does not lead by it until the next read is complete.
     fn stops_leading(&self) -> bool {
         true
     }
 
-    /// C1. Who has an epoch does not go on asking for one.
+    /// C1. A process that has an epoch stops asking for one.
     fn stops_asking(&self) -> bool {
         true
     }
 
-    /// C2. What comes after enough answers to a question for an epoch changes nothing.
+    /// C2. Once enough answers to a question for an epoch have come, later ones change nothing.
     fn closes_attempts(&self) -> bool {
         true
     }
@@ -99,8 +98,9 @@ pub trait Rules: Data {
         needed
     }
 
-    /// C7. Whoever got no epoch so often, one question right after the other, asks once a period
-    /// from then on: without end it would only be a burden on those whom it does reach.
+    /// C7. A process that got no epoch so often, one question right after the other, asks once a
+    /// period from then on (back-off): without end it would only be a burden on those whom it does
+    /// reach.
     fn rests_after(&self) -> u32 {
         3
     }
@@ -111,7 +111,7 @@ pub trait Rules: Data {
         true
     }
 
-    /// D3. What a clock may have shown wrongly is added to every wait.
+    /// D3. Every wait is lengthened by the most that a clock may have shown wrongly.
     fn allows_for(&self, drift: Drift) -> Drift {
         drift
     }
@@ -122,13 +122,14 @@ pub trait Rules: Data {
         true
     }
 
-    /// D3. Who sends a refresh too late gives its epoch up first: readers may have taken it for
-    /// dead, and another leads.
+    /// D3. A process that sends a refresh too late gives its epoch up first: readers may have taken
+    /// it for dead, and another leads.
     fn gives_up_when_late(&self) -> bool {
         true
     }
 
-    /// D5. Who has lost what it acknowledged answers nothing before it has read it anew.
+    /// D5. A process that has lost the states it acknowledged answers nothing before it has read
+    /// them anew.
     fn keeps_silent(&self) -> bool {
         true
     }
@@ -141,15 +142,15 @@ pub trait Rules: Data {
         true
     }
 
-    /// D5. What a read shows of others is written down like what they say themselves. Else, when
-    /// they do, it is no news, and is acknowledged although nothing keeps it; and the last one who
-    /// remembers what another stood for may be a reader.
+    /// D5. States of others that a read shows are written down like those that come from the others
+    /// themselves. Else, when they do, it is no news, and is acknowledged although nothing keeps
+    /// it; and the last one who remembers what another stood for may be a reader.
     fn keeps_what_it_reads(&self) -> bool {
         true
     }
 }
 
-/// What every running node is made of.
+/// The rules of every running node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sound;
 

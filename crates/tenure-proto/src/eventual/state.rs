@@ -1,4 +1,4 @@
-//! What processes write into each other's registries, say to each other, and keep.
+//! States in the registries, messages between processes, and records that are kept.
 
 use std::fmt;
 
@@ -42,8 +42,8 @@ impl fmt::Display for Epoch {
 }
 
 /// The highest serial, and the highest count of refreshes, that anybody can have come to: more than
-/// one a nanosecond for a century. What lies above it is no number but a mistake, and whoever rose
-/// above it would come to the end of all numbers.
+/// one a nanosecond for a century. A number above it is a mistake, and a process that rose above it
+/// would come to the end of all numbers.
 const HIGHEST: u64 = 1 << 62;
 
 /// Whom a process takes for leader, and by which epoch. Of [`Stable`](super::Stable) the epochs of
@@ -93,7 +93,7 @@ impl State {
     }
 }
 
-/// What processes say to each other. Every question has a number, and its answer repeats it.
+/// A message between two processes. Every question has a number, and its answer repeats it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// My state; write it down.
@@ -103,7 +103,7 @@ pub enum Message {
         /// The round.
         round: u64,
     },
-    /// What I have of you is at least as new as what you sent.
+    /// The sender has a state of the receiver at least as new as the one received.
     Ack {
         /// The round.
         round: u64,
@@ -171,10 +171,10 @@ impl Message {
     }
 }
 
-/// What is kept over a restart.
+/// A record that is kept over a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Record {
-    /// What a member last wrote here.
+    /// The state that a member last wrote here.
     Entry {
         /// The member.
         of: NodeId,
@@ -213,7 +213,7 @@ impl crate::Record for Record {
     }
 }
 
-/// What a process tells its user.
+/// An event that a process tells its user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// Whom it takes for leader from now on.

@@ -1,10 +1,9 @@
 //! Fences: how the receiver of a leader's writes refuses those of a leader that is no more.
 //!
-//! Whoever leads may be paused between looking at its clock and writing, for any time: by its
-//! scheduler, by its host, by the network that holds the packet. When it goes on somebody else may
-//! lead. No lock service can prevent that write from being sent; only the one who receives it can
-//! refuse it. So each write carries a [`Token`], and the resource remembers the newest that it has
-//! admitted.
+//! A leader may be paused between looking at its clock and writing, for any time: by its scheduler,
+//! by its host, by the network that holds the packet. When it goes on somebody else may lead. No
+//! lock service can prevent that write from being sent; only the one who receives it can refuse it.
+//! So each write carries a [`Token`], and the resource remembers the newest that it has admitted.
 //!
 //! ```text
 //!   old leader   term 1 ──── paused ──────────────────────── write, token 1.4 ──┐
@@ -36,13 +35,13 @@
 //!   reads and then writes must make a write before it reads.
 //! * A refusal means that something newer was admitted. It does not say that this write was never
 //!   applied: it may have been, and been overtaken since.
-//! * A fence believes the token. Who may write at all is for the resource to decide.
+//! * A fence believes the token. The resource itself decides which clients may write at all.
 //! * Tokens of one election compare. One resource, one election; and a cluster that is founded anew
 //!   must begin above the terms of the old one.
 //!
 //! # Example
 //!
-//! Two leaders, of which the first was paused in the middle of a write.
+//! Two leaders; the first was paused in the middle of a write.
 //!
 //! ```
 //! use tenure_proto::fence::{Admitted, Fence, Stale};
@@ -75,13 +74,13 @@ use crate::strong::Token;
 /// [merge](Self::merge) them first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fence<W> {
-    /// What is admitted.
+    /// The rule by which tokens are admitted.
     pub rule: Rule,
     /// The largest token that was admitted; `None` if there was none yet.
     pub newest: Option<Newest<W>>,
 }
 
-/// What a fence admits.
+/// The rule by which a fence admits tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// See [`Fence::by_term`].
@@ -95,8 +94,8 @@ pub enum Rule {
 pub struct Newest<W> {
     /// The token.
     pub token: Token,
-    /// Who may send it again: the writer that it came from. Nobody where the rule does not ask for
-    /// it, or where copies of the fence disagree.
+    /// The writer of the newest token, which alone may send it again. Nobody where the rule does
+    /// not ask for it, or where copies of the fence disagree.
     pub writer: Option<W>,
 }
 
@@ -136,8 +135,8 @@ impl<W: Eq> Fence<W> {
     /// refused. In whatever order copies are merged, and however often, the outcome is the same,
     /// and a fence never goes back by it.
     ///
-    /// The rule stays this one's. What the other admitted beyond this one has happened: a merge
-    /// does not undo it.
+    /// The rule stays this one's. A token that the other admitted beyond this one has had its
+    /// effect: a merge does not undo it.
     pub fn merge(&mut self, other: Self) {
         let Some(theirs) = other.newest else { return };
         let Some(ours) = &mut self.newest else {

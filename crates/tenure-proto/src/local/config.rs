@@ -1,5 +1,5 @@
-//! What a local machine is told, and the constants that follow from it: every inequality once, by
-//! name.
+//! The settings of a local machine, and the constants that follow from them: every inequality once,
+//! by name.
 //!
 //! Given are ρ, δ, δmin, Δ, σ and EP. Lengths of real time become readings of a clock and back by
 //! [`Drift`], which rounds against the one who gains.
@@ -54,7 +54,7 @@ pub struct Timing {
 pub struct Settings<R: Rules = Sound> {
     /// Everybody who may take part. Their order by name is the order in which they are preferred.
     pub members: Vec<NodeId>,
-    /// What is assumed.
+    /// The assumed bounds on clocks, delays and scheduling.
     pub timing: Timing,
     /// How long a sign of life counts; `None` for three times the least.
     pub expires: Option<LocalSpan>,
@@ -83,7 +83,7 @@ struct Checked<R: Rules> {
     constants: Constants,
 }
 
-/// What follows from the settings.
+/// The constants that follow from the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Constants {
     /// EPa: after how long a process asks again.
@@ -102,23 +102,22 @@ pub struct Constants {
     pub kappa_leader: Span,
     /// After which time a leader is supported by all that are connected to it (BI).
     pub kappa_support: Span,
-    /// What the settings come to, in one number: processes with another one do not talk to each
-    /// other.
+    /// One number for all settings: processes whose numbers differ do not talk to each other.
     pub fingerprint: u64,
 }
 
 impl<R: Rules> Config<R> {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings<R> {
         &self.0.settings
     }
 
-    /// What follows from it.
+    /// The constants that follow from the settings.
     pub fn constants(&self) -> &Constants {
         &self.0.constants
     }
 
-    /// What the datagram layer must know.
+    /// The parameters of the datagram layer.
     pub fn link(&self) -> Link {
         let Timing { drift, tick, least_delay, fast, .. } = self.0.settings.timing;
         Link { drift, tick, least_delay, fast }
@@ -388,7 +387,7 @@ impl Timing {
         self.drift.longest_real(alarm.plus(self.tick)).plus(self.hole)
     }
 
-    /// What a bound can come to where both messages take δ and stamps have no age. Each of the four
+    /// The bound computed where both messages take δ and stamps have no age. Each of the four
     /// readings may be a tick old.
     fn freshest(self) -> Span {
         let round = self.drift.longest_real(self.drift.longest(self.delay.times(2)));

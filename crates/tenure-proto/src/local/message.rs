@@ -14,8 +14,8 @@ pub struct RequestId {
     pub number: u64,
 }
 
-/// What processes tell each other. A broadcast is one of these for each member, itself included:
-/// each has stamps of its own.
+/// A message between two processes, with its stamps. A broadcast is one of these for each member,
+/// itself included: each has stamps of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Datagram {
     /// The stamps by which the receiver bounds the delay.
@@ -25,11 +25,12 @@ pub struct Datagram {
     /// How often the sender has let others have their turn: with its name the key by which
     /// processes are ordered.
     pub turn: u64,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
-/// What a datagram says. Sets are of positions in the member list, which is the same everywhere.
+/// The content of a datagram. Sets are of positions in the member list, which is the same
+/// everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// The sender wants to lead.
@@ -51,12 +52,12 @@ pub enum Body {
         root: NodeId,
         /// Which.
         request: RequestId,
-        /// Who has answered: signs of life.
+        /// The members that have answered: signs of life.
         answered: NodeSet,
-        /// Who of them supports the request.
+        /// Those of them that support the request.
         support: NodeSet,
     },
-    /// Whoever is bound by this request is free.
+    /// Frees every process that is bound by this request.
     Release {
         /// Which.
         request: RequestId,
@@ -65,7 +66,7 @@ pub enum Body {
     Helper,
 }
 
-/// What the user of a process may want.
+/// A request of the process's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Stop leading and free the supporters; where turns are taken, let the next have its turn.
@@ -83,7 +84,7 @@ pub struct Lock {
     pub until: LocalTime,
 }
 
-/// What survives a process within its boot. There is one cell.
+/// The promise that survives a process within its boot. There is one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Promise {
     /// The lock that stands.
@@ -97,21 +98,21 @@ impl crate::Record for Promise {
     fn key(&self) {}
 }
 
-/// What a leader holds.
+/// The lease of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// By which request.
     pub request: RequestId,
-    /// Who supports it: its logical partition.
+    /// Its supporters: its logical partition.
     pub supporters: NodeSet,
     /// Until when on this clock.
     pub until: LocalTime,
 }
 
-/// What a process knows of its logical partition.
+/// A process's view of its logical partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct View {
-    /// Who leads it.
+    /// The leader of the partition.
     pub leader: NodeId,
     /// Its members, as of the leader's last success.
     pub members: NodeSet,
@@ -119,7 +120,7 @@ pub struct View {
     pub until: LocalTime,
 }
 
-/// What users, properties and drawings get to see.
+/// An event for users, properties and drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A datagram came in and was judged.
@@ -170,7 +171,7 @@ pub enum Event {
     },
     /// It has set its supporters free.
     Released {
-        /// Of which request.
+        /// The request that was answered.
         request: RequestId,
     },
     /// It was set free.

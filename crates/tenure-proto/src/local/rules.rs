@@ -13,7 +13,7 @@ use super::message::{Lock, RequestId};
 
 /// The rules. Those of the datagrams come with [`Estimate`].
 pub trait Rules: Estimate {
-    /// What is slow is neither answered nor counted. Not needed for SO, since locks are judged by
+    /// A slow message is neither answered nor counted. Not needed for SO, since locks are judged by
     /// clocks alone; but outsiders beyond Δ would keep a partition without a leader forever (T).
     fn counts(&self, fast: bool) -> bool {
         fast
@@ -50,9 +50,9 @@ pub trait Rules: Estimate {
         lock.to == from && lock.request == request
     }
 
-    /// Who is in a partition is learnt from the newest request that was supported: one that is
-    /// handled after it, because it came late or waited for a process that slept, tells of a
-    /// leadership that may be over.
+    /// A supporter learns the members of its partition from the newest request that it supported. A
+    /// request handled after that one, because it came late or the process slept, may tell of a
+    /// leadership that is over.
     fn learns_members(&self, newest: bool) -> bool {
         newest
     }
@@ -63,8 +63,8 @@ pub trait Rules: Estimate {
         !leads
     }
 
-    /// Who has forgotten what it promised supports nobody, not even itself, for as long as a lock
-    /// lasts (SO).
+    /// A process that has forgotten its promise supports nobody, not even itself, for as long as a
+    /// lock lasts (SO).
     fn may_support(&self, received: LocalTime, silent_until: LocalTime) -> bool {
         received >= silent_until
     }

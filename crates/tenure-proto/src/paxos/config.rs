@@ -1,4 +1,4 @@
-//! What a process of the log is told, checked once.
+//! The settings of a process of the log, checked once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::NodeId;
 use crate::quorum::MAX_MEMBERS;
 use crate::time::LocalSpan;
 
-/// What every process of a log is told. The same for all of them, but for `retry`.
+/// The settings of a process of the log. The same for all of them, but for `retry`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
     /// The acceptors. Fixed: a log whose members change needs more than this.
@@ -32,7 +32,7 @@ pub struct Settings<R: Rules = Sound> {
     /// How many wishes of users may wait at a process; further ones are refused.
     pub wishes: usize,
     /// How many bytes of entries one message carries at most, about; one entry it carries in any
-    /// case. What is more comes in further messages, so that no log is too long to be told of.
+    /// case. Further entries come in further messages, so that no log is too long to be told of.
     pub page: usize,
     /// The safety rules: [`Sound`], outside the laboratory.
     pub rules: R,
@@ -43,7 +43,7 @@ pub struct Settings<R: Rules = Sound> {
 pub struct Config<R: Rules = Sound>(Arc<Settings<R>>);
 
 impl<R: Rules> Config<R> {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings<R> {
         &self.0
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::session::Sessions;
 use crate::{Incarnation, LocalTime, NodeId};
 
-/// What a client wants carried out; nobody here looks into it.
+/// A client's command; no process here looks into it.
 pub type Bytes = Arc<[u8]>;
 
 /// A place in the log, from 1. Slot 0 is the state before anything was chosen.
@@ -67,7 +67,7 @@ impl fmt::Display for Ballot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session(pub u64);
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// Nothing: fills a gap that a leader left.
@@ -95,7 +95,7 @@ impl Entry {
         bytes.saturating_add(32)
     }
 
-    /// What names the wish behind it.
+    /// The key of the wish behind it.
     pub fn key(&self) -> Option<Key> {
         match self {
             Self::Noop => None,
@@ -123,7 +123,7 @@ pub enum Standing {
     Chosen,
 }
 
-/// What a process holds in a slot.
+/// The vote of a process in a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Vote {
     /// How firmly.
@@ -132,15 +132,15 @@ pub struct Vote {
     pub entry: Entry,
 }
 
-/// What processes tell each other.
+/// A message between two processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// Promise me this ballot, and tell what you hold from this slot on.
     Prepare {
         /// The ballot.
         ballot: Ballot,
-        /// The first slot that the sender does not know to be chosen, or of which the receiver has
-        /// not told it yet.
+        /// The first slot that the sender does not know to be chosen, or that the receiver has not
+        /// reported yet.
         from: Slot,
     },
     /// Promised.
@@ -149,7 +149,7 @@ pub enum Message {
         ballot: Ballot,
         /// From which slot on it was asked what it holds.
         from: Slot,
-        /// What it holds from there on, or the first of it.
+        /// The votes that it holds from there on, or the first of them.
         votes: Vec<(Slot, Vote)>,
         /// The slot of the first vote that it has not told in this message, if there is one: ask
         /// again from there.
@@ -199,7 +199,7 @@ pub enum Message {
         /// Up to where the sender knows everything to be chosen.
         upto: Slot,
     },
-    /// What was chosen there is forgotten: this came of it.
+    /// Chosen entries up to there are forgotten: this is the state that came of them.
     Install {
         /// Up to which slot.
         upto: Slot,
@@ -245,10 +245,10 @@ pub enum Message {
     },
 }
 
-/// What a process is told from outside: by its clients and by the election.
+/// An input from outside: from clients or from the election.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Who should lead, as the election sees it from here.
+    /// The process that should lead, as the election sees it from here.
     Hint {
         /// Whom it names, if anybody.
         leader: Option<NodeId>,
@@ -297,7 +297,7 @@ pub enum Command {
     Snapshot {
         /// At which slot.
         upto: Slot,
-        /// What the driver needs to go on from there: the state, and the last answer of each
+        /// All that the driver needs to go on from there: the state, and the last answer of each
         /// session.
         state: Bytes,
     },
@@ -309,7 +309,7 @@ pub enum Command {
     },
 }
 
-/// What users and properties get to see.
+/// An event for users and properties.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The state is to be this, as it was after `upto`, whatever it was before.
@@ -323,7 +323,7 @@ pub enum Event {
     Applied {
         /// Which.
         slot: Slot,
-        /// What is to be done.
+        /// The act to carry out on the state.
         applied: Applied,
     },
     /// A wish is fulfilled, by a slot that was applied before or is skipped by a snapshot: its
@@ -341,7 +341,7 @@ pub enum Event {
         /// Which read.
         id: u64,
     },
-    /// What was read then is the answer.
+    /// The value that was read then is the answer.
     ReadStands {
         /// Which read.
         id: u64,
@@ -375,7 +375,7 @@ pub enum Event {
     Stale(Ballot),
 }
 
-/// What an applied slot means to the state.
+/// The meaning of an applied slot for the state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Applied {
     /// Nothing.
@@ -414,12 +414,12 @@ pub enum Applied {
     },
 }
 
-/// What a disk keeps.
+/// A record on the disk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Record {
     /// The highest ballot promised.
     Promised(Ballot),
-    /// What was accepted.
+    /// An accepted entry.
     Accepted {
         /// In which slot.
         slot: Slot,
@@ -445,7 +445,7 @@ pub enum Record {
     Forgot,
 }
 
-/// What names a cell of the disk.
+/// The name of a cell on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cell {
     /// The promise.

@@ -13,7 +13,7 @@ use super::message::{Ballot, Entry, Slot, Standing, Vote};
 use super::session::Sessions;
 use crate::{Data, LocalTime, Ticket};
 
-/// What a local read rests on.
+/// The facts that a local read rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LocalRead {
     /// E of the strong lease, and its term, if this process holds one.
@@ -46,8 +46,8 @@ pub trait Rules: Data {
         asked >= promised
     }
 
-    /// What a promise promises: nothing below it is accepted. A lower *term* is a lower ballot,
-    /// whatever its round: an earlier strong leader cannot change what a later one reads.
+    /// An acceptor accepts nothing below its promise. A lower *term* is a lower ballot, whatever
+    /// its round: an earlier strong leader cannot change what a later one reads.
     fn may_accept(&self, promised: Ballot, asked: Ballot) -> bool {
         asked >= promised
     }
@@ -58,8 +58,8 @@ pub trait Rules: Data {
         accepted
     }
 
-    /// Promise and vote are durable before anybody hears of them, also if they come once more:
-    /// whoever restarts without them has never given them.
+    /// Promise and vote are durable before anybody hears of them, also if they come once more: a
+    /// process that restarts without them has never given them.
     fn reply_after(&self, written: Option<Ticket>) -> Option<Ticket> {
         written
     }
@@ -76,31 +76,31 @@ pub trait Rules: Data {
         next.is_none()
     }
 
-    /// What to propose in a slot of which promises told: the vote of the highest ballot (P).
+    /// The vote to propose in a slot that promises reported: that of the highest ballot (P).
     fn better(&self, held: &Vote, other: &Vote) -> bool {
         other.standing > held.standing
     }
 
-    /// What to propose there: that vote's entry.
+    /// The entry to propose there: that vote's.
     fn proposal(&self, voted: &Entry) -> Entry {
         voted.clone()
     }
 
-    /// Slots of which no promise told are filled with no-ops (liveness): later slots are applied
+    /// Slots that no promise reported are filled with no-ops (liveness): later slots are applied
     /// only after them.
     fn fills_gaps(&self) -> bool {
         true
     }
 
-    /// What a process has forgotten was chosen, and it cannot tell what: the votes that others
-    /// still tell of may be of lower ballots. So nothing is proposed up to there, neither a vote
-    /// nor a no-op.
+    /// Slots that a process has forgotten were chosen, and it cannot tell with which entries: the
+    /// votes that others still report may be of lower ballots. So nothing is proposed up to there,
+    /// neither a vote nor a no-op.
     fn may_propose(&self, slot: Slot, base: Slot) -> bool {
         slot > base
     }
 
-    /// The ballot of an attempt: under the own term, never above it. Whoever proposes in a later
-    /// leader's term can choose values while that leader reads without asking anybody.
+    /// The ballot of an attempt: under the own term, never above it. A process that proposes in a
+    /// later leader's term can choose values while that leader reads without asking anybody.
     fn ballot(&self, own_term: u64, _seen: Ballot, next: Ballot) -> Ballot {
         Ballot { term: own_term, ..next }
     }
@@ -110,7 +110,7 @@ pub trait Rules: Data {
         current == answered
     }
 
-    /// `Commit(b, upto)` is about what was proposed in b. What was accepted in another ballot may
+    /// `Commit(b, upto)` is about what was proposed in b. An entry accepted in another ballot may
     /// have been replaced.
     fn is_committed(&self, standing: Standing, ballot: Ballot) -> bool {
         standing == Standing::Accepted(ballot)
@@ -145,7 +145,7 @@ pub trait Rules: Data {
         true
     }
 
-    /// What may be forgotten: slots that a snapshot covers, and of these all but the last `keep`.
+    /// The slots that may be forgotten: those that a snapshot covers, except the last `keep`.
     /// `applied` is no measure, for what is applied here is in no snapshot yet.
     fn base(&self, snapshot: Slot, _applied: Slot, keep: u64) -> Slot {
         Slot(snapshot.0.saturating_sub(keep))
@@ -162,14 +162,14 @@ pub trait Rules: Data {
         self.accept_quorum(members, faults)
     }
 
-    /// Who confirms: one that has promised nothing higher.
+    /// An acceptor confirms if it has promised nothing higher.
     fn may_confirm(&self, promised: Ballot, asked: Ballot) -> bool {
         asked >= promised
     }
 
     /// Up to where the log must be applied to answer a read that came now: everything acknowledged
-    /// by then. What this leader acknowledged it has applied; what earlier ones acknowledged its
-    /// promises told of, by (P).
+    /// by then. This leader has applied every value that it acknowledged; its promises told of
+    /// those that earlier ones acknowledged, by (P).
     fn read_index(&self, applied: Slot, known: Slot) -> Slot {
         applied.max(known)
     }
@@ -212,8 +212,8 @@ pub trait Rules: Data {
         self.may_read_locally(read, now)
     }
 
-    /// Whoever lost its disk may have forgotten a promise or a vote on which a chosen value rests:
-    /// it takes no part.
+    /// A process that lost its disk may have forgotten a promise or a vote on which a chosen value
+    /// rests: it takes no part.
     fn abstains_after_amnesia(&self) -> bool {
         true
     }

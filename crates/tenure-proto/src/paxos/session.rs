@@ -4,15 +4,15 @@
 //! chosen in two slots. Each session numbers its writes, one after the other, and every process
 //! keeps the number of the last one carried out: a write with a number not above that was carried
 //! out before. The table changes with applied slots alone, so it is the same everywhere at the same
-//! slot; and it is part of every snapshot, or whoever is restored from one would carry out writes
+//! slot; and it is part of every snapshot, or a process restored from one would carry out writes
 //! again.
 //!
 //! A session is remembered together with the nonce that opened it: to open it once more finds it,
 //! in whichever slot that was, and also if that slot was skipped by a snapshot.
 //!
-//! The table is bounded. Whoever was evicted from it may have a write in the log that was carried
-//! out, so its writes are refused, not carried out; and because a session is named by the slot that
-//! opened it, no late message opens it again.
+//! The table is bounded. A session that was evicted from it may have a write in the log that was
+//! carried out, so its writes are refused, not carried out; and because a session is named by the
+//! slot that opened it, no late message opens it again.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::message::{Session, Slot};
 /// All that is known about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
-    /// What opened it.
+    /// The number that opened it.
     pub nonce: u128,
     /// The number of its last write that was carried out; 0 before the first.
     pub last: u64,

@@ -86,7 +86,7 @@ impl Quorums {
     }
 
     /// A neighbour that is nearer to `target`, which is none itself: one member's weight is
-    /// changed, wholly if that can be, else by one. Who comes comes before who goes.
+    /// changed, wholly if that can be, else by one. New members come before old ones go.
     pub fn step_towards(&self, target: &Self) -> Option<Self> {
         let (here, there) = (self.weights()?, target.weights()?);
         let weight = |of: &BTreeMap<NodeId, u64>, node| of.get(&node).copied();

@@ -17,7 +17,7 @@
 //!
 //! Safe only if D is a true bound: if an answer takes longer than T1, two announce themselves.
 //!
-//! **Who comes back** must not announce itself at once, though nobody be higher
+//! **A process that comes back** must not announce itself at once, even if nobody is higher
 //! ([`Rules::may_announce`], mutant `comes-back-at-once`). For up to D another still takes it for
 //! dead and may announce itself; that is heard up to D later, and by then the better announcement
 //! may have come and gone. After T1 = 2D nothing of the kind is under way.
@@ -27,7 +27,7 @@ use crate::boot::{Boot, BootKind};
 use crate::time::LocalSpan;
 use crate::{LocalTime, NodeId};
 
-/// What processes say.
+/// A message between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// Is anybody there who is higher?
@@ -38,7 +38,7 @@ pub enum Message {
     Coordinator,
 }
 
-/// What is open.
+/// The phase of an election that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     /// Nothing.
@@ -132,8 +132,8 @@ impl Bully {
         }
     }
 
-    /// Who comes back may be better than the one elected: that is asked. Or it missed that this
-    /// process leads: it is told.
+    /// A process that comes back may be better than the elected one: this process asks it. Or it
+    /// missed that this process leads: it is told.
     pub(super) fn trust<R: Rules>(&mut self, whom: NodeId, desk: &mut D<'_, R>) {
         let Some(elected) = desk.elected() else { return };
         let rank = |id| desk.config.rank(id);

@@ -1,8 +1,8 @@
-//! Elections among processes that know each other's names, of which some crash.
+//! Elections among processes that know each other's names, and that may crash.
 //!
-//! The first lecture: N processes, each with a name and an attribute. Any of them may call an
-//! election, several may at once, and whoever calls must not matter: the best of those that live
-//! wins, by (attribute, name).
+//! The first lecture: N processes, each with a name and an attribute. Any process may call an
+//! election, several may at once, and the caller must not matter: the best living process wins, by
+//! (attribute, name).
 //!
 //! * **Safety.** Each process has elected nobody, or the best of those that live.
 //! * **Liveness.** In the end each one that lives has elected somebody.
@@ -53,8 +53,8 @@ use crate::boot::Boot;
 use crate::time::LocalSpan;
 use crate::{Context, Data, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 
-/// What processes are compared by: the greatest is the best. The name breaks ties, so no two are
-/// equal.
+/// The rank by which processes are compared: the greatest is the best. The name breaks ties, so no
+/// two are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
     /// Free disk, the inverse of the load, a version: the more the better. All the same where names
@@ -70,20 +70,20 @@ pub struct Rank {
 pub struct Tag {
     /// Larger than any that the caller knew of.
     pub term: u64,
-    /// Who called; the number of its name.
+    /// The process that called the election; the number of its name.
     pub caller: u64,
 }
 
-/// Who starts anew when the winner of a ring crashes.
+/// The processes that call a new election when the winner on a ring crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repair {
     /// So many of its predecessors on the ring, and nobody else.
     Neighbours(u64),
-    /// Whoever suspects it.
+    /// Every process that suspects it.
     Detector,
 }
 
-/// What every process is told.
+/// The configuration, the same on every process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R> {
     /// The attribute of each process, by name. Only a bully looks at those of others: it must know
@@ -98,7 +98,7 @@ pub struct Config<R> {
     pub sight: Sight,
     /// How a ring is repaired.
     pub repair: Repair,
-    /// What elections go by.
+    /// The rules of the election.
     pub rules: R,
 }
 
@@ -113,7 +113,7 @@ impl<R> Config<R> {
         (0..self.attrs.len() as u64).map(NodeId)
     }
 
-    /// What a process is compared by.
+    /// The rank of a process.
     pub fn rank(&self, id: NodeId) -> Rank {
         Rank { attr: self.attrs.get(id.index()).copied().unwrap_or(0), id }
     }
@@ -130,7 +130,7 @@ impl<R> Config<R> {
     }
 }
 
-/// What a process's user, or a detector outside, may say.
+/// A request of a process's user, or the verdict of an external detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Call an election.
@@ -141,7 +141,7 @@ pub enum Command {
     Trust(NodeId),
 }
 
-/// What processes tell each other.
+/// A message between two processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message<M> {
     /// I live.
@@ -150,7 +150,7 @@ pub enum Message<M> {
     Word(M),
 }
 
-/// What happens at a process, for users and properties.
+/// An event at a process, for users and properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// It takes part in an election now.
@@ -179,7 +179,7 @@ pub enum Event {
     Mute,
 }
 
-/// What survives a crash: the votes of [`by_consensus`]. The other elections keep nothing.
+/// State that survives a crash: the votes of [`by_consensus`]. The other elections keep nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell(pub by_consensus::Acceptor);
 
@@ -190,7 +190,7 @@ impl crate::Record for Cell {
 
 /// An election: one process's part in it.
 pub trait Algorithm<R: Rules>: Data {
-    /// What its processes say.
+    /// A message of this election.
     type Message: Data;
 
     /// A process that has elected nobody and takes part in nothing.
@@ -220,11 +220,11 @@ pub trait Algorithm<R: Rules>: Data {
     fn settle(config: &Config<R>) -> LocalSpan;
 }
 
-/// What an election wants done, in order.
+/// An act that an election wants done, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Act<M> {
     Send(NodeId, M),
-    /// What is sent after this in the same step waits until it is durable.
+    /// Later messages of the same step wait until this is durable.
     Keep(Cell),
     Tell(Event),
 }
@@ -235,7 +235,7 @@ pub struct Desk<'a, M, R> {
     pub me: NodeId,
     /// When, by its clock.
     pub now: LocalTime,
-    /// What it was told.
+    /// The configuration of this process.
     pub config: &'a Config<R>,
     suspected: &'a BTreeSet<NodeId>,
     elected: &'a mut Option<NodeId>,
@@ -248,7 +248,7 @@ impl<M: Clone, R: Rules> Desk<'_, M, R> {
         &self.config.rules
     }
 
-    /// What this process is compared by.
+    /// The rank of this process.
     pub fn rank(&self) -> Rank {
         self.config.rank(self.me)
     }
@@ -279,7 +279,7 @@ impl<M: Clone, R: Rules> Desk<'_, M, R> {
         to.into_iter().for_each(|to| self.send(to, message.clone()));
     }
 
-    /// Keeps something over a crash. What is said later in this step is said when it is durable.
+    /// Keeps something over a crash. Later messages of this step leave when it is durable.
     pub fn keep(&mut self, cell: Cell) {
         self.acts.push(Act::Keep(cell));
     }
@@ -442,7 +442,8 @@ impl<A: Algorithm<R>, R: Rules> Protocol for Named<A, R> {
 }
 
 impl<A: Algorithm<R>, R: Rules> Elects for Named<A, R> {
-    /// Who elected itself leads until it hears otherwise: there is no lease, and so no end.
+    /// A process that elected itself leads until it hears otherwise: there is no lease, and so no
+    /// end.
     fn leadership(&self, _group: GroupId, _now: LocalTime) -> Option<LocalTime> {
         (self.elected == Some(self.me) && self.takes_part()).then_some(LocalTime::from_nanos(u64::MAX))
     }

@@ -1,5 +1,5 @@
-//! What elections among named processes go by: each rule is one function, and the laboratory has a
-//! wrong one for each.
+//! The rules of elections among named processes: each rule is one function, and the laboratory has
+//! a wrong one for each.
 
 use super::Rank;
 use crate::time::LocalSpan;
@@ -46,7 +46,7 @@ pub trait Rules: Data {
         voters / 2 + 1
     }
 
-    /// What a ballot proposes: what may already have been decided in an earlier one, and else the
+    /// The value that a ballot proposes: one that an earlier ballot may have decided, else the
     /// proposer's own wish.
     fn proposal(&self, own: NodeId, accepted: Option<NodeId>) -> NodeId {
         accepted.unwrap_or(own)

@@ -20,7 +20,7 @@ pub enum Sight {
     Nervous,
 }
 
-/// Who is heard, and who seems to have crashed.
+/// The heartbeats heard, and the processes that seem to have crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watch {
     me: NodeId,
@@ -50,7 +50,7 @@ impl Watch {
         }
     }
 
-    /// Who seems to have crashed.
+    /// The processes that seem to have crashed.
     pub fn suspected(&self) -> &BTreeSet<NodeId> {
         &self.suspected
     }

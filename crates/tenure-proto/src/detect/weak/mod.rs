@@ -14,7 +14,7 @@
 //!
 //! | choice | who tries first |
 //! |---|---|
-//! | [`AtRandom`] | whoever draws the earliest time in a window |
+//! | [`AtRandom`] | the member that draws the earliest time in a window |
 //! | [`OnRing`] | the lowest member that is not suspected |
 //! | [`OnOmega`] | of those that are not suspected, one that enough others answer in time, not always the same ones |
 //! | [`OnLocal`] | the local leader: the first of those who reach each other in time, supported by all of them |
@@ -154,7 +154,7 @@ impl Detector for Watcher {
     }
 }
 
-/// What a weak election must know of the protocol that it advises.
+/// The timing of the protocol that a weak election advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
     /// How long a leader may be silent between two renewals.
