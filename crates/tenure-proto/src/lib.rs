@@ -170,15 +170,15 @@ pub enum Input<P: Protocol> {
 /// the same step is carried out, long after it, or not at all. A machine must be safe with every
 /// such outcome:
 ///
-/// * A restart must not need an effect that comes after a durable record to conclude from that
-///   record. A step that both remembers and persists therefore remembers first, or names in each
-///   record what it belongs to (as `strong::Cell::Adopted` names its epoch).
+/// * A conclusion that a restart draws from a durable record must not need an effect that comes
+///   after that record. A step that both remembers and persists therefore remembers first, or names
+///   in each record what it belongs to (as `strong::Cell::Adopted` names its epoch).
 /// * A promise is remembered before it is published and before its answer is sent. A promise that
 ///   ends is published before it is forgotten. So nobody sees a process break a promise, and it is
 ///   bound for longer at most.
 /// * Effects of [`Protocol::start`] are no exception. Remembered records speak for a life only when
-///   all of them have been carried out; a driver that is killed before that finds no memory at its
-///   next start ([`Boot`]).
+///   all these effects have been carried out; a driver that is killed before that finds no memory
+///   at its next start ([`Boot`]).
 ///
 /// The laboratory kills processes at each of these places (`tenure_lab::world::Interrupt`), in
 /// every sweep.

@@ -26,7 +26,7 @@ impl LocalTime {
         self.0
     }
 
-    /// What is left from `now` until here; nothing if it has passed.
+    /// The time left from `now` until here; nothing if it has passed.
     pub fn remaining(self, now: Self) -> LocalSpan {
         LocalSpan(self.0.saturating_sub(now.0))
     }
@@ -235,9 +235,9 @@ impl Drift {
         LocalSpan(scaled(span.0, MILLION + self.0, true))
     }
 
-    /// What one clock may count on while another, which began no earlier, is sure not to have shown
-    /// more than `lock`: `(1-2ρ)·lock`, rounded down. Exact: `(1-2ρ)(1+ρ) <= 1-ρ`, so nothing of
-    /// order ρ² is neglected.
+    /// The time that one clock may count on while another, which began no earlier, is sure not to
+    /// have shown more than `lock`: `(1-2ρ)·lock`, rounded down. Exact: `(1-2ρ)(1+ρ) <= 1-ρ`, so
+    /// nothing of order ρ² is neglected.
     pub fn within(self, lock: LocalSpan) -> LocalSpan {
         LocalSpan(scaled(lock.0, MILLION.saturating_sub(2 * self.0), false))
     }
@@ -322,9 +322,9 @@ impl Clockwork {
         }
     }
 
-    /// Until when one who started at `start` without its memory keeps silent: whoever relies on a
-    /// forgotten grant has stopped leading by then. With bounded skew a forgotten F lies at most
-    /// `δ_max + 2Δ` after the reading.
+    /// Until when a process that started at `start` without its memory keeps silent: a leader that
+    /// relies on a forgotten grant has stopped leading by then. With bounded skew a forgotten F
+    /// lies at most `δ_max + 2Δ` after the reading.
     pub fn silence_end(self, start: LocalTime, longest_lease: Span) -> LocalTime {
         let longest = match self.bound {
             Bound::Drift(drift) => drift.longest(longest_lease),
@@ -351,8 +351,8 @@ impl Clockwork {
         }
     }
 
-    /// What a leader whose lease ends at `until` can promise at `now` to somebody else: for how
-    /// long, at most `wanted`, it will not give its grants back. `None` if nothing is left.
+    /// The pledge that a leader whose lease ends at `until` can give at `now`: for how long, at
+    /// most `wanted`, it will not give its grants back. `None` if nothing is left.
     pub fn pledge(self, now: LocalTime, until: LocalTime, wanted: Span) -> Option<Pledge> {
         let pledge = match self.bound {
             Bound::Drift(drift) => {

@@ -103,7 +103,7 @@ pub enum Message {
         /// The round.
         round: u64,
     },
-    /// The sender has a state of the receiver at least as new as the one received.
+    /// The sender holds a state of the receiver at least as new as the refresh that it answers.
     Ack {
         /// The round.
         round: u64,

@@ -2,7 +2,7 @@
 //! by name.
 //!
 //! Given are ρ, δ, δmin, Δ, σ and EP. Lengths of real time become readings of a clock and back by
-//! [`Drift`], which rounds against the one who gains.
+//! [`Drift`], which rounds against the process that gains.
 //!
 //! | constant | is | why |
 //! |---|---|---|
@@ -14,9 +14,9 @@
 //! | expires | derived: three times the lower bound | how long a sign of life counts |
 //!
 //! With Δ = 15 ms, σ = 30 ms and EP = 50 ms, as the paper measured, the lower bound of lockTime is
-//! 60 ms and the upper one 16 ms: there is none between them, and the set is refused
-//! ([`Inequality::Lock`]). A lock time that is longer than the upper bound is safe; it can be asked
-//! for, and costs one lock time more until there is a leader.
+//! 60 ms. The upper one is 13 ms (δ = 7.5 ms, δmin = 1 ms): no value lies between them, and the set
+//! is refused ([`Inequality::Lock`]). A lock time that is longer than the upper bound is safe; it
+//! can be asked for, and costs one lock time more until there is a leader.
 
 use std::fmt;
 use std::sync::Arc;

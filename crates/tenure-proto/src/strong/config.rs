@@ -1,4 +1,4 @@
-//! What a strong machine is told once, checked once.
+//! The settings of a strong machine, checked once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::rules::{Rules, Sound};
 /// The settings of a machine, not yet checked: see [`Settings::validate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
-    /// Who grants, and which sets of them suffice, when the cluster is founded; afterwards the
-    /// epoch says. Must be the same on every process, like all that is part of an epoch.
+    /// The grantors, and which sets of them are quorums, when the cluster is founded; afterwards
+    /// the epoch says. Must be the same on every process, like all that is part of an epoch.
     pub quorums: Quorums,
     /// The bound on the clocks (ρ or Δ) and their tick. Part of the epoch. If a real clock is
     /// worse, two processes may lead at once.
@@ -77,22 +77,22 @@ pub struct Adapt {
 pub struct Config<R: Rules = Sound>(Arc<Settings<R>>);
 
 impl<R: Rules> Config<R> {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings<R> {
         &self.0
     }
 }
 
 impl<R: Rules> Settings<R> {
-    /// What the founding charter says.
+    /// The content of the founding charter.
     pub(super) fn founding(&self) -> Body {
         let Self { quorums, clocks, longest_lease, .. } = self;
         let stores = Stores::default();
         Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease, stores }
     }
 
-    /// What the weak election must know. Between two renewals a leader is silent for at most a
-    /// lease.
+    /// The timing that the weak election needs. Between two renewals a leader is silent for at most
+    /// a lease.
     pub(super) fn timing(&self) -> Timing {
         let longest = if self.adapt.is_some() { self.longest_lease } else { self.lease };
         Timing { renewal: longest.nominal(), interval: self.retry.nominal() }

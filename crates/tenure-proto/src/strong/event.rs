@@ -1,4 +1,4 @@
-//! What a process of a strong cluster shows of itself, and why runs and leaderships end.
+//! Events of a process of a strong cluster, and why runs and leaderships end.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Span, Stamp};
 use crate::{GroupId, LocalTime, NodeId};
 
-/// What a process shows of itself: to users, to the properties, to the drawings.
+/// An event of a process: for users, properties and drawings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A candidate began a run.
     Asked(GrantRequest),
     /// A grantor promised its support (A and F).
     Granted {
-        /// What was asked.
+        /// The request.
         request: GrantRequest,
         /// T_q.
         at: Stamp,
@@ -26,7 +26,7 @@ pub enum Event {
     },
     /// A grantor refused.
     Refused {
-        /// What was asked.
+        /// The request.
         request: GrantRequest,
         /// Why not.
         refusal: Refusal,
@@ -71,7 +71,7 @@ pub enum Event {
     Pledged {
         /// The election.
         group: GroupId,
-        /// Who has said so: this life of it.
+        /// The process that has said so, in this life of it.
         leader: Holder,
         /// Until when, on this host's clock.
         until: LocalTime,
@@ -81,7 +81,7 @@ pub enum Event {
     Verified {
         /// The election.
         group: GroupId,
-        /// Who leads.
+        /// The leader.
         leader: Holder,
         /// In which term.
         term: Term,
@@ -94,7 +94,7 @@ pub enum Event {
         group: GroupId,
         /// Names the question.
         id: InstanceId,
-        /// Who is asked first.
+        /// The process that is asked first.
         ask: NodeId,
         /// How many hints may be followed.
         hops: u8,
@@ -105,7 +105,7 @@ pub enum Event {
         group: GroupId,
         /// The question.
         id: InstanceId,
-        /// Who leads.
+        /// The leader.
         leader: Holder,
         /// In which term.
         term: Term,
@@ -228,7 +228,7 @@ pub enum Event {
     /// are two clusters of one name and key. It grants nothing and leads nothing until an operator
     /// decides.
     SplitBrain {
-        /// What the other goes by.
+        /// The charter that the other goes by.
         other: CharterId,
     },
     /// An operator has ended the other side: this member goes on after a silence.
@@ -236,7 +236,7 @@ pub enum Event {
     /// A member's term, top or floor is so far above all that is known that an operator must
     /// confirm it.
     Implausible {
-        /// Who says it.
+        /// The process that says it.
         by: NodeId,
         /// How high.
         term: Term,

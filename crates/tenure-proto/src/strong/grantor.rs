@@ -9,7 +9,7 @@ use super::rules::Rules;
 use super::tombs::Tombs;
 use super::{Nerio, Process};
 
-/// What this node has promised: the paper's A and F.
+/// The promise of this grantor: the paper's A and F.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// A: whom it supports. A restarted process is somebody else.
@@ -30,9 +30,9 @@ pub(super) struct Grantor {
     pub(super) grant: Option<Grant>,
     /// No term up to this is granted again.
     pub(super) max_term: Term,
-    /// What was given back lately, so that a late request does not grant it again.
+    /// Grants that were given back lately, so that a late request does not grant them again.
     pub(super) tombs: Tombs,
-    /// Who was refused lately, and may be told when that would be otherwise.
+    /// Candidates that were refused lately, and may be told when they would no longer be.
     pub(super) refused: Refused,
 }
 

@@ -62,7 +62,7 @@ const MOST_KEYS: usize = 4096;
 /// How many buckets are kept. Only those that are not full need a place.
 const MOST_BUCKETS: usize = 1024;
 
-/// What members tell each other of their tops.
+/// Messages by which members tell each other their tops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeightTalk {
     /// What is the largest term that you may have granted?
@@ -71,7 +71,7 @@ pub enum HeightTalk {
     Top(Term),
 }
 
-/// What one key has added to the top of this member, as far as it is not refilled yet.
+/// The terms that one key has added to this member's top, as far as they are not refilled yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Bucket {
     spent: u64,
@@ -96,9 +96,9 @@ pub(super) struct Heights {
     pub(super) granted: Term,
     /// The highest top that a member has vouched for.
     vouched: Term,
-    /// What an operator has confirmed.
+    /// The top that an operator has confirmed.
     confirmed: Term,
-    /// What was too high to be believed, and who said it.
+    /// The term that was too high to be believed, and the member that reported it.
     doubted: Option<(NodeId, Term)>,
     /// By which key a process speaks, if that is not a key of its own.
     keys: BTreeMap<NodeId, u64>,
@@ -294,7 +294,8 @@ impl<R: Rules> Nerio<R> {
         self.process.heights.keys.get(&node).copied()
     }
 
-    /// What was too high to be believed, and who said it, until an operator confirms it.
+    /// The term that was too high to be believed, and the member that reported it, until an
+    /// operator confirms it.
     pub fn doubted(&self) -> Option<(NodeId, Term)> {
         self.process.heights.doubted
     }

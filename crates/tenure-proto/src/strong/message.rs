@@ -1,4 +1,4 @@
-//! What the processes of a strong group say, want, keep and show.
+//! Messages, commands and records of the processes of a strong group.
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,13 +46,13 @@ pub struct Holder {
 /// (erratum E23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId {
-    /// Who runs it.
+    /// The process that runs it.
     pub holder: Holder,
     /// The sequence number within that life.
     pub seq: u64,
 }
 
-/// What a run is for.
+/// The purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Begins a new term.
@@ -89,7 +89,7 @@ pub enum Message {
     /// p, which leads, asks for more time, and tells what it knows. Nothing but advice rests on the
     /// rest of it.
     Extend {
-        /// What it asks.
+        /// The request.
         request: GrantRequest,
         /// The members that have answered it lately, by position in the request's epoch.
         alive: NodeSet,
@@ -137,7 +137,7 @@ pub enum Message {
     Talk {
         /// The election.
         group: GroupId,
-        /// What is said.
+        /// The content.
         talk: Talk,
     },
     /// About the members, of all groups at once. See `epoch`.
@@ -189,8 +189,8 @@ impl Talk {
     }
 }
 
-/// What processes of a group say besides asking, granting and giving back. See `transfer`,
-/// `verify`, `find` and `free`.
+/// Messages of a group besides asking, granting and giving back. See `transfer`, `verify`, `find`
+/// and `free`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {
     /// The leader asks somebody to take over.
@@ -226,7 +226,7 @@ pub enum Talk {
     Certain {
         /// The question.
         id: InstanceId,
-        /// Who answers: this life of it.
+        /// The leader that answers, in this life of it.
         leader: Holder,
         /// In which term.
         term: Term,
@@ -237,7 +237,7 @@ pub enum Talk {
     Seek {
         /// Names the question: unique over restarts of the asker.
         id: InstanceId,
-        /// What to do if you do not lead.
+        /// The way to treat the question if the receiver does not lead.
         how: How,
         /// How many hints the asker may still follow.
         hops: u8,
@@ -248,7 +248,7 @@ pub enum Talk {
         id: InstanceId,
         /// As the question says: tells the answers to one question apart.
         hops: u8,
-        /// Who leads: this life of it.
+        /// The leader, in this life of it.
         leader: Holder,
         /// In which term.
         term: Term,
@@ -313,7 +313,7 @@ pub enum Refusal {
     TooManyGroups,
 }
 
-/// What a process's user wants, and what its driver has noticed.
+/// A request of the process's user, or a report of its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// For the driver: the machine was suspended, or a virtual machine was paused or moved. Its
@@ -343,7 +343,7 @@ pub enum Command {
     Verify {
         /// The election.
         group: GroupId,
-        /// Who is asked.
+        /// The leader that is asked.
         leader: NodeId,
         /// For how long the answer is wanted. The leader will not give its grants back meanwhile.
         wanted: Span,
@@ -352,9 +352,9 @@ pub enum Command {
     Find {
         /// The election.
         group: GroupId,
-        /// Who is asked first.
+        /// The process that is asked first.
         ask: NodeId,
-        /// What it shall do if it does not lead.
+        /// The way in which it treats the question if it does not lead.
         how: How,
         /// How many hints may be followed.
         hops: u8,
@@ -408,15 +408,15 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it must wait while the clock is behind. What was disturbed stays so when the clock
-    /// has caught up; a last word that waited would be followed by others, or never be said; and
-    /// who asks while the clock is behind fills no memory.
+    /// Whether it must wait while the clock is behind. A disturbance stays one when the clock has
+    /// caught up; a last word that waited would be followed by others, or never be said; and a
+    /// request made while the clock is behind must not fill memory.
     pub(super) fn needs_clock(&self) -> bool {
         !matches!(self, Self::Disturbed | Self::Close | Self::KeyOf { .. })
     }
 }
 
-/// What a process keeps.
+/// A record that a process keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// Durable: no term above it was ever granted.
@@ -433,14 +433,14 @@ pub enum Cell {
         epoch: Epoch,
         /// The highest ballot that was promised.
         promised: Ballot,
-        /// What was accepted, and under which ballot.
+        /// The accepted charter, and its ballot.
         accepted: Option<(Ballot, Arc<Charter>)>,
     },
     /// Durable: this member grants nothing in `epoch` any more.
     Wedge {
         /// Which is at its end.
         epoch: Epoch,
-        /// What was accepted to follow it, and under which ballot.
+        /// The charter accepted to follow it, and its ballot.
         accepted: Option<(Term, Arc<Charter>)>,
     },
     /// Durable: the charter of another cluster of this name and key, for which this member has

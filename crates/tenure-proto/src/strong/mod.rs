@@ -61,7 +61,7 @@
 //!   request on together with its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain
 //!   (`verify`).
-//! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
+//! * **Finding** the leader: a process that is asked answers, or tells whom it supports ([`find`]).
 //! * **Forgetting** a group that nobody uses gives its memory back (`forget`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates
 //!   waste neither; and a grantor that is free sooner says so (`free`).
@@ -215,7 +215,7 @@ pub struct Nerio<R: Rules = Sound> {
     agenda: Agenda<Option<GroupId>>,
 }
 
-/// What belongs to the process rather than to a group.
+/// State that belongs to the process rather than to a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Process<R: Rules> {
     config: Config<R>,
@@ -226,7 +226,7 @@ pub(crate) struct Process<R: Rules> {
     clock: StampClock,
     /// The clock went back and has not caught up yet.
     clock_is_behind: bool,
-    /// What this process was told to do meanwhile, in order: done when the clock has caught up.
+    /// Commands received meanwhile, in order: done when the clock has caught up.
     kept: Vec<Command>,
     /// Runs begun in this life.
     seq: u64,
@@ -234,8 +234,8 @@ pub(crate) struct Process<R: Rules> {
     silent_until: LocalTime,
     /// The disk was lost: promises may stand that nobody here knows of.
     mute: bool,
-    /// The largest term of a group of which nothing is in memory: what the disk said at the start,
-    /// and what was granted in groups that were forgotten since.
+    /// The largest term of a group that has nothing in memory: as the disk said at the start, and
+    /// as granted in groups that were forgotten since.
     largest_term: Term,
     ceiling: Ceiling,
     /// How high terms are, and who raised them.
@@ -244,14 +244,14 @@ pub(crate) struct Process<R: Rules> {
     closed: bool,
     /// The newest epoch, and what is under way to change it.
     membership: Membership,
-    /// What is under way to end it, where it is wedged before the next begins.
+    /// The work under way to end it, where it is wedged before the next begins.
     wedging: Wedging,
     /// The charter of another cluster of this name and key: until an operator decides, nothing is
     /// granted or led.
     split: Option<CharterId>,
     /// The disk was lost, and what was on it is being read from the others.
     recovery: Option<Recovery>,
-    /// Who seems to live, and so whose turn it is to try. Advice, no more.
+    /// The members that seem to live, and so whose turn it is to try. Advice, no more.
     weak: Advisor,
     /// When this process last spoke to all members, or to its neighbours among them.
     spoke: Option<LocalTime>,
@@ -288,7 +288,7 @@ fn entry<'a, R: Rules>(
     groups.entry(id).or_insert_with(|| Group::new(process.largest_term, None))
 }
 
-/// What is said about where the leader is.
+/// Takes talk about where the leader is.
 fn on_search<R: Rules>(c: &mut Candidate, from: NodeId, talk: Talk, around: &mut Around<'_, '_, R>) {
     match talk {
         Talk::Seek { id, how, hops } => c.on_seek(from, (id, how, hops), around),
@@ -318,7 +318,7 @@ impl<R: Rules> Nerio<R> {
         self.process.membership.pending()
     }
 
-    /// What a change of the members that this process brings about waits for.
+    /// The stage of a change of the members that this process brings about.
     pub fn change_stage(&self) -> Option<Stage> {
         self.process.stage()
     }
@@ -579,8 +579,8 @@ impl<R: Rules> Protocol for Nerio<R> {
         let founding = Charter::founding(settings.founding());
         let membership = Membership::start(founding, &boot.durable, &boot.kind, &settings.rules, cx.now());
         let wedging = Wedging::start(membership.epoch(), &boot.durable, &settings.rules);
-        // Who has lost its disk writes nothing before it knows what to write: an empty store is no
-        // store.
+        // A process that has lost its disk writes nothing before it knows what to write: an empty
+        // store is no store.
         let ceiling = match boot.kind {
             BootKind::Amnesia => Ceiling::unwritten(settings.block),
             _ => Ceiling::start(durable, settings.block, cx),

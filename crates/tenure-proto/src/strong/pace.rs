@@ -61,7 +61,7 @@ impl Trip {
         }
     }
 
-    /// What hardly any round trip exceeds. The roundings down above take less than eight
+    /// The length that hardly any round trip exceeds. The roundings down above take less than eight
     /// nanoseconds: they are given back.
     fn most(self) -> LocalSpan {
         self.mean.plus(self.deviation.times(4)).plus(LocalSpan::from_nanos(8))
@@ -126,7 +126,7 @@ pub(super) struct Pacing {
     measured: Option<Measured>,
 }
 
-/// What δ should be by the formula, and whether δ_max allows for it.
+/// The δ that the formula gives, and whether δ_max allows for it.
 struct Wanted {
     lease: Span,
     needed: Span,

@@ -13,7 +13,7 @@ use super::message::{Event, Holder, Term};
 use super::rules::Rules;
 use super::{Nerio, Process};
 
-/// What a process can say of a group at an instant.
+/// A process's report on a group at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It leads (13). To act, ask for the authority itself at the time of the act.
@@ -36,8 +36,8 @@ pub enum Standing {
     Nobody,
 }
 
-/// Who speaks for those members that still hear of each other when they are too few to elect a
-/// leader.
+/// The weak leader: it speaks for members that still hear of each other when they are too few to
+/// elect a leader.
 ///
 /// It has **no authority**. Other partitions have weak leaders too, and the rest may have a real
 /// one; even on this side two may name different ones for a while. So it is a type of its own with
@@ -50,7 +50,7 @@ pub struct WeakLeader {
 }
 
 impl WeakLeader {
-    /// Who it is.
+    /// The process itself.
     pub fn node(self) -> NodeId {
         self.node
     }
@@ -93,7 +93,8 @@ impl<R: Rules> Nerio<R> {
         }
         let own = known.and_then(|group| group.grantor.bound_to_another(self.process.holder, now));
         let follows = own.map(|grant| Standing::Follows { holder: grant.holder.node, until: grant.until });
-        // Who renews leads. Who only asks may be one of too few, and its promise says nothing.
+        // A process that renews leads. A process that only asks may be one of too few, and its
+        // promise says nothing.
         let renews = own.filter(|grant| known.is_some_and(|g| g.candidate.renewed_by == Some(grant.holder)));
         match (follows, self.process.weak_leader(group, now)) {
             (Some(follows), _) if renews.is_some() => follows,

@@ -55,8 +55,8 @@ impl Default for Counter {
     }
 }
 
-/// What a handle found of its own term when it looked. Only the driver writes E; handles can close,
-/// never extend.
+/// The term as a handle found it when it looked. Only the driver writes E; handles can close, never
+/// extend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Authority {
     /// E of the term that the tag names: it grows by renewals, and drops to zero for good when the
@@ -130,7 +130,7 @@ pub enum NotLeader {
     Closed,
     /// The leadership had run out by the clock, or was given up (E is zero then).
     Over {
-        /// What the clock said.
+        /// The reading of the clock.
         reading: LocalTime,
         /// E.
         until: LocalTime,

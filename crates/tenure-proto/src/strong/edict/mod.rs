@@ -104,7 +104,7 @@ impl Edict {
     }
 }
 
-/// What says from which leadership an edict comes.
+/// The tag that says from which leadership an edict comes.
 pub trait Tag: Data {
     /// Which leadership was first. Total, antisymmetric and transitive on the tags of one
     /// election's history.
@@ -117,7 +117,7 @@ pub trait Tag: Data {
 pub struct ByInstance {
     /// The epoch of that run.
     pub epoch: Epoch,
-    /// Who granted it, and when.
+    /// The grantors of the lease, and when each granted it.
     pub quorum: QuorumStamp,
 }
 
@@ -132,7 +132,7 @@ impl Tag for ByInstance {
 pub struct ByTerm {
     /// The epoch of that first run, never a later one.
     pub epoch: Epoch,
-    /// Who granted it, and when.
+    /// The grantors of the first lease, and when each granted it.
     pub first: QuorumStamp,
 }
 

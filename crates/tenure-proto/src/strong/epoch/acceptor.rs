@@ -30,7 +30,7 @@ impl From<Term> for Ballot {
     }
 }
 
-/// What a member has promised and accepted for the next charter. Durable, both.
+/// The promise and the vote of a member for the next charter. Durable, both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::strong) struct Acceptor {
     pub(super) promised: Ballot,
@@ -38,8 +38,8 @@ pub(in crate::strong) struct Acceptor {
 }
 
 impl Acceptor {
-    /// What the disk says of the charter after `epoch`; of an older one it says nothing that still
-    /// matters.
+    /// The acceptor by the disk's records on the charter after `epoch`; records on an older one do
+    /// not matter any more.
     pub(super) fn start<R: Rules>(epoch: Epoch, durable: &[Cell], rules: &R) -> Self {
         let found = durable.iter().find_map(|cell| match cell {
             Cell::Ballot { epoch: of, promised, accepted } => {
@@ -51,14 +51,14 @@ impl Acceptor {
         found.filter(|_| rules.keeps_ballot()).unwrap_or_default()
     }
 
-    /// What was accepted by an operator's word outlasts the epochs that are learnt of meanwhile: it
-    /// comes after them.
+    /// A charter accepted by an operator's word outlasts the epochs that are learnt of meanwhile:
+    /// it comes after them.
     pub(super) fn is_beyond(&self, epoch: Epoch) -> bool {
         self.accepted.as_ref().is_some_and(|(_, charter)| charter.epoch.begins_era() && charter.epoch > epoch)
     }
 }
 
-/// What a member knows of the terms that it has granted.
+/// A member's knowledge of the terms that it has granted.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::strong) struct Known {
     /// The largest, in any group.
@@ -131,8 +131,8 @@ impl<R: Rules> Process<R> {
         self.config.settings().rules.acts_on_accepted()
     }
 
-    /// HEIGHT: whether the floor of a charter is too high to be believed. What begins an era is an
-    /// operator's word already.
+    /// HEIGHT: whether the floor of a charter is too high to be believed. A charter that begins an
+    /// era is an operator's word already.
     pub(in crate::strong) fn doubts_floor(
         &mut self,
         from: NodeId,

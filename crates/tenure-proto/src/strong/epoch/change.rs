@@ -1,4 +1,4 @@
-//! What an operator wants of the members, and the next step on the way there.
+//! The members that an operator wants, and the next step on the way there.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ pub enum Change {
     Remove(NodeId),
     /// One for another: after a lost disk, say.
     Replace {
-        /// Who goes.
+        /// The member that goes.
         old: NodeId,
-        /// Who comes.
+        /// The member that comes.
         new: NodeId,
     },
     /// Other quorums, of the same or other members.
@@ -62,12 +62,12 @@ pub enum Change {
         /// The groups that hold higher terms. Nobody leads them again.
         barred: Vec<GroupId>,
     },
-    /// Any of these, of which those who are new have these stores.
+    /// Any of these, with the stores of the new members.
     Named(Box<Change>, Stores),
 }
 
 impl Change {
-    /// What this makes of `body`.
+    /// The body that this change makes of `body`.
     pub fn applied(&self, body: &Body, rules: &impl Rules) -> Result<Body, ChangeError> {
         if let Self::Named(change, stores) = self {
             let goal = change.applied(body, rules)?;

@@ -60,7 +60,7 @@ use crate::{Context, GroupId};
 #[allow(unused_imports, reason = "named in the documentation above")]
 use crate::strong::message::Command;
 
-/// What repairs of terms have left behind. Every later charter carries it on.
+/// The traces that repairs of terms have left. Every later charter carries it on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TermReset {
     at: Epoch,
@@ -101,7 +101,7 @@ impl TermReset {
     }
 }
 
-/// What an operator wants of terms: see [`Change::ResetTerms`](super::Change::ResetTerms).
+/// The terms that an operator wants: see [`Change::ResetTerms`](super::Change::ResetTerms).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WantedReset {
     pub(super) floor: Term,
@@ -116,8 +116,8 @@ impl Charter {
         self.reset.at > earlier.reset.at
     }
 
-    /// What the charter that an operator's word puts in this one's place says of terms: what the
-    /// operator wants, and what was accepted before and may be decided.
+    /// The reset in the charter that an operator's word puts in this one's place: the operator's
+    /// wish, and any reset that was accepted before and may be decided.
     pub(super) fn forced_reset(
         &self,
         epoch: Epoch,
@@ -178,7 +178,7 @@ impl<R: Rules> Process<R> {
 
 impl<R: Rules> Nerio<R> {
     /// The largest term that this member knows to have granted to a group that a charter does not
-    /// bar. A group of which nothing but the ceiling is known, since a restart, is no evidence.
+    /// bar. A group whose ceiling alone is known, since a restart, is no evidence.
     pub(super) fn unbarred_term(&self, charter: &Charter) -> Option<(GroupId, Term)> {
         let inherited = self.process.largest_term;
         let granted = self.groups.iter().filter_map(|(id, group)| {
@@ -189,8 +189,8 @@ impl<R: Rules> Nerio<R> {
         granted.filter(|(id, _)| !charter.reset.bars(*id)).max_by_key(|(_, term)| *term)
     }
 
-    /// RESET: every group begins at the floor. What a barred one held is dropped: nobody is granted
-    /// it again.
+    /// RESET: every group begins at the floor. Grants of a barred group are dropped: nobody is
+    /// granted it again.
     pub(super) fn lower_groups(&mut self, charter: &Charter) {
         for (id, group) in &mut self.groups {
             group.grantor.max_term = charter.floor;
