@@ -5,7 +5,7 @@
 //! It may suspect a process that lives (a **mistake**), and it may trust one that has crashed, for
 //! a while (the **detection time**). The less of the one, the more of the other.
 //!
-//! # What a detector promises
+//! # Guarantees
 //!
 //! * **Completeness.** A process that is heard no more is suspected, and stays so. Also one who was
 //!   never heard: time counts from the moment when the detector was made.
@@ -13,7 +13,7 @@
 //! * **Accuracy** only as far as its model of the network holds, and each detector says what its
 //!   model is.
 //!
-//! # What nobody may ask of it
+//! # Not guaranteed
 //!
 //! In Tenure suspicion serves **liveness, never safety**. It may decide when to campaign, whom to
 //! ask first, what to show an operator. It must not free a grant, end or extend a lease, or count

@@ -31,7 +31,7 @@
 //! its beginning a sum, `μ + pause + ⌈y*·σ⌉`: both exact, and both the same condition. Compared
 //! with exact arithmetic suspicion begins less than σ/3000 + 14 ns off.
 //!
-//! # What practice added
+//! # Additions from practice
 //!
 //! * σ is never taken to be less than a **least deviation**: on a quiet network it would tend to
 //!   nothing, and the first small delay would be a mistake.

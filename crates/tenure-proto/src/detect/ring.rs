@@ -16,7 +16,7 @@
 //! The paper asks for a predecessor whose identifier is *larger*; it must be *not smaller*, for
 //! alone on the ring one is one's own predecessor, and would never campaign.
 //!
-//! # What suspicion does to it
+//! # Effects of a suspicion
 //!
 //! A process is weak leader exactly if it suspects every member below itself. It follows, for those
 //! that live:

@@ -24,7 +24,7 @@
 //! term](Token::of_term) is the same for all, and every second write would look like a retry of the
 //! first.
 //!
-//! # What it guarantees, and what not
+//! # Guarantees and their limits
 //!
 //! * Once a write of a leader is admitted, no write of an earlier leader is, ever: provided that
 //!   the fence's state is compared and stored **in one step with the write**, per resource, and

@@ -5,7 +5,7 @@
 //! different partitions, and each knows who is in its own: its supporters. With `majority` set more
 //! than half of all members must support a leader, and there is at most one in the whole system.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! `supports(q, p)` means that p leads now, by its own clock, and q is in its support set. The
 //! classes of the closure of that relation are the **logical partitions**.

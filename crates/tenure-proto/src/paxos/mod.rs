@@ -32,7 +32,7 @@
 //!   q  else           Nack(promised): p gives up this ballot, and tries a higher one after a pause if it is still told to lead
 //! ```
 //!
-//! # What a real log adds
+//! # Additions of a real log
 //!
 //! * **Pages.** A message carries only so many bytes of entries. A promise of many votes is told in
 //!   several, each asked for, and counts with the last one.

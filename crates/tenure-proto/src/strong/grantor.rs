@@ -61,7 +61,7 @@ impl Grantor {
             return; // No member, or one that may have forgotten a grant: neither yes nor no.
         }
         if process.is_sealed() {
-            return; // What is left of the cluster is about to go on without the rest.
+            return; // The members that are left are about to go on without the rest.
         }
         if process.split.is_some() {
             return; // There are two clusters of one name, and each may have a leader: an operator decides.

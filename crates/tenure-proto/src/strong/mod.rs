@@ -39,7 +39,7 @@
 //! and a bound on skew is harder to keep than one on drift: that is why drift is the default
 //! (section 5).
 //!
-//! # What a real system adds
+//! # Additions of a real system
 //!
 //! * **Terms.** An acquisition carries a term that must exceed every term its grantors granted;
 //!   renewals keep it. So terms are unique and rise, and a token made from them can fence. The
@@ -83,7 +83,7 @@
 //! | steps 4-6 | `grantor` | |
 //! | the formulas | [`Rules`], [`Clockwork`](crate::time::Clockwork) | each with its equation, each with a mutant in the laboratory |
 //!
-//! # What is assumed
+//! # Assumptions
 //!
 //! Clocks keep to ρ (15) and run on while a machine is suspended. Messages may be lost, repeated,
 //! delayed and reordered in any way, not forged. Processes may stop, pause and restart at any time.

@@ -33,7 +33,7 @@ impl Tombs {
         self.expire(now);
         let holder = upto.holder;
         match self.by_life.get(&holder) {
-            Some((seq, _)) if *seq > upto.seq => return, // What is remembered covers more.
+            Some((seq, _)) if *seq > upto.seq => return, // The remembered number covers more.
             Some((_, end)) => _ = self.by_end.remove(&(*end, holder)),
             None => self.make_room(holder.node),
         }

@@ -15,7 +15,7 @@
 //! | [`by_consensus`] | one instance of consensus: 5(N - 1) | 5 |
 //! | [`by_election`] | as the election it stands on: consensus from an election | |
 //!
-//! # What they stand on
+//! # Assumptions
 //!
 //! A failure detector ([`Watch`]): heartbeats every T, silence for more than T + D is suspicious.
 //! Where messages take at most D it is right about everybody, and safety and liveness hold a while

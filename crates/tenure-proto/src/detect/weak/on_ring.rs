@@ -1,6 +1,6 @@
 //! The paper's weak election: the lowest member of a [`Ring`] that is not suspected.
 //!
-//! # What counts as a sign of life
+//! # Signs of life
 //!
 //! A group with a leader is silent but for the leader's renewals and the answers to them, and stays
 //! so: that traffic is the heartbeat. The leader hears everybody and says in each renewal which

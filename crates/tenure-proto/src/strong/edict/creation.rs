@@ -86,7 +86,7 @@ pub struct Authority {
 /// in the other. No lock is needed, and it does not matter where the thread pauses: whatever
 /// happens between 1 and 3 either leaves the creation valid, or is seen.
 ///
-/// # What breaks in other orders
+/// # Failures of other orders
 ///
 /// * **The clock before the number** (sample, take, load, or with the load anywhere else): the
 ///   thread pauses after the sample, the lease ends, another leads and issues; then the thread

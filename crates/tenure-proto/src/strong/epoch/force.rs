@@ -45,7 +45,7 @@
 //! remainder one charter is decided, for every ballot asks all of S: what all of them hold is taken
 //! up, and what one of them does not hold cannot have been decided.
 //!
-//! # What rests on the operator's word alone
+//! # Guarantees that rest on the operator's word alone
 //!
 //! * That the dead are dead. If one of D runs on and with others of D is a quorum, it elects
 //!   leaders of its own. When one comes back alone it is harmless: it is refused, told of V, and is

@@ -38,7 +38,7 @@
 //! nothing by that ceiling before it has adopted V. In the other order it would restart in V with
 //! the absurd ceiling, and the repair would be undone there.
 //!
-//! # What rests on the operator's word alone
+//! # Guarantees that rest on the operator's word alone
 //!
 //! That no group but the barred ones ever held a term above the floor. Members remember single
 //! groups in memory only: after a restart they cannot contradict. If the word is wrong, a new

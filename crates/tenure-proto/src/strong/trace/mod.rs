@@ -26,7 +26,7 @@
 //! time. It is read before and after the own one, and both readings are written ([`Common`]); where
 //! the own clock *is* the common one, one reading is both.
 //!
-//! # What is asked of those who write
+//! # Duties of a writer
 //!
 //! 1. `own` and `common` of an event are read after its input was taken from the queue, as the
 //!    machine's `now` is. So what an event rests on has happened before, by the common clock too.
