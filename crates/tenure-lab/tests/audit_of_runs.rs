@@ -83,8 +83,8 @@ impl<R: Rules> Scribe<R> {
         Line { own, common, what }.write(&mut self.files[at]);
     }
 
-    /// At the end of the run whoever runs has ended in good order: there is no more to be known of
-    /// it.
+    /// At the end of the run a running process has ended in good order: there is no more to be
+    /// known of it.
     fn stop(&mut self, node: NodeId) {
         let (at, now) = (node.index(), self.world.now);
         let own = self.world.hosts[at].reading(now);
@@ -275,7 +275,7 @@ fn the_auditor_is_silent_without_a_common_clock() {
     sound_seeds::<false>("nerio-drift", 200..215, Clocks::None);
 }
 
-/// What the auditor says of the saved schedule of a mutant, and what the simulator said.
+/// The auditor's verdict on the saved schedule of a mutant, and the simulator's.
 fn of_mutant<const SKEW: bool>(text: &str, clocks: Clocks) -> (String, Report) {
     let (protocol, named) = subject_of(text).unwrap();
     let report = find(&protocol).unwrap().replay(text, None).unwrap().report;
@@ -286,7 +286,7 @@ fn of_mutant<const SKEW: bool>(text: &str, clocks: Clocks) -> (String, Report) {
     (property.clone(), audited(&files(&mutant.subject::<SKEW, false>(), &script, clocks)))
 }
 
-/// What traces cannot show, and why.
+/// Properties that traces cannot show, and why.
 const UNSEEN: [(&str, &str); 27] = [
     ("disturbed-leads-on", "it says that its clock was disturbed, and is not judged by that clock any more"),
     (

@@ -17,8 +17,8 @@ fn perform(more: &str) -> Replay {
     nerio.replay(&play, None).unwrap_or_else(|error| panic!("{error}\n{play}"))
 }
 
-/// What the members say of a charter while it comes about: prepare, accept, and decided, at each of
-/// them.
+/// The instants at which members talk about a charter while it comes about: prepare, accept, and
+/// decided, at each of them.
 const INSTANTS: [&str; 6] = ["1499ms", "1504ms", "1509ms", "1514ms", "1712ms", "1717ms"];
 
 #[test]

@@ -61,7 +61,7 @@ pub const WAITED: Property = always(
     "charters-wait",
     "a member accepts a charter only when it has been in the epoch before for longer than any lease (W)",
 );
-/// The purpose of fences.
+/// The guarantee that fences exist for.
 pub const ADMITTED: Property = always(
     "admissions-ordered",
     "what a fenced resource admits never goes back: in terms, or in tokens where it asks for order; and it refuses nothing else",
