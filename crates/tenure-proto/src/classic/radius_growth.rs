@@ -50,7 +50,7 @@ enum State {
 /// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Am I the largest as far as this goes?
+    /// Asks whether the sender is the largest within this radius.
     Probe {
         /// The candidate that sent it.
         id: u32,

@@ -1,4 +1,4 @@
-//! Independent assessment: whom this process has heard of in time.
+//! Independent assessment: the members that this process has heard of in time.
 //!
 //! Nobody is asked what others think. A member is **alive** for this process from a message that
 //! came [fast](super::fail_aware) until `expires` later on its own clock, unless another comes.
@@ -18,19 +18,20 @@ pub struct AliveSet {
 }
 
 impl AliveSet {
-    /// Nobody has been heard of yet.
+    /// Makes a set in which nobody has been heard of yet.
     pub fn new(members: usize, expires: LocalSpan) -> Self {
         Self { heard: vec![None; members], expires }
     }
 
-    /// A sign of life of `who` came at `at`. One that is older than what is known says nothing new.
+    /// Notes a sign of life of `who` at `at`. One that is older than the last known changes
+    /// nothing.
     pub fn heard(&mut self, who: usize, at: LocalTime) {
         if let Some(entry) = self.heard.get_mut(who) {
             *entry = (*entry).max(Some(at));
         }
     }
 
-    /// Forgets everybody who was not heard of for `expires`.
+    /// Drops every member that was not heard of for `expires`.
     pub fn purge(&mut self, now: LocalTime) {
         let expires = self.expires;
         for entry in &mut self.heard {
@@ -38,7 +39,7 @@ impl AliveSet {
         }
     }
 
-    /// Everybody heard of, as of the last purge.
+    /// The members heard of, as of the last purge.
     pub fn members(&self) -> NodeSet {
         self.heard.iter().enumerate().filter(|(_, at)| at.is_some()).map(|(who, _)| who).collect()
     }

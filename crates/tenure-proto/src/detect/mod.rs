@@ -1,4 +1,4 @@
-//! Failure detectors: who seems to have stopped.
+//! Failure detectors: they report which processes seem to have stopped.
 //!
 //! No process can know that another has crashed: silence looks the same whether it comes from a
 //! crash, a slow network or a long pause. A detector guesses, and a guess can be wrong in two ways.
@@ -7,11 +7,11 @@
 //!
 //! # Guarantees
 //!
-//! * **Completeness.** A process that is heard no more is suspected, and stays so. Also one who was
-//!   never heard: time counts from the moment when the detector was made.
+//! * **Completeness.** A process that is heard no more is suspected, and stays so. So is a process
+//!   that was never heard: time counts from the moment when the detector was made.
 //! * **Recovery.** A process that is heard is trusted again at once.
-//! * **Accuracy** only as far as its model of the network holds, and each detector says what its
-//!   model is.
+//! * **Accuracy** holds only as far as the detector's model of the network holds, and each detector
+//!   says what its model is.
 //!
 //! # Not guaranteed
 //!
@@ -78,14 +78,14 @@ pub use ring::Ring;
 
 use crate::{Data, LocalTime};
 
-/// Watches one process by what is heard of it. Plain data; every reading is of the watching host's
+/// Watches one process by its heartbeats. Plain data; every reading is of the watching host's
 /// clock.
 ///
 /// The caller hands over each heartbeat once: one that the network repeated says nothing new.
 ///
 /// # Laws
 ///
-/// Besides what the module promises:
+/// Besides the guarantees of the module:
 ///
 /// 1. After `heard(now)`, `suspects(now)` is false. (But [`NfdE`] asks whether what it heard is
 ///    fresh.)
@@ -94,7 +94,7 @@ use crate::{Data, LocalTime};
 ///    suspected from `now` until `at`, and from `at` on the process is. If it is `None`, the
 ///    process is suspected already, or the end of time comes first.
 pub trait Detector: Data {
-    /// A heartbeat came in. A reading before the last one changes nothing.
+    /// Notes a heartbeat. A reading before the last one changes nothing.
     fn heard(&mut self, now: LocalTime);
 
     /// Whether the process seems to have crashed.

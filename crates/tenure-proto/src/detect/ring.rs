@@ -13,8 +13,8 @@
 //!   weak leader      1: its predecessor, 4, is not lower than itself
 //! ```
 //!
-//! The paper asks for a predecessor whose identifier is *larger*; it must be *not smaller*, for
-//! alone on the ring one is one's own predecessor, and would never campaign.
+//! The paper asks for a predecessor whose identifier is *larger*; it must be *not smaller*, for a
+//! process alone on the ring is its own predecessor, and would never campaign.
 //!
 //! # Effects of a suspicion
 //!
@@ -28,7 +28,7 @@
 //! | too little: crashes not yet noticed | at most one; none while the lowest that lives trusts a dead one below it |
 //! | both at once | any number, also none, also the wrong one alone |
 //!
-//! None of this endangers anybody: a weak leader has no authority, it only may try. Several make it
+//! None of this endangers safety: a weak leader has no authority, it only may try. Several make it
 //! likely that runs collide; none means that nobody tries until a suspicion comes.
 //!
 //! Three things to keep in mind:
@@ -39,8 +39,8 @@
 //!   `C_q >= F_q`; the paper's condition is printed the wrong way round). Otherwise somebody leads,
 //!   or soon will again.
 //! * Alive is not the same as well connected. A process that its neighbours hear but that reaches
-//!   no quorum is weak leader and never leader, and it keeps the others from trying. One who fails
-//!   again and again must step back, and the others must not wait for it forever.
+//!   no quorum is weak leader and never leader, and it keeps the others from trying. A process that
+//!   fails again and again must step back, and the others must not wait for it forever.
 
 use std::fmt;
 
@@ -116,12 +116,12 @@ impl Ring {
 pub enum RingError {
     /// This process is not on the ring.
     NotAMember {
-        /// Who.
+        /// The process.
         node: NodeId,
     },
     /// A member is named twice.
     Twice {
-        /// Which.
+        /// The member.
         node: NodeId,
     },
     /// More members than a set can hold.

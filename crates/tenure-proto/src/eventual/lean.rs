@@ -1,10 +1,12 @@
-//! Omega with O(n) links in the end: only the leader refreshes, and only who suspects it reads.
+//! Omega with O(n) links in the end: only the leader refreshes, and only a process that suspects it
+//! reads.
 //!
-//! The paper sketches this in a paragraph; what it leaves open is decided here. A process follows,
-//! leads, or is idle. A process that suspects its leader *probes*: two collects with a gap in
-//! between; an epoch whose state changed from the first to the second is active. It follows the
-//! lowest active epoch below its own, and leads if there is none. The leader that a process reports
-//! does not change while it probes, else endless false suspicions would be endless changes of mind.
+//! The paper sketches this in a paragraph; the points that it leaves open are decided here. A
+//! process follows, leads, or is idle. A process that suspects its leader *probes*: two collects
+//! with a gap in between; an epoch whose state changed from the first to the second is active. It
+//! follows the lowest active epoch below its own, and leads if there is none. The leader that a
+//! process reports does not change while it probes, else endless false suspicions would be endless
+//! changes of mind.
 //!
 //! *Views accumulate.* Two collects may be answered by different processes, and the second may show
 //! an older truth that the first missed: a process that is long inactive looks active. A state once

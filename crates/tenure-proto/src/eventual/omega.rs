@@ -1,4 +1,4 @@
-//! Omega (Fig. 1 of the paper, corrected): everybody refreshes, everybody reads.
+//! Omega (Fig. 1 of the paper, corrected): every process refreshes, every process reads.
 //!
 //! All n(n-1) links are used forever. In return a leader is found within about ten periods of the
 //! crash of the last one.

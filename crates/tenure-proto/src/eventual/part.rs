@@ -1,8 +1,8 @@
-//! Taking part: what the three elections do alike.
+//! The part that the three elections have in common.
 //!
-//! All of them write down what others say of themselves, answer reads, and count who has written
-//! down what they said. All are silent while they recover, and begin when they know what they must.
-//! That is here. Rounds, reads and timers differ from one election to the next: they are its
+//! All of them write down the states of others, answer reads, and count the processes that have
+//! written down their own. All are silent while they recover, and begin when they know what they
+//! must. That is here. Rounds, reads and timers differ from one election to the next: they are its
 //! [`Part`].
 
 use crate::{Context, Input, LocalTime, NodeId, Protocol};

@@ -1,4 +1,4 @@
-//! Reading which states are getting newer: the lowest of their epochs leads.
+//! Reads which states are getting newer: the lowest of their epochs leads.
 
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, LocalTime};

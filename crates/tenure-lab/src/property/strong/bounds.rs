@@ -237,7 +237,7 @@ impl StrongJudge {
     /// I6: an Ok has left a grantor.
     pub(crate) fn on_passed(&mut self, now: RealTime, grantor: NodeId, group: GroupId, id: InstanceId) {
         if self.has_forgotten(grantor) {
-            return; // What it learns again covers the terms that were completed, not all that were given away.
+            return; // Terms learnt again cover those that were completed, not all that were given away.
         }
         let Some(passed) = self.bounds.passes(grantor, group, id) else { return };
         if passed.reborn {

@@ -1,7 +1,8 @@
-//! The bully: ask all who are higher; if nobody answers, announce yourself to all who are lower.
+//! The bully: a process asks all that are higher; if none answers, it announces itself to all that
+//! are lower.
 //!
-//! Everybody knows how good everybody is. Three states: nothing is open (`Normal`), answers are
-//! awaited (`Electing`), the winner is awaited (`Waiting`). All time-outs come from D:
+//! Every process knows the rank of every other. Three states: nothing is open (`Normal`), answers
+//! are awaited (`Electing`), the winner is awaited (`Waiting`). All time-outs come from D:
 //!
 //! ```text
 //!   p ──Election──→ higher          T1 = 2D: the question, and the answer
@@ -30,18 +31,18 @@ use crate::{LocalTime, NodeId};
 /// A message between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Is anybody there who is higher?
+    /// Asks whether a higher process lives.
     Election,
-    /// Yes.
+    /// Answers that the sender lives and is higher.
     Ok,
-    /// I lead.
+    /// Announces that the sender leads.
     Coordinator,
 }
 
 /// The phase of an election that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    /// Nothing.
+    /// No election is open.
     Normal,
     /// Answers of higher ones are awaited until T1.
     Electing(LocalTime),
@@ -69,7 +70,7 @@ impl Bully {
         self.state != State::Normal
     }
 
-    /// Asks all who are higher; who knows that they are all dead need not.
+    /// Asks all that are higher. A process that knows that they are all dead need not.
     fn begin<R: Rules>(&mut self, desk: &mut D<'_, R>) {
         let alone = higher(desk).iter().all(|q| desk.suspects(*q));
         if alone && desk.rules().may_announce(self.back) {

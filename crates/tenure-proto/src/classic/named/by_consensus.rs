@@ -1,4 +1,4 @@
-//! An election by consensus: the leader of term k is what instance k decides.
+//! An election by consensus: the leader of term k is the value that instance k decides.
 //!
 //! A process wants another term when the elected one is not the best that it trusts. The best that
 //! a process trusts (its Omega) proposes itself for the next term, in one instance of Paxos of its
@@ -29,7 +29,7 @@ pub struct Ballot {
     pub round: u64,
     /// The proposer.
     pub node: u64,
-    /// Which of its lives.
+    /// The life of the proposer.
     pub life: u128,
 }
 
@@ -45,52 +45,52 @@ pub struct Acceptor {
 /// A message between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// To the best that the sender trusts: who leads?
+    /// Asks the best process that the sender trusts: who leads?
     Want,
-    /// Vote in no lower ballot.
+    /// Asks to vote in no ballot lower than this one.
     Prepare {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// Than this.
+        /// The ballot.
         ballot: Ballot,
     },
-    /// I will not; and this is what I voted for last.
+    /// Promises that, and reports the sender's last vote.
     Promise {
-        /// In which term.
+        /// The term.
         term: u64,
         /// The ballot that was prepared.
         ballot: Ballot,
         /// The last vote.
         accepted: Option<(Ballot, NodeId)>,
     },
-    /// Vote for this.
+    /// Asks to vote for a value.
     Accept {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
         /// The proposed leader.
         value: NodeId,
     },
-    /// I did.
+    /// Reports the sender's vote.
     Accepted {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
     },
-    /// I have promised more, or know a later term.
+    /// Refuses: the sender has promised a higher ballot, or knows a later term.
     Nack {
         /// The newest term that the sender has voted in.
         term: u64,
         /// The round that was promised there.
         round: u64,
     },
-    /// The decided leader.
+    /// Announces the decided leader.
     Decided {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// Who.
+        /// The leader.
         leader: NodeId,
     },
 }

@@ -1,5 +1,5 @@
-//! The ring: a call goes round, the best replaces what it carries, and what comes back to the best
-//! is its victory.
+//! The ring: a call goes round and carries the best so far; the best process wins when its own rank
+//! comes back.
 //!
 //! `Election` carries (attribute, name). A process that receives a greater one passes it on. A
 //! process that receives a smaller one, and has not passed one on in this run, sends its own
@@ -7,11 +7,12 @@
 //! before the best: j hops to it, N round, N to tell: **j + 2N messages**, one after the other, so
 //! the time is the same. Best j = 0: 2N. Worst j = N - 1, called by the best's successor: 3N - 1.
 //!
-//! **Several callers.** Each run has a [`Tag`] (term, caller); a process drops what has a lower tag
-//! than it has seen. The slides remember the caller's name alone, "all the time". That is not live:
-//! when caller 80 has run once and died, every later run of a lesser caller is suppressed forever.
-//! A term larger than all known ones cures it (mutant `bare-callers`). A process that drops a call
-//! of an earlier term calls itself: the caller was away, and does not know which term it is.
+//! **Several callers.** Each run has a [`Tag`] (term, caller); a process drops a message with a
+//! lower tag than it has seen. The slides remember the caller's name alone, "all the time". That is
+//! not live: when caller 80 has run once and died, every later run of a lesser caller is suppressed
+//! forever. A term larger than all known ones cures it (mutant `bare-callers`). A process that
+//! drops a call of an earlier term calls itself: the caller was away, and does not know which term
+//! it is.
 //!
 //! **Crashes.** A message to a dead successor is lost: so the next member that is not suspected is
 //! the successor. A run that does not end in time is called anew. If the winner, or the process
@@ -29,7 +30,7 @@ use crate::{LocalTime, NodeId};
 pub enum Message {
     /// The best so far.
     Election {
-        /// Which run.
+        /// The run.
         tag: Tag,
         /// The best process so far, and its rank.
         best: Rank,

@@ -5,7 +5,8 @@ use super::Rank;
 use crate::time::LocalSpan;
 use crate::{Data, NodeId};
 
-/// The rules. The provided functions are the sound ones; what overrides one of them is a mutant.
+/// The rules. The provided functions are the sound ones; a type that overrides one of them is a
+/// mutant.
 pub trait Rules: Data {
     /// Whether `one` is better than `other`: by attribute, and by name where those are equal. A
     /// total order, so that all who compare the same processes find the same best.
@@ -25,7 +26,8 @@ pub trait Rules: Data {
         known.saturating_add(1)
     }
 
-    /// Whether an answer is still awaited: of those who seem to have crashed none will come.
+    /// Whether an answer is still awaited: none will come from a process that seems to have
+    /// crashed.
     fn awaits(&self, suspected: bool) -> bool {
         !suspected
     }

@@ -1,21 +1,21 @@
 //! The local leader as a weak election: the leader of the members that reach each other in time
 //! goes first, and nobody else is waited for.
 //!
-//! The ring counts everybody whose signs of life come round, also those who are heard through
+//! The ring counts every member whose signs of life come round, also those that are heard through
 //! others alone, or late: they have their turn, and cannot win. Here each process keeps an [alive
-//! set](AliveSet) by its own judgement, as in [`local`](crate::local): those from whom a *fast*
-//! word came lately. It **supports** the first of its set and is bound to it for a while. A process
-//! that is supported by everybody in its set leads them, locally. It tries first, in all groups;
-//! its supporters follow in the row of the group; processes that are not with them do not count. A
-//! process without a local leader, or whose leader has too few supporters for a quorum, goes by the
-//! ring.
+//! set](AliveSet) by its own judgement, as in [`local`](crate::local): the members that sent it a
+//! *fast* message lately. It **supports** the first of its set and is bound to it for a while. A
+//! process that is supported by every member of its set leads them, locally. It tries first, in all
+//! groups; its supporters follow in the row of the group; processes that are not with them do not
+//! count. A process without a local leader, or whose leader has too few supporters for a quorum,
+//! goes by the ring.
 //!
-//! Nothing new goes over the wire. A sign of life is a count that rises; its last byte names whom
-//! its giver supports, the rest is the number of the sign. Signs of all members are passed on with
-//! each message: one's own, as another has it, was given at a known reading, so what carries it
-//! back was no longer on its way than since then. That is the bound of [fail-aware
-//! datagrams](crate::detect::fail_aware), with one clock instead of two. While nobody leads signs
-//! go to everybody, because all must be asked.
+//! Nothing new goes over the wire. A sign of life is a count that rises; its last byte names the
+//! member that its giver supports, the rest is the sequence number of the sign. Signs of all
+//! members are passed on with each message: one's own, as another has it, was given at a known
+//! reading, so the message that carries it back was no longer on its way than since then. That is
+//! the bound of [fail-aware datagrams](crate::detect::fail_aware), with one clock instead of two.
+//! While nobody leads signs go to all members, because all must be asked.
 //!
 //! It stays advice: lengths are not widened by drift, and a sign of another kind of election may be
 //! misread. A misled process waits for a few steps, at most as many as there are members, and never

@@ -3,15 +3,15 @@
 //!
 //! The ring puts the lowest member first that is not suspected, even one that can reach nobody in
 //! time: it is heard now and then, tries, and fails. Here each member stands for a serial, as in
-//! [`eventual`](crate::eventual): it rises when what the member says of itself is not known to
-//! enough others in time. The row is ordered by serials first. So a member that reaches just some
-//! others at any time, not always the same ones, keeps its serial and comes first.
+//! [`eventual`](crate::eventual): the serial rises when enough others do not learn the member's
+//! state in time. The row is ordered by serials first. So a member that reaches just some others at
+//! any time, not always the same ones, keeps its serial and comes first.
 //!
 //! Nothing new goes over the wire. A sign of life is a count that rises; its upper half is the
-//! serial, its lower half the number of the sign. Signs of all members are passed on with each
-//! message anyway: one's own, as another has it, is the acknowledgement. Which members are alive at
-//! all is still decided as on the [ring](OnRing). While nobody leads signs go to everybody, because
-//! enough must answer.
+//! serial, its lower half the sequence number of the sign. Signs of all members are passed on with
+//! each message anyway: one's own, as another has it, is the acknowledgement. Which members are
+//! alive at all is still decided as on the [ring](OnRing). While nobody leads signs go to all
+//! members, because enough must answer.
 //!
 //! It stays advice. A member whose serial is high waits a few steps longer, at most as many as
 //! there are members, and never for an answer. And it does less than [`eventual`](crate::eventual):
