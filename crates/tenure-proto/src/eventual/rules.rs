@@ -2,7 +2,7 @@
 //!
 //! The machines ask these functions and decide nothing of the kind by themselves. [`Sound`] takes
 //! them as they stand here. The laboratory has a type of its own that answers as the printed
-//! figures do, one line at a time, to show what comes of it. The numbers A1 to C8 are those of
+//! figures do, one line at a time, to show the consequences. The numbers A1 to C8 are those of
 //! `docs/explanation/errata.md`.
 
 use crate::Data;
@@ -36,18 +36,18 @@ pub trait Rules: Data {
         State::NOTHING
     }
 
-    /// A5. Every refresh is acknowledged: an Ack says that what is here is at least as new, which
-    /// is true of an old one as well.
+    /// A5. Every refresh is acknowledged: an Ack says that the state here is at least as new, which
+    /// is true of an old refresh as well.
     fn acknowledges(&self, _known: State, _told: State) -> bool {
         true
     }
 
-    /// A6. A round counts those who acknowledge, not acknowledgements.
+    /// A6. A round counts the processes that acknowledge, not acknowledgements.
     fn counts_senders(&self) -> bool {
         true
     }
 
-    /// A7. A read that is complete is closed: what comes later would be seen before the time from
+    /// A7. A read that is complete is closed: a later answer would be seen before the time from
     /// which the next read is judged.
     fn closes_reads(&self) -> bool {
         true
@@ -74,8 +74,8 @@ pub trait Rules: Data {
         true
     }
 
-    /// C.1. An answer to a question for an epoch counts for T, as an Ack does: what was highest
-    /// when it left may long not be any more.
+    /// C.1. An answer to a question for an epoch counts for T, as an Ack does: the epoch that was
+    /// highest when it left may long not be any more.
     fn attempts_end(&self) -> bool {
         true
     }
@@ -105,8 +105,8 @@ pub trait Rules: Data {
         3
     }
 
-    /// C8. Only who stands for an epoch can lead: the one that was given up is still the lowest in
-    /// the last read.
+    /// C8. Only a process that stands for an epoch can lead: an epoch that was given up is still
+    /// the lowest in the last read.
     fn needs_epoch(&self) -> bool {
         true
     }
@@ -134,17 +134,17 @@ pub trait Rules: Data {
         true
     }
 
-    /// D5. An Ack leaves when what it acknowledges is kept, whichever message brought that. The
-    /// first copy of a repeated message may still be on its way to the disk: acknowledged for the
-    /// second one and lost with the machine, the state is missing where the mark says that nothing
-    /// is.
+    /// D5. An Ack leaves when the state that it acknowledges is kept, whichever message brought
+    /// that. The first copy of a repeated message may still be on its way to the disk: acknowledged
+    /// for the second one and lost with the machine, the state is missing where the mark says that
+    /// nothing is.
     fn acknowledges_what_is_kept(&self) -> bool {
         true
     }
 
     /// D5. States of others that a read shows are written down like those that come from the others
-    /// themselves. Else, when they do, it is no news, and is acknowledged although nothing keeps
-    /// it; and the last one who remembers what another stood for may be a reader.
+    /// themselves. Otherwise, when they do come, they are no news, and are acknowledged although
+    /// nothing keeps them; and the last process that remembers another's epoch may be a reader.
     fn keeps_what_it_reads(&self) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Stable Omega (Fig. 2 of the paper, corrected): a good leader stays, and nobody else believes to
-//! lead meanwhile.
+//! Stable Omega (Fig. 2 of the paper, corrected): a good leader stays, and no other process
+//! believes to lead meanwhile.
 //!
 //! Under Fig. 1 a process that was cut off comes back with an old, low epoch and demotes a leader
 //! that did nothing wrong. Here an epoch that was given up is replaced by one above all that n-f
@@ -23,8 +23,8 @@
 //! too late counts as a round that failed, and leadership ends at the reading up to which the last
 //! round vouches, whether or not a timer has said so.
 //!
-//! n = 2f+1 is needed only to get an epoch from f timely answers; for more processes one needs n-f
-//! timely answers once, and f thereafter.
+//! n = 2f+1 is needed only to get an epoch from f timely answers; with more processes a process
+//! needs n-f timely answers once, and f thereafter.
 
 use crate::quorum::NodeSet;
 use crate::timers::Timers;

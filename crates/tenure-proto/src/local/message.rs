@@ -1,4 +1,5 @@
-//! The vocabulary of the local protocol: plain data, so that every driver can send it as it likes.
+//! The messages, records and events of the local protocol: plain data, so that every driver can
+//! send it as it likes.
 
 use crate::detect::fail_aware::Header;
 use crate::quorum::NodeSet;
@@ -22,8 +23,8 @@ pub struct Datagram {
     pub header: Header,
     /// The sender's constants: they must be the receiver's.
     pub fingerprint: u64,
-    /// How often the sender has let others have their turn: with its name the key by which
-    /// processes are ordered.
+    /// The number of times that the sender has let others have their turn: with its name the key by
+    /// which processes are ordered.
     pub turn: u64,
     /// The content.
     pub body: Body,
@@ -35,10 +36,10 @@ pub struct Datagram {
 pub enum Body {
     /// The sender wants to lead.
     Election {
-        /// Names it.
+        /// The name of the request.
         request: RequestId,
-        /// Whom the sender held for alive when it sent this: its target set. Without itself it is a
-        /// probe.
+        /// The members that the sender held for alive when it sent this: its target set. Without
+        /// itself it is a probe.
         alive: NodeSet,
         /// Whether those in `alive` answer along the tree.
         collate: bool,
@@ -48,9 +49,9 @@ pub enum Body {
     },
     /// An answer to a request, of one process or of a part of the tree.
     Reply {
-        /// Whose request.
+        /// The process that asked.
         root: NodeId,
-        /// Which.
+        /// The name of its request.
         request: RequestId,
         /// The members that have answered: signs of life.
         answered: NodeSet,
@@ -59,7 +60,7 @@ pub enum Body {
     },
     /// Frees every process that is bound by this request.
     Release {
-        /// Which.
+        /// The name of the request.
         request: RequestId,
     },
     /// Nothing: its stamps are all that matters.
@@ -69,18 +70,18 @@ pub enum Body {
 /// A request of the process's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Stop leading and free the supporters; where turns are taken, let the next have its turn.
+    /// Stops leading and frees the supporters; where turns are taken, lets the next have its turn.
     Resign,
 }
 
 /// A promise to support nobody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lock {
-    /// To whom.
+    /// The holder: the process that is supported.
     pub to: usize,
     /// The newest request that was supported.
     pub request: RequestId,
-    /// Until when on this clock.
+    /// The end of the lock on this clock.
     pub until: LocalTime,
 }
 
@@ -89,7 +90,7 @@ pub struct Lock {
 pub struct Promise {
     /// The lock that stands.
     pub lock: Option<Lock>,
-    /// Until when nobody is supported, because a lock may have been forgotten.
+    /// The reading until which nobody is supported, because a lock may have been forgotten.
     pub silent_until: LocalTime,
 }
 
@@ -101,11 +102,11 @@ impl crate::Record for Promise {
 /// The lease of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// By which request.
+    /// The request that won it.
     pub request: RequestId,
     /// Its supporters: its logical partition.
     pub supporters: NodeSet,
-    /// Until when on this clock.
+    /// The end of the lease on this clock.
     pub until: LocalTime,
 }
 
@@ -116,7 +117,8 @@ pub struct View {
     pub leader: NodeId,
     /// Its members, as of the leader's last success.
     pub members: NodeSet,
-    /// Until when that may be relied upon, on this clock: never beyond this process's own lock.
+    /// The reading until which that may be relied upon, on this clock: never beyond this process's
+    /// own lock.
     pub until: LocalTime,
 }
 
@@ -125,70 +127,70 @@ pub struct View {
 pub enum Event {
     /// A datagram came in and was judged.
     Heard {
-        /// Of whom.
+        /// The sender.
         from: NodeId,
-        /// In which life of the sender it was sent, and its sequence number.
+        /// The life of the sender in which it was sent, and its sequence number.
         name: (Incarnation, u64),
         /// When it came.
         received: LocalTime,
-        /// The most that it can have been on its way, if anything is known.
+        /// The longest time that it can have been on its way, if anything is known.
         bound: Option<Span>,
         /// Whether it counts as fast.
         fast: bool,
     },
-    /// It asks everybody.
+    /// The process asks every member.
     Asked {
-        /// Names it.
+        /// The name of the request.
         request: RequestId,
-        /// Whom it holds for alive; without itself this is a probe.
+        /// The members that it holds for alive; without itself this is a probe.
         alive: NodeSet,
         /// Whether answers come along the tree.
         collate: bool,
     },
-    /// It has bound itself.
+    /// The process has bound itself.
     Locked {
-        /// To whom, and until when.
+        /// The lock: its holder and its end.
         lock: Lock,
         /// When the request came.
         received: LocalTime,
     },
-    /// It has answered a request without supporting it.
+    /// The process has answered a request without supporting it.
     Declined {
-        /// Whose.
+        /// The process that asked.
         asker: NodeId,
     },
-    /// It leads, or leads on.
+    /// The process leads, or leads on.
     Leads {
-        /// By which request, with whom, until when.
+        /// The lease: its request, supporters and end.
         lease: Lease,
         /// Whether it led before without a break.
         renewed: bool,
     },
     /// A request did not succeed.
     Failed {
-        /// Which.
+        /// The name of the request.
         request: RequestId,
     },
-    /// It has set its supporters free.
+    /// The process has set its supporters free.
     Released {
-        /// The request that was answered.
+        /// The request that it releases.
         request: RequestId,
     },
-    /// It was set free.
+    /// The process was set free.
     Freed {
-        /// Of whom.
+        /// The process that it was bound to.
         to: NodeId,
     },
-    /// It leads no more, by its own will or because its turn is over.
+    /// The process leads no more, by its own will or because its turn is over.
     Stepped {
-        /// How often it has let others have their turn.
+        /// The number of times that it has let others have their turn.
         turn: u64,
     },
-    /// It knows the members of its logical partition.
+    /// The process knows the members of its logical partition.
     Members(View),
-    /// It supports nobody until then: what it promised in a former life may stand.
+    /// The process supports nobody until then: a promise of a former life may stand.
     Silent {
-        /// Until when.
+        /// The end of the silence.
         until: LocalTime,
     },
 }

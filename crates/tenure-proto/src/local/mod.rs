@@ -1,9 +1,10 @@
 //! Local leadership after Fetzer and Cristian: a leader for every partition.
 //!
 //! A strong leader needs a quorum; a process that is cut off has none. A **local** leader is chosen
-//! by those who can talk to each other in time, however few they are. Several may lead at once, in
-//! different partitions, and each knows who is in its own: its supporters. With `majority` set more
-//! than half of all members must support a leader, and there is at most one in the whole system.
+//! by the processes that can talk to each other in time, however few they are. Several may lead at
+//! once, in different partitions, and each knows the members of its own: its supporters. With
+//! `majority` set more than half of all members must support a leader, and there is at most one in
+//! the whole system: no split brain.
 //!
 //! # Guarantees
 //!
@@ -24,7 +25,7 @@
 //!
 //! # The algorithm
 //!
-//! 1. Each process keeps the set of those whom it heard of by a *fast* message within `expires`:
+//! 1. Each process keeps the set of members that it heard of by a *fast* message within `expires`:
 //!    its [alive set](crate::detect::alive). The first of its own alive set asks every member to
 //!    support it, with an **Election** every EP; all other processes are silent.
 //! 2. A process that receives a fast Election supports it if it is not bound to another and the
@@ -233,8 +234,8 @@ impl<R: Rules> Local<R> {
         self.lease.filter(|lease| now >= self.latest && now < lease.until)
     }
 
-    /// Until when this process is bound, or supports nobody: whatever takes its place must not
-    /// support anybody else before that.
+    /// The reading until which this process is bound, or supports nobody: a process that takes its
+    /// place must not support anybody else before that.
     pub fn bound_until(&self) -> LocalTime {
         self.lock.map_or(self.silent_until, |lock| lock.until.max(self.silent_until))
     }
@@ -255,7 +256,7 @@ impl<R: Rules> Local<R> {
         set.positions().filter_map(|position| members.get(position).copied()).collect()
     }
 
-    /// Whom it holds for alive, as of its last look.
+    /// The members that it holds for alive, as of its last look.
     pub fn alive(&self) -> NodeSet {
         self.alive.members()
     }

@@ -1,4 +1,4 @@
-//! The acceptor: promises, votes, and what it tells of them. All of it durable before it is told.
+//! The acceptor: promises, votes, and reports of them. All of it is durable before it is told.
 
 use super::message::{Ballot, Entry, Event, Message, Record, Slot, Standing, Vote};
 use super::rules::Rules;

@@ -1,5 +1,5 @@
-//! The learner: what is chosen, applied in order; how those catch up who are behind; snapshots, and
-//! what may be forgotten.
+//! The learner: applies chosen entries in order, catches up when it is behind, makes snapshots, and
+//! forgets.
 
 use std::collections::BTreeMap;
 

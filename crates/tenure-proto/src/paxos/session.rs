@@ -7,8 +7,8 @@
 //! slot; and it is part of every snapshot, or a process restored from one would carry out writes
 //! again.
 //!
-//! A session is remembered together with the nonce that opened it: to open it once more finds it,
-//! in whichever slot that was, and also if that slot was skipped by a snapshot.
+//! A session is remembered together with the nonce that opened it: a repeated request to open it
+//! finds it, in whichever slot that was, and also if that slot was skipped by a snapshot.
 //!
 //! The table is bounded. A session that was evicted from it may have a write in the log that was
 //! carried out, so its writes are refused, not carried out; and because a session is named by the
@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 
 use super::message::{Session, Slot};
 
-/// All that is known about a session.
+/// A session's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
-    /// The number that opened it.
+    /// The nonce that opened it.
     pub nonce: u128,
-    /// The number of its last write that was carried out; 0 before the first.
+    /// The sequence number of its last write that was carried out; 0 before the first.
     pub last: u64,
     /// The slot that used it last.
     pub used: Slot,
@@ -34,17 +34,17 @@ pub struct Seen {
 pub struct Sessions(BTreeMap<Session, Seen>);
 
 impl Sessions {
-    /// From what a disk or a wire held.
+    /// Makes the table from the parts that a disk or a wire held.
     pub fn from_parts(parts: impl IntoIterator<Item = (Session, Seen)>) -> Self {
         Self(parts.into_iter().collect())
     }
 
-    /// All of them, rising.
+    /// All sessions, rising.
     pub fn iter(&self) -> impl Iterator<Item = (Session, Seen)> + '_ {
         self.0.iter().map(|(session, seen)| (*session, *seen))
     }
 
-    /// All that is known about a session, if it is open.
+    /// The record of a session, if it is open.
     pub fn get(&self, session: Session) -> Option<Seen> {
         self.0.get(&session).copied()
     }
