@@ -19,19 +19,19 @@ pub struct Settings<R: Rules = Sound> {
     /// The bound on the clocks (ρ or Δ) and their tick. Part of the epoch. If a real clock is
     /// worse, two processes may lead at once.
     pub clocks: Clockwork,
-    /// δ: how long a lease lasts, or the first one if `adapt` is set. More than two round trips, or
-    /// a leader cannot renew in time; failover takes about this long.
+    /// δ: the length of a lease, or of the first one if `adapt` is set. More than two round trips,
+    /// or a leader cannot renew in time; failover takes about this long.
     pub lease: Span,
     /// δ_max: the longest lease that a grantor promises to anybody. Part of the epoch. A grantor
     /// that lost its memory is silent this long.
     pub longest_lease: Span,
-    /// W: candidates start at a random time in a window this long. A few round trips a candidate:
-    /// shorter, and they meet; longer, and elections wait.
+    /// W: the length of the window in which candidates start, at a random time. A few round trips a
+    /// candidate: shorter, and they meet; longer, and elections wait.
     pub window: Span,
-    /// How long to wait for an answer before asking again. About one round trip.
+    /// The time to wait for an answer before a retransmission. About one round trip.
     pub retry: Span,
-    /// How many terms the durable ceiling is raised by. More means fewer writes and larger steps of
-    /// the term at a restart.
+    /// The number of terms by which the durable ceiling is raised. More means fewer writes and
+    /// larger steps of the term at a restart.
     pub block: u64,
     /// How one epoch follows another. Must be the same on every process.
     pub succession: Succession,
@@ -39,8 +39,8 @@ pub struct Settings<R: Rules = Sound> {
     pub weak: Choice,
     /// How the length of leases follows the network; `None` for leases of one length.
     pub adapt: Option<Adapt>,
-    /// How long a process of better priority must be heard without a break before a leader hands
-    /// over to it; `None` if leaders do not.
+    /// The time for which a process of better priority must be heard without a break before a
+    /// leader hands over to it; `None` if leaders do not.
     pub hold: Option<Span>,
     /// The safety rules. Outside the laboratory there is one choice.
     pub rules: R,
@@ -64,11 +64,11 @@ pub enum Succession {
 /// How the length of leases follows the network: see `pace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adapt {
-    /// δ_min: no lease is shorter. About what users can bear to wait when a leader dies.
+    /// δ_min: no lease is shorter. About as long as users can bear to wait for a failover.
     pub shortest: Span,
-    /// i: how far apart renewals should be.
+    /// i: the time between two renewals.
     pub interval: Span,
-    /// r: how many tries more a renewal should survive. Two or three.
+    /// r: the number of further tries that a renewal should survive. Two or three.
     pub retries: u32,
 }
 
@@ -137,7 +137,7 @@ impl<R: Rules> Settings<R> {
 pub enum ConfigError {
     /// A setting must be more than zero.
     Zero {
-        /// Which.
+        /// The setting.
         key: &'static str,
     },
     /// The lease is longer than the longest lease.

@@ -41,21 +41,21 @@ const MOST_DOUBLINGS: u32 = 3;
 /// The way in which a process that does not lead treats a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum How {
-    /// Tell whom it supports, if it supports anybody.
+    /// Tells which process it supports, if it supports any.
     Redirect,
     /// The same; if it supports nobody, try to become leader, and answer when it leads or supports
     /// another. Only a process whose user has offered that tries; another waits as in `Buffer`:
     /// nobody makes a witness lead.
     Campaign {
-        /// For how long the question may wait.
+        /// The longest time for which the question may wait.
         wait: Span,
     },
     /// The same, without trying.
     Buffer {
-        /// For how long the question may wait.
+        /// The longest time for which the question may wait.
         wait: Span,
     },
-    /// Say no.
+    /// Refuses to answer.
     Refuse,
 }
 
@@ -68,23 +68,23 @@ impl How {
     }
 }
 
-/// Where the leader may be: what a grantor that does not lead can tell. Never part of an argument.
+/// A hint where the leader may be, from a grantor that does not lead. Never part of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hint {
-    /// Whom the grantor supports.
+    /// The process that the grantor supports.
     pub holder: NodeId,
     /// The term of that grant.
     pub term: Term,
-    /// For how much longer, on the grantor's clock.
+    /// The time that is left of it, on the grantor's clock.
     pub remaining: LocalSpan,
 }
 
 /// Why the leader was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Miss {
-    /// The one asked does not lead, and was to say no more.
+    /// The process that was asked does not lead, and was to say no more.
     NotLeader,
-    /// The one asked supports nobody.
+    /// The process that was asked supports nobody.
     Unknown,
     /// Too many questions are kept already.
     Full,
@@ -94,7 +94,7 @@ pub enum Miss {
     Outdated,
     /// There is a hint, but no hop is left to follow it.
     NoHopsLeft,
-    /// The one asked did not answer.
+    /// The process that was asked did not answer.
     Unanswered,
 }
 

@@ -1,4 +1,4 @@
-//! "Free now": a grantor that refused somebody tells it when its grant is given back.
+//! "Free now": a grantor tells a refused candidate when the grant in its way is given back.
 //!
 //! A refused candidate waits for as long as the refusal says (`candidate`). If the holder gives its
 //! grants back sooner, a candidate that is a grantor itself mostly hears the release; one that is

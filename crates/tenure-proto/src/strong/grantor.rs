@@ -12,15 +12,15 @@ use super::{Nerio, Process};
 /// The promise of this grantor: the paper's A and F.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
-    /// A: whom it supports. A restarted process is somebody else.
+    /// A: the process that it supports. A restarted process is another holder.
     pub holder: Holder,
-    /// In which epoch it was given or last extended.
+    /// The epoch in which it was given or last extended.
     pub epoch: Epoch,
     /// The newest run of the holder that was granted.
     pub newest: InstanceId,
     /// The term of the newest acquisition that was granted.
     pub term: Term,
-    /// F: until when, on this host's clock.
+    /// F: the end of the promise, on this host's clock.
     pub until: LocalTime,
 }
 

@@ -2,11 +2,12 @@
 //!
 //! # The idea
 //!
-//! A **grantor** q supports one process at a time: it keeps whom (A) and until when on its own
+//! A **grantor** q supports one process at a time: it keeps which one (A) and until when on its own
 //! clock (F). A process that is supported by a quorum leads (12). Two quorums share a grantor, so
-//! two processes cannot lead at once (1). The difficulty is only that p must know, by its own
-//! clock, that a quorum supports it *now*, though clocks differ and messages take any time. So p
-//! keeps a reading E up to which it may act, and everything below serves to keep
+//! two processes cannot lead at once, which would be split brain (1). The difficulty is only that p
+//! must know, by its own clock, that a quorum supports it *now*, though clocks differ and messages
+//! take any time. So p keeps a reading E up to which it may act, and everything below serves to
+//! keep
 //!
 //! ```text
 //!     C_p < E_p   ⇒   a quorum of grantors q has A_q = p and C_q < F_q                              (14)
@@ -47,10 +48,10 @@
 //!   the background: no disk on a renewal, usually none on an acquisition.
 //! * **Instances.** A run is named by process, incarnation and number, unique forever; a start
 //!   time is not.
-//! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over.
-//!   Within one boot the memory of grants survives the process, and no silence is needed. One that
-//!   lost its disk takes no part, or, where members never change, reads from the others what it
-//!   forgot (`recovery`).
+//! * **Restarts.** A grantor that lost its memory is silent until every promise that it may have
+//!   given is over. Within one boot the memory of grants survives the process, and no silence is
+//!   needed. A grantor that lost its disk takes no part, or, where members never change, reads the
+//!   lost terms from the others (`recovery`).
 //! * **Members**, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch:
 //!   gaplessly, a leader renewing into the next epoch ([`epoch`]), or, as in the paper, by ending
 //!   one before the next begins ([`wedge`]).
@@ -333,7 +334,8 @@ impl<R: Rules> Nerio<R> {
         &self.process.membership.charter
     }
 
-    /// Until when this grantor waits out what it may have forgotten; in the past if it does not.
+    /// The reading until which this grantor waits out promises that it may have forgotten; in the
+    /// past if it does not.
     pub fn silent_until(&self) -> LocalTime {
         self.process.silent_until
     }

@@ -1,4 +1,4 @@
-//! How long a lease should be: δ follows the network (section 10.1, erratum E7).
+//! The length of a lease: δ follows the network (section 10.1, erratum E7).
 //!
 //! Too short, and a leader loses its lease to one slow message; too long, and everybody waits when
 //! it dies. With d the round trip to the slowest member of the fastest quorum, r the tries more

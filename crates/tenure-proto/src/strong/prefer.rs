@@ -1,4 +1,4 @@
-//! Priorities: who should rather lead, if all else is equal.
+//! Priorities: the process that should lead if all else is equal.
 //!
 //! ```text
 //!   leader, priority 1   renews, and says its priority ──▶ everybody

@@ -1,4 +1,4 @@
-//! How an edict comes into being: the number first, then the clock, then E.
+//! Creation of an edict: the number first, then the clock, then E.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl Counter {
         Ok(number)
     }
 
-    /// How many are left: what a leader looks at to acquire its next term in time.
+    /// The number of edicts left: a leader looks at it to acquire its next term in time.
     pub fn left(&self) -> u64 {
         self.next.map_or(0, |next| self.last - next + 1)
     }

@@ -15,11 +15,11 @@ use crate::{Context, GroupId, Incarnation, NodeId};
 /// ballot (erratum A1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ballot {
-    /// First this.
+    /// The number, compared first.
     pub number: u64,
-    /// Then who.
+    /// The proposer, compared next.
     pub node: Option<NodeId>,
-    /// And which life of it: a restarted proposer begins anew.
+    /// The life of the proposer, compared last: a restarted proposer begins anew.
     pub incarnation: Incarnation,
 }
 

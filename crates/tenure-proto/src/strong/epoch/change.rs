@@ -13,11 +13,11 @@ use crate::{GroupId, NodeId};
 /// A change of the members or their bounds, relative to the charter that its proposer knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// One member more.
+    /// Adds one member.
     Add(NodeId),
-    /// One member less.
+    /// Removes one member.
     Remove(NodeId),
-    /// One for another: after a lost disk, say.
+    /// Replaces one member by another: after a lost disk, for example.
     Replace {
         /// The member that goes.
         old: NodeId,
@@ -30,7 +30,7 @@ pub enum Change {
     Clocks(Clockwork),
     /// Another longest lease (δ_max).
     LongestLease(Span),
-    /// All of this at once: whatever is given is changed, the rest stays.
+    /// Sets all of this at once: each value that is given is changed, the rest stays.
     Set {
         /// Other quorums.
         quorums: Option<Quorums>,
@@ -39,15 +39,15 @@ pub enum Change {
         /// Another longest lease.
         longest_lease: Option<Span>,
     },
-    /// A quorum is lost: go on without these, who are powered off forever. See `force` for what
-    /// rests on that word.
+    /// Goes on after a lost quorum without these members, which are powered off forever. See
+    /// `force` for what rests on that word.
     ForceRemove {
-        /// Those who are powered off.
+        /// The members that are powered off.
         gone: Vec<NodeId>,
         /// Terms begin above this at least: the dead may have granted some that nobody else knows
         /// of.
         least: Term,
-        /// And by so much above it, and above all that the others granted.
+        /// The margin above `least`, and above all terms that the others granted.
         margin: u64,
         /// A random number, drawn for this word alone: it tells this remainder from any other
         /// (`lineage`).
@@ -118,7 +118,7 @@ impl Body {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// The quorum system that would result is none.
+    /// The resulting quorum system is refused.
     Quorums(QuorumError),
     /// No chain of steps leads there, each of whose quorums meet those of the step before.
     NoChain,

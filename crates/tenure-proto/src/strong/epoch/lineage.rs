@@ -1,4 +1,4 @@
-//! Lineage: which founding a charter comes from, and which operator's words lie between.
+//! Lineage: the founding that a charter comes from, and the operator's words that lie between.
 //!
 //! A charter is decided by the members of the one before it, so all charters of a cluster are one
 //! chain. Two acts begin a chain that nobody voted for: a founding, and a force-remove (`force`).
@@ -45,7 +45,7 @@ use crate::{Context, GroupId, NodeId};
 pub struct Lineage(Vec<u128>);
 
 impl Lineage {
-    /// The most draws of a lineage. Each beyond the first is a lost quorum.
+    /// The largest number of draws of a lineage. Each beyond the first is a lost quorum.
     pub const MOST: usize = 64;
 
     /// The lineage of a cluster that is founded.
@@ -75,7 +75,7 @@ impl Lineage {
         &self.0
     }
 
-    /// Whether this is the other's, or one that the other comes from.
+    /// Whether this lineage is the other's, or one that the other comes from.
     pub fn begins(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
@@ -103,7 +103,7 @@ pub struct CharterId {
     pub lineage: Lineage,
     /// Its number.
     pub epoch: Epoch,
-    /// All of it: see [`Charter::digest`].
+    /// A digest of the whole charter: see [`Charter::digest`].
     pub digest: u128,
 }
 

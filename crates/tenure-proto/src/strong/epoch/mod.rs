@@ -1,4 +1,4 @@
-//! Epochs: how the grantors change while every group goes on being led.
+//! Epochs: the grantors change while every group goes on being led.
 //!
 //! The members, their quorums and the bounds on clocks and leases are fixed by a [`Charter`].
 //! Charters follow one another, one an epoch, and each is decided by a quorum of the one before
@@ -14,7 +14,7 @@
 //! | KEEP | adopting an epoch leaves grants, tombs and terms as they are | `member` |
 //! | W | a charter is accepted only when its acceptor has been in the epoch before it for longer than any lease | [`Rules::may_accept_from`] |
 //! | FLOOR | a charter's floor is at least every term that the quorum which promised had granted | [`Rules::floor`] |
-//! | SEAL | who has accepted a charter by an operator's word grants nothing before it goes by it | `force`, [`Rules::seals`] |
+//! | SEAL | a member that has accepted a charter by an operator's word grants nothing before it goes by it | `force`, [`Rules::seals`] |
 //! | RESET | terms fall only when nothing is led, and then a group that held a higher term is barred for good | `reset`, [`Rules::is_barred`] |
 //! | LINEAGE | a member that hears of a charter which is neither ancestor nor descendant of its own stops | `lineage`, [`Rules::stops_for_foreign`] |
 //! | Y | a member that has just joined refuses acquisitions for a longest lease, not renewals (availability only) | [`Rules::young_until`] |
@@ -32,8 +32,8 @@
 //! it). Further apart: spacing.
 //!
 //! **Terms (T4, T5).** Between neighbours the common grantor's largest term orders them. Over two
-//! epochs or more the floor does: who granted t in e and promised in e+1 adopted in between, so its
-//! promise reports at least t.
+//! epochs or more the floor does: a member that granted t in e and promised in e+1 adopted in
+//! between, so its promise reports at least t.
 //!
 //! **One charter an epoch (T6).** Paxos with durable promises; the value includes the floor.
 //!
@@ -99,9 +99,9 @@ pub struct Body {
     pub quorums: Quorums,
     /// The bound on the clocks and their tick.
     pub clocks: Clockwork,
-    /// δ_max.
+    /// δ_max: the longest lease that a grantor promises.
     pub longest_lease: Span,
-    /// Which store holds the promises of each member.
+    /// The store that holds the promises of each member.
     pub stores: Stores,
 }
 
@@ -150,7 +150,7 @@ impl Charter {
         Arc::new(Self { epoch, lineage, body, before: Some(self.body.clone()), floor, reset })
     }
 
-    /// Those who grant now.
+    /// The members that grant now.
     pub fn members(&self) -> &[NodeId] {
         self.body.quorums.members()
     }
@@ -160,16 +160,16 @@ impl Charter {
         self.body.quorums.position(node).is_some()
     }
 
-    /// Those who grant or may still be bound by a grant of the epoch before.
+    /// The members that grant now, or may still be bound by a grant of the epoch before.
     pub fn members_and_former(&self) -> impl Iterator<Item = NodeId> {
         let former = self.before.iter().flat_map(|before| before.quorums.members());
         let gone = former.filter(|node| !self.has(**node));
         self.members().iter().chain(gone).copied()
     }
 
-    /// When whatever was promised up to `from`, in this epoch or the one before, is over: for the
-    /// silence after a restart and for rule W. The longer of the two: a lease runs by the bounds of
-    /// its own epoch.
+    /// The reading at which every promise given up to `from`, in this epoch or the one before, is
+    /// over: for the silence after a restart and for rule W. The longer of the two: a lease runs by
+    /// the bounds of its own epoch.
     pub fn spacing(&self, from: LocalTime) -> LocalTime {
         let now = self.body.spacing(from);
         self.before.as_ref().map_or(now, |before| before.spacing(from).max(now))
@@ -179,23 +179,25 @@ impl Charter {
 /// Messages that decide the next charter, and that tell everybody of the present one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EpochTalk {
-    /// This is decided.
+    /// Reports that this charter is decided.
     Decided(Arc<Charter>),
-    /// This is what the sender goes by: so that two clusters of one name and key find out.
+    /// Reports the charter that the sender goes by: so that two clusters of one name and key find
+    /// out.
     GoesBy(CharterId),
-    /// You speak of an epoch that I do not know: tell me.
+    /// Asks for the charter of an epoch that the sender does not know.
     Unknown {
-        /// The newest that I know.
+        /// The newest epoch that the sender knows.
         newest: Epoch,
     },
-    /// Phase 1: promise to answer no lower ballot, and tell what you accepted.
+    /// Phase 1: asks for a promise to answer no lower ballot, and for the charter that was
+    /// accepted.
     Prepare {
         /// The epoch whose members decide.
         epoch: Epoch,
         /// The ballot.
         ballot: Ballot,
     },
-    /// The promise.
+    /// Gives the promise.
     Promise {
         /// The epoch.
         epoch: Epoch,
@@ -206,29 +208,29 @@ pub enum EpochTalk {
         /// The largest term that this member may have granted, in any group, and its epoch's floor.
         top: Term,
     },
-    /// Phase 2: accept this charter.
+    /// Phase 2: asks to accept this charter.
     Accept {
         /// The epoch.
         epoch: Epoch,
         /// The ballot.
         ballot: Ballot,
-        /// What.
+        /// The charter.
         charter: Arc<Charter>,
     },
-    /// It is accepted.
+    /// Reports that the charter is accepted.
     Accepted {
         /// The epoch.
         epoch: Epoch,
         /// The ballot.
         ballot: Ballot,
     },
-    /// Not now.
+    /// Denies a ballot, for now.
     Denied {
         /// The epoch.
         epoch: Epoch,
         /// The ballot that is denied.
         ballot: Ballot,
-        /// Why.
+        /// The reason.
         denial: Denial,
     },
 }
@@ -240,7 +242,7 @@ pub enum Denial {
     Outbid(Ballot),
     /// Leases of the epoch before may still be in force (rule W).
     TooSoon {
-        /// How much longer, on its clock.
+        /// The time that is left, on its clock.
         remaining: LocalSpan,
     },
     /// The charter's quorums need not meet the present ones.

@@ -40,7 +40,7 @@ impl From<Timer> for usize {
 /// Why a change stopped before it reached its goal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Halt {
-    /// Another charter was decided in its place: look at it, and want again.
+    /// Another charter was decided in its place: the operator looks at it, and asks again.
     Conflict,
     /// It cannot be reached, in words.
     Impossible(String),
@@ -95,10 +95,10 @@ pub(super) enum Phase {
 /// The stage of a change: the answer or the time that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// For answers, of these among others: a quorum of them, or all where an operator's word is
-    /// acted on.
+    /// Waits for answers, of these among others: a quorum of them, or all where an operator acted
+    /// on a lost quorum.
     Answers(Vec<NodeId>),
-    /// For leases to run out, until this reading.
+    /// Waits for leases to run out, until this reading.
     Leases(LocalTime),
 }
 
