@@ -95,8 +95,8 @@ pub(super) enum Phase {
 /// The stage of a change: the answer or the time that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Waits for answers, of these among others: a quorum of them, or all where an operator acted
-    /// on a lost quorum.
+    /// Waits for answers, of these among others: a quorum of them, or all where the change rests on
+    /// an operator's word.
     Answers(Vec<NodeId>),
     /// Waits for leases to run out, until this reading.
     Leases(LocalTime),
