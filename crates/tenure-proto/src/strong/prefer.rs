@@ -13,7 +13,7 @@
 //! long after.
 //!
 //! In an election a priority makes a candidate wait until those of a better one have had their
-//! turns. Priorities are known to the leader from members alone: who is no member hears no
+//! turns. The leader knows priorities of members alone: a process that is no member hears no
 //! renewals.
 
 use crate::LocalTime;

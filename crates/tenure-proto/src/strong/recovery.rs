@@ -1,7 +1,7 @@
 //! Recovery of a grantor that lost its disk, under its own name.
 //!
-//! It has forgotten whom it supports and which terms it granted. The first is waited out, like
-//! after any reboot. The second is read from the others:
+//! It has forgotten which process it supports and which terms it granted. The first loss is waited
+//! out, as after any reboot. The terms are read from the others:
 //!
 //! ```text
 //!   q  silent for (1+ρ)δ_max        then ask all others for their largest term

@@ -1,9 +1,8 @@
 //! The rules that keep two leaders apart, one function each, with the equation that needs it.
 //!
 //! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them
-//! as they stand here and is what every running node is made of. The laboratory has types of its
-//! own that break one rule at a time, to prove that the properties notice; no other crate can see
-//! them.
+//! as they stand here; every running node uses it. The laboratory has types of its own that break
+//! one rule at a time, to prove that the properties notice; no other crate can see them.
 
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
@@ -617,7 +616,7 @@ pub enum Across {
     ByNumber,
 }
 
-/// The rules as they stand: what runs outside the laboratory.
+/// The sound rules: they run outside the laboratory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sound;
 
