@@ -84,7 +84,7 @@ pub struct Stage<'s, S: Subject> {
     before_calm: Option<(u64, u64)>,
 }
 
-/// The traffic of a group that has settled, and whether it stays so.
+/// The traffic of settled groups, and whether they stay settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calm {
     /// Since when leaders must be there and stay.

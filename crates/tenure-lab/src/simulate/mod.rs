@@ -137,7 +137,7 @@ pub struct Simulated<C> {
     pub outcome: Outcome<C>,
     /// It as a script, if it was recorded.
     pub script: Option<Script<C>>,
-    /// The cast: the hosts, their clocks and their roles.
+    /// The cast: quorums, constants, clocks and roles.
     pub cast: Cast,
 }
 
@@ -571,7 +571,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         done
     }
 
-    /// Drops the pending events of a process that has ended.
+    /// Drops the backlog and the alarms of a process that has ended; its messages count as lost.
     fn lose(&mut self, node: NodeId) {
         let backlog = std::mem::take(&mut self.desk(node).backlog);
         self.stage.counts.add_many("messages-lost", backlog.len() as u64);

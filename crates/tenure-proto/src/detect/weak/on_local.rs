@@ -44,7 +44,7 @@ pub struct OnLocal {
     timing: Timing,
     members: Vec<NodeId>,
     me: NodeId,
-    /// The member that spoke last: the next sign passed on is its own.
+    /// The member that spoke last: the signs passed on next come from it.
     speaker: Option<NodeId>,
     /// From whom a fast word came lately, or who has answered a leader.
     alive: AliveSet,

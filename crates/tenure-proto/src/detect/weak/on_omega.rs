@@ -42,7 +42,7 @@ pub struct OnOmega {
     me: NodeId,
     /// The sign that others must know of: since when, and who does.
     round: Option<(Beat, LocalTime, NodeSet)>,
-    /// The member that spoke last: the next sign passed on is its own.
+    /// The member that spoke last: the signs passed on next come from it.
     speaker: Option<NodeId>,
 }
 
