@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tenure_lab::draw::plot::{self, Axis, Panel, Plot, Scale, Series};
 
-/// What figure 25 of Fetzer and Cristian still shows in the text that survives: its axis goes from
-/// 3 to 7 ms, for 1 to 8 processes, and times grow linearly.
+/// The points of figure 25 of Fetzer and Cristian that the surviving text still shows: its axis
+/// goes from 3 to 7 ms, for 1 to 8 processes, and times grow linearly.
 const PAPER: [(f64, f64); 2] = [(1.0, 3.0), (8.0, 7.0)];
 
 /// How long a sign of life counted in 1999, in milliseconds.

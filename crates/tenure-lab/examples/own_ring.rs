@@ -4,9 +4,9 @@
 //! cargo run -p tenure-lab --example own_ring
 //! ```
 //!
-//! Every id walks both ways. Who has heard one id from both sides knows that it has been all round
-//! the ring, and nobody has swallowed it: it leads, half a lap earlier than with `clockwise`.
-//! `docs/laboratory/tutorial.md` tells the story.
+//! Every id walks both ways. A node that has heard one id from both sides knows that it has been
+//! all round the ring, and nobody has swallowed it: it leads, half a lap earlier than with
+//! `clockwise`. `docs/laboratory/tutorial.md` tells the story.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Draws a small run that was made up by hand:
 //! `cargo run -p tenure-lab --example pictures -- DIRECTORY`.
 //!
-//! The drawings know no protocol: whoever fills a [`Picture`] gets both of them.
+//! The drawings know no protocol: a caller that fills a [`Picture`] gets both of them.
 
 use std::path::PathBuf;
 use tenure_lab::draw::{Arrow, Bar, BarKind, Mark, MarkKind, Minute, Picture, Zone, html, svg};

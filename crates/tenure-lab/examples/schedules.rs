@@ -57,7 +57,7 @@ fn search(experiment: &dyn Experiment, mutant: &str) -> Result<Small, Box<dyn Er
             let Some((seed, property)) = next_violation(experiment, mutant, property, first..seeds)? else {
                 break;
             };
-            // What is owed in time is not made small.
+            // Violations of liveness are not shrunk.
             smalls.extend(experiment.shrink(&trial(mutant, None), seed, property).ok());
             first = seed + 1;
             if smalls.iter().any(|small| small.lines.0 <= MOST_LINES) {

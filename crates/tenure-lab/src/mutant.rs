@@ -108,7 +108,7 @@ pub enum Broken {
     PaxosVolatile,
     /// A proposer does not take up what others may have decided.
     NoValueAdopt,
-    /// What one member has accepted counts as decided.
+    /// A charter that one member has accepted counts as decided.
     ActOnAccepted,
     /// A member that has just joined takes over an F of another clock.
     NewOldF,
@@ -122,7 +122,7 @@ pub enum Broken {
     OldGrants,
     /// A running silence is cut short by a quick restart.
     RememberNoSilence,
-    /// Who asks in an old epoch is not told of the new one.
+    /// A candidate that asks in an old epoch is not told of the new one.
     NackNoRecord,
     /// A new member grants acquisitions at once.
     NoYoung,
@@ -132,9 +132,9 @@ pub enum Broken {
     StoreReplaced,
     /// Answers of a new epoch leave before its charter is durable.
     EpochLearntVolatile,
-    /// What an operator's word brings about takes effect at once.
+    /// A charter by an operator's word takes effect at once.
     ForceNoWait,
-    /// Who has accepted it grants on until it goes by it.
+    /// A member that has accepted it grants on until it goes by it.
     ForceNoSeal,
     /// A member that hears of a charter of another lineage goes on.
     IgnoresForeign,
@@ -172,11 +172,11 @@ pub enum Broken {
     EarlyGrant,
     /// E is looked at every half lease, and counts until somebody looks.
     CoarseCheck,
-    /// A larger term is granted at once, whoever holds the grant.
+    /// A larger term is granted at once, even if another process holds the grant.
     NoWaitOnTakeover,
-    /// Who has given back anything is not granted anything.
+    /// A process that has given back a grant is not granted anything.
     FormerLeaderRefused,
-    /// Whoever is refused lengthens the grant that stands in its way.
+    /// A refused candidate lengthens the grant that stands in its way.
     RefreshStarves,
     /// A candidate without a quorum holds on to those it reached, and asks on.
     PartialConnectivity,
@@ -237,7 +237,7 @@ pub struct Mutant {
     pub says: &'static str,
     /// The broken rule.
     pub rules: Broken,
-    /// What the driver does wrong.
+    /// The driver's flaws.
     pub flaws: Flaws,
     /// In which order a leader's threads work.
     pub order: Order,
@@ -294,13 +294,13 @@ pub fn strong() -> impl Iterator<Item = &'static Mutant> {
     STRONG.iter().chain(epochs::EPOCHS).chain(field::FIELD)
 }
 
-/// All mutants of epochs that are ended, and of disks that recover. What is wrong anyway need not
-/// be tried once more there.
+/// All mutants of epochs that are ended, and of disks that recover. A mutant that is wrong anyway
+/// need not be tried once more there.
 pub fn wedge() -> impl Iterator<Item = &'static Mutant> {
     wedge::WEDGE.iter()
 }
 
-/// What breaks a rule of the protocol, or of the specification of its driver.
+/// Mutants that break a rule of the protocol, or of the specification of its driver.
 const STRONG: &[Mutant] = &[
     rule("swap-rho", Broken::SwapRho, "E counts on 1+rho and F honours 1-rho").only(On::Drift),
     rule("e-from-completion", Broken::EFromCompletion, "E is counted from the completion of the run"),

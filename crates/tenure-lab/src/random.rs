@@ -64,7 +64,7 @@ impl Chooser for Random {
     }
 }
 
-/// Chance as a trace recorded it. What was not recorded is zero.
+/// Chance as a trace recorded it. A number that was not recorded is zero.
 #[derive(Clone, Debug, Default)]
 pub struct Scripted<'a> {
     draws: &'a [u32],
@@ -88,7 +88,7 @@ impl Chooser for Scripted<'_> {
 /// Draws from another chooser and keeps what was drawn.
 pub struct Recording<'a> {
     inner: &'a mut dyn Chooser,
-    /// What was drawn.
+    /// The numbers that were drawn.
     pub draws: Vec<u32>,
 }
 

@@ -9,7 +9,7 @@ use crate::stage::Command;
 use crate::subject::{Role, Shape, Subject};
 use crate::world::{Action, Flight, FlightId, Freeze, Guise, RealTime, World};
 
-/// What was written down of a run.
+/// The record of a run.
 #[derive(Clone, Debug)]
 pub struct Record<C> {
     /// Every action, in order, as a file can repeat it.
@@ -112,7 +112,7 @@ impl<S: Subject> Recorder<S> {
         }
     }
 
-    /// What a process says in another's name is an arrow of its own.
+    /// A message said in another's name is an arrow of its own.
     fn draw_forged(&mut self, world: &World<S::Machine>, flight: FlightId, by: NodeId, guise: Guise) {
         let Some(flight) = world.flight(flight) else { return };
         let arrow = arrow::<S>(flight);
@@ -121,7 +121,7 @@ impl<S: Subject> Recorder<S> {
         self.picture.arrows.push(Arrow { from, arrived, text, ..arrow });
     }
 
-    /// A process ends. What it promised stands, where it promises.
+    /// A process ends. Its promise stands, where it promises.
     fn draw_crash(&mut self, node: NodeId, now: u64, text: String) {
         let lane = lane(node);
         self.end_bars(lane, now, |kind| !S::PROMISES || !matches!(kind, BarKind::Grant { .. }));

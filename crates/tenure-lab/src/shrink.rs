@@ -11,7 +11,7 @@ use crate::world::{Action, Clock, FlightRef, RealTime, Stretch, clock::MILLI, no
 
 /// A script made small.
 pub struct Shrunk<C> {
-    /// What is left.
+    /// The shrunk script.
     pub script: Script<C>,
     /// How many replays it took.
     pub replays: u64,
@@ -29,8 +29,8 @@ struct Shrinker<'a, S: Subject> {
     cuts_time: bool,
 }
 
-/// Shrinks a script that breaks `property`, within a bounded number of replays. What can be left
-/// out first decides what can be left out later; so where much is left, other ways are tried too,
+/// Shrinks a script that breaks `property`, within a bounded number of replays. The first lines
+/// left out decide which can be left out later; so where much is left, other ways are tried too,
 /// and the smallest result is taken.
 pub fn shrink<S: Subject>(
     subject: &S,
@@ -57,7 +57,7 @@ pub fn shrink<S: Subject>(
 /// A script of so few lines is not worth another way.
 const SHORT: usize = 20;
 
-/// What is made smaller: lines first, then nodes, changes of clock rates, and time.
+/// The sizes to reduce: lines first, then nodes, changes of clock rates, and time.
 fn size<C>(script: &Script<C>) -> (usize, usize, usize, RealTime) {
     let stretches = script.clocks.iter().map(|clock| clock.parts().1.count()).sum();
     (script.lines.len(), script.clocks.len(), stretches, script.ends)

@@ -1,7 +1,7 @@
 //! The stage: a world, its judge, its counts and its recorder, moved together.
 //!
-//! Simulation and replay differ only in where actions come from. What an action does, how it is
-//! judged, counted and written down is said here once.
+//! Simulation and replay differ only in where actions come from. This module says once what an
+//! action does, how it is judged, counted and written down.
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::{Chooser, Elects, GroupId, NodeId, Protocol};
@@ -16,21 +16,21 @@ use crate::world::{Action, Clock, Dial, FlightId, Foundation, Freeze, How, RealT
 /// The commands of a subject.
 pub type Command<S> = <<S as Subject>::Machine as Protocol>::Command;
 
-/// What a run is made of, before anything happens.
+/// The parts of a run, before anything happens.
 #[derive(Clone, Debug)]
 pub struct Cast {
-    /// Who grants.
+    /// The grantors and their quorums.
     pub quorums: Quorums,
     /// The protocol's constants.
     pub constants: Constants,
     /// One clock a host.
     pub clocks: Vec<Clock>,
-    /// What each host is there for.
+    /// The role of each host.
     pub roles: Vec<Role>,
 }
 
 impl Cast {
-    /// Who takes part in a run with this many founding members. An error says what does not fit.
+    /// The cast of a run with this many founding members. An error says what does not fit.
     pub fn new<S: Subject>(
         quorums: &str,
         members: usize,
@@ -48,7 +48,7 @@ impl Cast {
     }
 }
 
-/// What is done besides running.
+/// The observers of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watch<'a> {
     /// Judge properties.
@@ -59,8 +59,8 @@ pub struct Watch<'a> {
     pub only: Option<&'a str>,
     /// Go on after a violation, to see what else follows from it.
     pub go_on: bool,
-    /// What rests on the network is not owed: the world is for other protocols, and grants nothing
-    /// on which this one relies.
+    /// Properties that rest on the network are not owed: the world is for other protocols, and
+    /// grants nothing on which this one relies.
     pub unowed: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Stage<'s, S: Subject> {
     pub subject: &'s S,
     /// The world.
     pub world: World<S::Machine>,
-    /// What happened, counted.
+    /// The counts of events.
     pub counts: Counts,
     /// Messages between different nodes, by kind.
     pub messages: Counts,
@@ -84,7 +84,7 @@ pub struct Stage<'s, S: Subject> {
     before_calm: Option<(u64, u64)>,
 }
 
-/// What a group costs that has settled, and whether it stays so.
+/// The traffic of settled groups, and whether they stay settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calm {
     /// Since when leaders must be there and stay.
@@ -106,19 +106,19 @@ pub struct Outcome<C> {
     pub violations: Vec<Violation>,
     /// The outcome of each property.
     pub properties: Vec<(Property, Status)>,
-    /// Who led at the end.
+    /// The leader at the end.
     pub leader: Option<NodeId>,
     /// Messages by kind.
     pub messages: Counts,
-    /// What happened.
+    /// The counts of events.
     pub counts: Counts,
     /// When the run ended.
     pub time: RealTime,
     /// How many actions it had.
     pub events: u64,
-    /// Who led when.
+    /// The leaders, and when each led.
     pub tenures: Vec<Tenure>,
-    /// What the time was like in which leaders must stay, if it came.
+    /// The traffic in the time in which leaders must stay, if it came.
     pub calm: Option<Calm>,
     /// The minutes and the drawing, if they were wanted.
     pub record: Option<crate::record::Record<C>>,
@@ -209,7 +209,7 @@ impl<'s, S: Subject> Stage<'s, S> {
     }
 
     /// Ends a process that is killed inside the step just taken. The step was judged by what was
-    /// carried out of it; now its process is gone. What was sent stays to be routed.
+    /// carried out of it; now its process is gone. Its messages stay to be routed.
     fn finish_kill(&mut self) {
         let Some((node, _)) = self.world.killed else { return };
         let sent = std::mem::take(&mut self.world.sent);
@@ -319,7 +319,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             || !S::PROPERTIES.iter().any(|known| known.name == name && S::rests_on_network(known))
     }
 
-    /// The outcome of each property. What was not owed is neither kept nor broken.
+    /// The outcome of each property. A property that was not owed is neither kept nor broken.
     fn statuses(&self) -> Vec<(Property, Status)> {
         let mut statuses = self.judge.as_ref().map(Judge::report).unwrap_or_default();
         for (property, status) in &mut statuses {

@@ -17,7 +17,7 @@ pub struct Swept {
     pub schedules: u64,
     /// The seeds that broke a property, in order, with what they broke.
     pub violations: Vec<(u64, Violation)>,
-    /// What happened in all runs together.
+    /// The counts of all runs together.
     pub counts: Counts,
     /// Messages of all runs by kind.
     pub messages: Counts,
@@ -127,8 +127,8 @@ impl Merged {
     fn add(&mut self, from: u64, chunk: Swept) {
         self.waiting.insert(from, chunk);
         while let Some(chunk) = self.waiting.remove(&self.next) {
-            // What comes after the first violation was run by chance: on another machine it might
-            // not have been.
+            // Runs after the first violation were run by chance: on another machine they might not
+            // have been.
             if !self.stop_at_first || self.swept.violations.is_empty() {
                 self.swept.merge(chunk);
             }

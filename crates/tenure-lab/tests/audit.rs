@@ -37,7 +37,7 @@ fn broken(report: &Report) -> Vec<(&str, &str)> {
     report.violations.iter().map(|broken| (broken.property.name, broken.text.as_str())).collect()
 }
 
-/// What an audit must say of a property, and of the lines that show that it is broken.
+/// Asserts the audit's verdict on a property, and the lines that show that it is broken.
 #[track_caller]
 fn breaks(files: &[(String, String)], property: &str, text: &str, lines: &[&str]) {
     let report = report(files);

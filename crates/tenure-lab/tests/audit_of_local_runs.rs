@@ -120,7 +120,7 @@ fn files<R: Rules, const MAJORITY: bool>(
             scribe.world.finish_kill();
         }
     }
-    // Whoever runs ends in good order, but not at once: until then leases go on.
+    // A running process ends in good order, but not at once: until then leases go on.
     scribe.world.now = scribe.world.now.after(PAUSE);
     for node in nodes {
         if scribe.world.host(node).process.is_some() {
@@ -175,7 +175,7 @@ fn no_local_leader_is_accused_because_a_part_of_the_traces_is_missing() {
     }
 }
 
-/// What the auditor says of the saved schedule of a mutant, and what the simulator said.
+/// The auditor's verdict on the saved schedule of a mutant, and the simulator's.
 fn of_mutant<const MAJORITY: bool>(text: &str) -> (String, Report) {
     let (protocol, named) = subject_of(text).unwrap();
     let report = find(&protocol).unwrap().replay(text, None).unwrap().report;
@@ -187,7 +187,7 @@ fn of_mutant<const MAJORITY: bool>(text: &str) -> (String, Report) {
     (property.clone(), audited(&files(&subject, &script, 1)))
 }
 
-/// What traces cannot show, and why.
+/// Properties that traces cannot show, and why.
 const UNSEEN: [(&str, &str, &str); 1] =
     [("local-majority", "drop-drift-factor", "wrong by less than clocks may drift")];
 

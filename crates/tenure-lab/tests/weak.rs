@@ -44,9 +44,9 @@ fn led_in_the_end(weak: &str, nodes: usize, seed: u64) -> u64 {
     run.tenures.iter().map(led).sum::<u64>() * 1000 / (run.time.0 - from)
 }
 
-/// No link is timely twice running, and whoever is not in luck asks late and binds grantors all the
-/// same. Some run takes long to settle: the last four of these seeds are the slowest of 96, and
-/// with five nodes seed 72 settles only in the last quarter.
+/// No link is timely twice running, and a process that is not in luck asks late and binds grantors
+/// all the same. Some run takes long to settle: the last four of these seeds are the slowest of 96,
+/// and with five nodes seed 72 settles only in the last quarter.
 #[test]
 fn by_omega_a_strong_group_needs_no_timely_link() {
     for nodes in [3, 5] {

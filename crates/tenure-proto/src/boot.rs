@@ -1,12 +1,13 @@
-//! What a starting process may believe of its former life.
+//! Judges which records of its former life a starting process may believe.
 //!
-//! A restarted grantor that forgets a grant and grants again makes two leaders. So every start is
-//! judged here, once, for the laboratory and for the real node alike: what is on the disk, what is
-//! left in memory, and whether that memory is really the last word of the life before.
+//! A restarted grantor that forgets a grant and grants again makes two leaders: split brain. So
+//! every start is judged here, once, for the laboratory and for the real node alike: the records on
+//! the disk, the records left in memory, and whether that memory is really the last word of the
+//! life before.
 
 use crate::{Data, Incarnation, Record};
 
-/// Names one run of one machine: memory written under another is worthless, because its clock began
+/// Names one run of one machine. Memory written under another is worthless, because its clock began
 /// anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BootId {
@@ -16,35 +17,35 @@ pub struct BootId {
     /// namespace do not compare.
     pub clock_offset: i64,
     /// How long the machine had been suspended since its boot, in nanoseconds, as its clocks say:
-    /// the boot clock minus the monotonic one. Good to [`SLACK`](Self::SLACK).
+    /// the boot clock minus the monotonic one. Exact to within [`SLACK`](Self::SLACK).
     pub slept: u64,
-    /// What a virtual machine's host changes when it disrupts the guest's clocks; zero where the
-    /// host tells nothing.
+    /// Number that the host of a virtual machine changes when it disrupts the guest's clocks; zero
+    /// where the host tells nothing.
     pub marker: u128,
 }
 
 impl BootId {
-    /// Two measurements of one [`slept`](Self::slept) differ by at most this. What is slept is
-    /// counted in coarser steps.
+    /// Two measurements of one [`slept`](Self::slept) differ by at most this. Time slept is counted
+    /// in coarser steps.
     pub const SLACK: u64 = 20_000;
 
-    /// The same boot and clock: its lives are in order.
+    /// Whether both name the same boot and clock: then lives are in order.
     pub fn is_same_boot(&self, other: &Self) -> bool {
         (self.boot, self.clock_offset) == (other.boot, other.clock_offset)
     }
 
-    /// The same boot and clock, and the clock was not disturbed in between: readings of both belong
-    /// together.
+    /// Whether both name the same boot and clock, and the clock was not disturbed in between:
+    /// readings of both belong together.
     pub fn continues(&self, earlier: &Self) -> bool {
         let undisturbed = self.slept.abs_diff(earlier.slept) <= Self::SLACK && self.marker == earlier.marker;
         self.is_same_boot(earlier) && undisturbed
     }
 }
 
-/// What is on the disk.
+/// The state of the disk at the start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Store<R> {
-    /// Nothing, and nobody said that this is a founding: the disk was lost.
+    /// No records, and nobody said that this is a founding: the disk was lost.
     Missing,
     /// Made by founding the cluster, never used.
     Founded(Vec<R>),
@@ -52,23 +53,23 @@ pub enum Store<R> {
     Used(Incarnation, Vec<R>),
 }
 
-/// What is in the memory that outlives a process.
+/// The memory that outlives a process, as the driver found it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Memory<R> {
-    /// Under which boot it was written.
+    /// The boot under which it was written.
     pub boot: BootId,
-    /// Which life of the process wrote it.
+    /// The life of the process that wrote it.
     pub writer: Incarnation,
-    /// What it says.
+    /// The records in it.
     pub records: Vec<R>,
 }
 
-/// What a machine is told at its start.
+/// Everything that a machine is told at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Boot<R> {
     /// This life: larger than any before it, and durable already.
     pub incarnation: Incarnation,
-    /// What the disk holds.
+    /// The records on the disk.
     pub durable: Vec<R>,
     /// How much of the former life is known.
     pub kind: BootKind<R>,
@@ -77,25 +78,25 @@ pub struct Boot<R> {
 /// How much of the former life is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BootKind<R> {
-    /// There was none: the cluster has just been founded, no promise was ever made.
+    /// There was no former life: the cluster has just been founded, no promise was ever made.
     Founding,
-    /// All of it: the machine did not reboot and the memory is the last life's. It is that only if
-    /// the effects of that life's start were all carried out, such as to remember a silence; until
-    /// then a driver does not sign it with its incarnation.
+    /// All of it: the machine did not reboot and the memory is the last life's. The memory counts
+    /// only if the effects of that life's start were all carried out, such as to remember a
+    /// silence; until then a driver does not sign it with its incarnation.
     SameBoot {
         /// The memory.
         remembered: Vec<R>,
     },
-    /// The disk alone.
+    /// The disk alone: the machine rebooted.
     Rebooted,
-    /// Nothing: promises may stand of which this process knows nothing.
+    /// Nothing: promises may stand that this process knows nothing about.
     Amnesia,
 }
 
 impl<R: Data> Boot<R> {
-    /// Judges what was found. Any doubt about the memory makes it worthless: a file that an earlier
-    /// life left behind, on a host to which the process has come back, knows nothing of the grants
-    /// given in between.
+    /// Judges the store and the memory that were found. Any doubt about the memory makes it
+    /// worthless: a file that an earlier life left behind, on a host to which the process has come
+    /// back, knows nothing of the grants given in between.
     pub fn judge(store: Store<R>, memory: Option<Memory<R>>, here: BootId) -> Self {
         match store {
             Store::Missing => {

@@ -1,15 +1,15 @@
 //! Every protocol of Tenure as a pure state machine.
 //!
-//! A protocol here has no clock, no socket, no disk, no generator and no thread. It is told what
-//! happened ([`Input`]) and when ([`Context::now`], a reading of its own host's clock), and it
-//! answers with what should be done ([`Effect`]), in order. One contract, three drivers: the
-//! laboratory runs it under every fault, the explorer walks all its states, the runtime connects it
-//! to sockets and disks. What was judged is what ships.
+//! A protocol here has no clock, no socket, no disk, no random generator and no thread. It is told
+//! what happened ([`Input`]) and when ([`Context::now`], a reading of its own host's clock), and it
+//! answers with what should be done ([`Effect`]), in order. One contract, two drivers: the
+//! laboratory runs a protocol under every fault, the runtime connects the same type to sockets and
+//! disks. The code that was judged is the code that ships.
 //!
 //! # The contract
 //!
-//! 1. The driver makes the machine with [`Protocol::start`]; [`Boot`] says what survived from the
-//!    life before.
+//! 1. The driver makes the machine with [`Protocol::start`]; [`Boot`] holds the records that
+//!    survived from the life before.
 //! 2. It hands over one [`Input`] at a time. `now` is sampled **after** the input was taken from
 //!    its queue: a cached reading would date a promise before the request that it answers.
 //! 3. It carries out the effects in order. A [`Effect::Send`] that names a [`Ticket`] leaves when
@@ -17,21 +17,21 @@
 //! 4. It calls again, with [`Input::Deadline`], no earlier than [`Protocol::next_deadline`]. Later
 //!    is always safe: deadlines serve liveness, safety compares clocks where authority is used.
 //!
-//! # Where to find what
+//! # Modules
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`time`] | readings, spans and drift: all rounding of the product |
-//! | [`boot`] | what a restarted process may believe of its former life |
+//! | [`boot`] | the records of its former life that a restarted process may believe |
 //! | [`quorum`] | which sets of grantors suffice, and the proof that any two meet |
 //! | [`timers`] | deadlines as plain data |
-//! | [`detect`] | who seems to have stopped: a help to liveness, never to safety |
+//! | [`detect`] | failure detectors: a help to liveness, never to safety |
 //! | [`strong`] | Nerio: at most one leader at any instant |
 //! | [`eventual`] | Omega: in the end one leader, without a link that is always timely |
 //! | [`local`] | Fetzer and Cristian: a leader for every partition |
 //! | [`classic`] | the elections of the lectures, on anonymous ports and among named processes |
 //! | [`paxos`] | a replicated log, driven by an election |
-//! | [`fence`] | what the receiver of a leader's writes does with their tokens |
+//! | [`fence`] | the receiver's side: admits a leader's write by its token, or refuses it |
 
 pub mod boot;
 pub mod classic;
@@ -63,7 +63,7 @@ impl<T: Clone + Debug + Eq + Hash> Data for T {}
 pub struct NodeId(pub u64);
 
 impl NodeId {
-    /// Its place among nodes that are numbered from zero, as the laboratory's are.
+    /// The position among nodes that are numbered from zero, as the laboratory's are.
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -100,48 +100,50 @@ impl Display for GroupId {
 /// A protocol: the outermost machine of a process. Layers inside it are plain structs with methods
 /// of their own.
 pub trait Protocol: Data + Sized {
-    /// What is fixed for the life of the process.
+    /// The configuration, fixed for the life of the process.
     type Config: Data;
-    /// What the process's own user asks of it.
+    /// A request of the process's own user.
     type Command: Data;
-    /// What processes tell each other. May be lost, repeated, delayed and reordered; never forged.
+    /// A message between processes. May be lost, repeated, delayed and reordered; never forged.
     type Message: Data;
     /// One cell of the store or of the memory; the last write of a key wins.
     type Record: Record;
-    /// What users, properties and drawings get to see.
+    /// An event for users, properties and drawings.
     type Event: Data;
 
-    /// First start, restart, reboot and amnesia are one call: `boot` says what survived.
+    /// Starts the machine. First start, restart, reboot and amnesia are one call: `boot` holds the
+    /// records that survived.
     fn start(config: &Self::Config, me: NodeId, boot: Boot<Self::Record>, cx: &mut Context<'_, Self>)
     -> Self;
 
-    /// One step. Takes no time, cannot fail, waits for nothing.
+    /// Takes one step. It takes no time, cannot fail, and waits for nothing.
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>);
 
-    /// When [`Input::Deadline`] is wanted, if at all.
+    /// The reading at which [`Input::Deadline`] is wanted, if at all.
     fn next_deadline(&self) -> Option<LocalTime>;
 }
 
 /// A protocol whose process can say whether it leads.
 pub trait Elects: Protocol {
-    /// Until when this process may act as leader of `group`, if at `now` it may at all.
+    /// The reading until which this process may act as leader of `group`, if at `now` it may at
+    /// all.
     fn leadership(&self, group: GroupId, now: LocalTime) -> Option<LocalTime>;
 }
 
 /// A cell of the store: writing one replaces the cell of the same key.
 pub trait Record: Data {
-    /// What names the cell.
+    /// The name of the cell.
     type Key: Data + Ord;
     /// The name of this cell.
     fn key(&self) -> Self::Key;
-    /// Whether writing this one makes the cell of another name worthless, so that a store may
-    /// delete that.
+    /// Whether writing this cell makes the cell of another name worthless, so that a store may
+    /// delete it.
     fn makes_worthless(&self, _other: &Self::Key) -> bool {
         false
     }
 }
 
-/// What can happen to a machine.
+/// An input of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input<P: Protocol> {
     /// A message came in. `received <= cx.now()`: delays are bounded with the first, leases judged
@@ -151,34 +153,34 @@ pub enum Input<P: Protocol> {
         from: NodeId,
         /// The reading when it arrived at this host.
         received: LocalTime,
-        /// What it says.
+        /// The message itself.
         message: P::Message,
     },
-    /// The process's own user wants something.
+    /// The process's own user makes a request.
     Command(P::Command),
     /// A deadline may have passed: look at the timers.
     Deadline,
 }
 
-/// What a machine wants done, in order.
+/// An effect that a machine wants carried out, in order.
 ///
 /// # A process may be killed between any two effects
 ///
-/// A driver carries effects out one after the other, and a thread of its own writes what is to be
-/// durable. So a process that is killed leaves any *first part* of a step's effects behind. Records
-/// become durable in order, each at any time after it was handed over: before the next effect of
-/// the same step is carried out, long after it, or not at all. A machine must be safe with every
-/// such outcome:
+/// A driver carries effects out one after the other, and a thread of its own writes the records
+/// that are to be durable. So a process that is killed leaves any *first part* of a step's effects
+/// behind. Records become durable in order, each at any time after it was handed over: before the
+/// next effect of the same step is carried out, long after it, or not at all. A machine must be
+/// safe with every such outcome:
 ///
-/// * What a restart concludes from a durable record must not need an effect that comes after it. A
-///   step that both remembers and persists therefore remembers first, or names in each record what
-///   it belongs to (as `strong::Cell::Adopted` names its epoch).
+/// * A conclusion that a restart draws from a durable record must not need an effect that comes
+///   after that record. A step that both remembers and persists therefore remembers first, or names
+///   in each record what it belongs to (as `strong::Cell::Adopted` names its epoch).
 /// * A promise is remembered before it is published and before its answer is sent. A promise that
 ///   ends is published before it is forgotten. So nobody sees a process break a promise, and it is
 ///   bound for longer at most.
-/// * Effects of [`Protocol::start`] are no exception. What was remembered speaks for a life only
-///   when all of them have been carried out; a driver that is killed before that finds no memory at
-///   its next start ([`Boot`]).
+/// * Effects of [`Protocol::start`] are no exception. Remembered records speak for a life only when
+///   all these effects have been carried out; a driver that is killed before that finds no memory
+///   at its next start ([`Boot`]).
 ///
 /// The laboratory kills processes at each of these places (`tenure_lab::world::Interrupt`), in
 /// every sweep.
@@ -189,7 +191,7 @@ pub enum Effect<P: Protocol> {
     Persist {
         /// Names this write for the sends that must wait for it.
         ticket: Ticket,
-        /// What to write.
+        /// The record to write.
         record: P::Record,
     },
     /// Write a record where it survives the process but not the boot. Done before any later effect,
@@ -199,9 +201,9 @@ pub enum Effect<P: Protocol> {
     Publish(P::Event),
     /// Send a message, possibly to oneself; never before the record of the ticket is durable.
     Send {
-        /// Whom to.
+        /// The receiver.
         to: NodeId,
-        /// What.
+        /// The message.
         message: P::Message,
         /// The record it relies on.
         after: Option<Ticket>,
@@ -212,14 +214,14 @@ pub enum Effect<P: Protocol> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// The one door for chance. Each driver has its own: seeded, scripted, exhaustive, or the operating
-/// system's.
+/// The one source of chance. Each driver has its own: seeded, scripted, exhaustive, or the
+/// operating system's.
 pub trait Chooser {
     /// Returns a number below `bound`, which is not zero.
     fn choose(&mut self, bound: u32) -> u32;
 }
 
-/// What a machine is given with each input: the time, chance, and room for effects.
+/// Given to a machine with each input: the time, chance, and room for effects.
 pub struct Context<'a, P: Protocol> {
     now: LocalTime,
     chooser: &'a mut dyn Chooser,
@@ -228,8 +230,8 @@ pub struct Context<'a, P: Protocol> {
 }
 
 impl<'a, P: Protocol> Context<'a, P> {
-    /// For drivers. `now` must be sampled after the input was received; `tickets` is the last one
-    /// given out.
+    /// Makes a context, for drivers. `now` must be sampled after the input was received; `tickets`
+    /// is the last one given out.
     pub fn new(
         now: LocalTime,
         chooser: &'a mut dyn Chooser,
@@ -245,8 +247,8 @@ impl<'a, P: Protocol> Context<'a, P> {
     }
 
     /// Lets a layer that is a protocol of its own take a step inside this one. Its effects become
-    /// this machine's, in their order, as `translate` says; tickets count on, so that what a layer
-    /// sends after its record waits for that record here too.
+    /// this machine's, in their order, as `translate` says; tickets count on, so that a message
+    /// that the layer sends after its record waits for that record here too.
     pub fn layer<Q: Protocol, T>(
         &mut self,
         mut translate: impl FnMut(Effect<Q>) -> Option<Effect<P>>,
@@ -259,12 +261,12 @@ impl<'a, P: Protocol> Context<'a, P> {
         result
     }
 
-    /// A number below `bound`.
+    /// Draws a number below `bound`.
     pub fn choose(&mut self, bound: u32) -> u32 {
         self.chooser.choose(bound)
     }
 
-    /// A length drawn evenly from `[0, span)`, in a thousand steps.
+    /// Draws a length evenly from `[0, span)`, in a thousand steps.
     pub fn jitter(&mut self, span: LocalSpan) -> LocalSpan {
         const STEPS: u32 = 1000;
         span.fraction(self.choose(STEPS), STEPS)
@@ -283,7 +285,7 @@ impl<'a, P: Protocol> Context<'a, P> {
         self.effects.push(Effect::Remember(record));
     }
 
-    /// Tells the world.
+    /// Publishes `event` to users.
     pub fn publish(&mut self, event: P::Event) {
         self.effects.push(Effect::Publish(event));
     }

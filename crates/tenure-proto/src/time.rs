@@ -3,8 +3,9 @@
 //! Three things must not be mixed, so they are three types: a **reading** of one host's clock
 //! ([`LocalTime`]), a **length measured on one clock** ([`LocalSpan`]), and a **length of real
 //! time** ([`Span`], the paper's δ), which no process can measure exactly. Only [`Drift`] and
-//! [`Clockwork`] turn a real length into a measured one, and they round against the one who gains:
-//! what a leader may count on is rounded down, what a grantor must honour is rounded up.
+//! [`Clockwork`] turn a real length into a measured one, and they round against the process that
+//! gains: the time that a leader may count on is rounded down, the time that a grantor must honour
+//! is rounded up.
 
 use std::fmt;
 
@@ -16,17 +17,17 @@ impl LocalTime {
     /// The start of the boot.
     pub const ZERO: Self = Self(0);
 
-    /// From nanoseconds of the boot clock.
+    /// Makes a reading from nanoseconds of the boot clock.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// As nanoseconds of the boot clock.
+    /// The reading in nanoseconds of the boot clock.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// What is left from `now` until here; nothing if it has passed.
+    /// The time left from `now` until here; nothing if it has passed.
     pub fn remaining(self, now: Self) -> LocalSpan {
         LocalSpan(self.0.saturating_sub(now.0))
     }
@@ -71,12 +72,12 @@ impl LocalSpan {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
-    /// From nanoseconds of the clock.
+    /// Makes a length from nanoseconds of the clock.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// As nanoseconds of the clock.
+    /// The length in nanoseconds of the clock.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -88,19 +89,19 @@ impl LocalSpan {
         Self(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Both lengths one after the other; stays at the longest length.
+    /// The sum of both lengths; stays at the longest length.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The rest of this length without the other; nothing if that is longer.
+    /// The difference of both lengths; zero if the other is longer.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// This length `factor` times over; stays at the longest length.
+    /// This length times `factor`; stays at the longest length.
     #[must_use]
     pub fn times(self, factor: u32) -> Self {
         Self(self.0.saturating_mul(u64::from(factor)))
@@ -124,40 +125,40 @@ impl fmt::Display for LocalSpan {
 pub struct Span(u64);
 
 impl Span {
-    /// From nanoseconds.
+    /// Makes a length from nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// From milliseconds.
+    /// Makes a length from milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// As nanoseconds.
+    /// The length in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// As a clock without drift would measure it. For liveness only: intervals at which to try
-    /// again.
+    /// The length as a clock without drift would measure it. For liveness only: intervals at which
+    /// to try again.
     pub const fn nominal(self) -> LocalSpan {
         LocalSpan(self.0)
     }
 
-    /// Both lengths one after the other; stays at the longest length.
+    /// The sum of both lengths; stays at the longest length.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The rest of this length without the other; nothing if that is longer.
+    /// The difference of both lengths; zero if the other is longer.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// This length `factor` times over; stays at the longest length.
+    /// This length times `factor`; stays at the longest length.
     #[must_use]
     pub const fn times(self, factor: u32) -> Self {
         Self(self.0.saturating_mul(factor as u64))
@@ -202,12 +203,13 @@ pub struct Drift(u32);
 const MILLION: u32 = 1_000_000;
 
 impl Drift {
-    /// From parts per million; `None` for a million or more, a clock that may stand still.
+    /// Makes a bound from parts per million; `None` for a million or more, a clock that may stand
+    /// still.
     pub const fn from_ppm(ppm: u32) -> Option<Self> {
         if ppm < MILLION { Some(Self(ppm)) } else { None }
     }
 
-    /// As parts per million.
+    /// The bound in parts per million.
     pub const fn as_ppm(self) -> u32 {
         self.0
     }
@@ -235,9 +237,9 @@ impl Drift {
         LocalSpan(scaled(span.0, MILLION + self.0, true))
     }
 
-    /// What one clock may count on while another, which began no earlier, is sure not to have shown
-    /// more than `lock`: `(1-2ρ)·lock`, rounded down. Exact: `(1-2ρ)(1+ρ) <= 1-ρ`, so nothing of
-    /// order ρ² is neglected.
+    /// The time that one clock may count on while another, which began no earlier, is sure not to
+    /// have shown more than `lock`: `(1-2ρ)·lock`, rounded down. Exact: `(1-2ρ)(1+ρ) <= 1-ρ`, so
+    /// nothing of order ρ² is neglected.
     pub fn within(self, lock: LocalSpan) -> LocalSpan {
         LocalSpan(scaled(lock.0, MILLION.saturating_sub(2 * self.0), false))
     }
@@ -251,7 +253,7 @@ impl Drift {
         LocalSpan(u64::try_from(age).unwrap_or(u64::MAX).saturating_sub(1))
     }
 
-    /// By how much an estimate may get worse that relies on a round trip so long ago:
+    /// The amount by which an estimate may get worse that relies on a round trip so long ago:
     /// `4ρ·age/(1-ρ)`, rounded up. Two clocks drift apart by 2ρ, and both conversions into real
     /// time add theirs.
     pub fn worsened(self, age: LocalSpan) -> Span {
@@ -287,14 +289,14 @@ pub enum Bound {
 /// | silence | `g + ⌈(1+ρ)·δ_max⌉` | `g + δ_max + 2Δ` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Clockwork {
-    /// ρ or Δ.
+    /// The bound: ρ or Δ.
     pub bound: Bound,
     /// g: readings are multiples of it. One nanosecond on a good clock.
     pub tick: LocalSpan,
 }
 
 impl Clockwork {
-    /// How much of a lease its holder may count on, from the start of its run.
+    /// The part of a lease that its holder may count on, from the start of its run.
     pub fn usable(self, lease: Span) -> LocalSpan {
         match self.bound {
             Bound::Drift(drift) => drift.shortest(lease),
@@ -302,14 +304,14 @@ impl Clockwork {
         }
     }
 
-    /// E: until when the one who asked at `start` may lead (step 8). Rounded down to a tick,
-    /// because `reading < E` stays true for the whole tick in which `E` lies.
+    /// E: the reading until which a candidate that asked at `start` may lead (step 8). Rounded down
+    /// to a tick, because `reading < E` stays true for the whole tick in which `E` lies.
     pub fn lease_end(self, start: LocalTime, lease: Span) -> LocalTime {
         start.after(self.usable(lease)).floor_to(self.tick)
     }
 
-    /// F: until when the one who granted at `granted` is bound to the one who asked at `start`
-    /// (step 6.1).
+    /// F: the reading until which a grantor that granted at `granted` is bound to the candidate
+    /// that asked at `start` (step 6.1).
     ///
     /// With bounded drift `start`, a reading of another clock, means nothing; one tick is added
     /// because this clock may already be almost a tick beyond its reading. With bounded skew
@@ -322,9 +324,9 @@ impl Clockwork {
         }
     }
 
-    /// Until when one who started at `start` without its memory keeps silent: whoever relies on a
-    /// forgotten grant has stopped leading by then. With bounded skew a forgotten F lies at most
-    /// `δ_max + 2Δ` after the reading.
+    /// The reading until which a process that started at `start` without its memory keeps silent: a
+    /// leader that relies on a forgotten grant has stopped leading by then. With bounded skew a
+    /// forgotten F lies at most `δ_max + 2Δ` after the reading.
     pub fn silence_end(self, start: LocalTime, longest_lease: Span) -> LocalTime {
         let longest = match self.bound {
             Bound::Drift(drift) => drift.longest(longest_lease),
@@ -333,8 +335,8 @@ impl Clockwork {
         start.after(self.tick).after(longest)
     }
 
-    /// δ that leaves a leader at least `length` on its clock, with room for the drift of others:
-    /// `length·(1+ρ)/(1-ρ)`, rounded up.
+    /// The δ that leaves a leader at least `length` on its clock, with room for the drift of
+    /// others: `length·(1+ρ)/(1-ρ)`, rounded up.
     pub fn lease_for(self, length: LocalSpan) -> Span {
         match self.bound {
             Bound::Drift(drift) => drift.longest_real(self.most_shown(length)),
@@ -351,8 +353,8 @@ impl Clockwork {
         }
     }
 
-    /// What a leader whose lease ends at `until` can promise at `now` to somebody else: for how
-    /// long, at most `wanted`, it will not give its grants back. `None` if nothing is left.
+    /// The pledge that a leader whose lease ends at `until` can give at `now`: for how long, at
+    /// most `wanted`, it will not give its grants back. `None` if nothing is left.
     pub fn pledge(self, now: LocalTime, until: LocalTime, wanted: Span) -> Option<Pledge> {
         let pledge = match self.bound {
             Bound::Drift(drift) => {
@@ -370,9 +372,9 @@ impl Clockwork {
         (pledge.lasts.0 > 0).then_some(pledge)
     }
 
-    /// Until when, on the clock of one who asked at `start`, a pledge given later is certain to
-    /// stand: `Start + (1-ρ)·δ` with bounded drift, `P - Δ` with bounded skew, rounded down to a
-    /// tick (section 10.5, with both signs mended).
+    /// The reading, on the clock of a process that asked at `start`, until which a pledge given
+    /// later is certain to stand: `Start + (1-ρ)·δ` with bounded drift, `P - Δ` with bounded skew,
+    /// rounded down to a tick (section 10.5, with both signs corrected).
     pub fn certain_until(self, start: LocalTime, pledge: Pledge) -> LocalTime {
         match self.bound {
             Bound::Drift(drift) => start.after(drift.shortest(pledge.lasts)).floor_to(self.tick),
@@ -394,13 +396,13 @@ impl Clockwork {
 /// A leader's promise not to give its grants back for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pledge {
-    /// For how long, from the instant at which it was given.
+    /// Its length, from the instant at which it was given.
     pub lasts: Span,
-    /// Until when on the clock of the one who gave it.
+    /// Its end, on the clock of the leader that gave it.
     pub until: LocalTime,
 }
 
-/// Which life of a process this is: strictly larger after every start, also over lost memory.
+/// The number of a process's life: strictly larger after every start, also over lost memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u128);
 
@@ -411,7 +413,7 @@ pub struct Stamp {
     pub incarnation: Incarnation,
     /// The reading.
     pub at: LocalTime,
-    /// How many stamps were taken at that reading before this one.
+    /// The number of stamps taken at that reading before this one.
     pub count: u32,
 }
 
@@ -424,7 +426,7 @@ pub struct StampClock {
 }
 
 impl StampClock {
-    /// A clock for one life of a process.
+    /// Makes a clock for one life of a process.
     pub fn new(incarnation: Incarnation, now: LocalTime) -> Self {
         Self { incarnation, latest: now, count: 0 }
     }
@@ -434,8 +436,8 @@ impl StampClock {
         self.latest
     }
 
-    /// Takes note of a reading. If it lies before one already seen, the clock is broken: says by
-    /// how much.
+    /// Notes a reading. If it lies before one already seen, the clock is broken: returns by how
+    /// much.
     pub fn observe(&mut self, now: LocalTime) -> Result<(), LocalSpan> {
         if now < self.latest {
             return Err(self.latest.remaining(now));
@@ -447,7 +449,7 @@ impl StampClock {
         Ok(())
     }
 
-    /// A stamp larger than all before it.
+    /// Takes a stamp larger than all before it.
     pub fn stamp(&mut self) -> Stamp {
         let stamp = Stamp { incarnation: self.incarnation, at: self.latest, count: self.count };
         self.count += 1;

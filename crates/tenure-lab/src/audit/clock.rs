@@ -1,8 +1,8 @@
 //! How a node's own clock lies on the common one.
 //!
 //! A life has a list of pairs: the own clock showed this while the common one went from here to
-//! there. What the own clock shows between two pairs, or after the last, is reckoned from the last
-//! pair before, and never put after the next.
+//! there. A reading between two pairs, or after the last, is reckoned from the last pair before,
+//! and never put after the next.
 //!
 //! # Which way it errs
 //!
@@ -23,7 +23,7 @@ use tenure_proto::LocalTime;
 use tenure_proto::strong::trace::Common;
 use tenure_proto::time::{Bound, Clockwork, LocalSpan};
 
-/// What the own clock showed, and when that was on the common one.
+/// A reading of the own clock, and when that was on the common one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     own: u64,
@@ -82,7 +82,7 @@ impl Clock {
     /// The last pair before the clock shows `time`, and the first with which it does, if there is
     /// one: from `at` on or, if the clock shows as much there already, before it.
     fn around(&self, at: usize, time: u64) -> (Pair, Option<Pair>) {
-        // What is counted from before a disturbance lasts as long as it was meant to, whatever the
+        // A length counted from before a disturbance lasts as long as it was meant to, whatever the
         // clock shows afterwards.
         let jump = self.jumps.iter().find(|jump| **jump > at && self.pairs[**jump - 1].own < time);
         if let Some(jump) = jump.filter(|_| self.pairs[at].own < time) {

@@ -1,4 +1,4 @@
-//! What fenced resources admitted and refused, in the order in which they decided.
+//! Writes that fenced resources admitted and refused, in the order in which they decided.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// What is admitted never goes back.
+/// Admitted tokens never go back.
 fn judge_admitted(admitted: &[Decided<'_>], findings: &mut Findings) {
     let mut newest: Option<Decided<'_>> = None;
     let mut last: Option<Decided<'_>> = None;

@@ -1,5 +1,5 @@
-//! What is judged without any common clock: terms, charters and stamps compare by themselves, and
-//! each node by its own clock.
+//! Properties judged without any common clock: terms, charters and stamps compare by themselves,
+//! and each node by its own clock.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ fn judge_terms(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Two acquisitions of one group, of which the second has the larger term, or the same.
+/// Judges two acquisitions of one group; the second has the larger term, or the same.
 fn judge_two_terms(one: &Acquired<'_>, other: &Acquired<'_>, findings: &mut Findings) {
     let marks = [other.mark, one.mark];
     let (first, second, group) = (one.id.holder.node, other.id.holder.node, one.group);
@@ -101,7 +101,7 @@ fn judge_charters(record: &Record, findings: &mut Findings) {
         }
     }
     for (epoch, (charter, mark)) in &known {
-        // What an operator's word brings about need not meet anything: it has waited instead.
+        // A charter by an operator's word need not meet anything: it has waited instead.
         let Some(before) = charter.before.as_ref().filter(|_| !epoch.begins_era()) else { continue };
         if !before.quorums.adjacent(&charter.body.quorums) {
             findings.add(NEIGHBOURS, [*mark], || {
@@ -199,8 +199,8 @@ fn judge_epochs(life: &Life, findings: &mut Findings) {
     }
 }
 
-/// What a life has accepted by an operator's word: from then on it grants nothing before it goes by
-/// it (SEAL), and decides it only after the wait.
+/// The charter that a life has accepted by an operator's word: from then on it grants nothing
+/// before it goes by it (SEAL), and decides it only after the wait.
 #[derive(Default)]
 struct Seal<'a>(Option<(&'a Arc<Charter>, &'a Step)>);
 

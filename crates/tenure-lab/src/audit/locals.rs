@@ -8,8 +8,8 @@
 //!
 //! Which way it errs: a leader leads from its line, at the latest, until the earliest instant at
 //! which its clock may show the end, and never after its last line; a supporter is bound until the
-//! latest instant at which its clock may. Of whoever has no line of the group, or may have more
-//! lives than are known, what leaders say is believed.
+//! latest instant at which its clock may. For a process that has no line of the group, or may have
+//! more lives than are known, the judge believes the leaders' lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ pub(super) struct LocalStep {
     pub(super) told: Told,
 }
 
-/// What such a line tells.
+/// The content of such a line.
 pub(super) enum Told {
     /// A machine begins.
     Start(LocalStart),
@@ -113,7 +113,7 @@ pub(super) fn judge(timeline: &Timeline<'_>, findings: &mut Findings) {
     benches.into_values().for_each(|bench| bench.end(findings));
 }
 
-/// SO between machines of one group that go by different constants: whoever leads now shares no
+/// SO between machines of one group that go by different constants: a leader now shares no
 /// supporter with those.
 fn judge_apart(
     timeline: &Timeline<'_>,
@@ -153,9 +153,9 @@ fn judge_apart(
 struct Bench {
     judge: LocalJudge,
     members: Vec<NodeId>,
-    /// What each has said that it leads by.
+    /// The lease by which each has said that it leads.
     said: Vec<Option<Lease>>,
-    /// Who has begun here.
+    /// The processes that have begun here.
     begun: NodeSet,
     /// Where each violation was noticed.
     marks: Vec<Mark>,
@@ -243,12 +243,12 @@ pub(super) fn told(text: &str, members: &[NodeId]) -> String {
     })
 }
 
-/// What the judge sees when one line is read.
+/// The judge's view when one line is read.
 struct LocalView<'a> {
     timeline: &'a Timeline<'a>,
     entry: Entry<'a>,
     members: &'a [NodeId],
-    /// What the writer of the line leads by.
+    /// The lease by which the writer of the line leads.
     lease: Option<Lease>,
     begun: NodeSet,
 }
@@ -272,7 +272,7 @@ impl Sight for LocalView<'_> {
         self.lease
     }
 
-    /// Whoever has said nothing more may have ended.
+    /// A process that has said nothing more may have ended.
     fn stops(&self, _node: usize, until: LocalTime) -> RealTime {
         let life = self.life();
         let last = life.last().1.from.saturating_add(u64::from(!life.has_stopped()));

@@ -1,9 +1,9 @@
 //! Judges what real nodes have written down, by the properties of the laboratory.
 //!
 //! The [traces](tenure_proto::strong::trace) of a cluster are read, put in order by the clock that
-//! their writers shared, and shown to the same judge that looks at simulated worlds. What that
-//! judge must see besides, it sees through a [`Sight`](crate::property::strong::Sight): instants
-//! between two readings, and the edge of what is known.
+//! their writers shared, and shown to the same judge that looks at simulated worlds. The judge sees
+//! all else through a [`Sight`](crate::property::strong::Sight): instants between two readings, and
+//! the edge of what is known.
 //!
 //! ```text
 //!   files ──▶ record: lives, edicts, admissions ──▶ timelines ──▶ a judge for each group     who led when, who supported it
@@ -45,7 +45,7 @@ const fn always(name: &'static str, says: &'static str) -> Property {
     Property { name, kind: Kind::Always, says }
 }
 
-/// What a restart must keep apart.
+/// Lives of one node, which a restart must keep apart.
 pub const LIVES: Property =
     always("lives-apart", "no two lives of a node have one name, and none begins before the last has ended");
 /// MONO.
@@ -61,13 +61,13 @@ pub const WAITED: Property = always(
     "charters-wait",
     "a member accepts a charter only when it has been in the epoch before for longer than any lease (W)",
 );
-/// What fences are for.
+/// The guarantee that fences exist for.
 pub const ADMITTED: Property = always(
     "admissions-ordered",
     "what a fenced resource admits never goes back: in terms, or in tokens where it asks for order; and it refuses nothing else",
 );
 
-/// What is judged of traces alone; simulated worlds have no need of it.
+/// Properties judged of traces alone; simulated worlds have no need of them.
 pub const OWN: [Property; 5] = [LIVES, NODE_EPOCHS, NEIGHBOURS, WAITED, ADMITTED];
 
 /// A file that a node, a user's thread or a fenced resource has written.
@@ -75,7 +75,7 @@ pub const OWN: [Property; 5] = [LIVES, NODE_EPOCHS, NEIGHBOURS, WAITED, ADMITTED
 pub struct File<'a> {
     /// Its name in the report.
     pub name: &'a str,
-    /// What it holds.
+    /// Its bytes.
     pub bytes: &'a [u8],
 }
 
@@ -90,7 +90,7 @@ pub fn audit(files: &[File<'_>]) -> Result<Report, AuditError> {
     Ok(report::report(files, &record, findings))
 }
 
-/// What was found so far: the first violation of each property, and which `sometimes` were seen.
+/// The findings so far: the first violation of each property, and which `sometimes` were seen.
 #[derive(Default)]
 struct Findings {
     broken: Vec<Found>,

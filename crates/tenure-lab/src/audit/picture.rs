@@ -1,4 +1,4 @@
-//! What real nodes have written down, as a picture: who led, and which partitions there were.
+//! Draws the traces of real nodes: who led, and which partitions there were.
 //!
 //! A lane for each node. A bar is the lease of a strong leader; lanes that support a local leader
 //! have its colour for as long as it leads. Only lives that share the common clock are drawn, and

@@ -1,4 +1,4 @@
-//! What the files hold, sorted by who wrote it: lives of nodes, edicts, decisions of fences.
+//! Sorts the lines of the files by writer: lives of nodes, edicts, decisions of fences.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ pub(super) struct Life {
     own: LocalTime,
     pub(super) common: Option<Common>,
     pub(super) steps: Vec<Step>,
-    /// What the machines of its local groups have published.
+    /// Events that the machines of its local groups have published.
     pub(super) locals: Vec<LocalStep>,
     /// All that the node itself has read, in order: at its start, at each step, at its end.
     readings: Vec<(LocalTime, Option<Common>)>,
@@ -312,7 +312,7 @@ impl Record {
         })
     }
 
-    /// What local groups there are: how their machines began, each once.
+    /// The local groups: how their machines began, each once.
     pub(super) fn local_starts(&self) -> Vec<&LocalStart> {
         let steps = self.lives.iter().flat_map(|life| &life.locals);
         let mut starts: Vec<&LocalStart> = Vec::new();
@@ -332,7 +332,7 @@ impl Record {
         Some(oldest.before.as_ref().unwrap_or(&oldest.body).clone())
     }
 
-    /// What the protocol assumes of clocks: the widest bound and the coarsest tick of any epoch.
+    /// The protocol's assumption about clocks: the widest bound and the coarsest tick of any epoch.
     fn legal(&self) -> Clockwork {
         let clocks = || self.charters().map(|(_, charter, _)| charter.body.clocks);
         let width = |bound: &Bound| match bound {

@@ -24,9 +24,9 @@ pub struct Report {
     pub violations: Vec<Broken>,
     /// The outcome of each property.
     pub properties: Vec<(Property, Status)>,
-    /// What was not judged, or only in part.
+    /// Properties that were not judged, or only in part.
     pub unjudged: Vec<Unjudged>,
-    /// What there was to judge.
+    /// The amount of evidence.
     pub counts: Counted,
     /// The nodes that have traces.
     pub nodes: Vec<NodeAbout>,
@@ -39,7 +39,7 @@ pub struct Broken {
     pub property: Property,
     /// When it was noticed, counted from the first line of all, where that can be said.
     pub at: Option<RealTime>,
-    /// What was seen.
+    /// The violation in words.
     pub text: String,
     /// The lines that show it.
     pub places: Vec<Place>,
@@ -52,7 +52,7 @@ pub struct Place {
     pub file: String,
     /// Which line, counted from 1.
     pub line: u32,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
 }
 
@@ -67,7 +67,7 @@ pub struct Unjudged {
     pub partly: bool,
 }
 
-/// What there was to judge.
+/// The amount of evidence that there was to judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Files.
@@ -82,7 +82,7 @@ pub struct Counted {
     pub local_groups: usize,
     /// How often somebody began to lead a partition.
     pub local_elections: usize,
-    /// What machines published.
+    /// Events that machines published.
     pub events: usize,
     /// Terms that somebody began to lead.
     pub terms: usize,
@@ -103,7 +103,7 @@ pub struct Counted {
 pub struct NodeAbout {
     /// Its number.
     pub node: NodeId,
-    /// What people call it.
+    /// Its name, as people call it.
     pub name: String,
     /// How many lives of it have a trace.
     pub lives: usize,
@@ -186,7 +186,7 @@ fn statuses(record: &Record, findings: &Findings, unjudged: &[Unjudged]) -> Vec<
     all.map(|property| (property, status(&property))).collect()
 }
 
-/// What local groups are judged by, if there are any.
+/// The properties of local groups, if there are any groups.
 fn local_properties(record: &Record) -> impl Iterator<Item = Property> {
     let starts = record.local_starts();
     let [some, majority] = [false, true].map(|which| starts.iter().any(|start| start.majority == which));
@@ -195,7 +195,7 @@ fn local_properties(record: &Record) -> impl Iterator<Item = Property> {
         .filter(move |property| some && LOCAL.contains(property) || majority && MAJORITY.contains(property))
 }
 
-/// What compares the times of different processes.
+/// Properties that compare the times of different processes.
 const TIMED: [Property; 8] = [UNIQUENESS, SUPPORT, INSIDE, CERTAIN, FOUND, SPACED, FLOORS, EPOCHS_FOLLOW];
 
 fn unjudged(files: &[File<'_>], record: &Record, names: &Names) -> Vec<Unjudged> {
@@ -239,7 +239,7 @@ fn unjudged(files: &[File<'_>], record: &Record, names: &Names) -> Vec<Unjudged>
     left
 }
 
-/// What was not judged of local groups.
+/// Properties of local groups that were not judged.
 fn unjudged_locals(record: &Record, names: &Names) -> Vec<Unjudged> {
     let starts = record.local_starts();
     let mut left = Vec::new();

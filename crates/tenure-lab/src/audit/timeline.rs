@@ -151,7 +151,7 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// What happened in lives, each in order, put in one order by a key whose last part is the life.
+/// Puts the events of all lives, each in order, in one order by a key whose last part is the life.
 pub(super) fn merged<T>(
     queues: Vec<impl Iterator<Item = T>>,
     key: impl Fn(&T) -> (u64, u8, usize),
@@ -223,7 +223,7 @@ impl Bench {
     }
 }
 
-/// What the judge sees when one line is read.
+/// The judge's view when one line is read.
 struct View<'a> {
     timeline: &'a Timeline<'a>,
     life: usize,
@@ -272,7 +272,7 @@ impl Sight for View<'_> {
         Moment { earliest: self.timeline.since(earliest), latest: self.timeline.since(latest) }
     }
 
-    /// What it said is all that is known: it leads if it has said so in time.
+    /// Nothing is known beyond its lines: it leads if it has said so in time.
     fn leadership(
         &self,
         _node: NodeId,

@@ -15,7 +15,7 @@ use crate::subject::local::Locals;
 use crate::subject::strong::Strong;
 use crate::world::node_id;
 
-/// What people call nodes and groups.
+/// The names of nodes and groups, as people call them.
 pub(super) struct Names {
     nodes: BTreeMap<NodeId, String>,
     groups: BTreeMap<GroupId, String>,
@@ -62,7 +62,7 @@ pub(super) fn retold(text: &str, other: impl Fn(&str) -> Option<String>) -> Stri
     told
 }
 
-/// What a line of a local group says.
+/// A line of a local group in words.
 fn local_words(mark: Mark, node: NodeId, record: &Record) -> Option<String> {
     let life = record.lives.iter().find(|life| life.locals.iter().any(|step| step.mark == mark))?;
     let upto = life.locals.iter().take_while(|step| step.mark <= mark);
@@ -83,7 +83,7 @@ fn local_words(mark: Mark, node: NodeId, record: &Record) -> Option<String> {
     })
 }
 
-/// What a line of a file says.
+/// A line of a file in words.
 pub(super) fn line_words(bytes: &[u8], mark: Mark, record: &Record) -> String {
     let line = bytes.split(|byte| *byte == b'\n').nth(mark.line as usize - 1).unwrap_or_default();
     let alone = [HEADER.as_bytes(), b"\n", line, b"\n"].concat();

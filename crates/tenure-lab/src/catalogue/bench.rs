@@ -1,4 +1,4 @@
-//! What every protocol's face has in common: run, sweep, shrink, replay, report.
+//! The part that all protocols' faces have in common: run, sweep, shrink, replay, report.
 
 use super::{About, Error, Replay, Report, Seeds, Small, Trial};
 use crate::play;
@@ -249,7 +249,7 @@ fn only<'a>(expect: &'a Expect, only: Option<&'a str>, instead: bool) -> Option<
     }
 }
 
-/// What a file expects, if it is repeated as it stands, and whether that came.
+/// The outcome that a file expects, if it is repeated as it stands, and whether that came.
 fn verdict(expect: &Expect, violation: Option<&Violation>, instead: bool) -> (Option<String>, bool) {
     match expect {
         _ if instead => (None, true),

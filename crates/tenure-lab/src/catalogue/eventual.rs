@@ -230,8 +230,7 @@ mod tests {
     const RARE: [&str; 7] =
         ["fig1-a6", "fig2-c4", "no-silence", "no-drift", "late-epoch", "ack-before-kept", "learn-unkept"];
 
-    /// What the saved scenario of a mutant breaks, of the mutant or of the election as it should
-    /// be.
+    /// The violation in the saved scenario of a mutant, by the mutant or by the sound election.
     fn broken_in_scenario(election: &Election, mutant: &str, plays: Option<&str>) -> Option<Violation> {
         let name = format!("../../scenarios/mutants/{}/{mutant}.scenario", election.about.name);
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name));

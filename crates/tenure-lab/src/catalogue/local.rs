@@ -75,7 +75,7 @@ impl<const GLOBAL: bool> Experiment for Locally<GLOBAL> {
         mutants::<GLOBAL>().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
     }
 
-    /// What is owed in time is owed on firm ground, and what a tree gets wrong takes a tree.
+    /// Liveness is owed on firm ground, and mistakes along a tree take a tree.
     fn showcase(&self, mutant: &str) -> Option<Showcase> {
         let (world, nodes, first) = match (mutant, GLOBAL) {
             ("accept-slow" | "renew-at-lead", _) => ("partition", 5, 0),

@@ -27,7 +27,7 @@ pub(super) struct Paxos {
     about: About,
 }
 
-/// What runs: a choice of types that must not leak out.
+/// The subject to run: a choice of types that must not leak out.
 enum Chosen {
     Sound,
     Mutant(&'static LogMutant),
@@ -63,8 +63,8 @@ impl Experiment for Paxos {
         LOG.iter().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
     }
 
-    /// What seeds show best; the others have plays. How soon commits come can only be seen where an
-    /// adversary grants something, and where fewer may fail than could.
+    /// The mutants that seeds show best; the others have plays. How soon commits come can only be
+    /// seen where an adversary grants something, and where fewer may fail than could.
     fn showcase(&self, mutant: &str) -> Option<Showcase> {
         let (property, first) = match mutant {
             "accept-large-quorum" => (log::TIMELY, 0),

@@ -52,14 +52,14 @@ pub fn find(name: &str) -> Result<&'static dyn Experiment, Error> {
     found.copied().ok_or_else(|| Error::unknown("protocol", name, names))
 }
 
-/// What a protocol is, for the list.
+/// A protocol as the list shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its name.
     pub name: &'static str,
-    /// What it assumes.
+    /// The model that it assumes.
     pub model: &'static str,
-    /// What it promises.
+    /// The guarantees that it gives.
     pub promises: &'static str,
     /// Where it comes from.
     pub source: &'static str,
@@ -107,11 +107,11 @@ impl Showcase {
 pub struct ConstantAbout {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its effect, in words.
     pub says: &'static str,
 }
 
-/// What to run.
+/// A run to carry out.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// Processes, quorums, faults, constants, horizon.
@@ -137,7 +137,7 @@ pub struct Seeds {
 
 /// A protocol that can be run without knowing its types.
 pub trait Experiment: Sync {
-    /// What it is.
+    /// The protocol's entry in the list.
     fn about(&self) -> About;
     /// Its properties.
     fn properties(&self) -> &'static [Property];
@@ -145,8 +145,7 @@ pub trait Experiment: Sync {
     fn mutants(&self) -> Vec<MutantAbout>;
     /// Its constants.
     fn constants(&self) -> Vec<ConstantAbout>;
-    /// What may go wrong without breaking it: what `sweep` and `mutants` try if nothing else is
-    /// asked for.
+    /// The faults that it tolerates: `sweep` and `mutants` try these if nothing else is asked for.
     fn bears(&self) -> Faults {
         Faults::all()
     }
@@ -199,15 +198,15 @@ pub struct Report {
     pub assumption: Option<String>,
     /// The outcome of each property.
     pub properties: Vec<(Property, Status)>,
-    /// Who led at the end.
+    /// The leader at the end.
     pub leader: Option<NodeId>,
-    /// Who led the first group when.
+    /// The leaders of the first group, and when each led.
     pub tenures: Vec<Tenure>,
-    /// What the time was like in which leaders must stay, if it came.
+    /// The traffic in the time in which leaders must stay, if it came.
     pub calm: Option<Calm>,
     /// Messages between different nodes, by kind.
     pub messages: Counts,
-    /// What happened.
+    /// The counts of events.
     pub counts: Counts,
     /// How long it lasted, in real time of the world.
     pub time: RealTime,
@@ -243,11 +242,11 @@ pub struct Small {
 pub struct Replay {
     /// The run.
     pub report: Report,
-    /// What the script says must come of it, if it was replayed as it stands.
+    /// The outcome that the script expects, if it was replayed as it stands.
     pub expected: Option<String>,
     /// Whether that came.
     pub as_expected: bool,
-    /// What came, in words.
+    /// The outcome that came, in words.
     pub came: String,
     /// How many lines could not be carried out (only where another mutant was chosen).
     pub skipped: usize,

@@ -77,7 +77,7 @@ pub(super) const BY_ELECTION: Course<ByElection> = Course {
     algorithm: PhantomData,
 };
 
-/// What the elections of the synchronous model must bear.
+/// The faults that elections of the synchronous model must tolerate.
 pub(crate) fn synchronous() -> Faults {
     Faults::NONE.with(Fault::Crash).with(Fault::Amnesia).with(Fault::Clock)
 }

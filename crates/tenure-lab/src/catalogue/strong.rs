@@ -45,14 +45,14 @@ pub(super) struct Nerio<const SKEW: bool, const ENDED: bool = false> {
     about: About,
 }
 
-/// What runs: a choice of types that must not leak out.
+/// The subject to run: a choice of types that must not leak out.
 enum Chosen {
     Sound,
     Mutant(&'static Mutant),
 }
 
-/// The mutants of a protocol. What is wrong on drifting clocks anyway need not be tried once more
-/// where epochs are ended.
+/// The mutants of a protocol. A mutant that is wrong on drifting clocks anyway need not be tried
+/// once more where epochs are ended.
 fn mutants<const SKEW: bool, const ENDED: bool>() -> impl Iterator<Item = &'static Mutant> {
     let (ended, carried) = if ENDED { (Some(mutant::wedge()), None) } else { (None, Some(mutant::strong())) };
     let all = ended.into_iter().flatten().chain(carried.into_iter().flatten());

@@ -117,8 +117,8 @@ fn with_room((from, until): (f64, f64)) -> (f64, f64) {
 }
 
 impl Frame {
-    /// Where a point is; nothing if an axis has no place for it. What is beyond an end is drawn
-    /// there.
+    /// Where a point is; nothing if an axis has no place for it. A point beyond an end is drawn at
+    /// that end.
     pub(super) fn place(&self, (x, y): (&Range, &Range), point: (f64, f64)) -> Option<(f64, f64)> {
         let (right, up) = (x.place(point.0)?.clamp(0.0, 1.0), y.place(point.1)?.clamp(0.0, 1.0));
         Some((self.right_by(right), self.up_by(up)))

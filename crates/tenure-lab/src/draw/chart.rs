@@ -1,10 +1,10 @@
 //! A slide: one large panel and two small ones on logarithmic axes, every line labelled where it
 //! ends.
 //!
-//! Whoever sees no colours, or sits at the back, tells lines apart all the same: each has a mark of
-//! its own, and its label shows that mark. Labels never meet: they are moved apart as little as it
-//! takes, and a thin line leads to each. Theory is thin and dotted, in the colour of what it speaks
-//! of.
+//! A viewer who sees no colours, or sits at the back, tells lines apart all the same: each has a
+//! mark of its own, and its label shows that mark. Labels never meet: they are moved apart as
+//! little as it takes, and a thin line leads to each. Theory is thin and dotted, in the colour of
+//! what it speaks of.
 
 use super::axes::{Frame, Range};
 use super::look::escape;
@@ -13,26 +13,26 @@ use super::svg::text::{Paper, num, open, put, small, wrapped};
 /// An image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What is shown.
+    /// The title of the chart.
     pub title: String,
     /// How it was measured, in one line.
     pub note: String,
     /// Three: the large one on the left, the upper and the lower one on the right.
     pub panels: Vec<Panel>,
-    /// What must be said besides, below all.
+    /// A remark below all panels.
     pub foot: String,
 }
 
 /// Two axes and what is between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What this one shows.
+    /// The title of this panel.
     pub title: String,
-    /// What the axis to the right measures.
+    /// The label of the horizontal axis.
     pub x: String,
     /// Whether that axis counts in powers of two.
     pub doubles: bool,
-    /// What the axis upwards measures.
+    /// The label of the vertical axis.
     pub y: String,
     /// The lines.
     pub curves: Vec<Curve>,
@@ -41,9 +41,9 @@ pub struct Panel {
 /// One line, or one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What stands at its end; nothing, if nothing should.
+    /// The label at its end; empty for none.
     pub name: String,
-    /// What stands there besides, fainter.
+    /// A fainter text beside the label.
     pub says: String,
     /// Which colour and mark; grey without.
     pub look: Option<usize>,
@@ -67,7 +67,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point of which everything is known.
+    /// A point without uncertainty.
     pub fn exact(x: f64, y: f64) -> Self {
         Self { x, y, low: y, high: y }
     }
@@ -135,7 +135,7 @@ fn draw_panel(out: &mut String, panel: &Panel, frame: Frame) {
     );
     frame.draw(out, (&x, &y), (&panel.x, &panel.y));
     let mut ends: Vec<End<'_>> = Vec::new();
-    // What is thought lies below what was measured.
+    // Curves of theory lie below measured ones.
     let (thought, measured): (Vec<&Curve>, Vec<&Curve>) = panel.curves.iter().partition(|curve| curve.theory);
     for curve in thought.into_iter().chain(measured) {
         let place = |point: (f64, f64)| frame.place((&x, &y), point);

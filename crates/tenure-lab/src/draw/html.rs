@@ -84,7 +84,7 @@ fn json(picture: &Picture) -> String {
     format!("{{{}}}", fields.join(",\n"))
 }
 
-/// What the legend says of symbols that mean one thing here and another there.
+/// The legend's text for symbols that mean one thing here and another there.
 fn legend_json(picture: &Picture) -> String {
     let (words, supports) = (picture.words, look::supports(picture));
     let says = [
@@ -182,8 +182,8 @@ fn or_null<T: std::fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "null".to_owned(), |value| value.to_string())
 }
 
-/// A JSON string. What could end or open a `script` element, or a line of script, is written by
-/// number.
+/// A JSON string. Characters that could end or open a `script` element, or a line of script, are
+/// written by number.
 pub(super) fn text(plain: &str) -> String {
     let mut out = String::with_capacity(plain.len() + 2);
     out.push('"');

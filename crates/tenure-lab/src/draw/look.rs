@@ -1,4 +1,4 @@
-//! What both drawings share: colours, the text of times, and which bars make one.
+//! Common to both drawings: colours, the text of times, and which bars make one.
 
 use super::{Bar, BarKind, Mark, MarkKind, Picture};
 
@@ -29,16 +29,16 @@ const LANES: [Paint; 9] = [
     paint("#d55e00", "#111"),
 ];
 
-/// What the legend says of a message that did not arrive: a run does not tell whether it was lost
-/// or had no more time.
+/// The legend's text for a message that did not arrive: a run does not tell whether it was lost or
+/// had no more time.
 pub(super) const LOST: &str = "message lost or not handled";
-/// What it says of an axis that is not true to scale.
+/// The text for an axis that is not true to scale.
 pub(super) const STEPS: &str = "time not to scale: one step for each instant";
 
 const KINDS: [&str; 6] = ["#5d6b7e", "#23808f", "#8a5fb0", "#97781c", "#4f8a3c", "#a0527c"];
 const NACKS: [&str; 2] = ["#c8202f", "#dd6a5f"];
 
-/// What the legend says of a grant.
+/// The legend's text for a grant.
 pub(super) fn supports(picture: &Picture) -> String {
     format!("{}, in the colour of whom", picture.words.supports)
 }
@@ -96,7 +96,7 @@ pub(super) fn named(text: &str, name: &str) -> String {
     format!("{name}: {}", nameless(text, name))
 }
 
-/// What a text gives as its reason: the part behind the last colon.
+/// The reason that a text gives: the part behind the last colon.
 pub(super) fn reason(text: &str) -> Option<&str> {
     text.rsplit_once(": ").map(|(_, reason)| reason).filter(|reason| !reason.is_empty())
 }
@@ -116,7 +116,7 @@ pub(super) struct Run {
     pub from: u64,
     /// Until when, within the picture.
     pub until: u64,
-    /// What it is.
+    /// The kind of bar.
     pub kind: BarKind,
     /// In words: the last bar's.
     pub text: String,
@@ -188,11 +188,11 @@ pub(super) struct Reign {
     pub from: u64,
     /// Until when.
     pub until: u64,
-    /// Who leads: never empty, more than one if leases overlap.
+    /// The leaders: never empty, more than one if leases overlap.
     pub lanes: Vec<usize>,
 }
 
-/// Who leads when: the leases of all lanes in one line.
+/// The leaders over time: the leases of all lanes in one line.
 pub(super) fn reigns(runs: &[Run]) -> Vec<Reign> {
     let mut edges: Vec<(u64, bool, usize)> = Vec::new();
     for run in runs.iter().filter(|run| run.kind == BarKind::Lease) {

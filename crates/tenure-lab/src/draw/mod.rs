@@ -20,17 +20,17 @@ mod tests;
 /// A run, ready to be drawn. Times are nanoseconds of real time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// What was run.
+    /// The title: the run that is drawn.
     pub title: String,
     /// Its outcome, in one line.
     pub verdict: String,
     /// Whether a property was broken.
     pub broken: bool,
-    /// What its symbols mean.
+    /// The meanings of its symbols.
     pub words: Words,
     /// The name of each lane, from the top.
     pub lanes: Vec<String>,
-    /// What is special about each lane, in a word; empty where nothing is.
+    /// The role of each lane, in a word; empty where it has none.
     pub roles: Vec<String>,
     /// Where the picture begins.
     pub start: u64,
@@ -38,11 +38,11 @@ pub struct Picture {
     pub end: u64,
     /// Messages.
     pub arrows: Vec<Arrow>,
-    /// What lasts: grants, leases, outages.
+    /// Things that last: grants, leases, outages.
     pub bars: Vec<Bar>,
-    /// What happens at an instant.
+    /// Events at an instant.
     pub marks: Vec<Mark>,
-    /// What concerns all lanes for a while: partitions, the healing.
+    /// Stretches of time that concern all lanes: partitions, the healing.
     pub zones: Vec<Zone>,
     /// Logical partitions: which lanes belong together for a while.
     pub shades: Vec<Shade>,
@@ -50,7 +50,7 @@ pub struct Picture {
     pub minutes: Vec<Minute>,
 }
 
-/// What bars and marks mean in the protocol that was run, as the legend says it.
+/// The meanings of bars and marks in the protocol that was run, as the legend says them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {
     /// A bar of [`BarKind::Lease`].
@@ -63,7 +63,7 @@ pub struct Words {
     pub elected: &'static str,
     /// A [`Zone`] that is not calm.
     pub zones: &'static str,
-    /// What stands beside the two tracks of a lane: that of leases, and that of grants.
+    /// The labels beside the two tracks of a lane: that of leases, and that of grants.
     pub tracks: [&'static str; 2],
     /// The kind of message that only shows that somebody lives: faint, so that it does not hide the
     /// others.
@@ -108,7 +108,7 @@ pub struct Arrow {
     pub sent: u64,
     /// When it was handled; `None` if it was lost.
     pub arrived: Option<u64>,
-    /// What kind of message: names its colour.
+    /// The kind of message: names its colour.
     pub kind: String,
     /// All that it says.
     pub text: String,
@@ -123,13 +123,13 @@ pub struct Bar {
     pub from: u64,
     /// Until when.
     pub until: u64,
-    /// What it is.
+    /// The kind of bar.
     pub kind: BarKind,
     /// In words.
     pub text: String,
 }
 
-/// What a bar shows.
+/// The meaning of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarKind {
     /// This lane leads (until its E).
@@ -156,13 +156,13 @@ pub struct Mark {
     pub lane: Option<usize>,
     /// When.
     pub at: u64,
-    /// What it is.
+    /// The kind of mark.
     pub kind: MarkKind,
     /// In words.
     pub text: String,
 }
 
-/// What a mark shows.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {
     /// The process crashed.
@@ -197,7 +197,7 @@ pub struct Minute {
     pub at: u64,
     /// On which lane.
     pub lane: Option<usize>,
-    /// What happened.
+    /// The violation in words.
     pub text: String,
     /// Its outcome.
     pub outcomes: Vec<String>,

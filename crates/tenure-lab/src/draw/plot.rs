@@ -12,7 +12,7 @@ use super::svg::text::{Paper, num, open, put, small, width};
 /// An image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// What is shown.
+    /// The title of the plot.
     pub title: String,
     /// How it was measured, in one line.
     pub note: String,
@@ -23,7 +23,7 @@ pub struct Plot {
 /// Two axes and the lines between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What this one shows.
+    /// The title of this panel.
     pub title: String,
     /// To the right.
     pub x: Axis,
@@ -36,7 +36,7 @@ pub struct Panel {
 /// One direction of a panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// What it measures, with its unit.
+    /// The measured quantity, with its unit.
     pub label: String,
     /// How.
     pub scale: Scale,
@@ -63,7 +63,7 @@ pub enum Scale {
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What the legend says; the same in two panels is one entry.
+    /// The text in the legend; the same in two panels is one entry.
     pub name: String,
     /// Which colour: series that belong together share one.
     pub colour: usize,

@@ -13,7 +13,7 @@ use tenure_proto::classic::Standing;
 
 /// A run, ready to be drawn.
 pub struct Picture<'a> {
-    /// What was run.
+    /// The title: the run that is drawn.
     pub title: String,
     /// Its outcome, in one line.
     pub verdict: String,
@@ -25,7 +25,7 @@ pub struct Picture<'a> {
     pub nodes: u32,
     /// Whether the network is a star with node 0 in its centre.
     pub star: bool,
-    /// What happened.
+    /// The events of the run.
     pub trace: &'a Trace,
     /// How many parts of the trace's time make one unit.
     pub unit: u64,

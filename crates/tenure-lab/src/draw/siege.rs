@@ -1,4 +1,4 @@
-//! What the open-schedule adversary did: its joins, small lines below, the whole ring on top.
+//! Draws the joins of the open-schedule adversary: small lines below, the whole ring on top.
 
 use super::svg::text::{Paper, num, open, put, small};
 use crate::ring::adversary::{Join, Siege};

@@ -1,4 +1,4 @@
-//! What the drawings promise, on a run that looks like an election.
+//! Tests the guarantees of the drawings, on a run that looks like an election.
 
 use super::*;
 
@@ -150,7 +150,7 @@ fn long_run() -> Picture {
     run.finish("all properties hold", false)
 }
 
-/// What crowds a picture: many lanes with long names, zones and violations on top of each other.
+/// A crowded picture: many lanes with long names, zones and violations on top of each other.
 fn crowded() -> Picture {
     let mut run = Run::new("crowded: zones & violations on top of each other", 11, 100);
     run.picture.lanes[3] = "frankfurt-rack-17.example".to_owned();
@@ -176,7 +176,7 @@ fn crowded() -> Picture {
     run.finish("seven properties broken", true)
 }
 
-/// What no run should give, but a drawing must bear.
+/// A picture that no run should give, but a drawing must bear.
 fn strange() -> Picture {
     let mut run = Run::new("strange </script>", 2, 10);
     run.arrow(0, 0, MS, Some(2 * MS), "self", "to itself");
@@ -408,7 +408,7 @@ fn the_reason_stands_beside_a_loss_where_there_is_room() {
     assert!(!svg::draw(&run.picture).contains(">its lease is over</text>"));
 }
 
-/// What an XML reader would complain of: tags that do not nest.
+/// Whether all tags nest, as an XML reader asks.
 fn nests(svg: &str) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for tag in svg.split('<').skip(1) {

@@ -23,12 +23,12 @@ use std::fmt;
 /// A value, named by a number: what it is does not matter, only whether it is the same.
 pub type Value = u32;
 
-/// What an operation does to its key, and what the answer said, if there was one.
+/// The effect of an operation on its key, and its answer, if there was one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Asks for the value.
     Get {
-        /// What it was; `None` if there was none.
+        /// The value; `None` if there was none.
         saw: Option<Value>,
     },
     /// Sets the value, or, with `None`, deletes it.
@@ -40,12 +40,12 @@ pub enum Call {
     Swap {
         /// To what.
         to: Value,
-        /// What it was.
+        /// The value.
         saw: Option<Value>,
     },
     /// Sets the value if it is as expected.
     Cas {
-        /// What is expected.
+        /// The expected value.
         from: Option<Value>,
         /// To what.
         to: Option<Value>,
@@ -69,7 +69,7 @@ impl Call {
         }
     }
 
-    /// What it may leave, if anything.
+    /// The value that it may leave, if any.
     fn leaves(self) -> Option<Option<Value>> {
         match self {
             Self::Get { .. } => None,
@@ -132,7 +132,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// What came of judging a history.
+/// The verdict on a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// How many operations there were.
@@ -180,8 +180,8 @@ pub fn check(history: &[Operation]) -> Verdict {
     verdict
 }
 
-/// Without the operations that were never answered and of which nobody saw anything: an order with
-/// one of them is one without it, too.
+/// Leaves out operations that were never answered and whose effect nobody saw: an order with one of
+/// them is one without it, too.
 fn relevant(mut operations: Vec<Operation>) -> Vec<Operation> {
     let seen: BTreeSet<Option<Value>> =
         operations.iter().filter_map(|operation| operation.call.sees(operation.returned.is_some())).collect();

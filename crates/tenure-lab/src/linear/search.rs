@@ -4,7 +4,8 @@
 //! began before the first end among those that are still to come: whatever began later must come
 //! after that one. Those that were answered are kept in the order in which they began, so what has
 //! taken place is nearly always a beginning of that list and a few more: that is how the memory
-//! names it, and it stays small however long the history is. What was never answered is kept apart.
+//! names it, and it stays small however long the history is. Operations that were never answered
+//! are kept apart.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ pub(super) enum Outcome {
     GaveUp,
 }
 
-/// What has taken place, and what is left.
+/// The operations that have taken place, and the value that is left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Done {
     /// All answered operations before this one have taken place.
@@ -86,8 +87,8 @@ pub(super) fn search(operations: &[Operation], most: u64) -> Found {
 }
 
 impl History {
-    /// What may be next, the best guess last: who was answered first most likely took place first,
-    /// and what was never answered did not.
+    /// The operations that may be next, the best guess last: the one answered first most likely
+    /// took place first, and one never answered did not.
     fn nexts(&self, done: &Done) -> Vec<Next> {
         let mut end = u64::MAX;
         let mut found: Vec<(u64, usize)> = Vec::new();
@@ -111,7 +112,7 @@ impl History {
         nexts
     }
 
-    /// What is left if that one takes place now; `None` if its answer would be wrong.
+    /// The state if that one takes place now; `None` if its answer would be wrong.
     fn after(&self, done: &Done, next: Next) -> Option<Done> {
         let operation = match next {
             Next::Answered(i) => &self.answered[i],

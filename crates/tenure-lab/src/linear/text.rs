@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Times are whole numbers of one clock. Keys and values are words without blanks; `-` is no value.
-//! What follows the times is ignored. An operation that certainly did not take place is left out.
+//! Words after the times are ignored. An operation that certainly did not take place is left out.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What breaks a rule by which members change (see `tenure_proto::strong::epoch`).
+//! Mutants of the rules by which members change (see `tenure_proto::strong::epoch`).
 
 use tenure_proto::strong::Across;
 

@@ -29,7 +29,7 @@ pub enum Printed {
     A8,
     /// A process leads on by an epoch that it has given up.
     A10,
-    /// Who has an epoch goes on asking for one.
+    /// A process that has an epoch goes on asking for one.
     C1,
     /// Late answers change an epoch.
     C2,
@@ -51,11 +51,11 @@ pub enum Printed {
     LateRefresh,
     /// Answers to a question for an epoch count whenever they come.
     LateEpoch,
-    /// Who has forgotten everything answers at once.
+    /// A process that has forgotten everything answers at once.
     Silence,
     /// A repeated refresh is acknowledged while the first is on its way to the disk.
     Kept,
-    /// What is read is not written down.
+    /// States that are read are not written down.
     Learnt,
 }
 

@@ -1,4 +1,4 @@
-//! What can be done wrong in local leadership: one rule each.
+//! Mutants of local leadership: each breaks one rule.
 
 use tenure_proto::LocalTime;
 use tenure_proto::detect::fail_aware::{Estimate, Exact, Link, Stamps};
@@ -13,15 +13,15 @@ pub enum Wrong {
     DropDriftFactor,
     /// The lease is counted from the last reply, not from the request.
     ExpiryFromNow,
-    /// Who is bound supports others.
+    /// A bound process supports others.
     IgnoreLocks,
-    /// Who supports itself is not bound by that.
+    /// A process that supports itself is not bound by that.
     SelfNoLock,
     /// Any Release of the holder frees.
     ReleaseAny,
     /// A failed renewal is released while the older lease stands.
     ReleaseUnderLease,
-    /// Who has forgotten its lock supports others at once.
+    /// A process that has forgotten its lock supports others at once.
     RestartNoWait,
     /// Replies to earlier requests count.
     OldReplies,
@@ -41,7 +41,7 @@ pub enum Wrong {
     SlowIsAlive,
     /// The first request may succeed.
     SkipSelfTarget,
-    /// Who was heard of since the request left need not support it.
+    /// A process that was heard of since the request left need not support it.
     SkipAliveCheck,
     /// The own entry is dated by when the own request came back.
     OwnEntryByReceipt,

@@ -44,7 +44,7 @@ pub enum BrokenLog {
     PromiseInPart,
     /// A leader goes on although another one chose in its slots.
     LeadsOn,
-    /// What was accepted before a restart is taught as chosen.
+    /// An entry accepted before a restart is taught as chosen.
     TeachAccepted,
     /// Slots are applied over a gap.
     ApplyOverGap,
@@ -68,13 +68,13 @@ pub enum BrokenLog {
     ReadWithoutLease,
     /// The state is read under the lease before what the promises told of is applied.
     LocalReadBeforeApplied,
-    /// Who leads goes on with its ballot of an old term in a new one, and reads under it.
+    /// A leader goes on with its ballot of an old term in a new one, and reads under it.
     ReadOtherTerm,
     /// Lease and log are checked after the state was looked at, and not before.
     CheckAfterLook,
-    /// Whoever lost its disk goes on as if it were new.
+    /// A process that lost its disk goes on as if it were new.
     AmnesiacVotes,
-    /// Whoever lost its disk takes part again from its next life on.
+    /// A process that lost its disk takes part again from its next life on.
     AmnesiaOnce,
 }
 

@@ -1,5 +1,4 @@
-//! What can be done wrong where an epoch is ended before the next begins, and where a lost disk
-//! recovers.
+//! Mutants where an epoch is ended before the next begins, and where a lost disk recovers.
 
 use super::{Broken, Mutant, driver, rule};
 use crate::world::Flaws;

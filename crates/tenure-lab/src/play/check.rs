@@ -1,5 +1,4 @@
-//! What a play expects to see besides its verdict: who believes to lead, and how often things
-//! happened.
+//! The checks of a play besides its verdict: who believes to lead, and how often things happened.
 
 use tenure_proto::NodeId;
 
@@ -55,7 +54,7 @@ impl Check {
         }
     }
 
-    /// What came instead, if it did not come.
+    /// The outcome that came instead, if the expected one did not.
     pub(crate) fn failure(&self, beliefs: &Beliefs, counts: &Counts) -> Option<String> {
         match &self.what {
             Wanted::Leader(who, from, to) => wrong_leader(who, *from, *to, beliefs),
@@ -136,7 +135,7 @@ fn wrong_leader(who: &Who, from: RealTime, to: RealTime, beliefs: &Beliefs) -> O
     })
 }
 
-/// Who believed to lead when.
+/// The processes that believed to lead, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beliefs(Vec<(RealTime, Vec<(NodeId, RealTime)>)>);
 
@@ -155,7 +154,7 @@ impl Beliefs {
         self.0.push((now, believers));
     }
 
-    /// Who believed at an instant.
+    /// The processes that believed to lead at an instant.
     fn at(&self, at: RealTime) -> Vec<NodeId> {
         let noted = self.0.iter().rev().find(|(from, _)| *from <= at);
         let believers = noted.map(|(_, believers)| believers.as_slice()).unwrap_or_default();

@@ -83,8 +83,8 @@
 //!
 //! Several processes may do the same (`n0 n2 crash`, `everyone campaigns`), and one may do several
 //! things (`n2 restarts and campaigns`). A kind of message may be `message`, which is any, and
-//! `next release` means one alone. What is forged may also be said `as a relay`, in a hand-over, or
-//! with neither word just as it was sent. A message is cut when it is sent: what is on its way
+//! `next release` means one alone. A forged message may also be said `as a relay`, in a hand-over,
+//! or with neither word just as it was sent. A message is cut when it is sent: what is on its way
 //! arrives. A line that cannot be carried out, such as a crash of a process that is down, is an
 //! error.
 
@@ -125,7 +125,7 @@ pub fn is_play(text: &str) -> bool {
 /// A play, as it was written.
 #[derive(Clone, Debug)]
 pub struct Play<C> {
-    /// What the reader should know, a line each.
+    /// Remarks for the reader, a line each.
     pub remarks: Vec<String>,
     /// The protocol's name.
     pub protocol: String,
@@ -147,13 +147,13 @@ pub struct Play<C> {
     pub disk: u64,
     /// The verdict that must come of it.
     pub expect: Expect,
-    /// What else must be seen.
+    /// Further checks.
     pub checks: Vec<Check>,
     /// From when on a leader is owed.
     pub heals: Option<RealTime>,
     /// When it ends.
     pub ends: RealTime,
-    /// What happens.
+    /// The events.
     pub(crate) cues: Vec<Cue<C>>,
 }
 
@@ -168,7 +168,7 @@ pub(crate) struct Cue<C> {
     pub(crate) deeds: Vec<Deed<C>>,
 }
 
-/// What a line does.
+/// The deed of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Deed<C> {
     Campaign(NodeId),
@@ -184,7 +184,7 @@ pub(crate) enum Deed<C> {
     Meddle(Meddling),
 }
 
-/// What is done to some messages.
+/// An interference with some messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Meddling {
     pub(crate) what: What,
@@ -207,7 +207,7 @@ impl Meddling {
     }
 }
 
-/// What is done to a message.
+/// The kind of interference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// It comes later.
@@ -220,7 +220,7 @@ pub(crate) enum What {
     Forge {
         /// The process that says it.
         by: NodeId,
-        /// What it makes of it.
+        /// The change that it makes.
         guise: Guise,
     },
 }

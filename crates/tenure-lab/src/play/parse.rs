@@ -11,13 +11,13 @@ use crate::world::{Action, Clock, Interrupt, RealTime, Stretch, Which, clock::MI
 /// The start of clocks about which a play says nothing, and how far they are apart if they may be.
 const CLOCK_START: u64 = 1_000_000 * MILLI;
 
-/// What a play says of a clock: when it starts, if it says so, and its rates.
+/// A clock in a play: when it starts, if the play says so, and its rates.
 type ClockSaid = (Option<u64>, Vec<Stretch>);
 
 /// A play being read.
 struct Reader<S: Subject> {
     play: Play<Command<S>>,
-    /// What each host is there for, as far as the head has said.
+    /// The role of each host, as far as the head has said.
     roles: Vec<Role>,
     clocks: Vec<Option<ClockSaid>>,
     /// Which constants were set.
@@ -112,7 +112,7 @@ impl<S: Subject> Reader<S> {
         Ok(())
     }
 
-    /// Who is there, once that is said. It cannot change after somebody was named.
+    /// Fixes the hosts, once they are said. It cannot change after somebody was named.
     fn cast(&mut self) -> Result<(), String> {
         if self.play.members == 0 {
             return Ok(());
@@ -282,7 +282,7 @@ fn message_kind<S: Subject>(kind: &str) -> Result<Option<&'static str>, String> 
     }
 }
 
-/// What happens to something that a process has: `clock steps back 80ms`, `thread 0 takes a step`.
+/// An event of something that a process has: `clock steps back 80ms`, `thread 0 takes a step`.
 fn possession<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
     if let Some(rest) = text.strip_prefix("thread ") {
         let thread = rest.strip_suffix(" takes a step");
@@ -295,7 +295,7 @@ fn possession<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, 
     }
 }
 
-/// What one process does, in the words of scripts or in their plural.
+/// A deed of one process, in the words of scripts or in their plural.
 fn deed<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
     let one = match text {
         "campaigns" | "campaign" => return Ok(Deed::Campaign(node)),

@@ -45,7 +45,7 @@ fn links(text: &str, nodes: usize) -> Result<Links, String> {
     Ok(Links { from: self::nodes(from, nodes)?, to: self::nodes(to, nodes)?, both })
 }
 
-/// What follows `network: `.
+/// Parses the words after `network: `.
 pub(super) fn network(text: &str, nodes: usize) -> Result<Shape, String> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let named =

@@ -14,7 +14,7 @@ use tenure_proto::{NodeId, Protocol};
 use crate::subject::Made;
 use crate::world::{RealTime, World};
 
-/// What kind of promise a property is.
+/// The kind of promise that a property is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Must hold at every instant.
@@ -43,7 +43,7 @@ pub struct Property {
     pub name: &'static str,
     /// Its kind.
     pub kind: Kind,
-    /// What it says, with the equation.
+    /// Its statement, with the equation.
     pub says: &'static str,
 }
 
@@ -82,7 +82,7 @@ pub struct Violation {
     pub property: &'static str,
     /// When it was noticed.
     pub at: RealTime,
-    /// What was seen.
+    /// The violation in words.
     pub text: String,
     /// Where that was said which it contradicts, if that is known and has a place.
     pub before: Option<Mark>,
@@ -110,13 +110,13 @@ pub struct Tenure {
     pub until: RealTime,
 }
 
-/// What happened to a process from outside, as far as a judge must know.
+/// An event that happens to a process from outside, as far as a judge must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
     /// Nothing: it took a step.
     Step,
-    /// It is being killed inside a step: what was carried out is in the world. What it believes
-    /// since then nobody has seen.
+    /// It is being killed inside a step: what was carried out is in the world. Nobody has seen what
+    /// it believes since then.
     Killed,
     /// It started, and goes by what it has kept.
     Started,
@@ -146,7 +146,7 @@ pub trait Judge<P: Protocol> {
     fn violations(&self) -> &[Violation];
     /// The one who leads now, of the first group.
     fn leader(&self) -> Option<NodeId>;
-    /// Who led the first group when, in the order of the beginnings.
+    /// The leaders of the first group, and when each led, in the order of the beginnings.
     fn tenures(&self) -> &[Tenure] {
         &[]
     }
@@ -162,7 +162,7 @@ pub trait Judge<P: Protocol> {
     fn figures(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
-    /// Figures of which, over several runs, the largest counts: told once, after its end.
+    /// Figures whose largest value counts over several runs: told once, after its end.
     fn peaks(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

@@ -30,7 +30,7 @@ pub const BEST: Property = property(
     Kind::Always,
     "a process has elected nobody, or the best of those that run: judged when nobody has crashed or started for a while",
 );
-/// What safety is for.
+/// The safety property of an election.
 pub const ONE: Property = property(
     "one-coordinator",
     Kind::Always,
@@ -95,7 +95,8 @@ pub const BY_CONSENSUS: [Property; 11] = [
     BETTER_STARTS,
     JUDGED,
 ];
-/// Of consensus by an election. Who crashed stays away, so that none comes back that is better.
+/// Of consensus by an election. A crashed process stays away, so that none comes back that is
+/// better.
 pub const BY_ELECTION: [Property; 12] = [
     AGREEMENT,
     VALIDITY,
@@ -111,7 +112,7 @@ pub const BY_ELECTION: [Property; 12] = [
     JUDGED,
 ];
 
-/// What the judge knows of a process.
+/// The judge's knowledge of a process.
 #[derive(Clone, Debug, Default)]
 struct Known {
     runs: bool,
@@ -229,8 +230,8 @@ impl NamedJudge {
         }
     }
 
-    /// What safety is for. Who crashes leaves nobody behind who thinks that it leads, so a crash
-    /// need not be waited for.
+    /// Judges safety: at most one process thinks that it leads. A crashed process no longer thinks
+    /// that it leads, so a crash need not be waited for.
     fn judge_coordinators(&mut self, at: RealTime) {
         if at < self.started.after(self.settle) {
             return;

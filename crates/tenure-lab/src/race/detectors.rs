@@ -220,7 +220,7 @@ impl Kind {
     }
 }
 
-/// What one detector was worth on one manner of link, over all seeds.
+/// The quality of one detector on one manner of link, over all seeds.
 #[derive(Clone, Debug, Default)]
 struct Worth {
     detections: Vec<u64>,

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! the wait for the first, its round trip, and whole rounds that were lost. The study runs the
-//! machine that nodes run and holds the mean against that bound. What a campaign does inside the
-//! machine is not known here: it begins with what a protocol's users say after a start, and ends
-//! when a process says that it leads.
+//! machine that nodes run and holds the mean against that bound. The study does not know what a
+//! campaign does inside the machine: it begins with what a protocol's users say after a start, and
+//! ends when a process says that it leads.
 //!
 //! The bound is that of chance. With the weak election of nodes (section 9, a ring) one candidate
 //! goes first, and the wait for it is gone: what is left is its round trip.
@@ -44,7 +44,7 @@ const RETRY: u64 = 3;
 /// A run that takes longer than this, in v, has elected nobody.
 const HORIZON: u64 = 10_000;
 
-/// What to run.
+/// The runs of the study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How many processes, each number in turn: at least two.

@@ -18,7 +18,7 @@ use crate::catalogue::{Error, Experiment, Report, Trial};
 use crate::simulate::{Faults, Named, Setup};
 use crate::world::{RealTime, clock::MILLI};
 
-/// What to compare.
+/// The elections and variants to compare.
 #[derive(Clone)]
 pub struct Options {
     /// The elections.
@@ -84,7 +84,7 @@ pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Race, E
     })
 }
 
-/// What will be run, row by row.
+/// The runs, row by row.
 fn lines(options: &Options) -> Vec<(&'static dyn Experiment, &'static str, Line)> {
     let mut lines = Vec::new();
     for nodes in &options.nodes {
@@ -118,7 +118,7 @@ fn nothing_left(options: &Options) -> Error {
     Error::new(format!("there is nothing to run: {}", why.join("; ")))
 }
 
-/// What is said of runs of which some do not agree, with the first of these.
+/// The text for runs that do not all agree, with the first that does not.
 fn disagree(reports: &[Report], who: &str) -> Option<String> {
     let mut not = reports.iter().filter(|report| !agrees(report));
     let seed = not.next()?.seed.map(|seed| format!(", seed {seed} does not")).unwrap_or_default();
@@ -180,7 +180,7 @@ fn agrees(report: &Report) -> bool {
     report.violation.is_none() && report.counts.get("runs-agreed") == 1
 }
 
-/// What a run broke, if not agreement.
+/// The property that a run broke, if not agreement.
 fn unsafe_property(report: &Report) -> Option<&'static str> {
     report.violation.as_ref().map(|violation| violation.property).filter(|property| *property != "agreement")
 }

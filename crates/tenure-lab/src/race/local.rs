@@ -29,7 +29,7 @@ use crate::world::{Clock, RealTime, Stretch, clock::MILLI, node_id};
 /// The longest one-way delay; each is drawn between nothing and this.
 const WAY: u64 = MILLI;
 
-/// What a message costs whoever handles it.
+/// The time that handling a message costs its receiver.
 const HANDLING: [u64; 3] = [0, MILLI / 10, MILLI / 2];
 
 /// How many children a node of the tree has, as in the paper.
@@ -43,7 +43,7 @@ const HORIZON: RealTime = RealTime(600_000 * MILLI);
 
 type Subjects = Locals<Sound, false>;
 
-/// What to run.
+/// The runs of the study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How many processes, each number in turn: at least two.
@@ -162,7 +162,7 @@ struct Asked {
     took: Option<u64>,
 }
 
-/// What is seen of one run.
+/// The observations of one run.
 #[derive(Default)]
 struct Watch {
     times: Vec<u64>,

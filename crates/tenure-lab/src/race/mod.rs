@@ -60,18 +60,18 @@ impl Study {
     }
 }
 
-/// What a study found.
+/// The result of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
     /// The study's name.
     pub study: &'static str,
-    /// What was fixed for all rows.
+    /// The parameters fixed for all rows.
     pub parameters: Vec<(&'static str, Cell)>,
     /// Every row, for programs.
     pub rows: Sheet,
     /// The same for people, where that should look otherwise.
     pub shown: Vec<Shown>,
-    /// What was promised and did not come, a line each. Nothing, usually.
+    /// Promises that were not kept, a line each. Nothing, usually.
     pub broken: Vec<String>,
     /// The drawing, if there is one.
     pub plot: Option<Plot>,
@@ -82,7 +82,7 @@ pub struct Race {
 pub struct Shown {
     /// The name of the measure.
     pub name: &'static str,
-    /// What it is.
+    /// The study in one line.
     pub says: &'static str,
     /// The table.
     pub sheet: Sheet,
@@ -91,20 +91,20 @@ pub struct Shown {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sheet {
-    /// What each column is.
+    /// The columns of the table.
     pub columns: Vec<Column>,
     /// A cell for each column.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// What a column of a table is.
+/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Its name for programs.
     pub key: String,
     /// Its name for people.
     pub head: String,
-    /// What it says, in one line; empty if its head says it all.
+    /// Its meaning, in one line; empty if its head says it all.
     pub says: &'static str,
 }
 
@@ -114,7 +114,7 @@ impl Column {
     }
 }
 
-/// What a cell of a table holds.
+/// The content of a cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Words.

@@ -17,7 +17,7 @@ use crate::world::RealTime;
 /// The elections, as the log's constant `election` names them.
 pub const ELECTIONS: [&str; 3] = ["omega", "lean", "stable"];
 
-/// What to compare.
+/// The logs and sizes to compare.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How many members, each number in turn.

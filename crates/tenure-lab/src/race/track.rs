@@ -2,8 +2,8 @@
 //! chance.
 //!
 //! Where a study asks how long something takes, nothing else may take time: disks write at once,
-//! processes wake when they want to, and a process hears itself at once. What the protocol itself
-//! draws comes from the same seed. Where a study wants it, handling a message takes time, one after
+//! processes wake when they want to, and a process hears itself at once. Draws of the protocol
+//! itself come from the same seed. Where a study wants it, handling a message takes time, one after
 //! the other, and a process that is at it is woken afterwards.
 
 use std::cmp::Reverse;
@@ -16,11 +16,12 @@ use crate::stage::{Cast, Stage, Watch};
 use crate::subject::Subject;
 use crate::world::{Action, FlightId, RealTime};
 
-/// What is going to happen. Of what falls on one instant, what was entered first comes first.
+/// An event that is going to happen. Of what falls on one instant, what was entered first comes
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Pending {
     Arrive(FlightId),
-    /// What arrived then has been handled.
+    /// A message that arrived then has been handled.
     Handled(FlightId, RealTime),
     Wake(NodeId),
 }
@@ -43,7 +44,7 @@ pub(super) struct Track<'s, S: Subject> {
     links: Random,
 }
 
-/// What a process said, when, by its own clock.
+/// An event that a process published, and when by its own clock.
 pub(super) type Said<S> = (NodeId, LocalTime, <<S as Subject>::Machine as Protocol>::Event);
 
 /// The outcome of a run.

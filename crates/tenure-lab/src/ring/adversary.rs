@@ -2,9 +2,9 @@
 //! n + 1) messages.
 //!
 //! "Lower Bound" of the lecture, executable. An edge is open while nothing that was said over it
-//! has been heard. Whoever sits at its ends cannot know whether it is an edge or the rest of a
-//! larger ring, so nobody may decide yet. The adversary keeps an edge open for as long as it can,
-//! and makes the algorithm talk meanwhile:
+//! has been heard. The nodes at its ends cannot know whether it is an edge or the rest of a larger
+//! ring, so nobody may decide yet. The adversary keeps an edge open for as long as it can, and
+//! makes the algorithm talk meanwhile:
 //!
 //! ```text
 //! line of 1:   a node that is awake; what it says waits at its two ends
@@ -17,7 +17,7 @@
 //! of P and Q overlapped in neither half, both could happen at once, and they would be a complete
 //! election in which some node of the half without the leader hears nothing of the other half: it
 //! could not know who leads. So in one half they cover n/2 nodes together, and one of them is heard
-//! at least n/4 times. Hence M(n) ≥ 2M(n/2) + n/4, which is n/4·(log2 n + 1).
+//! at least n/4 times. Therefore M(n) ≥ 2M(n/2) + n/4, which is n/4·(log2 n + 1).
 //!
 //! That the halves behave in the joined line as they did alone is not taken on trust: each join is
 //! repeated from the very beginning on a closed ring of that size, with the schedules of the two
@@ -40,16 +40,16 @@ pub struct Join {
     /// The place in the given order at which the joined nodes begin: they are `size` contiguous
     /// ones of it.
     pub from: usize,
-    /// What was heard after joining the first half's right end to the second's left.
+    /// Messages heard after joining the first half's right end to the second's left.
     pub inner: u64,
-    /// What was heard after joining the second half's right end to the first's left instead.
+    /// Messages heard after joining the second half's right end to the first's left instead.
     pub outer: u64,
     /// Whether the outer edge was chosen.
     pub chose_outer: bool,
 }
 
 impl Join {
-    /// What was heard in the schedule that was kept.
+    /// Messages heard in the schedule that was kept.
     pub fn heard(&self) -> u64 {
         self.inner.max(self.outer)
     }
@@ -78,7 +78,7 @@ pub struct Siege {
     pub histories: u64,
 }
 
-/// What a node heard, in order.
+/// The messages that a node heard, in order.
 type History<M> = Vec<(Port, M)>;
 
 /// A line of nodes with an open edge between its ends, quiet except for what waits there.
@@ -89,7 +89,7 @@ struct Line<N: Node> {
     /// Said to the left by the first node, and to the right by the last one: nobody has heard it.
     ends: [VecDeque<N::Message>; 2],
     histories: Vec<History<N::Message>>,
-    /// Who heard something on which port, in order.
+    /// The nodes and ports that heard something, in order.
     schedule: Vec<(u32, Port)>,
 }
 
@@ -289,7 +289,7 @@ fn finish<N: Node>(mut line: Line<N>, siege: &mut Siege, winner: Winner) {
     let last = u32::try_from(line.nodes.len() - 1).unwrap_or(u32::MAX);
     let mut queue = VecDeque::new();
     loop {
-        // What reaches an end goes over the last edge now.
+        // Messages that reach an end go over the last edge now.
         let [left, right] = std::mem::take(&mut line.ends);
         queue.extend(left.into_iter().map(|message| (last, RIGHT, message)));
         queue.extend(right.into_iter().map(|message| (0, LEFT, message)));

@@ -50,7 +50,7 @@ pub fn n_harmonic(n: u32) -> Ratio {
     Ratio::new(n * (1..=n).map(|k| product / k).sum::<u128>(), product)
 }
 
-/// What all orders together say about an algorithm.
+/// The result of all orders together for an algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exact {
     /// How many ids.
@@ -65,11 +65,11 @@ pub struct Exact {
     pub worst: (u64, Vec<u32>),
     /// The longest time until somebody leads.
     pub slowest: u64,
-    /// What was broken first, and in which order.
+    /// The first broken property, and the order that broke it.
     pub broken: Option<String>,
 }
 
-/// The most ids of which all orders are tried.
+/// The largest number of ids for which all orders are tried.
 pub const MOST: u32 = 10;
 
 /// Tries all circular orders of ids from `setup.first_id` on.

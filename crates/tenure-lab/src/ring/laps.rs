@@ -24,9 +24,9 @@ type Heard<M> = (u64, M);
 
 struct Laps<'a, N: Node> {
     places: Vec<Place<N>>,
-    /// What waits for the node that is next, in order.
+    /// Messages that wait for the next node, in order.
     waiting: Vec<Heard<N::Message>>,
-    /// What this node says meanwhile.
+    /// Messages that this node sends meanwhile.
     said: Vec<Heard<N::Message>>,
     sent: Vec<(Port, N::Message)>,
     chance: &'a mut dyn tenure_proto::Chooser,

@@ -2,7 +2,7 @@
 //! its order.
 //!
 //! Every message gets a number when it is sent; of all links the one whose first message has the
-//! smallest number delivers next. What the number is makes the scheduler:
+//! smallest number delivers next. The choice of the number makes the scheduler:
 //!
 //! | schedule | the number is | so that |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | [`Schedule::Priority`] | its link's | some links are always slower than others: what the search for bad schedules tries |
 //!
 //! Time is the arrival of the last message with random delays, and else the longest chain of
-//! messages of which each caused the next, as if each took one unit.
+//! messages that caused one another, as if each took one unit.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -26,7 +26,7 @@ use super::watch::Watch;
 use super::wiring::{Ring, Wiring};
 use crate::random::Random;
 
-/// Who delivers next.
+/// The scheduler: which message is delivered next.
 #[derive(Clone, Debug)]
 pub enum Schedule {
     /// The link whose message was sent first.
@@ -147,7 +147,7 @@ impl<N: Node, V: Watch> Links<'_, N, V> {
         let (number, arrives) = match &mut self.schedule {
             Schedule::Unit => (self.sequence, now + 1),
             Schedule::Delays(random) => {
-                // What was sent later on the same link arrives later, or at the same time.
+                // A later message on the same link arrives later, or at the same time.
                 let arrives = before.max(now + random.between(1, UNIT));
                 (arrives, arrives)
             }

@@ -123,7 +123,7 @@ fn leaders<N: Node>(nodes: &[N]) -> u32 {
 pub struct Automaton {
     table: u32,
     state: u32,
-    /// What came from the left while the right is still silent, and the other way round.
+    /// Messages that came from the left while the right is still silent, and the other way round.
     heard: [VecDeque<u32>; 2],
     awake: bool,
 }
@@ -132,7 +132,7 @@ pub struct Automaton {
 const STATES: u64 = 64;
 const LETTERS: u64 = 8;
 
-/// What automata say.
+/// A message of an automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Letter(u32);
 

@@ -55,7 +55,7 @@ use lockstep::Steps;
 use rounds::Wake;
 use watch::Trace;
 
-/// What to run, except the order of the ids.
+/// The setup of a run, except the order of the ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// How many nodes.
@@ -64,9 +64,9 @@ pub struct Setup {
     pub seed: u64,
     /// The smallest id.
     pub first_id: u32,
-    /// Who wakes by itself.
+    /// The nodes that wake by themselves.
     pub wake: Waking,
-    /// Who is heard next.
+    /// The scheduler: which message is delivered next.
     pub delays: Delays,
     /// After so many events a run is cut off.
     pub limit: u64,
@@ -79,7 +79,7 @@ impl Setup {
     }
 }
 
-/// Who wakes by itself.
+/// The nodes that wake by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waking {
     /// All, at the start.
@@ -146,7 +146,7 @@ impl Delays {
     }
 }
 
-/// What theory says about so many nodes.
+/// The prediction of theory for so many nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Theory {
     /// The formula.
@@ -166,9 +166,9 @@ pub fn expected(name: &str, ids: &[u32], setup: &Setup) -> Option<u64> {
 
 /// An algorithm that can be run without knowing its types.
 pub trait Election: Sync {
-    /// What it is.
+    /// The algorithm's entry in the list.
     fn about(&self) -> About;
-    /// What theory says of it.
+    /// The prediction of theory.
     fn theory(&self) -> Option<Theory>;
     /// Its known-wrong variants, and what each does wrong.
     fn mutants(&self) -> &'static [(&'static str, &'static str)];
@@ -188,7 +188,7 @@ pub trait Election: Sync {
     fn ids(&self, order: Order, setup: &Setup) -> Result<Vec<u32>, Error>;
     /// Runs it; `progress` is told how many more messages were handled.
     fn run(&self, ids: &[u32], setup: &Setup, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error>;
-    /// Runs it with links of which some are always slower than others.
+    /// Runs it with links that have fixed priorities: some are always slower than others.
     fn run_with(&self, ids: &[u32], priorities: &[u32], setup: &Setup) -> Result<Outcome, Error>;
     /// Runs it and writes all down.
     fn record(&self, ids: &[u32], setup: &Setup) -> Result<(Outcome, Trace), Error>;

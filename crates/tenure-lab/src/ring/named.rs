@@ -119,7 +119,7 @@ struct Town<A: Lesson> {
     bits: u64,
     events: u64,
     steps: Vec<u32>,
-    /// Who has elected itself, and when that was first so.
+    /// The process that has elected itself, and when that was first so.
     elected_at: Option<u64>,
     most_leaders: usize,
     memory: u64,
@@ -228,7 +228,7 @@ impl<A: Lesson> Town<A> {
         false
     }
 
-    /// Who is the only one to have elected itself.
+    /// The only process that has elected itself.
     fn leader(&self) -> Option<usize> {
         let own = |place: &usize| {
             self.processes[*place].as_ref().is_some_and(|process| process.elected() == Some(node_id(*place)))
@@ -364,8 +364,8 @@ impl<A: Lesson> Election for Tally<A> {
             callers.push((dead.unwrap_or(0) + 1) % ids.len());
         }
         for caller in callers {
-            // Who is told of a crash calls because of it; a bully then knows that nobody is higher,
-            // if it is so.
+            // A process that is told of a crash calls because of it; a bully then knows that nobody
+            // is higher, if it is so.
             let suspect = dead.map(|dead| Input::Command(Command::Suspect(node_id(dead))));
             suspect.into_iter().for_each(|suspect| town.handle(caller, suspect));
             town.handle(caller, Input::Command(Command::Call));

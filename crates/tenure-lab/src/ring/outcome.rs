@@ -4,7 +4,7 @@ use tenure_proto::classic::{Knows, Message, Node, Standing};
 
 use super::place::Place;
 
-/// What an algorithm promises about its leader.
+/// The promise of an algorithm about its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Winner {
     /// The largest id.
@@ -22,13 +22,13 @@ pub struct Verdict {
     pub name: &'static str,
     /// `always` or `finally`.
     pub kind: &'static str,
-    /// What it says.
+    /// Its statement.
     pub says: &'static str,
-    /// What is wrong; nothing if it holds.
+    /// The violation in words; nothing if it holds.
     pub broken: Option<String>,
 }
 
-/// What is counted on the way.
+/// The counts of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
     /// Messages by kind, in the order of the algorithm's kinds.
@@ -97,7 +97,7 @@ pub struct Outcome {
     pub steps: u64,
     /// Bytes of the nodes and of the queue at their largest.
     pub memory: u64,
-    /// What must hold.
+    /// The verdicts on all properties that must hold.
     pub verdicts: Vec<Verdict>,
 }
 

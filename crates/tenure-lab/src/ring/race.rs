@@ -13,9 +13,9 @@ use crate::draw::chart::{Chart, Curve, Panel, Point};
 use crate::race::{Cell, Column, Race, Sheet};
 use crate::random::seeds;
 
-/// What to run.
+/// The runs of the study.
 pub struct Options {
-    /// Who runs.
+    /// The elections to run.
     pub elections: Vec<&'static dyn Election>,
     /// With how many nodes, in any order.
     pub sizes: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct Options {
 /// A budget that takes well under a minute for each algorithm.
 pub const BUDGET: u64 = 250_000_000;
 
-/// What was found.
+/// The results of the race.
 pub struct Contest {
     /// The rows.
     pub race: Race,
@@ -191,8 +191,8 @@ fn growth(election: &dyn Election, order: Order) -> Option<fn(f64) -> f64> {
     holds.then_some(theory.messages)
 }
 
-/// What one run will cost: as much more than the largest size so far as theory says; where it says
-/// nothing, by the power of n with which the cost grew last.
+/// The predicted cost of one run: as much more than the largest size so far as theory says; where
+/// it says nothing, by the power of n with which the cost grew last.
 fn forecast(growth: Option<fn(f64) -> f64>, costs: &[(f64, f64)], nodes: f64) -> f64 {
     let [.., (before, cheaper), (n, cost)] = costs else { return 0.0 };
     if let Some(growth) = growth.filter(|growth| growth(*n) > 0.0) {
@@ -395,8 +395,7 @@ impl<'a> Racer<'a> {
         self.over_nodes(|m| m.time)
     }
 
-    /// What was measured, and what theory says of it: in one label where both end at the same
-    /// place.
+    /// The measured curves and those of theory: in one label where both end at the same place.
     fn messages(&self) -> Vec<Curve> {
         let mut curve = self.over_nodes(|m| m.messages);
         let (Some(theory), Some(first)) = (self.election.theory(), self.measured.first()) else {
@@ -422,7 +421,7 @@ impl<'a> Racer<'a> {
     }
 }
 
-/// What theory says of several algorithms alike is written once.
+/// A theory that several algorithms share is written once.
 fn name_once(curves: &mut [Curve]) {
     let mut named: Vec<String> = Vec::new();
     for curve in curves.iter_mut().filter(|curve| curve.theory && !curve.name.is_empty()) {
@@ -434,7 +433,7 @@ fn name_once(curves: &mut [Curve]) {
     }
 }
 
-/// What no uniform asynchronous algorithm can do without.
+/// The lower bound of messages for every uniform asynchronous algorithm.
 fn lower_bound(sizes: &[u32]) -> Curve {
     let point = |nodes: &u32| Point::exact(f64::from(*nodes), (f64::from(*nodes).log2() + 1.0) / 4.0);
     Curve {
@@ -453,7 +452,7 @@ fn common_size(options: &Options, all: &[Vec<Measured>]) -> u32 {
     options.sizes.iter().rev().find(common).copied().unwrap_or_default()
 }
 
-/// Who was not run with all sizes, and why.
+/// The elections that were not run with all sizes, and why.
 fn left_out(options: &Options, all: &[Vec<Measured>]) -> Vec<String> {
     let short = |(election, measured): (&&dyn Election, &Vec<Measured>)| {
         let missing = *options.sizes.get(measured.len())?;
@@ -504,7 +503,7 @@ mod tests {
         assert!(contest.race.broken.is_empty());
     }
 
-    /// What was left out, and of how many nodes each row is.
+    /// The text of what was left out, and the number of nodes of each row.
     fn raced(options: &Options) -> (String, Vec<u64>) {
         let race = run(options, &|_| ()).expect("it runs").race;
         let said = race.parameters.iter().find(|(key, _)| *key == "left_out").map(|(_, cell)| cell.clone());

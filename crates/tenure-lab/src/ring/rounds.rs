@@ -1,9 +1,9 @@
 //! Elections in rounds: every message takes one unit of time.
 //!
-//! All messages are in one queue, in the order in which they were sent. What is in it at the
-//! beginning of a round is heard in that round; what is sent is heard in the next. On a ring each
-//! link keeps its order so, and the schedule is one that an asynchronous scheduler may choose too:
-//! the one in which time is counted.
+//! All messages are in one queue, in the order in which they were sent. Messages in it at the
+//! beginning of a round are heard in that round; messages sent meanwhile are heard in the next. On
+//! a ring each link keeps its order so, and the schedule is one that an asynchronous scheduler may
+//! choose too: the one in which time is counted.
 //!
 //! Nothing is kept but the nodes and the messages under way, so that rings of millions are no
 //! matter; where a ring has one direction alone, [`laps`](super::laps) carries many more.
@@ -19,7 +19,7 @@ use super::place::Place;
 use super::watch::Watch;
 use super::wiring::Wiring;
 
-/// Who wakes by itself, and when.
+/// The nodes that wake by themselves, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// All, at the start.
@@ -28,17 +28,17 @@ pub enum Wake {
     Some(Vec<(u64, u32)>),
 }
 
-/// What to run.
+/// The run to carry out.
 pub struct Start<'a> {
     /// The ids, clockwise. Told only to nodes that have ids; but there are as many nodes as ids.
     pub ids: &'a [u32],
-    /// Who wakes when.
+    /// The nodes that wake, and when.
     pub wake: &'a Wake,
     /// Where chance comes from.
     pub chance: &'a mut dyn Chooser,
     /// After so many events the run is cut off.
     pub limit: u64,
-    /// What the algorithm promises.
+    /// The algorithm's promise about its leader.
     pub winner: Winner,
 }
 
@@ -166,7 +166,7 @@ impl<N: Node, W: Wiring, V: Watch> Rounds<'_, N, W, V> {
         self.watch.stands(self.round, at, standing);
     }
 
-    /// What the nodes and the queue take at their largest. A queue never shrinks.
+    /// The memory of the nodes and the queue at their largest. A queue never shrinks.
     fn memory(&self) -> u64 {
         let queue = self.queue.capacity() * size_of::<Flight<W::End, N::Message>>();
         let places = self.places.capacity() * size_of::<Place<N>>();

@@ -1,4 +1,4 @@
-//! Looking on while an election runs. Who does not look pays nothing.
+//! Looking on while an election runs. A run without a watcher pays nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,13 +28,13 @@ impl Watch for () {}
 pub struct Event {
     /// When.
     pub time: u64,
-    /// Who, by its place.
+    /// The node, by its place.
     pub node: u32,
     /// What.
     pub what: What,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The node woke by itself.
@@ -69,13 +69,13 @@ pub struct Sent {
 /// All that happened, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What happened.
+    /// The events.
     pub events: Vec<Event>,
-    /// What was sent.
+    /// The messages that were sent.
     pub messages: Vec<Sent>,
     /// Where each node stands.
     standings: BTreeMap<u32, Standing>,
-    /// What is under way to each end.
+    /// Messages under way to each end.
     links: BTreeMap<(u32, Port), VecDeque<usize>>,
 }
 

@@ -2,7 +2,7 @@
 
 use tenure_proto::classic::Port;
 
-/// A network: which port of which node hears what is said into a port.
+/// A network: which port, at which node, hears a message said into a port.
 pub trait Wiring: Copy {
     /// A node and one of its ports, as small as it can be.
     type End: Copy;

@@ -25,7 +25,7 @@ use crate::world::{Action, Clock, FlightRef, Kill, RealTime};
 /// A run, written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script<C> {
-    /// What the reader should know, a line each.
+    /// Remarks for the reader, a line each.
     pub remarks: Vec<String>,
     /// The protocol's name.
     pub protocol: String,
@@ -43,17 +43,17 @@ pub struct Script<C> {
     pub clocks: Vec<Clock>,
     /// The only property that was judged, if not all were.
     pub only: Option<String>,
-    /// What must come of it.
+    /// The outcome that must come of it.
     pub expect: Expect,
     /// When the faults were over.
     pub heals: Option<RealTime>,
     /// When it ends.
     pub ends: RealTime,
-    /// What happens.
+    /// The events.
     pub lines: Vec<Line<C>>,
 }
 
-/// What must come of a script.
+/// The outcome that must come of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// Every property holds.
@@ -71,9 +71,9 @@ pub struct Line<C> {
     pub action: Action<C, FlightRef>,
     /// Where its process is killed inside the step, if it is.
     pub kill: Option<Kill>,
-    /// What kind of message is delivered, for the reader.
+    /// The kind of message that is delivered, for the reader.
     pub kind: String,
-    /// What the process drew from chance.
+    /// The numbers that the process drew from chance.
     pub draws: Vec<u32>,
     /// Its outcome, in words.
     pub outcomes: Vec<String>,

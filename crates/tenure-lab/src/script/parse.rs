@@ -299,7 +299,7 @@ pub(crate) fn step<C>(node: NodeId, words: &str) -> Result<Action<C, FlightRef>,
 /// The most that a clock is set by: eleven days.
 const MOST_STEP: i64 = 1_000_000_000_000_000;
 
-/// What happens to a process, where a few words say it.
+/// An event of a process, where a few words say it.
 pub(crate) fn simple_action<C>(node: NodeId, words: &str) -> Option<Action<C, FlightRef>> {
     Some(match words {
         "wakes" => Action::Wake(node),

@@ -66,7 +66,7 @@ fn line(text: &mut String, words: &str) {
 }
 
 impl<C> Line<C> {
-    /// What happens, in words, without the time.
+    /// The action in words, without the time.
     pub fn words<S>(&self) -> String
     where
         S: Subject,
@@ -138,7 +138,7 @@ fn told<S: Subject>(node: NodeId, command: &Command<S>) -> String {
     format!("{node} is told: {}", S::command_text(command))
 }
 
-/// What stands between a step and the place in it where its process is killed.
+/// The words between a step and the place in it where its process is killed.
 pub(super) const KILLED: &str = ", and is killed after effect ";
 
 /// `2, 1 record durable`

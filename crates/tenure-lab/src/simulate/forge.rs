@@ -1,4 +1,4 @@
-//! What processes say in each other's names, as a seed draws it.
+//! Forged messages: processes speak in each other's names, as a seed draws it.
 //!
 //! From streams of their own: a seed that forges nothing keeps its run. Nothing is forged after the
 //! healing.

@@ -38,7 +38,7 @@ use perform::Performance;
 use plan::{Disaster, EPOCH, Plan};
 use worlds::Letter;
 
-/// What is going to happen.
+/// An event that is going to happen.
 #[derive(Clone, Debug)]
 enum Pending {
     Arrive(FlightId),
@@ -84,7 +84,7 @@ impl Ord for Entry {
     }
 }
 
-/// What the simulation keeps of a node.
+/// The simulation's state for a node.
 #[derive(Clone, Debug, Default)]
 struct Desk {
     /// The deadline for which a wake-up is in the queue, and that entry's number.
@@ -137,7 +137,7 @@ pub struct Simulated<C> {
     pub outcome: Outcome<C>,
     /// It as a script, if it was recorded.
     pub script: Option<Script<C>>,
-    /// What it was made of.
+    /// The cast: quorums, constants, clocks and roles.
     pub cast: Cast,
 }
 
@@ -404,7 +404,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
             self.stage.counts.add("messages-piled-up");
             return self.desk(to).backlog.push((flight, arrived));
         }
-        // What had arrived at an earlier life is lost with it.
+        // A message that had arrived at an earlier life is lost with it.
         let to_this_life = arrived >= host.started;
         if !to_this_life || !self.act(at, &Action::Deliver { flight, arrived }, to) {
             self.stage.counts.add("messages-lost");
@@ -571,7 +571,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         done
     }
 
-    /// What a process that has ended leaves behind.
+    /// Drops the backlog and the alarms of a process that has ended; its messages count as lost.
     fn lose(&mut self, node: NodeId) {
         let backlog = std::mem::take(&mut self.desk(node).backlog);
         self.stage.counts.add_many("messages-lost", backlog.len() as u64);

@@ -17,7 +17,7 @@ use crate::world::{Action, FlightId, RealTime, node_id};
 /// A play on its way.
 pub(super) struct Performance<'s, C> {
     play: &'s Play<C>,
-    /// What is done to messages, and whether that is still to come.
+    /// The interferences with messages, and whether each is still to come.
     meddlings: Vec<(Meddling, bool)>,
     beliefs: Beliefs,
     /// The first line that could not be carried out.
@@ -32,7 +32,7 @@ pub(crate) struct Performed<C> {
     pub(crate) outcome: Outcome<C>,
     /// All that happened, as a script.
     pub(crate) script: Script<C>,
-    /// Who believed to lead when.
+    /// The processes that believed to lead, and when.
     pub(crate) beliefs: Beliefs,
 }
 
@@ -161,7 +161,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         true
     }
 
-    /// What the play does to a message that has just left: nothing, unless it says so.
+    /// The play's interference with a message that has just left: nothing, unless it says so.
     pub(super) fn meddle(&mut self, now: RealTime, id: FlightId, fate: Fate) -> Fate {
         let Some(performance) = &mut self.performance else { return fate };
         let Some(flight) = self.stage.world.flight(id) else { return fate };

@@ -26,7 +26,8 @@ pub struct Setup {
     pub sets: Vec<(String, String)>,
     /// How long the run lasts, if not as long as it needs.
     pub horizon: Option<RealTime>,
-    /// Who decides the fate of messages: a named adversary, or the storm that the seed draws.
+    /// The adversary that decides the fate of messages: a named one, or the storm that the seed
+    /// draws.
     pub world: Option<&'static Named>,
 }
 
@@ -97,7 +98,7 @@ fn draw_constants<S: Subject>(subject: &S, setup: &Setup, seed: u64) -> Result<C
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) cast: Cast,
-    /// Who decides the fate of messages, if not `links`.
+    /// The adversary that decides the fate of messages, if not `links`.
     pub(super) adversary: Option<Box<dyn Adversary>>,
     pub(super) links: Links,
     pub(super) forgeries: Forgeries,
@@ -261,7 +262,7 @@ fn drifting(ppm: u64, moves: bool, beyond: bool, ends: RealTime, random: &mut Ra
 /// The most changes of rate that a clock is given; after the last it keeps its rate.
 const MOST_STRETCHES: usize = 40;
 
-/// What synchronised clocks show at the beginning, but for their skew.
+/// The reading of synchronised clocks at the beginning, except for their skew.
 pub(super) const EPOCH: u64 = 1_000_000 * MILLI;
 
 /// A synchronised clock: never more than half of Δ from real time, and often just that.

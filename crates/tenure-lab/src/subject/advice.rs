@@ -1,5 +1,5 @@
-//! What a strong machine may do at its discretion, from the constants of a run: when it tries, for
-//! how long it asks.
+//! The discretion of a strong machine, from the constants of a run: when it tries, for how long it
+//! asks.
 
 use tenure_proto::detect::phi::{self, Phi};
 use tenure_proto::detect::weak::{Choice, Watch};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::world::RealTime;
 
-/// What a constant measures.
+/// The unit of a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds, written with `ns`, `us`, `ms` or `s`.
@@ -25,15 +25,15 @@ pub struct Key {
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// What it does.
+    /// Its effect, in words.
     pub says: &'static str,
-    /// What stands where a file does not name it: a file from before there was such a constant
-    /// stays what it was. `None` if every file must.
+    /// The value where a file does not name it: a file from before there was such a constant stays
+    /// what it was. `None` if every file must.
     pub otherwise: Option<u64>,
 }
 
-/// The longest length that a constant may have: eleven days. What is reckoned from it stays far
-/// from overflowing.
+/// The longest length that a constant may have: eleven days. Sums reckoned from it stay far from
+/// overflowing.
 const LONGEST: RealTime = RealTime(1_000_000_000_000_000);
 
 /// A value for each key.
@@ -44,7 +44,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// What stands where nothing is said, or else zero.
+    /// The default values, or else zero.
     pub fn new(keys: &'static [Key]) -> Self {
         Self { keys, values: keys.iter().map(|key| key.otherwise.unwrap_or(0)).collect() }
     }

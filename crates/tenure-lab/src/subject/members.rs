@@ -1,4 +1,4 @@
-//! What is said of members: how they change, and what becomes of those that lost their disks.
+//! Commands and texts on members: how they change, and what becomes of those that lost their disks.
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::Quorums;
@@ -93,8 +93,8 @@ pub(super) fn epoch_text(talk: &EpochTalk) -> String {
     }
 }
 
-/// What a force-remove draws: of two operators each gives up others, so that each has a number of
-/// its own.
+/// The number that a force-remove draws: of two operators each gives up others, so that each has a
+/// number of its own.
 pub(super) fn draw_for(gone: &[NodeId]) -> u128 {
     gone.iter().fold(1, |draw, node| draw << 8 ^ u128::from(node.0 + 1))
 }
@@ -152,7 +152,7 @@ pub(super) fn recovery_text(talk: &RecoveryTalk) -> String {
     }
 }
 
-/// What happens in this protocol.
+/// The names of events in this protocol.
 pub(super) const COUNTS: [&str; 33] = [
     "runs",
     "grants",

@@ -1,4 +1,5 @@
-//! What the laboratory must know of a protocol to run, judge, write down and draw it.
+//! The interface that a protocol implements so that the laboratory can run, judge, write down and
+//! draw it.
 
 mod advice;
 pub mod constants;
@@ -34,9 +35,9 @@ pub trait Subject {
 
     /// The constants that a run fixes, in the order in which files list them.
     const KEYS: &'static [Key];
-    /// What must hold.
+    /// The properties that must hold.
     const PROPERTIES: &'static [Property];
-    /// What the symbols of its drawings mean.
+    /// The meanings of the symbols in its drawings.
     const WORDS: Words;
     /// Whether what is drawn as support outlasts a crash: a promise does, an opinion does not.
     const PROMISES: bool = true;
@@ -49,19 +50,19 @@ pub trait Subject {
     fn rests_on_network(property: &Property) -> bool {
         property.kind == Kind::Eventually
     }
-    /// What the protocol assumes of clocks.
+    /// The protocol's assumption about clocks.
     fn assumption(&self, constants: &Constants) -> Assumption;
-    /// What the driver tells the machine when its host was suspended; `None` if that is nothing to
-    /// it.
+    /// The command that the driver gives the machine when its host was suspended; `None` if that is
+    /// nothing to it.
     fn on_resume() -> Option<<Self::Machine as Protocol>::Command> {
         None
     }
-    /// What the driver around it does wrong: nothing, unless it is a mutant.
+    /// The flaws of the driver around it: nothing, unless it is a mutant.
     fn flaws(&self) -> Flaws;
     /// Draws constants for a run with this many founding members.
     fn draw(&self, random: &mut Random, members: usize) -> Constants;
-    /// What each host is there for, in the order of their numbers: the founding members first. An
-    /// error says which constant to change.
+    /// The role of each host, in the order of their numbers: the founding members first. An error
+    /// says which constant to change.
     fn roles(_constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
         Ok(vec![Role::Member; members])
     }
@@ -90,15 +91,15 @@ pub trait Subject {
     fn order(&self) -> Order {
         Order::Sound
     }
-    /// What an event means to the threads of the process that published it.
+    /// Tells the threads of a process about an event that it published.
     fn tell_office(office: &mut Office, event: &<Self::Machine as Protocol>::Event);
     /// The judge of one run.
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> Self::Judge;
 
-    /// What the user of a process in this role says after every start: nothing, if it never
+    /// The commands of the user of a process in this role after every start: nothing, if it never
     /// campaigns.
     fn opening(&self, constants: &Constants, role: Role) -> Vec<<Self::Machine as Protocol>::Command>;
-    /// What a restless user of `node` might say at any time.
+    /// A command that a restless user of `node` might give at any time.
     fn whim(
         &self,
         random: &mut Random,
@@ -130,7 +131,7 @@ pub trait Subject {
         Self::rhythm(constants).round
     }
 
-    /// What an operator may want of the members, if the protocol can change them.
+    /// A change of the members that an operator may want, if the protocol can change them.
     fn reform(
         &self,
         _random: &mut Random,
@@ -140,8 +141,8 @@ pub trait Subject {
         None
     }
 
-    /// What `by` makes of a message to `receiver`, to say it in the sender's name, where the
-    /// machine promises to bear it.
+    /// The message that `by` forges from one to `receiver`, to say it in the sender's name, where
+    /// the machine promises to bear it.
     fn forged(
         _message: &<Self::Machine as Protocol>::Message,
         _by: NodeId,
@@ -272,7 +273,7 @@ pub enum Shape {
     /// As something that lasts until a reading of the node's clock; a later one of the same kind
     /// replaces it.
     Until {
-        /// What lasts.
+        /// The kind of bar.
         kind: BarKind,
         /// Until when.
         until: tenure_proto::LocalTime,
@@ -285,7 +286,7 @@ pub enum Shape {
     Partition {
         /// Until when.
         until: tenure_proto::LocalTime,
-        /// Who is in it.
+        /// Its members.
         members: Vec<usize>,
         /// Its name.
         label: String,
@@ -294,7 +295,7 @@ pub enum Shape {
     },
     /// As the early end of what lasts.
     Ends {
-        /// What ends.
+        /// The kind of bar that ends.
         kind: BarKind,
         /// A mark.
         mark: Option<MarkKind>,

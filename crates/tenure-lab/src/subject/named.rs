@@ -23,7 +23,7 @@ use crate::property::{Kind, Property};
 use crate::random::Random;
 use crate::world::{Flaws, clock::MILLI};
 
-/// What the laboratory must know of such an election besides how it works.
+/// The laboratory's knowledge of such an election besides how it works.
 pub trait Lesson: Algorithm<Wrong> {
     /// The properties of it.
     const PROPERTIES: &'static [Property];

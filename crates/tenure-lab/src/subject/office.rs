@@ -2,7 +2,7 @@
 //! with atomics.
 //!
 //! The driver publishes a term's record and alone writes its E; threads take numbers from its
-//! counter. What a thread does between two machine instructions is an action of its own, so that
+//! counter. Each act of a thread between two machine instructions is an action of its own, so that
 //! everything can happen in between.
 
 use tenure_proto::GroupId;
@@ -45,7 +45,7 @@ enum Step {
     SampleOld,
     Load,
     LoadCurrent,
-    /// What the thread found when it first looked, in this term.
+    /// The authority that the thread found when it first looked, in this term.
     SampleOnce,
     LoadOnce,
 }
@@ -90,7 +90,7 @@ impl Record {
     }
 }
 
-/// What a thread has in its registers.
+/// The registers of a thread.
 #[derive(Clone, Debug, Default)]
 struct Thread {
     done: usize,
@@ -110,7 +110,7 @@ pub struct Office {
     /// Whether the last record is still in force, as far as the driver has said.
     leads: bool,
     threads: [Thread; THREADS as usize],
-    /// What was found when somebody first looked: in which term, the clock and E.
+    /// The first look of any thread: in which term, the clock and E.
     first_look: Option<(usize, LocalTime, LocalTime)>,
     /// The largest reading that the driver or a thread has seen: one below it is of a clock that
     /// went back.

@@ -1,9 +1,9 @@
-//! What a host is there for: to grant, to campaign, both, or neither.
+//! The role of a host: to grant, to campaign, both, or neither.
 
 use crate::world::node_id;
 use tenure_proto::NodeId;
 
-/// What a host is there for (section 3 of the paper: grantors and candidates need not be the same
+/// The role of a host (section 3 of the paper: grantors and candidates need not be the same
 /// processes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -43,7 +43,7 @@ pub(crate) fn candidates(roles: &[Role]) -> Vec<NodeId> {
     candidates.map(|(node, _)| node_id(node)).collect()
 }
 
-/// Who is there, in words: `5 nodes, 1 of them a witness, and 2 outsiders`.
+/// The hosts in words: `5 nodes, 1 of them a witness, and 2 outsiders`.
 pub fn company(roles: &[Role]) -> String {
     let many = |wanted: Role| roles.iter().filter(|role| **role == wanted).count();
     let named = |count: usize, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });

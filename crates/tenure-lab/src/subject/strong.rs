@@ -36,14 +36,14 @@ use crate::world::{Flaws, Guise, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 pub struct Strong<R: Rules, const SKEW: bool, const WEDGE: bool = false> {
     /// The rules of the machine.
     pub rules: R,
-    /// What the driver does wrong.
+    /// The driver's flaws.
     pub flaws: Flaws,
     /// In which order a leader's threads work.
     pub order: Order,
 }
 
 impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
-    /// What a node runs.
+    /// The subject as a node runs it.
     pub const fn sound() -> Self {
         Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
     }
@@ -63,8 +63,8 @@ const fn key(name: &'static str, unit: Unit, says: &'static str) -> Key {
     Key { name, unit, says, otherwise: None }
 }
 
-/// Whether members are fixed, so that whoever lost its disk can recover; else they change, and it
-/// takes no part any more.
+/// Whether members are fixed, so that a member that lost its disk can recover; else they change,
+/// and it takes no part any more.
 const RECOVERY: Key = key("recovery", Unit::Count, "1: members never change, lost disks recover; 0: not so");
 const WEDGE_KEYS: [Key; 15] = {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = DRIFT_KEYS;
@@ -284,8 +284,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         (0..groups).map(|group| Command::Campaign(GroupId(group))).collect()
     }
 
-    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept.
-    /// Whoever does not campaign only asks.
+    /// Mostly a run out of turn, for any length, now and then longer than any grantor may accept. A
+    /// process that does not campaign only asks.
     fn whim(&self, random: &mut Random, constants: &Constants, roles: &[Role], node: NodeId) -> Command {
         let group = GroupId(random.below(constants.get("groups")));
         if let Some(command) = advice::whim(random, constants, group) {

@@ -47,8 +47,8 @@ pub struct Stretch {
     pub ppm: i32,
 }
 
-/// A clock's crystal: rises all the time at a rate that changes now and then. What the operating
-/// system shows is counted from its boot, and moves in ticks.
+/// A clock's crystal: rises all the time at a rate that changes now and then. The operating
+/// system's reading is counted from its boot, and moves in ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Clock {
     /// Each stretch with the clock's exact value at its beginning.
@@ -56,8 +56,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows `start` at the beginning and then follows the stretches, the first of
-    /// which begins at zero.
+    /// A clock that shows `start` at the beginning and then follows the stretches; the first
+    /// stretch begins at zero.
     pub fn new(start: u64, stretches: &[Stretch]) -> Self {
         let mut clock = Self { stretches: Vec::with_capacity(stretches.len()) };
         let mut value = start;

@@ -7,7 +7,7 @@
 
 use tenure_proto::{NodeId, Protocol};
 
-/// What a process makes of another's message before it says it.
+/// The change that a process makes to another's message before it says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Guise {
     /// The same words.
@@ -22,7 +22,7 @@ impl Guise {
     /// All there are.
     pub const ALL: [Self; 3] = [Self::Copy, Self::Release, Self::Relay];
 
-    /// What follows the name of the process that says it, in a script.
+    /// The words after the name of the process that says it, in a script.
     pub fn text(self) -> &'static str {
         match self {
             Self::Copy => "",
@@ -32,5 +32,5 @@ impl Guise {
     }
 }
 
-/// What a process makes of a message, for a receiver that promises to bear it; else nothing.
+/// Forges a message for a receiver that promises to bear it; else nothing.
 pub type Forger<P> = fn(&<P as Protocol>::Message, NodeId, Guise, &P) -> Option<<P as Protocol>::Message>;

@@ -16,11 +16,11 @@ use super::{Dial, Flaws, Freeze, How};
 pub struct Host<P: Protocol> {
     /// The process; `None` while it is down.
     pub process: Option<P>,
-    /// What stands still here, and since when.
+    /// The part that stands still here, and since when.
     pub frozen: Option<(Freeze, RealTime)>,
     /// When the present life began, or the last one.
     pub started: RealTime,
-    /// What was left for it of the life before.
+    /// The state that the life before left for it.
     pub found: Found,
     pub(super) clock: Clock,
     pub(super) tick: LocalSpan,
@@ -29,13 +29,13 @@ pub struct Host<P: Protocol> {
     pub(super) cached: LocalTime,
     pub(super) tickets: Ticket,
     pub(super) disk: Disk<P::Record>,
-    /// What waits for a record to become durable.
+    /// Messages that wait for a record to become durable.
     pub(super) waiting: Vec<(Ticket, NodeId, P::Message)>,
     flaws: Flaws,
     boot: BootId,
     /// The present life, or the last one.
     life: Incarnation,
-    /// What the crystal showed when this boot's clock showed `boot_reading`.
+    /// The crystal's value when this boot's clock showed `boot_reading`.
     boot_value: u64,
     boot_reading: u64,
     /// How much of the crystal's time a clock that stops in suspend has missed.
@@ -54,7 +54,7 @@ pub struct Host<P: Protocol> {
     slept_coarsely: bool,
 }
 
-/// What a process finds of its former life when it starts.
+/// The state of its former life that a process finds when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// There was none.
@@ -111,12 +111,12 @@ impl<P: Protocol> Host<P> {
         }
     }
 
-    /// What the host's clock shows: whole ticks since its boot.
+    /// The reading of the host's clock: whole ticks since its boot.
     pub fn reading(&self, at: RealTime) -> LocalTime {
         LocalTime::from_nanos(floor(self.exact(at), self.tick))
     }
 
-    /// The true clock C, of which the reading is the last tick.
+    /// The true clock C; the reading is its last tick.
     fn exact(&self, at: RealTime) -> u64 {
         let at = self.stands_since().unwrap_or(at);
         let since_boot = self.clock.value(at) - self.boot_value + self.boot_reading;
@@ -162,7 +162,7 @@ impl<P: Protocol> Host<P> {
         self.cached
     }
 
-    /// A clock is set. What the driver reads moves with it, if it is that one.
+    /// A clock is set. The driver's reading moves with it, if it is that one.
     pub(super) fn step(&mut self, dial: Dial, by: i64) {
         if dial == Dial::Clock || self.flaws.reads_time_of_day {
             self.stepped = self.stepped.saturating_add(by);
@@ -229,8 +229,8 @@ impl<P: Protocol> Host<P> {
         }
     }
 
-    /// What the driver does before the process runs: the new incarnation is durable, and the memory
-    /// is kept or wiped. It is this life's only when the effects of the start are carried out
+    /// The driver's work before the process runs: the new incarnation is durable, and the memory is
+    /// kept or wiped. It is this life's only when the effects of the start are carried out
     /// ([`Host::claim`]).
     fn begin_life(&mut self, boot: &Boot<P::Record>) {
         if boot.kind != BootKind::Amnesia {

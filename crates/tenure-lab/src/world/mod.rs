@@ -35,7 +35,7 @@ pub enum Action<C, F> {
         flight: F,
         /// The process that says it.
         by: NodeId,
-        /// What it makes of it.
+        /// The change that it makes.
         guise: Guise,
     },
     /// A process looks at its deadlines.
@@ -68,8 +68,8 @@ pub enum Action<C, F> {
     },
     /// A thread of a process's user takes one step towards an edict.
     Work(NodeId, u8),
-    /// The network changed: for the minutes and the drawing. What it does is seen in which messages
-    /// are handled.
+    /// The network changed: for the minutes and the drawing. Its effect shows in which messages are
+    /// handled.
     Network(String),
 }
 
@@ -119,7 +119,7 @@ pub enum How {
     DiskLost,
 }
 
-/// What stands still.
+/// The part that stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Freeze {
     /// The process: its machine's clock runs on, messages pile up.
@@ -177,11 +177,11 @@ pub struct FlightRef {
 pub struct Flight<M> {
     /// Its name in a file.
     pub name: FlightRef,
-    /// What it says.
+    /// The message itself.
     pub message: M,
 }
 
-/// What a careless driver does wrong. Known-wrong drivers for the laboratory alone.
+/// The flaws of a careless driver. Known-wrong drivers for the laboratory alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flaws {
     /// The time is read before the message is taken from the socket.
@@ -245,7 +245,7 @@ pub struct World<P: Protocol> {
     pub hosts: Vec<Host<P>>,
     /// Messages that left in the last action.
     pub sent: Vec<FlightId>,
-    /// What processes published in the last action, in order, with their readings.
+    /// Events that processes published in the last action, in order, with their readings.
     pub published: Vec<(NodeId, LocalTime, P::Event)>,
     /// Records that the last action lost on the way to a disk.
     pub records_lost: usize,
@@ -265,9 +265,9 @@ pub struct World<P: Protocol> {
     effects: Vec<Effect<P>>,
 }
 
-/// What a world is made of.
+/// The parts that a world is made of.
 pub struct Foundation<P: Protocol> {
-    /// What every process is told.
+    /// The configuration, the same on every process.
     pub config: P::Config,
     /// One clock a node.
     pub clocks: Vec<Clock>,
@@ -275,13 +275,14 @@ pub struct Foundation<P: Protocol> {
     pub tick: LocalSpan,
     /// Whether clocks show the time of day, which a reboot does not reset.
     pub synchronised: bool,
-    /// What the founding wrote to every disk.
+    /// The records that the founding wrote to every disk.
     pub founding: Vec<P::Record>,
-    /// What the driver tells a process when its machine was suspended, before anything else.
+    /// The command that the driver gives a process when its machine was suspended, before anything
+    /// else.
     pub on_resume: Option<P::Command>,
-    /// What others may say in a sender's name.
+    /// Forges messages that others may say in a sender's name.
     pub forger: Forger<P>,
-    /// What the driver does wrong.
+    /// The driver's flaws.
     pub flaws: Flaws,
     /// Whether messages are kept after their delivery, so that a file can name them.
     pub keeps_flights: bool,
@@ -416,7 +417,7 @@ impl<P: Protocol> World<P> {
         self.handle(to, input, self.now, chooser)
     }
 
-    /// What a process would make of a message, if the receiver promises to bear it.
+    /// The message that a process would forge from one, if the receiver promises to bear it.
     pub fn forged(&self, id: FlightId, by: NodeId, guise: Guise) -> Option<P::Message> {
         let Flight { name, message } = self.flight(id)?;
         let receiver = self.host(name.to).process.as_ref()?;
@@ -565,7 +566,8 @@ impl<P: Protocol> World<P> {
         true
     }
 
-    /// A machine that stood still does no more. What its driver tells the process, if it notices.
+    /// A machine that stood still does no more. Returns the command that its driver gives the
+    /// process, if it notices.
     fn wake_up(&mut self, node: usize) -> Option<P::Command> {
         let host = &mut self.hosts[node];
         let slept = host.frozen.is_some_and(|(freeze, _)| freeze.is_of_machine());

@@ -1,5 +1,5 @@
-//! What tests of the auditor have in common: files are judged, whole or in part, and saved
-//! schedules of mutants are found.
+//! Common to tests of the auditor: files are judged, whole or in part, and saved schedules of
+//! mutants are found.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) fn stormy() -> Trial {
     Trial { setup, mutant: None, property: None }
 }
 
-/// What the auditor says of the files of all nodes.
+/// The auditor's report on the files of all nodes.
 pub(crate) fn audited(files: &[String]) -> Report {
     let names: Vec<String> = (0..files.len()).map(|i| format!("n{i}.trace")).collect();
     let given = files.iter().zip(&names);

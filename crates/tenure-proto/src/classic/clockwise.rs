@@ -2,9 +2,9 @@
 //!
 //! Chang and Roberts (CACM 22, 1979), after Le Lann; "Algorithm Clockwise" of the lecture.
 //!
-//! A node sends its id to the right, unless it has heard a larger one. Of what it hears, it passes
-//! on what is larger than its own id and swallows what is smaller. Nobody can swallow the largest,
-//! which comes back to its owner: the leader.
+//! A node sends its id to the right, unless it has heard a larger one. It passes on ids larger than
+//! its own and swallows smaller ones. Nobody can swallow the largest, which comes back to its
+//! owner: the leader.
 //!
 //! If all wake at once, id v takes as many steps as it is far from the next larger id, clockwise.
 //! So the messages are the sum of those distances (and n for the largest): n(n+1)/2 if the ids
@@ -34,7 +34,7 @@ enum State {
     Follower,
 }
 
-/// What nodes say.
+/// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// An id that nobody has beaten yet.

@@ -9,7 +9,8 @@
 //! reached for n = 2, 3, 5.
 //!
 //! A neighbour may be one round ahead, never two, since it needs this node's answer for the next:
-//! so each side has room for two messages. Who becomes passive relays what it had put aside.
+//! so each side has room for two messages. A node that becomes passive relays the messages that it
+//! had put aside.
 
 use std::fmt;
 
@@ -19,12 +20,12 @@ use super::{Id, LEFT, Node, Port, RIGHT, Standing, Turn, bits};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Franklin {
     id: u32,
-    /// What came from each side, the message of this round first.
+    /// Messages received from each side, the message of this round first.
     heard: [[Option<u32>; 2]; 2],
     standing: Standing,
 }
 
-/// What nodes say.
+/// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// A candidate's id, for the next candidate on that side.
@@ -104,7 +105,7 @@ impl Franklin {
         turn.send(RIGHT, Message::Id(self.id));
     }
 
-    /// Ends every round of which both sides are known.
+    /// Ends every round whose messages from both sides are known.
     fn judge(&mut self, turn: &mut Turn<'_, Message>) {
         while let [[Some(left), _], [Some(right), _]] = self.heard {
             self.heard = self.heard.map(|[_, next]| [next, None]);

@@ -41,7 +41,7 @@ enum State {
     Told,
 }
 
-/// What nodes say.
+/// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// An id that still competes.

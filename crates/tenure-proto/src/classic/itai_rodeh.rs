@@ -27,7 +27,7 @@ pub struct ItaiRodeh {
     standing: Standing,
 }
 
-/// What nodes say.
+/// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// A candidate's draw.

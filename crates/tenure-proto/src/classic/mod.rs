@@ -1,8 +1,8 @@
 //! The classics: elections of the lectures, on ports instead of addresses.
 //!
 //! A [`Node`] here has no address book. It has ports, on a ring [`LEFT`] and [`RIGHT`] (clockwise),
-//! and it can say something into a port and hear something out of one: that is all. What it
-//! [`Knows`] beforehand is a type, so that an anonymous algorithm cannot look at an id and a
+//! and it can say something into a port and hear something out of one: that is all. Its knowledge
+//! at the start is a type ([`Knows`]), so that an anonymous algorithm cannot look at an id and a
 //! uniform one cannot look at the size of the ring, not even by mistake.
 //!
 //! | algorithm | knows | ring | messages | time |
@@ -18,14 +18,14 @@
 //! | [`itai_rodeh`] | n, coins | one way | O(n log n) expected | O(n) a round |
 //! | [`star`] | nothing | a star | n-1 | 1 |
 //!
-//! All of them end with everybody knowing; the messages that tell ([`Message::ANNOUNCEMENT`]) are
-//! counted apart, n of them on a ring. Links lose nothing and keep the order (FIFO); how long a
-//! message takes is the driver's choice.
+//! All of them end with every node knowing the leader; the messages that announce it
+//! ([`Message::ANNOUNCEMENT`]) are counted apart, n of them on a ring. Links lose nothing and keep
+//! the order (FIFO); how long a message takes is the driver's choice.
 //!
-//! Elections among processes that know each other's names, and of which some crash, are in
-//! [`named`].
+//! Elections among processes that know each other's names, and that may crash, are in [`named`].
 //!
-//! Writing one's own is a struct, a message and three functions: see [`clockwise`], the shortest.
+//! To write an algorithm takes a struct, a message and three functions: see [`clockwise`], the
+//! shortest.
 
 pub mod clockwise;
 pub mod franklin;
@@ -45,29 +45,29 @@ use std::fmt::{Debug, Display};
 
 use crate::{Chooser, Data};
 
-/// One of a node's ends: all it ever sees of its neighbours.
+/// One of a node's ends: all that it ever sees of its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u32);
 
 /// On a ring, counter-clockwise.
 pub const LEFT: Port = Port(0);
-/// On a ring, clockwise: what is said into this port is heard by the next node on its left.
+/// On a ring, clockwise: a message said into this port is heard by the next node on its left.
 pub const RIGHT: Port = Port(1);
 
 impl Port {
-    /// On a ring, the other one.
+    /// The other port, on a ring.
     pub fn opposite(self) -> Self {
         Self(1 - self.0)
     }
 }
 
-/// What a node is told before the start, and no more.
+/// Everything that a node is told before the start, and no more.
 pub trait Knows: Data + Copy {
-    /// Whether it has an id of its own. Without, it is anonymous.
+    /// Whether a node has an id of its own. Without one it is anonymous.
     const ID: bool;
-    /// Whether it knows how many nodes there are. Without, its algorithm is uniform.
+    /// Whether a node knows how many nodes there are. Without that its algorithm is uniform.
     const SIZE: bool;
-    /// What is told to the node with this id, among so many.
+    /// The knowledge of the node with this id, on a ring of this size.
     fn told(id: u32, size: u32) -> Self;
 }
 
@@ -124,7 +124,7 @@ impl Knows for IdAndSize {
     }
 }
 
-/// What nodes say.
+/// A message between neighbours.
 pub trait Message: Data + Copy + Display {
     /// The kinds of message there are.
     const KINDS: &'static [&'static str];
@@ -141,7 +141,7 @@ pub fn bits(number: u32) -> u32 {
     (u32::BITS - number.leading_zeros()).max(1)
 }
 
-/// Where a node stands.
+/// The standing of a node in the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It has not begun.
@@ -156,36 +156,37 @@ pub enum Standing {
     Follower(Option<u32>),
 }
 
-/// An algorithm: what every node runs. One state machine, the same for all; only what it [`Knows`]
-/// differs.
+/// An algorithm, as every node runs it. One state machine, the same for all; only what a node
+/// [`Knows`] differs.
 ///
-/// A step takes no time. What it sends leaves in order, one link keeps the order, nothing is lost.
+/// A step takes no time. Its messages leave in order; a link keeps the order and loses nothing.
 pub trait Node: Data {
-    /// What a node is told beforehand.
+    /// The node's knowledge at the start.
     type Knows: Knows;
-    /// What nodes say.
+    /// A message between neighbours.
     type Message: Message;
-    /// Whether the algorithm counts rounds: all wake in round 0, and what is sent in one round is
+    /// Whether the algorithm counts rounds: all wake in round 0, and a message sent in one round is
     /// heard in the next.
     const ROUNDS: bool = false;
-    /// Whether it says everything to the right and tosses no coins: then what a node hears does not
-    /// depend on the schedule, and a driver may go round the ring node by node.
+    /// Whether it says everything to the right and tosses no coins. Then the messages that a node
+    /// hears do not depend on the schedule, and a driver may go round the ring node by node.
     const ONE_WAY: bool = false;
 
-    /// A node that sleeps, with so many ports.
+    /// Makes a node that sleeps, with so many ports.
     fn new(knows: Self::Knows, ports: u32) -> Self;
-    /// It wakes by itself: at the start, or later. At most once, and not after it was woken by a
-    /// message.
+    /// Wakes the node by itself: at the start, or later. At most once, and not after it was woken
+    /// by a message.
     fn wake(&mut self, turn: &mut Turn<'_, Self::Message>);
-    /// It hears a message, which wakes it if it sleeps.
+    /// Handles a message, which wakes the node if it sleeps.
     fn receive(&mut self, from: Port, message: Self::Message, turn: &mut Turn<'_, Self::Message>);
-    /// The round has come for which it asked: only in rounds, and after all messages of that round.
+    /// Handles the round that the node asked for: only in rounds, and after all messages of that
+    /// round.
     fn alarm(&mut self, _turn: &mut Turn<'_, Self::Message>) {}
-    /// Where it stands.
+    /// The standing of the node.
     fn standing(&self) -> Standing;
 }
 
-/// One step of a node: what it may ask for and what it may do.
+/// One step of a node: its questions and its acts.
 pub struct Turn<'a, M> {
     round: Option<u64>,
     chooser: &'a mut dyn Chooser,
@@ -194,22 +195,22 @@ pub struct Turn<'a, M> {
 }
 
 impl<'a, M> Turn<'a, M> {
-    /// For drivers: a step in this round, if rounds are counted, with room for what is sent.
+    /// Makes a step in this round, if rounds are counted, with room for messages. For drivers.
     pub fn new(round: Option<u64>, chooser: &'a mut dyn Chooser, sent: &'a mut Vec<(Port, M)>) -> Self {
         Self { round, chooser, sent, alarm: None }
     }
 
-    /// Says something into a port.
+    /// Sends a message into a port.
     pub fn send(&mut self, port: Port, message: M) {
         self.sent.push((port, message));
     }
 
-    /// A number below `bound`, drawn evenly.
+    /// Draws a number below `bound`, evenly.
     pub fn choose(&mut self, bound: u32) -> u32 {
         self.chooser.choose(bound)
     }
 
-    /// Which round it is, from 0.
+    /// The number of the round, from 0.
     ///
     /// # Panics
     ///
@@ -224,7 +225,7 @@ impl<'a, M> Turn<'a, M> {
         self.alarm = Some(round);
     }
 
-    /// For drivers: the round that was asked for in this step.
+    /// The round that was asked for in this step. For drivers.
     pub fn wanted(&self) -> Option<u64> {
         self.alarm
     }

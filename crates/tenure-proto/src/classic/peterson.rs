@@ -7,7 +7,8 @@
 //! on (`One`) and then the id that it got (`Two`), so that it knows its own, its neighbour's and
 //! the one behind. If the middle one is the largest, the node goes on with that id in its hands;
 //! else it only relays. As in Franklin's algorithm at least half give up in a round, and a round
-//! costs 2n: at most 2n(⌊log2 n⌋+1) messages. Who hears the id that it holds itself is alone.
+//! costs 2n: at most 2n(⌊log2 n⌋+1) messages. A node that hears the id that it holds itself is
+//! alone.
 //!
 //! That node is usually not the owner of the id. The announcement tells the owner.
 
@@ -39,7 +40,7 @@ enum State {
     Told,
 }
 
-/// What nodes say.
+/// A message to the right neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// The id that the sender holds.

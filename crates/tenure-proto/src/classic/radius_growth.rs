@@ -4,8 +4,8 @@
 //!
 //! In phase p a candidate sends a probe 2^p steps far in both directions, and each comes back as a
 //! reply. A node with a larger id that a probe passes takes away its leader bit; a node with a
-//! smaller one becomes passive. Who gets both replies with the bit goes on with twice the radius,
-//! and whose probe comes all the way round leads.
+//! smaller one becomes passive. A candidate that gets both replies with the bit goes on with twice
+//! the radius. A candidate whose probe comes all the way round leads.
 //!
 //! Two candidates of phase p ≥ 1 are more than 2^(p-1) steps apart, so there are at most
 //! ⌊n/(2^(p-1)+1)⌋ of them, and each costs 4·2^p messages: at most
@@ -47,12 +47,12 @@ enum State {
     Follower,
 }
 
-/// What nodes say.
+/// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Am I the largest as far as this goes?
+    /// Asks whether the sender is the largest within this radius.
     Probe {
-        /// Who asks.
+        /// The candidate that sent it.
         id: u32,
         /// Steps that are left.
         ttl: u32,
@@ -63,7 +63,7 @@ pub enum Message {
     },
     /// The outcome of a probe, on its way back.
     Reply {
-        /// Who asked.
+        /// The candidate that sent the probe.
         id: u32,
         /// The phase in which it asked.
         phase: u8,

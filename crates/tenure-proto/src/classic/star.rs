@@ -18,7 +18,7 @@ pub struct Star {
     standing: Standing,
 }
 
-/// I am the centre.
+/// Announces the centre.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leader;
 

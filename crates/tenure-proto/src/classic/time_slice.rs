@@ -6,8 +6,8 @@
 //! In rounds, with n known and a common start, time is divided into phases of n rounds. Phase v
 //! belongs to id v: if node v has heard nothing when its phase begins, nobody with a smaller id
 //! exists, and it leads and says so. That message has come all the way round before the next phase
-//! begins. So there are n messages, all of them the announcement, in n·min+n rounds: the bound of n
-//! log n is for those who cannot count rounds, and one may have to wait for long.
+//! begins. So there are n messages, all of them the announcement, in n·min+n rounds. The bound of n
+//! log n holds for algorithms that cannot count rounds; this one may have to wait for long.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct TimeSlice {
     standing: Standing,
 }
 
-/// I am the leader.
+/// Announces the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leader(pub u32);
 

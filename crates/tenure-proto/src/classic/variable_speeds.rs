@@ -24,7 +24,7 @@ pub struct VariableSpeeds {
     standing: Standing,
 }
 
-/// What nodes say.
+/// A message between neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// An id on its way.

@@ -1,10 +1,10 @@
-//! Independent assessment: whom this process has heard of in time.
+//! Independent assessment: the members that this process has heard of in time.
 //!
 //! Nobody is asked what others think. A member is **alive** for this process from a message that
 //! came [fast](super::fail_aware) until `expires` later on its own clock, unless another comes.
 //! Between processes that are connected the set is complete if `expires` covers the interval of
-//! messages and what delays may add to it. Whoever is reached only slowly drops out, as if it had
-//! crashed: that is what makes a partition of slowness a partition.
+//! messages and what delays may add to it. A member that is reached only slowly drops out, as if it
+//! had crashed: that is what makes a partition of slowness a partition.
 
 use crate::LocalTime;
 use crate::quorum::NodeSet;
@@ -18,19 +18,20 @@ pub struct AliveSet {
 }
 
 impl AliveSet {
-    /// Nobody has been heard of yet.
+    /// Makes a set in which nobody has been heard of yet.
     pub fn new(members: usize, expires: LocalSpan) -> Self {
         Self { heard: vec![None; members], expires }
     }
 
-    /// A sign of life of `who` came at `at`. One that is older than what is known says nothing new.
+    /// Notes a sign of life of `who` at `at`. One that is older than the last known changes
+    /// nothing.
     pub fn heard(&mut self, who: usize, at: LocalTime) {
         if let Some(entry) = self.heard.get_mut(who) {
             *entry = (*entry).max(Some(at));
         }
     }
 
-    /// Forgets everybody who was not heard of for `expires`.
+    /// Drops every member that was not heard of for `expires`.
     pub fn purge(&mut self, now: LocalTime) {
         let expires = self.expires;
         for entry in &mut self.heard {
@@ -38,7 +39,7 @@ impl AliveSet {
         }
     }
 
-    /// Everybody heard of, as of the last purge.
+    /// The members heard of, as of the last purge.
     pub fn members(&self) -> NodeSet {
         self.heard.iter().enumerate().filter(|(_, at)| at.is_some()).map(|(who, _)| who).collect()
     }

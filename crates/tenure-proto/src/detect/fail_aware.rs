@@ -1,4 +1,4 @@
-//! Fail-aware datagrams: whoever receives one knows whether it may have been long on its way.
+//! Fail-aware datagrams: the receiver knows whether a datagram may have been long on its way.
 //!
 //! Clocks are not synchronised, so a send stamp alone says nothing. But a round trip can be timed
 //! on one clock. Let a **helper** go from q to p, sent at A on q's clock and received at B on p's,
@@ -34,19 +34,19 @@
 //! # Where there is no round trip yet
 //!
 //! Then the bound is infinite and the message slow. Two processes that only ever answer fast
-//! messages would ignore each other forever. So whatever is received slowly, unless it is itself
-//! such a helper, is answered at once with an empty **Helper** datagram
-//! ([`Receipt::wants_helper`]): one for one, no rate limit, none in the steady state.
+//! messages would ignore each other forever. So every slow datagram, unless it is itself such a
+//! helper, is answered at once with an empty **Helper** datagram ([`Receipt::wants_helper`]): one
+//! for one, no rate limit, none in the steady state.
 //!
 //! # Lives
 //!
 //! A stamp of a former life of the receiver is of another clock's epoch: a helper that names
 //! another life is ignored, or the bound would be arbitrary. Lives are only told apart, not
-//! ordered: one that lost its disk cannot count its lives. So a straggler of a former life may come
-//! at any time, and must not displace what is known of the present one: neither its stamps, nor
-//! which of its datagrams have come. Two lives of each peer are kept, and which of them was last
-//! *fast*: that one is not forgotten for another that may be dead. From when an unknown life is
-//! heard of until either of the two is fast, both are named.
+//! ordered: a process that lost its disk cannot count its lives. So a straggler of a former life
+//! may come at any time, and must not displace the knowledge of the present one: neither its
+//! stamps, nor which of its datagrams have come. Two lives of each peer are kept, and which of them
+//! was last *fast*: that one is not forgotten for another that may be dead. From when an unknown
+//! life is heard of until either of the two is fast, both are named.
 //!
 //! # Example
 //!
@@ -79,13 +79,13 @@ use crate::{Data, LocalTime};
 /// All that is known about clocks and links, the same at every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
-    /// ρ.
+    /// ρ: the bound on a clock's rate error.
     pub drift: Drift,
     /// g: readings are multiples of it.
     pub tick: LocalSpan,
     /// δmin: no message between different processes takes less. Zero is always true.
     pub least_delay: Span,
-    /// Δ: what took no longer is fast.
+    /// Δ: a datagram that took no longer is fast.
     pub fast: Span,
 }
 
@@ -105,8 +105,9 @@ pub struct Stamps {
 /// The rules of the estimate, one function each. [`Exact`] takes them as they stand; the laboratory
 /// breaks them.
 pub trait Estimate: Data {
-    /// The most that the message can have been on its way: `(D-A)/(1-ρ) - (C-B)/(1+ρ) - δmin`,
-    /// rounded up. A clock may be almost a tick beyond its reading at D and at B.
+    /// The longest time that the message can have been on its way:
+    /// `(D-A)/(1-ρ) - (C-B)/(1+ρ) - δmin`, rounded up. A clock may be almost a tick beyond its
+    /// reading at D and at B.
     fn bound(&self, link: Link, stamps: Stamps) -> Span {
         let Stamps { helper_sent, helper_received, sent, received } = stamps;
         let round = link.drift.longest_real(received.remaining(helper_sent).plus(link.tick));
@@ -139,7 +140,7 @@ pub struct HelperStamp {
     pub incarnation: Incarnation,
 }
 
-/// What every datagram carries, different for every destination.
+/// The header of every datagram, different for every destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// The life of the sender.
@@ -157,22 +158,21 @@ pub struct Header {
 pub struct Receipt {
     /// Whether it was certainly no longer than Δ on its way.
     pub fast: bool,
-    /// The most that it can have been on its way; `None` if nothing is known.
+    /// The longest time that it can have been on its way; `None` if nothing is known.
     pub bound: Option<Span>,
-    /// Whether no later one of the same life has come: only then what it says of its sender is
-    /// news.
+    /// Whether no later one of the same life has come: only then is its report on its sender news.
     pub newest: bool,
 }
 
 impl Receipt {
-    /// Whether the sender must be sent a Helper: it was not known to be fast. Not to be asked for
-    /// Helpers themselves.
+    /// Whether the sender must be sent a Helper, because the datagram was not known to be fast. Not
+    /// to be asked for Helpers themselves.
     pub fn wants_helper(self) -> bool {
         !self.fast
     }
 }
 
-/// What is kept of one peer.
+/// The state kept for one peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Peer {
     /// How many datagrams it was sent.
@@ -184,7 +184,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// What is kept of a life that is heard now, unless this datagram of it came before. Of three
+    /// The state of a life that is heard now; `None` if this datagram of it came before. Of three
     /// lives, one that was not the last to be fast is forgotten.
     fn hears(&mut self, life: Life, number: u64) -> Option<&mut Life> {
         match self.lives.iter().position(|known| known.incarnation == life.incarnation) {
@@ -209,11 +209,11 @@ impl Peer {
     }
 }
 
-/// What is kept of one life of a peer.
+/// The state kept for one life of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Life {
     incarnation: Incarnation,
-    /// Whether it is the last of which anything was fast.
+    /// Whether the last fast datagram came from this life.
     fast: bool,
     /// The helper with the largest send stamp.
     newest: (LocalTime, LocalTime),
@@ -230,8 +230,8 @@ struct Window {
 }
 
 impl Window {
-    /// Notes a number; says whether it is new. What is too old to be told counts as a duplicate: it
-    /// is late anyway.
+    /// Notes a number; says whether it is new. A number too old to be told counts as a duplicate:
+    /// it is late anyway.
     fn note(&mut self, number: u64) -> bool {
         if number > self.largest {
             let ahead = number - self.largest;
@@ -249,8 +249,8 @@ impl Window {
     }
 }
 
-/// The layer of one process: stamps what leaves, judges what comes in. Plain data; it sends nothing
-/// itself.
+/// The datagram layer of one process: stamps datagrams that leave, judges those that come in. Plain
+/// data; it sends nothing itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FailAware {
     link: Link,
@@ -260,7 +260,7 @@ pub struct FailAware {
 }
 
 impl FailAware {
-    /// The layer of one life of the process at position `me` of `members`.
+    /// Makes the layer of one life of the process at position `me` of `members`.
     pub fn new(link: Link, (me, incarnation): (usize, Incarnation), members: usize) -> Self {
         Self { link, me, incarnation, peers: vec![Peer::default(); members] }
     }

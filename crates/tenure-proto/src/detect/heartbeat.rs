@@ -1,8 +1,8 @@
 //! A fixed timeout: no heartbeat for longer than T + D.
 //!
 //! The other side sends every T, and a message takes at most D. Two arrivals then lie at most T + D
-//! apart: the one came at once, the next took all of D. So while the bounds hold the detector makes
-//! no mistake, and a crash is noticed at most T + D after the last arrival.
+//! apart: the first came at once, the next took all of D. So while the bounds hold the detector
+//! makes no mistake, and a crash is noticed at most T + D after the last arrival.
 //!
 //! ```text
 //!   sent       │←──── T ────→│←──── T ────→│

@@ -1,19 +1,19 @@
-//! Failure detectors: who seems to have stopped.
+//! Failure detectors: they report which processes seem to have stopped.
 //!
 //! No process can know that another has crashed: silence looks the same whether it comes from a
 //! crash, a slow network or a long pause. A detector guesses, and a guess can be wrong in two ways.
 //! It may suspect a process that lives (a **mistake**), and it may trust one that has crashed, for
 //! a while (the **detection time**). The less of the one, the more of the other.
 //!
-//! # What a detector promises
+//! # Guarantees
 //!
-//! * **Completeness.** Whoever is heard no more is suspected, and stays so. Also one who was never
-//!   heard: time counts from the moment when the detector was made.
-//! * **Recovery.** Whoever is heard is trusted again at once.
-//! * **Accuracy** only as far as its model of the network holds, and each detector says what its
-//!   model is.
+//! * **Completeness.** A process that is heard no more is suspected, and stays so. So is a process
+//!   that was never heard: time counts from the moment when the detector was made.
+//! * **Recovery.** A process that is heard is trusted again at once.
+//! * **Accuracy** holds only as far as the detector's model of the network holds, and each detector
+//!   says what its model is.
 //!
-//! # What nobody may ask of it
+//! # Not guaranteed
 //!
 //! In Tenure suspicion serves **liveness, never safety**. It may decide when to campaign, whom to
 //! ask first, what to show an operator. It must not free a grant, end or extend a lease, or count
@@ -37,7 +37,7 @@
 //! | [`quality`] | how good a detector was: the numbers of Chen, Toueg and Aguilera |
 //! | [`ring`] | Nerio's weak election: neighbours on a ring, and the lowest of the living |
 //! | [`weak`] | weak elections as one process uses them: when it should try |
-//! | [`fail_aware`] | datagrams of which the receiver knows that they were not long on their way |
+//! | [`fail_aware`] | datagrams whose receiver knows that they were not long on their way |
 //! | [`alive`] | whom one process has heard of in time: each judges for itself |
 //!
 //! # Example
@@ -78,14 +78,14 @@ pub use ring::Ring;
 
 use crate::{Data, LocalTime};
 
-/// Watches one process by what is heard of it. Plain data; every reading is of the watching host's
+/// Watches one process by its heartbeats. Plain data; every reading is of the watching host's
 /// clock.
 ///
 /// The caller hands over each heartbeat once: one that the network repeated says nothing new.
 ///
 /// # Laws
 ///
-/// Besides what the module promises:
+/// Besides the guarantees of the module:
 ///
 /// 1. After `heard(now)`, `suspects(now)` is false. (But [`NfdE`] asks whether what it heard is
 ///    fresh.)
@@ -94,7 +94,7 @@ use crate::{Data, LocalTime};
 ///    suspected from `now` until `at`, and from `at` on the process is. If it is `None`, the
 ///    process is suspected already, or the end of time comes first.
 pub trait Detector: Data {
-    /// A heartbeat came in. A reading before the last one changes nothing.
+    /// Notes a heartbeat. A reading before the last one changes nothing.
     fn heard(&mut self, now: LocalTime);
 
     /// Whether the process seems to have crashed.

@@ -1,5 +1,5 @@
-//! NFD-E: a timeout counted from when the next heartbeat is expected, not from when the last one
-//! came.
+//! NFD-E: a timeout counted from the expected arrival of the next heartbeat, not from the last
+//! arrival.
 //!
 //! Heartbeat i is sent at i·η on the sender's clock, which nobody else knows. Its arrivals, each
 //! less i·η, are spread by the delays alone; the mean of the last w of them, plus (l+1)·η, is when
@@ -58,7 +58,8 @@ impl NfdE {
         }
     }
 
-    /// Heartbeat `number` came in. One that is no newer than another says nothing.
+    /// Notes heartbeat `number`, its sequence number. One that is no newer than another changes
+    /// nothing.
     pub fn heard_number(&mut self, number: u64, now: LocalTime) {
         if self.newest.is_some_and(|newest| number <= newest) {
             return;
@@ -84,7 +85,7 @@ impl NfdE {
 }
 
 impl Detector for NfdE {
-    /// As the next number: for a link that loses nothing.
+    /// Counts it as the next number: for a link that loses nothing.
     fn heard(&mut self, now: LocalTime) {
         self.heard_number(self.newest.map_or(0, |newest| newest.saturating_add(1)), now);
     }

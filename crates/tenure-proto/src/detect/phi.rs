@@ -8,9 +8,9 @@
 //!     phi(t) = -log10 Q((t - μ - pause) / σ)
 //! ```
 //!
-//! says how little one believes in it: at phi = 8 a sender that follows the model is wrongly
-//! suspected once in 10⁸ intervals. Real networks follow no normal distribution; the number is a
-//! scale, not a promise.
+//! says how unlikely that is: at phi = 8 a sender that follows the model is wrongly suspected once
+//! in 10⁸ intervals. Real networks follow no normal distribution; the number is a scale, not a
+//! promise.
 //!
 //! # In integers
 //!
@@ -31,7 +31,7 @@
 //! its beginning a sum, `μ + pause + ⌈y*·σ⌉`: both exact, and both the same condition. Compared
 //! with exact arithmetic suspicion begins less than σ/3000 + 14 ns off.
 //!
-//! # What practice added
+//! # Additions from practice
 //!
 //! * σ is never taken to be less than a **least deviation**: on a quiet network it would tend to
 //!   nothing, and the first small delay would be a mistake.
@@ -95,7 +95,7 @@ pub const LONGEST: LocalSpan = LocalSpan::from_nanos(1 << 50);
 /// The most samples that a window can have.
 pub const MOST_SAMPLES: usize = 10_000;
 
-/// How little one believes that a silent process lives: `-log10` of the probability, in
+/// The suspicion of a silent process: `-log10` of the probability that it is merely late, in
 /// thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Phi(u32);
@@ -107,12 +107,12 @@ impl Phi {
     /// The largest threshold. Phi itself is reported up to 32.75 and stays there.
     pub const LARGEST: Self = Self(30_000);
 
-    /// From thousandths: 8000 is a phi of 8.
+    /// Makes a phi from thousandths: 8000 is a phi of 8.
     pub const fn from_thousandths(thousandths: u32) -> Self {
         Self(thousandths)
     }
 
-    /// As thousandths.
+    /// The phi in thousandths.
     pub const fn as_thousandths(self) -> u32 {
         self.0
     }
@@ -133,18 +133,18 @@ impl fmt::Display for Phi {
 /// The settings of a detector, not yet checked: see [`Settings::validate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// Suspect from this phi on. Each 1 more makes mistakes ten times rarer, if the model holds,
-    /// and detection a little slower. 8 is usual within a site, 12 between sites.
+    /// The phi from which on a process is suspected. Each 1 more makes mistakes ten times rarer, if
+    /// the model holds, and detection a little slower. 8 is usual within a site, 12 between sites.
     pub threshold: Phi,
-    /// How many intervals are remembered. More is steadier, fewer adapts sooner; a sample takes
-    /// eight bytes.
+    /// The number of intervals that are remembered. More are steadier, fewer adapt sooner; a sample
+    /// takes eight bytes.
     pub window: usize,
-    /// What interval to expect until some were seen. About the period of the sender; rather too
-    /// long than too short.
+    /// The interval to expect until some were seen. About the period of the sender; rather too long
+    /// than too short.
     pub first_estimate: LocalSpan,
-    /// σ is taken to be at least this. Too small, and a quiet network makes the detector nervous.
+    /// The least σ that is assumed. Too small, and a quiet network makes the detector nervous.
     pub least_deviation: LocalSpan,
-    /// How much longer than the mean a silence may be before it counts. Adds in full to the
+    /// The time beyond the mean that a silence may take before it counts. Adds in full to the
     /// detection time.
     pub acceptable_pause: LocalSpan,
 }
@@ -188,7 +188,7 @@ impl Settings {
 }
 
 impl Config {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -212,8 +212,8 @@ impl PhiAccrual {
         Self { config: *config, last: now, window }
     }
 
-    /// How little the detector believes that the process lives, rounded down to a thousandth.
-    /// `suspects(now)` if and only if this has reached the threshold.
+    /// The suspicion at `now`, rounded down to a thousandth. `suspects(now)` if and only if this
+    /// has reached the threshold.
     pub fn phi(&self, now: LocalTime) -> Phi {
         Phi(tail::millionths(self.score(now)) / 1000)
     }
@@ -321,26 +321,26 @@ impl Window {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The threshold is outside of what the detector can tell apart.
+    /// The threshold is outside of the range that the detector can tell apart.
     Threshold {
-        /// The request.
+        /// The threshold that was asked for.
         threshold: Phi,
     },
     /// The window is too small for a deviation, or too large for its sums.
     Window {
-        /// The request.
+        /// The window that was asked for.
         window: usize,
     },
     /// A setting must be more than zero.
     Zero {
-        /// Which.
+        /// The setting.
         key: &'static str,
     },
     /// A setting is longer than any interval that the detector tells from longer ones.
     TooLong {
-        /// Which.
+        /// The setting.
         key: &'static str,
-        /// The request.
+        /// The length that was asked for.
         span: LocalSpan,
     },
 }

@@ -1,6 +1,6 @@
-//! How good a detector was: the three numbers of Chen, Toueg and Aguilera (2002).
+//! The quality of a detector: the three numbers of Chen, Toueg and Aguilera (2002).
 //!
-//! A detector is judged by what it said, not by how it works. Over time its word changes between
+//! A detector is judged by its verdicts, not by how it works. Over time its verdict changes between
 //! trust and suspicion:
 //!
 //! ```text
@@ -17,10 +17,10 @@
 //! | T_M, duration | from a mistake's beginning to its end | short |
 //!
 //! A timeout trades the first against the others, so a detector is judged by all three at once, on
-//! one and the same [`Record::heard`]: [`Record::replay`] lets any detector say its word on it.
+//! one and the same [`Record::heard`]: [`Record::replay`] lets any detector judge it.
 //!
-//! All instants are of the watching host's clock. Only one who sees both hosts can say when the
-//! crash was: the laboratory, which puts it on that clock.
+//! All instants are of the watching host's clock. Only an observer that sees both hosts can say
+//! when the crash was: the laboratory, which puts it on that clock.
 
 use crate::LocalTime;
 use crate::time::LocalSpan;
@@ -38,7 +38,7 @@ pub struct Suspicion {
     pub until: Option<LocalTime>,
 }
 
-/// What happened and what a detector said to it.
+/// The events of a run and a detector's verdicts on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// When the watch began.
@@ -54,7 +54,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Lets a detector that was made at `begin` hear all of `heard`, and writes down its word. A
+    /// Replays `heard` to a detector that was made at `begin`, and records its suspicions. A
     /// heartbeat at the very instant at which suspicion would begin prevents it.
     ///
     /// # Panics
@@ -70,7 +70,7 @@ impl Record {
         Self::replay_numbered(detector, span, heard, crash, |detector, _, at| detector.heard(at))
     }
 
-    /// The same for heartbeats with numbers, and a detector that wants to be told them.
+    /// Replays heartbeats with sequence numbers, for a detector that wants to be told them.
     ///
     /// # Panics
     ///
@@ -86,7 +86,7 @@ impl Record {
         assert!(heard.iter().all(|(at, _)| (begin..=end).contains(at)), "what is heard is within the record");
         let mut suspicions: Vec<Suspicion> = Vec::new();
         let mut suspected = |from: LocalTime, until: Option<LocalTime>| match suspicions.last_mut() {
-            // What was heard ended nothing: it was not fresh.
+            // This message ended nothing: it was not fresh.
             Some(last) if last.until == Some(from) => last.until = until,
             _ => suspicions.push(Suspicion { from, until }),
         };
@@ -110,8 +110,8 @@ impl Record {
         self.crash.filter(|crash| *crash <= self.end)
     }
 
-    /// T_M of every mistake, in order. One that was not over is counted up to the crash or the end
-    /// of the record: it lasted at least so long.
+    /// T_M of every mistake, in order. A mistake that was not over is counted up to the crash or
+    /// the end of the record: it lasted at least so long.
     pub fn mistake_durations(&self) -> Vec<LocalSpan> {
         let lived_until = self.lived_until();
         let lasted =
@@ -147,8 +147,7 @@ fn beginning<D: Detector>(detector: &D, now: LocalTime) -> Option<LocalTime> {
 pub enum Detection {
     /// There was nothing to notice.
     NoCrash,
-    /// T_D: this long after the crash the suspicion began that stayed. Nothing if it was there
-    /// before.
+    /// T_D: the time from the crash to the suspicion that stayed. Zero if it was there before.
     After(LocalSpan),
     /// At the end of the record the crashed process was trusted.
     Missed,
@@ -161,14 +160,15 @@ pub struct Summary {
     pub count: usize,
     /// The shortest.
     pub min: LocalSpan,
-    /// The middle one; of an even number the shorter of the two, so that it is one that occurred.
+    /// The middle one; for an even number the shorter of the two, so that it is one that occurred.
     pub median: LocalSpan,
     /// The longest.
     pub max: LocalSpan,
 }
 
 impl Summary {
-    /// Of these lengths, in any order; `None` of none. Also for detection times of many runs.
+    /// Summarises these lengths, in any order; `None` if there are none. Also for detection times
+    /// of many runs.
     pub fn of(lengths: impl IntoIterator<Item = LocalSpan>) -> Option<Self> {
         let mut lengths: Vec<_> = lengths.into_iter().collect();
         lengths.sort_unstable();
@@ -183,20 +183,20 @@ impl Summary {
 pub struct Quality {
     /// T_D.
     pub detection: Detection,
-    /// T_M of every mistake. One that was not over is counted up to the crash or the end of the
-    /// record: it lasted at least so long.
+    /// T_M of every mistake. A mistake that was not over is counted up to the crash or the end of
+    /// the record: it lasted at least so long.
     pub mistake_duration: Option<Summary>,
     /// T_MR of every mistake after the first.
     pub mistake_recurrence: Option<Summary>,
-    /// The probability that at a random instant before the crash the word was right, in millionths
-    /// (Chen's P_A).
+    /// The probability that at a random instant before the crash the verdict was right, in
+    /// millionths (Chen's P_A).
     pub accuracy: u32,
-    /// The silences between heartbeats: what the detector had to judge by.
+    /// The silences between heartbeats, by which the detector had to judge.
     pub silence: Option<Summary>,
 }
 
 impl Quality {
-    /// Of one record.
+    /// Computes the quality from one record.
     pub fn of(record: &Record) -> Self {
         let durations = record.mistake_durations();
         Self {

@@ -3,8 +3,8 @@
 //!
 //! The members stand in a row, the first the lowest, and the row is closed to a ring. Each process
 //! watches two others, whatever the size of the group: the closest member before it and the closest
-//! after it that it does not suspect. Whoever finds no living member below itself considers itself
-//! the **weak leader**, and campaigns:
+//! after it that it does not suspect. A process that finds no living member below itself considers
+//! itself the **weak leader**, and campaigns:
 //!
 //! ```text
 //!   members     0    1    2    3    4        0 and 3 have crashed, and everybody knows
@@ -13,10 +13,10 @@
 //!   weak leader      1: its predecessor, 4, is not lower than itself
 //! ```
 //!
-//! The paper asks for a predecessor whose identifier is *larger*; it must be *not smaller*, for
-//! alone on the ring one is one's own predecessor, and would never campaign.
+//! The paper asks for a predecessor whose identifier is *larger*; it must be *not smaller*, for a
+//! process alone on the ring is its own predecessor, and would never campaign.
 //!
-//! # What suspicion does to it
+//! # Effects of a suspicion
 //!
 //! A process is weak leader exactly if it suspects every member below itself. It follows, for those
 //! that live:
@@ -28,26 +28,26 @@
 //! | too little: crashes not yet noticed | at most one; none while the lowest that lives trusts a dead one below it |
 //! | both at once | any number, also none, also the wrong one alone |
 //!
-//! None of this endangers anybody: a weak leader has no authority, it only may try. Several make it
+//! None of this endangers safety: a weak leader has no authority, it only may try. Several make it
 //! likely that runs collide; none means that nobody tries until a suspicion comes.
 //!
 //! Three things to keep in mind:
 //!
 //! * A member that was skipped is watched no more, but heard if it lives: it watches its own
-//!   neighbours. Whoever is heard is trusted again, also one that was not asked.
+//!   neighbours. A member that is heard is trusted again, even if it was not asked.
 //! * A weak leader starts a run if its own grantor is free or supports itself (`A_q = q` or
 //!   `C_q >= F_q`; the paper's condition is printed the wrong way round). Otherwise somebody leads,
 //!   or soon will again.
 //! * Alive is not the same as well connected. A process that its neighbours hear but that reaches
-//!   no quorum is weak leader and never leader, and it keeps the others from trying. One who fails
-//!   again and again must step back, and the others must not wait for it forever.
+//!   no quorum is weak leader and never leader, and it keeps the others from trying. A process that
+//!   fails again and again must step back, and the others must not wait for it forever.
 
 use std::fmt;
 
 use crate::NodeId;
 use crate::quorum::{MAX_MEMBERS, NodeSet};
 
-/// One process's place among the members. What it believes of the others is given with each
+/// One process's place among the members. Its beliefs about the others are given with each
 /// question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ring {
@@ -116,12 +116,12 @@ impl Ring {
 pub enum RingError {
     /// This process is not on the ring.
     NotAMember {
-        /// Who.
+        /// The process.
         node: NodeId,
     },
     /// A member is named twice.
     Twice {
-        /// Which.
+        /// The member.
         node: NodeId,
     },
     /// More members than a set can hold.

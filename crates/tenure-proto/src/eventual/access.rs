@@ -1,4 +1,4 @@
-//! Which answers suffice: to write one's own state, and to read those of others.
+//! Access sets: which answers suffice to write one's own state, and to read those of others.
 //!
 //! Every state has one writer, so two writes need not meet. A read must meet every write, and that
 //! is all: f+1 for a write and n-f for a read will do, although for n > 2f+1 two writes may have
@@ -14,22 +14,22 @@
 use crate::NodeId;
 use crate::quorum::{NodeSet, Quorums, Rule};
 
-/// The members, and which of them suffice.
+/// The members, and which sets of them suffice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     quorums: Quorums,
-    /// How many may fail, where only the number counts.
+    /// The number that may fail, where only the number counts.
     failures: Option<usize>,
 }
 
 impl Access {
-    /// f+1 for a write, n-f for a read. `None` if not 2f < n.
+    /// Makes a system with f+1 for a write, n-f for a read. `None` if not 2f < n.
     pub fn counted(quorums: Quorums, failures: usize) -> Option<Self> {
         (2 * failures < quorums.members().len()).then_some(Self { quorums, failures: Some(failures) })
     }
 
-    /// By a quorum system: rows and transversals of a grid; of a majority the counts for the most
-    /// failures; else quorums for both.
+    /// Makes a system from quorums: rows and transversals of a grid; for a majority the counts for
+    /// the most failures; else quorums for both.
     pub fn by(quorums: Quorums) -> Self {
         let failures = (quorums.members().len().saturating_sub(1)) / 2;
         let failures = (*quorums.rule() == Rule::Majority).then_some(failures);
@@ -41,12 +41,12 @@ impl Access {
         self.quorums.members()
     }
 
-    /// A member's place.
+    /// The position of a member.
     pub fn position(&self, node: NodeId) -> Option<usize> {
         self.quorums.position(node)
     }
 
-    /// Whether a state that these have written down will be read.
+    /// Whether a state that these members have written down will be read.
     pub fn is_write(&self, set: NodeSet) -> bool {
         match (self.failures, self.quorums.rule()) {
             (Some(failures), _) => set.len() > failures,
@@ -57,7 +57,7 @@ impl Access {
         }
     }
 
-    /// Whether these together know of everything that was written.
+    /// Whether these members together know of everything that was written.
     pub fn is_read(&self, set: NodeSet) -> bool {
         match (self.failures, self.quorums.rule()) {
             (Some(failures), _) => set.len() + failures >= self.members().len(),

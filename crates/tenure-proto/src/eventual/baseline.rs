@@ -1,14 +1,14 @@
-//! Two elections to compare with: both need links that are timely forever.
+//! Two baseline elections to compare with: both need links that are timely forever.
 //!
-//! *Lowest id*: everybody says that it lives, a silent one is suspected, a wrong suspicion makes
-//! more patient, and the lowest id that is not suspected leads. It needs a process that all others
-//! hear in time.
+//! *Lowest id*: every process sends heartbeats, a silent one is suspected, a wrong suspicion
+//! lengthens the timeout, and the lowest id that is not suspected leads. It needs a process that
+//! all others hear in time.
 //!
-//! *Accusation* (after Aguilera, Delporte-Gallet, Fauconnier and Toueg): whoever misses somebody
-//! accuses it before all. Each accusation by n-f processes counts, and the one that was accused
-//! least leads. It needs a process that the same f others hear in time forever. In a moving set
-//! these are not the same ones: in turn each of the others misses it, accusations add up, and the
-//! count of every process grows without end.
+//! *Accusation* (after Aguilera, Delporte-Gallet, Fauconnier and Toueg): a process that misses
+//! another accuses it before all. Each accusation by n-f processes counts, and the process with the
+//! fewest accusations leads. It needs a process that the same f others hear in time forever. In a
+//! moving set these are not the same ones: in turn each of the others misses it, accusations add
+//! up, and the count of every process grows without end.
 
 use crate::quorum::NodeSet;
 use crate::time::LocalSpan;
@@ -31,9 +31,9 @@ pub struct Baseline<const ACCUSES: bool, R: Rules = Sound> {
     hint: Hint,
 }
 
-/// The lowest id that is not suspected.
+/// The lowest id that is not suspected leads.
 pub type LowestId<R = Sound> = Baseline<false, R>;
-/// The one that was accused least.
+/// The process that was accused least leads.
 pub type Accusation<R = Sound> = Baseline<true, R>;
 
 /// A member, as this process sees it.
@@ -47,7 +47,7 @@ struct Watched {
     accused: u64,
     /// How often enough others have accused it, as far as is known here.
     count: u64,
-    /// Who accuses it for the next time.
+    /// The processes that accuse it for the next time.
     accusers: NodeSet,
 }
 

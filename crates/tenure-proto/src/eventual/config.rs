@@ -1,7 +1,7 @@
-//! Settings, and the waits that follow from them (D3: drift and step time).
+//! Settings of eventual elections, and the waits that follow from them (D3: drift and step time).
 //!
-//! Real times and clock readings are different types, and each wait is rounded against the one who
-//! gains. Let `T` be the longest time on a clock for which an answer counts, `P` the time on a
+//! Real times and clock readings are different types, and each wait is rounded against the process
+//! that gains. Let `T` be the longest time on a clock for which an answer counts, `P` the time on a
 //! clock between two refreshes, `g` a tick, and `s = (1+ρ)·σ + g` how late a process can find
 //! itself.
 //!
@@ -21,29 +21,30 @@ use crate::time::{Drift, LocalSpan, Span};
 use super::Access;
 use super::rules::{Rules, Sound};
 
-/// What an election is made of. [`Settings::validate`] makes a [`Config`] of it.
+/// The settings of an election. [`Settings::validate`] makes a [`Config`] of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
-    /// Members, and which suffice.
+    /// The members, and which sets of them suffice.
     pub access: Access,
     /// Δ: the time between two refreshes.
     pub period: Span,
     /// δ: the longest round trip that is in time.
     pub round: Span,
-    /// ρ: how wrong a clock's rate may be.
+    /// ρ: the bound on a clock's rate error.
     pub drift: Drift,
-    /// The step in which clocks advance.
+    /// The tick: the step in which clocks advance.
     pub tick: LocalSpan,
-    /// σ: how late a process is at most.
+    /// σ: the longest time by which a process is late.
     pub step: Span,
-    /// As in the figure: whose state was once not new stays out until it takes a higher epoch. One
-    /// pause is then never forgiven.
+    /// Whether an expired state stays out until its process takes a higher epoch, as in the figure.
+    /// One pause is then never forgiven.
     pub sticky: bool,
-    /// Whether what is acknowledged is on the disk first: then a reboot forgets nothing. The same
-    /// in all lives of a process: what it acknowledges without is missing on the disk later.
+    /// Whether an acknowledged state is on the disk first: then a reboot forgets nothing. Must be
+    /// the same in all lives of a process: states that it acknowledges without it are missing on
+    /// the disk later.
     pub durable: bool,
-    /// If δ is not known: by how much at least it is raised when a round was not answered in time.
-    /// [`Stable`](super::Stable) needs one that is known.
+    /// The least step by which δ is raised when a round was not answered in time; `None` if δ is
+    /// known. [`Stable`](super::Stable) needs one that is known.
     pub learns: Option<Span>,
     /// The rules.
     pub rules: R,
@@ -56,10 +57,10 @@ pub struct Config<R: Rules = Sound>(Settings<R>);
 /// Why settings do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// A refresh is sent before the last one can have failed: one cut off forever would never
+    /// A refresh is sent before the last one can have failed: a process cut off forever would never
     /// notice.
     PeriodTooShort {
-        /// What it must exceed.
+        /// The length that it must exceed.
         than: LocalSpan,
     },
     /// δ is zero.
@@ -115,12 +116,12 @@ pub(super) struct Pace {
 }
 
 impl<R: Rules> Config<R> {
-    /// Members, and which suffice.
+    /// The members, and which sets of them suffice.
     pub fn access(&self) -> &Access {
         &self.0.access
     }
 
-    /// Δ.
+    /// Δ: the time between two refreshes.
     pub fn period(&self) -> Span {
         self.0.period
     }

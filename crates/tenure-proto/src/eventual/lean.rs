@@ -1,14 +1,16 @@
-//! Omega with O(n) links in the end: only the leader refreshes, and only who suspects it reads.
+//! Omega with O(n) links in the end: only the leader refreshes, and only a process that suspects it
+//! reads.
 //!
-//! The paper sketches this in a paragraph; what it leaves open is decided here. A process follows,
-//! leads, or is idle. Whoever suspects its leader *probes*: two collects with a gap in between; an
-//! epoch whose state changed from the first to the second is active. It follows the lowest active
-//! epoch below its own, and leads if there is none. What a process takes for leader does not change
-//! while it probes, else endless false suspicions would be endless changes of mind.
+//! The paper sketches this in a paragraph; the points that it leaves open are decided here. A
+//! process follows, leads, or is idle. A process that suspects its leader *probes*: two collects
+//! with a gap in between; an epoch whose state changed from the first to the second is active. It
+//! follows the lowest active epoch below its own, and leads if there is none. The leader that a
+//! process reports does not change while it probes, else endless false suspicions would be endless
+//! changes of mind.
 //!
 //! *Views accumulate.* Two collects may be answered by different processes, and the second may show
-//! an older truth that the first missed: a process that is long inactive looks active. What was
-//! once seen is therefore never unseen; each such mirage can then appear at most n-1 times.
+//! an older truth that the first missed: a process that is long inactive looks active. A state once
+//! seen is therefore never unseen; each such mirage can then appear at most n-1 times.
 //!
 //! *Why it ends.* Take the least epoch e that its process keeps forever. Once the messages of
 //! lower ones are gone nobody refreshes below e. Its process, if it follows something lower,
@@ -139,8 +141,8 @@ impl<R: Rules> Lean<R> {
         }
     }
 
-    /// Long enough for everybody that was seen: whoever is active has written something newer by
-    /// the end of it.
+    /// Long enough for every member that was seen: an active one has written something newer by the
+    /// end of it.
     fn gap(&self) -> LocalSpan {
         let bounds = self.views.iter().map(|view| self.register.may_be_silent(view));
         let bound = bounds.max().unwrap_or(self.register.pace.bound).max(self.register.pace.bound);

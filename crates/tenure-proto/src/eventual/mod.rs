@@ -1,24 +1,24 @@
 //! Eventual leadership: Omega, from "Omega Meets Paxos" (Malkhi, Oprea and Zhou, 2005), with the
-//! figures mended.
+//! figures corrected.
 //!
-//! Each process always has a [`Hint`] who leads. Hints may differ and may be wrong for any length
-//! of time; in the end all that live have the same one. No link need be timely forever: it is
-//! enough that one process, with every message, reaches some f others that answer within δ, and
-//! these may be others each time.
+//! Each process always has a [`Hint`] which process leads. Hints may differ and may be wrong for
+//! any length of time; in the end all living processes have the same one. No link need be timely
+//! forever: it is enough that one process, with every message, reaches some f others that answer
+//! within δ, and these may be others each time.
 //!
 //! # The idea
 //!
 //! A process stands for an [`Epoch`], (serial, id). Once a period it writes its [`State`], the
 //! epoch and a count, to f+1 processes, itself among them. If they do not all answer in time it
-//! takes a higher epoch. Everybody reads, from n-f processes at a time, which states are still
-//! getting newer, and follows the lowest epoch among those. One that reaches enough others in time
-//! keeps its epoch forever; one that does not, rises or falls silent; so the lowest epoch that
+//! takes a higher epoch. Every process reads, from n-f processes at a time, which states are still
+//! getting newer, and follows the lowest epoch among those. A process that reaches enough others in
+//! time keeps its epoch forever; one that does not, rises or falls silent; so the lowest epoch that
 //! lasts is read by all.
 //!
 //! *No false expiry* (A.4). Say p refreshes at times at most P' apart and each round succeeds
-//! within T'. What a read that ended at `t` saw of p was sent by `t`. The next read begins after
-//! `t + P' + T'`: by then p has sent something newer after `t`, and f+1 have written it down. n-f
-//! and f+1 meet.
+//! within T'. The state of p that a read saw, if the read ended at `t`, was sent by `t`. The next
+//! read begins after `t + P' + T'`: by then p has sent something newer after `t`, and f+1 have
+//! written it down. n-f and f+1 meet.
 //!
 //! # The machines
 //!
@@ -33,8 +33,8 @@
 //! says; the first and last read by `reader`. The waits are in [`config`], the rules that the
 //! printed figures break in [`rules`]. Extensions beyond the paper: δ may be learnt (not by
 //! `stable`), links may lose, repeat and reorder, clocks may drift and processes be late, any read
-//! and write quorums that meet will do ([`access`]), and processes may restart: with what they
-//! kept, or after reading it anew.
+//! and write quorums that meet will do ([`access`]), and processes may restart: with the states
+//! they kept, or after reading them anew.
 
 pub mod access;
 pub mod baseline;
@@ -60,20 +60,20 @@ pub use state::{Epoch, Event, Hint, Key, Message, Record, State};
 
 use crate::{Elects, LocalTime, Protocol};
 
-/// What the user of a process can ask of it.
+/// A request of the process's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Give the present epoch up and stand behind the others, as after a round that was not
+    /// Gives the present epoch up and stands behind the others, as after a round that was not
     /// answered.
     Abdicate,
 }
 
-/// A protocol that always has a hint who leads.
+/// A protocol that always has a hint which process leads.
 pub trait Hints: Elects<Command = Command, Message = Message, Record = Record, Event = Event> {
-    /// Whom this process takes for leader at `now`.
+    /// The process that this one takes for leader at `now`.
     fn hint(&self, now: LocalTime) -> Hint;
 
-    /// The epoch for which it stands, if it does.
+    /// The epoch for which it stands, if any.
     fn epoch(&self) -> Option<Epoch>;
 }
 

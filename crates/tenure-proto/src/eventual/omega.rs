@@ -1,4 +1,4 @@
-//! Omega (Fig. 1 of the paper, corrected): everybody refreshes, everybody reads.
+//! Omega (Fig. 1 of the paper, corrected): every process refreshes, every process reads.
 //!
 //! All n(n-1) links are used forever. In return a leader is found within about ten periods of the
 //! crash of the last one.
@@ -116,9 +116,10 @@ impl<R: Rules> Part for Omega<R> {
 
     fn give_up(&mut self, cx: &mut Context<'_, Self>) {
         self.timers.clear(Timer::Round);
-        // Whoever has come to allow itself much time fails rarely. One by one its serial would take
-        // forever to pass those of processes that do not fail, and it would lead again after every
-        // failure: where δ is learnt, one is enough to stand behind all that it knows of.
+        // A process that has come to allow itself much time fails rarely. One by one its serial
+        // would take forever to pass those of processes that do not fail, and it would lead again
+        // after every failure: where δ is learnt, one is enough to stand behind all that it knows
+        // of.
         let before =
             if self.register.config.learns() { self.register.highest() } else { self.register.serial };
         self.register.take_epoch(before + 1, cx);

@@ -1,8 +1,8 @@
-//! Taking part: what the three elections do alike.
+//! The part that the three elections have in common.
 //!
-//! All of them write down what others say of themselves, answer reads, and count who has written
-//! down what they said. All are silent while they recover, and begin when they know what they must.
-//! That is here. What an election makes of it, its rounds, its reads and its timers, is its
+//! All of them write down the states of others, answer reads, and count the processes that have
+//! written down their own. All are silent while they recover, and begin when they know what they
+//! must. That is here. Rounds, reads and timers differ from one election to the next: they are its
 //! [`Part`].
 
 use crate::{Context, Input, LocalTime, NodeId, Protocol};
@@ -12,7 +12,7 @@ use super::register::{Acked, Register};
 use super::rules::Rules;
 use super::state::{Event, Message, Record, State};
 
-/// What an election does by itself. It is asked only when it may speak, but for
+/// The part of an election that is its own. It is asked only when it may speak, but for
 /// [`Part::refreshed`].
 pub(super) trait Part:
     Protocol<Command = Command, Message = Message, Record = Record, Event = Event>
@@ -20,7 +20,7 @@ pub(super) trait Part:
     /// The rules by which it goes.
     type Rules: Rules;
 
-    /// What it has written, and what others have.
+    /// The states that it has written, and those that others have.
     fn register(&self) -> &Register<Self::Rules>;
 
     /// The same, to change it.

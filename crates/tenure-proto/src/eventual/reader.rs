@@ -1,4 +1,4 @@
-//! Reading which states are getting newer: the lowest of their epochs leads.
+//! Reads which states are getting newer: the lowest of their epochs leads.
 
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, LocalTime};
@@ -87,7 +87,8 @@ impl Reader {
         self.again.filter(|_| self.open).map(|(at, _)| at)
     }
 
-    /// What another knows. Returns whether the read has just become complete.
+    /// Takes the states that another member knows. Returns whether the read has just become
+    /// complete.
     pub(super) fn told<R: Rules>(
         &mut self,
         from: NodeId,
@@ -135,8 +136,8 @@ impl Reader {
     }
 
     /// Whether a member's state got newer since the read before. If not, and a live process would
-    /// have made it newer, its epoch is dead. What is not decided yet stays as it was: another
-    /// process may allow itself more time than this one.
+    /// have made it newer, its epoch is dead. A member that is not judged yet stays as it was:
+    /// another process may allow itself more time than this one.
     fn judge<R: Rules>(&mut self, member: usize, register: &Register<R>, now: LocalTime) {
         let (view, old) = (self.views[member], self.old[member]);
         let newer = view.is_newer(&old);

@@ -1,5 +1,5 @@
-//! Writing one's own state to enough others, and keeping theirs: the registers of which every
-//! election here is made.
+//! Writes one's own state to enough others and keeps theirs: every election here is made of these
+//! registers.
 
 use crate::boot::{Boot, BootKind};
 use crate::quorum::NodeSet;
@@ -53,14 +53,14 @@ pub(super) enum Acked {
     Outrun,
 }
 
-/// What a process must read again before it answers (D5).
+/// The states that a process must read again before it answers (D5).
 ///
 /// It acknowledged states that it does not know any more, and a read that meets a write in this
 /// process alone would miss it. Once the time `T'` has passed since its start, every round that
-/// counts one of its old answers has succeeded or failed. What it then reads from enough others,
-/// who do know, is at least as new as all that it had acknowledged. If *all* others answer, even
-/// such as recover themselves, it knows all that anybody still stands for: whoever stands for
-/// something knows that itself.
+/// counts one of its old answers has succeeded or failed. It then reads from enough others, who do
+/// know: these states are at least as new as all that it had acknowledged. If *all* others answer,
+/// even such as recover themselves, it knows all that anybody still stands for: a process that
+/// stands for something knows that itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Recovery {
     /// From when on it reads.
@@ -74,7 +74,7 @@ struct Recovery {
 }
 
 impl<R: Rules> Register<R> {
-    /// What is left after a start. Whoever has kept nothing is silent at first.
+    /// The register after a start. A process that has kept nothing is silent at first.
     pub(super) fn new<P: Election>(
         config: &Config<R>,
         me: NodeId,
@@ -396,7 +396,8 @@ impl<R: Rules> Register<R> {
         self.check_recovery(cx);
     }
 
-    /// What another knows, told to one that recovers. Returns whether that was enough.
+    /// Takes the states that another member knows, while this process recovers. Returns whether
+    /// that was enough.
     pub(super) fn reads_again<P: Election>(
         &mut self,
         from: NodeId,

@@ -2,7 +2,7 @@
 //!
 //! The machines ask these functions and decide nothing of the kind by themselves. [`Sound`] takes
 //! them as they stand here. The laboratory has a type of its own that answers as the printed
-//! figures do, one line at a time, to show what comes of it. The numbers A1 to C8 are those of
+//! figures do, one line at a time, to show the consequences. The numbers A1 to C8 are those of
 //! `docs/explanation/errata.md`.
 
 use crate::Data;
@@ -31,52 +31,51 @@ pub trait Rules: Data {
         true
     }
 
-    /// A4. What is known of a process that was never heard of is older than anything that it can
-    /// say.
+    /// A4. The state assumed of a process never heard of is older than anything that it can say.
     fn unheard(&self, _process: NodeId) -> State {
         State::NOTHING
     }
 
-    /// A5. Every refresh is acknowledged: an Ack says that what is here is at least as new, which
-    /// is true of an old one as well.
+    /// A5. Every refresh is acknowledged: an Ack says that the state here is at least as new, which
+    /// is true of an old refresh as well.
     fn acknowledges(&self, _known: State, _told: State) -> bool {
         true
     }
 
-    /// A6. A round counts those who acknowledge, not acknowledgements.
+    /// A6. A round counts the processes that acknowledge, not acknowledgements.
     fn counts_senders(&self) -> bool {
         true
     }
 
-    /// A7. A read that is complete is closed: what comes later would be seen before the time from
+    /// A7. A read that is complete is closed: a later answer would be seen before the time from
     /// which the next read is judged.
     fn closes_reads(&self) -> bool {
         true
     }
 
-    /// A8. The time between the end of a read and the beginning of the next: whoever is alive has
+    /// A8. The time between the end of a read and the beginning of the next: a live process has
     /// written a newer state by then.
     fn gap(&self, needed: LocalSpan) -> LocalSpan {
         needed
     }
 
-    /// A10. Whoever gives its epoch up does not lead by it until the next read is complete.
+    /// A10. A process that gives its epoch up does not lead by it until the next read is complete.
     fn stops_leading(&self) -> bool {
         true
     }
 
-    /// C1. Who has an epoch does not go on asking for one.
+    /// C1. A process that has an epoch stops asking for one.
     fn stops_asking(&self) -> bool {
         true
     }
 
-    /// C2. What comes after enough answers to a question for an epoch changes nothing.
+    /// C2. Once enough answers to a question for an epoch have come, later ones change nothing.
     fn closes_attempts(&self) -> bool {
         true
     }
 
-    /// C.1. An answer to a question for an epoch counts for T, as an Ack does: what was highest
-    /// when it left may long not be any more.
+    /// C.1. An answer to a question for an epoch counts for T, as an Ack does: the epoch that was
+    /// highest when it left may long not be any more.
     fn attempts_end(&self) -> bool {
         true
     }
@@ -99,19 +98,20 @@ pub trait Rules: Data {
         needed
     }
 
-    /// C7. Whoever got no epoch so often, one question right after the other, asks once a period
-    /// from then on: without end it would only be a burden on those whom it does reach.
+    /// C7. A process that got no epoch so often, one question right after the other, asks once a
+    /// period from then on (back-off): without end it would only be a burden on those whom it does
+    /// reach.
     fn rests_after(&self) -> u32 {
         3
     }
 
-    /// C8. Only who stands for an epoch can lead: the one that was given up is still the lowest in
-    /// the last read.
+    /// C8. Only a process that stands for an epoch can lead: an epoch that was given up is still
+    /// the lowest in the last read.
     fn needs_epoch(&self) -> bool {
         true
     }
 
-    /// D3. What a clock may have shown wrongly is added to every wait.
+    /// D3. Every wait is lengthened by the most that a clock may have shown wrongly.
     fn allows_for(&self, drift: Drift) -> Drift {
         drift
     }
@@ -122,34 +122,35 @@ pub trait Rules: Data {
         true
     }
 
-    /// D3. Who sends a refresh too late gives its epoch up first: readers may have taken it for
-    /// dead, and another leads.
+    /// D3. A process that sends a refresh too late gives its epoch up first: readers may have taken
+    /// it for dead, and another leads.
     fn gives_up_when_late(&self) -> bool {
         true
     }
 
-    /// D5. Who has lost what it acknowledged answers nothing before it has read it anew.
+    /// D5. A process that has lost the states it acknowledged answers nothing before it has read
+    /// them anew.
     fn keeps_silent(&self) -> bool {
         true
     }
 
-    /// D5. An Ack leaves when what it acknowledges is kept, whichever message brought that. The
-    /// first copy of a repeated message may still be on its way to the disk: acknowledged for the
-    /// second one and lost with the machine, the state is missing where the mark says that nothing
-    /// is.
+    /// D5. An Ack leaves when the state that it acknowledges is kept, whichever message brought
+    /// that. The first copy of a repeated message may still be on its way to the disk: acknowledged
+    /// for the second one and lost with the machine, the state is missing where the mark says that
+    /// nothing is.
     fn acknowledges_what_is_kept(&self) -> bool {
         true
     }
 
-    /// D5. What a read shows of others is written down like what they say themselves. Else, when
-    /// they do, it is no news, and is acknowledged although nothing keeps it; and the last one who
-    /// remembers what another stood for may be a reader.
+    /// D5. States of others that a read shows are written down like those that come from the others
+    /// themselves. Otherwise, when they do come, they are no news, and are acknowledged although
+    /// nothing keeps them; and the last process that remembers another's epoch may be a reader.
     fn keeps_what_it_reads(&self) -> bool {
         true
     }
 }
 
-/// What every running node is made of.
+/// The rules of every running node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sound;
 

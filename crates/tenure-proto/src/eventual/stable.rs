@@ -1,9 +1,9 @@
-//! Stable Omega (Fig. 2 of the paper, corrected): a good leader stays, and nobody else believes to
-//! lead meanwhile.
+//! Stable Omega (Fig. 2 of the paper, corrected): a good leader stays, and no other process
+//! believes to lead meanwhile.
 //!
 //! Under Fig. 1 a process that was cut off comes back with an old, low epoch and demotes a leader
 //! that did nothing wrong. Here an epoch that was given up is replaced by one above all that n-f
-//! processes know of, so whoever comes back stands behind the leader.
+//! processes know of, so a process that comes back stands behind the leader.
 //!
 //! # At most one process takes itself for leader (C.1)
 //!
@@ -16,15 +16,15 @@
 //! still stood for e' at S, its refresh of (S-P'-T', S-T'] succeeded by S, and was sent after the
 //! read before had ended: p would see it get newer, and not claim. So at S every lower epoch is
 //! dropped, and none is taken later. Nobody claims by a lower epoch at or after S; and q claims by
-//! a higher one only if p had dropped e before q's read began. Hence successive leaders have rising
-//! epochs.
+//! a higher one only if p had dropped e before q's read began. Therefore successive leaders have
+//! rising epochs.
 //!
 //! Time is checked where it is used: an answer after T counts for nothing, a refresh that is sent
 //! too late counts as a round that failed, and leadership ends at the reading up to which the last
 //! round vouches, whether or not a timer has said so.
 //!
-//! n = 2f+1 is needed only to get an epoch from f timely answers; for more processes one needs n-f
-//! timely answers once, and f thereafter.
+//! n = 2f+1 is needed only to get an epoch from f timely answers; with more processes a process
+//! needs n-f timely answers once, and f thereafter.
 
 use crate::quorum::NodeSet;
 use crate::timers::Timers;
@@ -77,7 +77,7 @@ pub struct Stable<R: Rules = Sound> {
     leads: Option<Epoch>,
     /// Since when this process stands for its epoch, if it does.
     since: Option<LocalTime>,
-    /// What was last told.
+    /// The hint that was told last.
     told: Hint,
 }
 

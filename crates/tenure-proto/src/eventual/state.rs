@@ -1,4 +1,4 @@
-//! What processes write into each other's registries, say to each other, and keep.
+//! States in the registries, messages between processes, and records on disk and in memory.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::{LocalTime, NodeId};
 /// then by process.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch {
-    /// How often its process, or one that it knew of, gave an epoch up.
+    /// The number of times that its process, or one that it knew of, gave an epoch up.
     pub serial: u64,
     /// Its process; `None` only in the epoch that stands for nobody, which is below all others of
     /// its serial.
@@ -20,7 +20,7 @@ impl Epoch {
     /// The epoch of nobody.
     pub const NOBODY: Self = Self { serial: 0, process: None };
 
-    /// An epoch of `process`.
+    /// Makes an epoch of `process`.
     pub fn of(serial: u64, process: NodeId) -> Self {
         Self { serial, process: Some(process) }
     }
@@ -42,12 +42,12 @@ impl fmt::Display for Epoch {
 }
 
 /// The highest serial, and the highest count of refreshes, that anybody can have come to: more than
-/// one a nanosecond for a century. What lies above it is no number but a mistake, and whoever rose
-/// above it would come to the end of all numbers.
+/// one a nanosecond for a century. A number above it is a mistake, and a process that rose above it
+/// would come to the end of all numbers.
 const HIGHEST: u64 = 1 << 62;
 
-/// Whom a process takes for leader, and by which epoch. Of [`Stable`](super::Stable) the epochs of
-/// successive leaders rise: the epoch can be the first ballot of a consensus protocol.
+/// The process that another takes for leader, and its epoch. With [`Stable`](super::Stable) the
+/// epochs of successive leaders rise: the epoch can be the first ballot of a consensus protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
     /// The leader, if there seems to be one.
@@ -56,21 +56,21 @@ pub struct Hint {
     pub epoch: Epoch,
 }
 
-/// The state of one process, as it writes it to others: that it changes shows that its process
+/// The state of one process, as it writes it to others. A state that changes shows that its process
 /// lives, and reaches enough others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The epoch that the process stands for.
     pub epoch: Epoch,
-    /// The number of the refresh.
+    /// The sequence number of the refresh.
     pub fresh: u64,
-    /// For how long, in real time, a reader may see no newer state while all goes well: the longest
-    /// time between two refreshes and a round trip. The same as long as the epoch is.
+    /// The longest real time for which a reader may see no newer state while all goes well: the
+    /// longest time between two refreshes and a round trip. It does not change within an epoch.
     pub bound: Span,
 }
 
 impl State {
-    /// All that is known about a process that was never heard of.
+    /// The state assumed of a process that was never heard of.
     pub const NOTHING: Self = Self { epoch: Epoch::NOBODY, fresh: 0, bound: Span::from_nanos(0) };
 
     /// Whether this is a later state than another of the same process.
@@ -93,59 +93,59 @@ impl State {
     }
 }
 
-/// What processes say to each other. Every question has a number, and its answer repeats it.
+/// A message between two processes. Every question has a number, and its answer repeats it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// My state; write it down.
+    /// Asks the receiver to write down the sender's state.
     Refresh {
         /// The state.
         state: State,
         /// The round.
         round: u64,
     },
-    /// What I have of you is at least as new as what you sent.
+    /// The sender holds a state of the receiver at least as new as the refresh that it answers.
     Ack {
         /// The round.
         round: u64,
-        /// The serial of what I have, if that is newer than what you sent.
+        /// The serial that the sender holds, if that is newer than the one it was sent.
         ahead: Option<u64>,
     },
-    /// What do you have of everybody?
+    /// Asks for the states of all members that the receiver knows.
     Collect {
         /// The read.
         read: u64,
     },
-    /// This.
+    /// Answers a [`Message::Collect`].
     Status {
         /// The read.
         read: u64,
         /// The states of all members, by position.
         registry: Vec<State>,
-        /// Whether I have lost what I had once, and am still reading.
+        /// Whether the sender has lost its states, and is still reading them anew.
         recovers: bool,
     },
-    /// Which serial is the highest that you know of?
+    /// Asks for the highest serial that the receiver knows of.
     GetEpoch {
         /// The attempt.
         attempt: u64,
     },
-    /// This one.
+    /// Answers a [`Message::GetEpoch`].
     RetEpoch {
         /// The attempt.
         attempt: u64,
         /// The highest serial.
         serial: u64,
     },
-    /// I live (the two elections of [`baseline`](super::baseline) alone).
+    /// A heartbeat (the two elections of [`baseline`](super::baseline) alone).
     Alive {
-        /// How often each member was accused by enough others, by position.
+        /// The number of accusations of each member by enough others, by position.
         counts: Vec<u64>,
     },
-    /// I have not heard of a member for too long (as before).
+    /// Accuses a member that the sender has not heard of for too long (as before).
     Accuse {
         /// The member's position.
         of: usize,
-        /// How often it had been accused by enough others.
+        /// The number of accusations by enough others so far.
         count: u64,
     },
 }
@@ -171,17 +171,18 @@ impl Message {
     }
 }
 
-/// What is kept over a restart.
+/// A record that is kept over a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Record {
-    /// What a member last wrote here.
+    /// The state that a member last wrote here.
     Entry {
         /// The member.
         of: NodeId,
         /// Its state.
         state: State,
     },
-    /// Nothing is missing: every state that was acknowledged is there, or a newer one.
+    /// The mark that nothing is missing: every state that was acknowledged is there, or a newer
+    /// one.
     Whole,
     /// The serial of one's own epoch.
     Own {
@@ -193,11 +194,11 @@ pub enum Record {
 /// The name of a [`Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// Of an entry.
+    /// The name of an entry.
     Entry(NodeId),
-    /// Of the mark that nothing is missing.
+    /// The name of the mark that nothing is missing.
     Whole,
-    /// Of one's own serial.
+    /// The name of one's own serial.
     Own,
 }
 
@@ -213,44 +214,45 @@ impl crate::Record for Record {
     }
 }
 
-/// What a process tells its user.
+/// An event that a process tells its user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// Whom it takes for leader from now on.
+    /// The process takes another for leader from now on.
     Hint(Hint),
-    /// It takes itself for leader, or goes on doing so: until this reading, unless it says so
-    /// again.
+    /// The process takes itself for leader, or goes on doing so: until this reading, unless it says
+    /// so again.
     Leads {
-        /// By this epoch.
+        /// The epoch by which it leads.
         epoch: Epoch,
-        /// Until this reading of its own clock.
+        /// The end, as a reading of its own clock.
         until: LocalTime,
     },
-    /// It takes itself for leader no more.
+    /// The process takes itself for leader no more.
     Yields {
-        /// It led by this epoch.
+        /// The epoch by which it led.
         epoch: Epoch,
     },
-    /// It stands for another epoch from now on.
+    /// The process stands for another epoch from now on.
     Stands {
-        /// For this one.
+        /// The new epoch.
         epoch: Epoch,
     },
-    /// It stands for no epoch: a round was not answered in time, or it has only begun.
+    /// The process stands for no epoch: a round was not answered in time, or it has only begun.
     Adrift,
-    /// It hears of an epoch of its own that it does not know any more, and gives up the present
-    /// one, which nobody would see.
+    /// The process hears of an epoch of its own that it does not know any more, and gives up the
+    /// present one, which nobody would see.
     Outrun {
-        /// The serial of the other.
+        /// The serial of the forgotten epoch.
         serial: u64,
     },
-    /// It allows a longer time for answers from now on.
+    /// The process allows a longer time for answers from now on.
     Allows {
-        /// This long.
+        /// The new time.
         round: Span,
     },
-    /// It has lost what others relied on, and answers nothing until it has read it anew.
+    /// The process has lost states that others relied on, and answers nothing until it has read
+    /// them anew.
     Recovers,
-    /// It takes part again.
+    /// The process takes part again.
     Recovered,
 }

@@ -1,9 +1,9 @@
-//! Fences: how the receiver of a leader's writes refuses those of a leader that is no more.
+//! Fences: the receiver of a leader's writes refuses those of a former leader.
 //!
-//! Whoever leads may be paused between looking at its clock and writing, for any time: by its
-//! scheduler, by its host, by the network that holds the packet. When it goes on somebody else may
-//! lead. No lock service can prevent that write from being sent; only the one who receives it can
-//! refuse it. So each write carries a [`Token`], and the resource remembers the newest that it has
+//! A leader may be paused between looking at its clock and writing, for any time: by its scheduler,
+//! by its host, by the network that holds the packet. When it goes on another process may lead. No
+//! lock service can prevent that write from being sent; only its receiver can refuse it. So each
+//! write carries a [`Token`] (a fencing token), and the resource remembers the newest that it has
 //! admitted.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!   resource                                            ▼ admitted, newest 2.1  ▼ refused: stale
 //! ```
 //!
-//! # Which one
+//! # Choosing a fence
 //!
 //! | fence | admits | use it where |
 //! |---|---|---|
@@ -25,24 +25,24 @@
 //! term](Token::of_term) is the same for all, and every second write would look like a retry of the
 //! first.
 //!
-//! # What it guarantees, and what not
+//! # Guarantees and their limits
 //!
 //! * Once a write of a leader is admitted, no write of an earlier leader is, ever: provided that
 //!   the fence's state is compared and stored **in one step with the write**, per resource, and
-//!   survives whatever the resource survives.
+//!   survives everything that the resource survives.
 //! * A fence orders; it does not prove that the sender still leads. Until a new leader's first
 //!   write arrives, the resource knows nothing of it, and an old leader's write is admitted. That
 //!   is harmless to the order of writes (it comes before them all), but a new leader that first
 //!   reads and then writes must make a write before it reads.
 //! * A refusal means that something newer was admitted. It does not say that this write was never
 //!   applied: it may have been, and been overtaken since.
-//! * A fence believes the token. Who may write at all is for the resource to decide.
+//! * A fence believes the token. The resource itself decides which clients may write at all.
 //! * Tokens of one election compare. One resource, one election; and a cluster that is founded anew
 //!   must begin above the terms of the old one.
 //!
 //! # Example
 //!
-//! Two leaders, of which the first was paused in the middle of a write.
+//! Two leaders; the first was paused in the middle of a write.
 //!
 //! ```
 //! use tenure_proto::fence::{Admitted, Fence, Stale};
@@ -67,21 +67,21 @@ use std::fmt;
 
 use crate::strong::Token;
 
-/// The memory of one resource, and what it lets pass. `W` names writers: whatever tells two senders
+/// The memory of one resource, and its rule. `W` names writers: a value that tells two senders
 /// apart and stays the same when one sends again.
 ///
-/// All of it is plain data: what you see is what a durable fence stores and starts from again. To
-/// start from a copy that may be old is to forget; where there are several copies,
+/// All of it is plain data: a durable fence stores exactly these fields and starts from them again.
+/// To start from a copy that may be old is to forget; where there are several copies,
 /// [merge](Self::merge) them first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fence<W> {
-    /// What is admitted.
+    /// The rule by which tokens are admitted.
     pub rule: Rule,
     /// The largest token that was admitted; `None` if there was none yet.
     pub newest: Option<Newest<W>>,
 }
 
-/// What a fence admits.
+/// The rule by which a fence admits tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// See [`Fence::by_term`].
@@ -95,28 +95,28 @@ pub enum Rule {
 pub struct Newest<W> {
     /// The token.
     pub token: Token,
-    /// Who may send it again: the writer that it came from. Nobody where the rule does not ask for
-    /// it, or where copies of the fence disagree.
+    /// The writer of the newest token, which alone may send it again. `None` where the rule does
+    /// not ask for it, or where copies of the fence disagree.
     pub writer: Option<W>,
 }
 
 impl<W: Eq> Fence<W> {
-    /// Admits every token whose term is not older than the newest. One leader's writes may overtake
-    /// each other and may share a token; those of an older leader never pass. Writers are not
-    /// compared: a leader may let others write for it, with its token.
+    /// Makes a fence that admits every token whose term is not older than the newest. One leader's
+    /// writes may overtake each other and may share a token; those of an older leader never pass.
+    /// Writers are not compared: a leader may let others write for it, with its token.
     pub const fn by_term() -> Self {
         Self { rule: Rule::ByTerm, newest: None }
     }
 
-    /// Admits a token larger than all before. The newest token again, from the same writer, is a
-    /// retry, whose answer was lost; from another writer it is refused, since a token belongs to
-    /// one edict.
+    /// Makes a fence that admits a token larger than all before. The newest token again, from the
+    /// same writer, is a retry, whose answer was lost; from another writer it is refused, since a
+    /// token belongs to one edict.
     pub const fn in_order() -> Self {
         Self { rule: Rule::InOrder, newest: None }
     }
 
-    /// Decides on a write, and remembers it if it is admitted. To be stored with the write in one
-    /// step, or not at all.
+    /// Decides on a write, and remembers it if it is admitted. The caller stores the fence with the
+    /// write in one step, or not at all.
     pub fn admit(&mut self, token: Token, writer: W) -> Result<Admitted, Stale> {
         let admitted = match &self.newest {
             None => Admitted::Newer,
@@ -132,12 +132,11 @@ impl<W: Eq> Fence<W> {
         Ok(admitted)
     }
 
-    /// Learns what another copy of this fence has admitted: afterwards it refuses what either
-    /// refused. In whatever order copies are merged, and however often, the outcome is the same,
-    /// and a fence never goes back by it.
+    /// Merges another copy of this fence: afterwards it refuses every token that either refused.
+    /// Merging is idempotent and commutative, and a fence never goes back by it.
     ///
-    /// The rule stays this one's. What the other admitted beyond this one has happened: a merge
-    /// does not undo it.
+    /// The rule stays this one's. A token that the other admitted beyond this one has had its
+    /// effect: a merge does not undo it.
     pub fn merge(&mut self, other: Self) {
         let Some(theirs) = other.newest else { return };
         let Some(ours) = &mut self.newest else {
@@ -170,20 +169,20 @@ fn in_order<W: Eq>(newest: &Newest<W>, token: Token, writer: &W) -> Result<Admit
     }
 }
 
-/// As what a write was admitted.
+/// The way in which a write was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admitted {
-    /// By term: the first of a new leader. In order: larger than all before.
+    /// By term: the first write of a new leader. In order: larger than all before.
     Newer,
-    /// By term: of the leader that is newest already. Says nothing about the order of its writes,
-    /// nor that one is a retry.
+    /// By term: a write of the leader that is newest already. Says nothing about the order of its
+    /// writes, nor that one is a retry.
     SameTerm,
     /// In order: the very write that was admitted last, once more. It was applied, if the fence is
-    /// stored with the write: answer as before, or apply what can be applied twice.
+    /// stored with the write: answer as before, or apply it again if it is idempotent.
     Again,
 }
 
-/// The write is refused: something newer was admitted. The fence is unchanged.
+/// The refusal of a write: something newer was admitted. The fence is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stale {
     /// The largest token that was admitted.

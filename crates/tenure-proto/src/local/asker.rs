@@ -13,9 +13,9 @@ pub(super) struct Round {
     pub(super) id: RequestId,
     /// When it left.
     pub(super) sent: LocalTime,
-    /// Who was alive then.
+    /// The members that were alive then: the target set.
     pub(super) targets: NodeSet,
-    /// Who supports it.
+    /// The members that support it.
     pub(super) replies: NodeSet,
     /// Whether answers come along the tree.
     pub(super) collate: bool,
@@ -130,7 +130,7 @@ impl<R: Rules> Local<R> {
         }
     }
 
-    /// Sets free whoever is bound by `request`, this process included.
+    /// Sets free every process that is bound by `request`, this process included.
     fn release(&mut self, request: RequestId, cx: &mut Context<'_, Self>) {
         cx.publish(Event::Released { request });
         let me = self.me;

@@ -3,11 +3,12 @@
 //! The target set of a request, the asker first and the others in order, is a tree by position: the
 //! parent of i is `(i-1)/a`. A leaf answers its parent; an inner node binds itself first, waits for
 //! its children, and passes on one answer for all. A vote is a lock, so the way by which it travels
-//! does not matter for SO. What a tree can break is T and BI, and these are its rules:
+//! does not matter for SO. A tree can break T and BI; these rules prevent it:
 //!
-//! 1. A probe is answered directly, and so is a request by whoever is not in its target set.
+//! 1. A probe is answered directly. A process that is not in the target set of a request answers it
+//!    directly too.
 //! 2. An inner node at depth k of a tree of depth h waits for `((h-k+1)Δ - δmin)(1+ρ)` from the
-//!    receipt, no longer: then all who can answer in time have. What comes later is dropped.
+//!    receipt, no longer: then all who can answer in time have. Later answers are dropped.
 //! 3. **Children need not be fast to support, but to be alive.** Parent and child may never have
 //!    spoken before, and their stamps age; asking for fast answers here makes rounds fail for
 //!    nothing. A vote is a lock, however slow it is. But a slow answer is no sign of life: else an
@@ -26,9 +27,10 @@
 //!    whose parent is bad, or hears it slowly: the asker, held up by a third process, could come
 //!    back, find itself in its target set and that member not, and lead without it although the two
 //!    are connected (BI; the same flaw as F2).
-//! 8. **Signs of life are under way for longer.** What an inner node heard before a partition
-//!    became stable may reach the asker `(h+1)Δ + σ + δ` later: it waits for its children, and may
-//!    be woken late. κ_T has `(h+1)Δ` more for that, and a whole pace, which is at least `σ + 2δ`.
+//! 8. **Signs of life are under way for longer.** A sign of life that an inner node heard before a
+//!    partition became stable may reach the asker `(h+1)Δ + σ + δ` later: the node waits for its
+//!    children, and may be woken late. κ_T has `(h+1)Δ` more for that, and a whole pace, which is
+//!    at least `σ + 2δ`.
 
 use crate::quorum::NodeSet;
 use crate::{Context, LocalTime};
@@ -132,7 +134,7 @@ impl<R: Rules> Local<R> {
         self.pass_on(root, cx.now(), cx);
     }
 
-    /// The answer of a child, or of its part of the tree (rules 3 and 4). What belongs to an older
+    /// The answer of a child, or of its part of the tree (rules 3 and 4). An answer to an older
     /// request is dropped.
     pub(super) fn collect(
         &mut self,

@@ -1,8 +1,8 @@
-//! What a local machine is told, and the constants that follow from it: every inequality once, by
-//! name.
+//! The settings of a local machine, and the constants that follow from them: every inequality once,
+//! by name.
 //!
 //! Given are ρ, δ, δmin, Δ, σ and EP. Lengths of real time become readings of a clock and back by
-//! [`Drift`], which rounds against the one who gains.
+//! [`Drift`], which rounds against the process that gains.
 //!
 //! | constant | is | why |
 //! |---|---|---|
@@ -14,9 +14,9 @@
 //! | expires | derived: three times the lower bound | how long a sign of life counts |
 //!
 //! With Δ = 15 ms, σ = 30 ms and EP = 50 ms, as the paper measured, the lower bound of lockTime is
-//! 60 ms and the upper one 16 ms: there is none between them, and the set is refused
-//! ([`Inequality::Lock`]). A lock time that is longer than the upper bound is safe; it can be asked
-//! for, and costs one lock time more until there is a leader.
+//! 60 ms. The upper one is 13 ms (δ = 7.5 ms, δmin = 1 ms): no value lies between them, and the set
+//! is refused ([`Inequality::Lock`]). A lock time that is longer than the upper bound is safe; it
+//! can be asked for, and costs one lock time more until there is a leader.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,40 +40,42 @@ pub struct Timing {
     pub delay: Span,
     /// δmin: no message between different processes takes less. Zero is always safe.
     pub least_delay: Span,
-    /// Δ: what is known to have taken no longer is fast.
+    /// Δ: a message known to have taken no longer is fast.
     pub fast: Span,
     /// σ: a process that is woken later than this has suffered a performance failure: its
     /// scheduling hole.
     pub hole: Span,
-    /// EP: the most that two requests of one process are apart, on its clock.
+    /// EP: the longest time between two requests of one process, on its clock.
     pub pace: LocalSpan,
 }
 
 /// The settings of a machine, not yet checked: see [`Settings::validate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
-    /// Everybody who may take part. Their order by name is the order in which they are preferred.
+    /// All processes that may take part. Their order by name is the order in which they are
+    /// preferred.
     pub members: Vec<NodeId>,
-    /// What is assumed.
+    /// The assumed bounds on clocks, delays and scheduling.
     pub timing: Timing,
-    /// How long a sign of life counts; `None` for three times the least.
+    /// The time for which a sign of life counts; `None` for three times the least.
     pub expires: Option<LocalSpan>,
-    /// How long a supporter is bound; `None` for the longest that does not slow elections down.
+    /// The time for which a supporter is bound; `None` for the longest that does not slow elections
+    /// down.
     pub lock: Option<LocalSpan>,
     /// Whether more than half of all members must support a leader: then there is at most one in
     /// the whole system.
     pub majority: bool,
-    /// After how long a leader lets the next have its turn; `None` if it leads for as long as it
-    /// can.
+    /// The time after which a leader lets the next have its turn; `None` if it leads for as long as
+    /// it can.
     pub turn: Option<Span>,
-    /// How many children an inner node of the tree has along which answers come; `None` if each
-    /// answers the asker itself.
+    /// The number of children of an inner node of the tree along which answers come; `None` if each
+    /// member answers the asker itself.
     pub tree: Option<usize>,
     /// The rules. Outside the laboratory there is one choice.
     pub rules: R,
 }
 
-/// Settings that hold together, with what follows from them. Cheap to copy.
+/// Settings that hold together, with the constants that follow from them. Cheap to copy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R: Rules = Sound>(Arc<Checked<R>>);
 
@@ -83,42 +85,41 @@ struct Checked<R: Rules> {
     constants: Constants,
 }
 
-/// What follows from the settings.
+/// The constants that follow from the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Constants {
-    /// EPa: after how long a process asks again.
+    /// EPa: the time after which a process asks again.
     pub alarm: LocalSpan,
-    /// RT: after how long a request that not all have answered has failed.
+    /// RT: the time after which a request that not all have answered has failed.
     pub round: LocalSpan,
-    /// LEAD: how long before the end of its lease a leader asks again, at the latest.
+    /// LEAD: the time before the end of its lease at which a leader asks again, at the latest.
     pub lead: LocalSpan,
-    /// How long a sign of life counts.
+    /// The time for which a sign of life counts.
     pub expires: LocalSpan,
-    /// lockTime.
+    /// lockTime: the time for which a supporter is bound.
     pub lock: LocalSpan,
-    /// How old stamps may be that still make everything fast between connected processes.
+    /// The oldest stamps that still make every message fast between connected processes.
     pub stamps: LocalSpan,
-    /// Within which time a stable partition has a leader (T).
+    /// The time within which a stable partition has a leader (T).
     pub kappa_leader: Span,
-    /// After which time a leader is supported by all that are connected to it (BI).
+    /// The time after which a leader is supported by all that are connected to it (BI).
     pub kappa_support: Span,
-    /// What the settings come to, in one number: processes with another one do not talk to each
-    /// other.
+    /// One number for all settings: processes whose numbers differ do not talk to each other.
     pub fingerprint: u64,
 }
 
 impl<R: Rules> Config<R> {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings<R> {
         &self.0.settings
     }
 
-    /// What follows from it.
+    /// The constants that follow from the settings.
     pub fn constants(&self) -> &Constants {
         &self.0.constants
     }
 
-    /// What the datagram layer must know.
+    /// The parameters of the datagram layer.
     pub fn link(&self) -> Link {
         let Timing { drift, tick, least_delay, fast, .. } = self.0.settings.timing;
         Link { drift, tick, least_delay, fast }
@@ -160,7 +161,7 @@ pub enum Inequality {
 }
 
 impl Inequality {
-    /// As it is written.
+    /// The inequality as a formula.
     pub fn text(self) -> &'static str {
         match self {
             Self::Members => "1 <= members <= 64, each once",
@@ -183,7 +184,7 @@ impl Inequality {
 /// Why settings were refused: the inequality, its two sides, and sets nearby that hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Which does not hold.
+    /// The inequality that does not hold.
     pub inequality: Inequality,
     /// Its left side, in nanoseconds or plain numbers.
     pub left: u64,
@@ -236,8 +237,8 @@ impl<R: Rules> Settings<R> {
         }
     }
 
-    /// The constants that follow, or the first inequality that does not hold with its two sides.
-    /// Looks for no neighbours.
+    /// The constants that follow, or the first inequality that does not hold, with its two sides.
+    /// Unlike [`Settings::validate`] it does not search for sets nearby that hold.
     pub fn check(&self) -> Result<Constants, (Inequality, u64, u64)> {
         self.check_plain()?;
         let Timing { drift, delay, least_delay, fast, hole, pace, .. } = self.timing;
@@ -388,7 +389,7 @@ impl Timing {
         self.drift.longest_real(alarm.plus(self.tick)).plus(self.hole)
     }
 
-    /// What a bound can come to where both messages take δ and stamps have no age. Each of the four
+    /// The bound computed where both messages take δ and stamps have no age. Each of the four
     /// readings may be a tick old.
     fn freshest(self) -> Span {
         let round = self.drift.longest_real(self.drift.longest(self.delay.times(2)));

@@ -1,4 +1,5 @@
-//! The vocabulary of the local protocol: plain data, so that every driver can send it as it likes.
+//! The messages, records and events of the local protocol: plain data, so that every driver can
+//! send it as it likes.
 
 use crate::detect::fail_aware::Header;
 use crate::quorum::NodeSet;
@@ -14,30 +15,31 @@ pub struct RequestId {
     pub number: u64,
 }
 
-/// What processes tell each other. A broadcast is one of these for each member, itself included:
-/// each has stamps of its own.
+/// A message between two processes, with its stamps. A broadcast is one of these for each member,
+/// itself included: each has stamps of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Datagram {
     /// The stamps by which the receiver bounds the delay.
     pub header: Header,
     /// The sender's constants: they must be the receiver's.
     pub fingerprint: u64,
-    /// How often the sender has let others have their turn: with its name the key by which
-    /// processes are ordered.
+    /// The number of times that the sender has let others have their turn: with its name the key by
+    /// which processes are ordered.
     pub turn: u64,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
-/// What a datagram says. Sets are of positions in the member list, which is the same everywhere.
+/// The content of a datagram. Sets are of positions in the member list, which is the same
+/// everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// The sender wants to lead.
     Election {
-        /// Names it.
+        /// The name of the request.
         request: RequestId,
-        /// Whom the sender held for alive when it sent this: its target set. Without itself it is a
-        /// probe.
+        /// The members that the sender held for alive when it sent this: its target set. Without
+        /// itself it is a probe.
         alive: NodeSet,
         /// Whether those in `alive` answer along the tree.
         collate: bool,
@@ -47,48 +49,48 @@ pub enum Body {
     },
     /// An answer to a request, of one process or of a part of the tree.
     Reply {
-        /// Whose request.
+        /// The process that asked.
         root: NodeId,
-        /// Which.
+        /// The name of its request.
         request: RequestId,
-        /// Who has answered: signs of life.
+        /// The members that have answered: signs of life.
         answered: NodeSet,
-        /// Who of them supports the request.
+        /// Those of them that support the request.
         support: NodeSet,
     },
-    /// Whoever is bound by this request is free.
+    /// Frees every process that is bound by this request.
     Release {
-        /// Which.
+        /// The name of the request.
         request: RequestId,
     },
     /// Nothing: its stamps are all that matters.
     Helper,
 }
 
-/// What the user of a process may want.
+/// A request of the process's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Stop leading and free the supporters; where turns are taken, let the next have its turn.
+    /// Stops leading and frees the supporters; where turns are taken, lets the next have its turn.
     Resign,
 }
 
 /// A promise to support nobody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lock {
-    /// To whom.
+    /// The holder: the process that is supported.
     pub to: usize,
     /// The newest request that was supported.
     pub request: RequestId,
-    /// Until when on this clock.
+    /// The end of the lock on this clock.
     pub until: LocalTime,
 }
 
-/// What survives a process within its boot. There is one cell.
+/// The promise that survives a process within its boot. There is one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Promise {
     /// The lock that stands.
     pub lock: Option<Lock>,
-    /// Until when nobody is supported, because a lock may have been forgotten.
+    /// The reading until which nobody is supported, because a lock may have been forgotten.
     pub silent_until: LocalTime,
 }
 
@@ -97,97 +99,98 @@ impl crate::Record for Promise {
     fn key(&self) {}
 }
 
-/// What a leader holds.
+/// The lease of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// By which request.
+    /// The request that won it.
     pub request: RequestId,
-    /// Who supports it: its logical partition.
+    /// Its supporters: its logical partition.
     pub supporters: NodeSet,
-    /// Until when on this clock.
+    /// The end of the lease on this clock.
     pub until: LocalTime,
 }
 
-/// What a process knows of its logical partition.
+/// A process's view of its logical partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct View {
-    /// Who leads it.
+    /// The leader of the partition.
     pub leader: NodeId,
     /// Its members, as of the leader's last success.
     pub members: NodeSet,
-    /// Until when that may be relied upon, on this clock: never beyond this process's own lock.
+    /// The reading until which that may be relied upon, on this clock: never beyond this process's
+    /// own lock.
     pub until: LocalTime,
 }
 
-/// What users, properties and drawings get to see.
+/// An event for users, properties and drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A datagram came in and was judged.
     Heard {
-        /// Of whom.
+        /// The sender.
         from: NodeId,
-        /// In which life of the sender it was sent, and its sequence number.
+        /// The life of the sender in which it was sent, and its sequence number.
         name: (Incarnation, u64),
         /// When it came.
         received: LocalTime,
-        /// The most that it can have been on its way, if anything is known.
+        /// The longest time that it can have been on its way, if anything is known.
         bound: Option<Span>,
         /// Whether it counts as fast.
         fast: bool,
     },
-    /// It asks everybody.
+    /// The process asks every member.
     Asked {
-        /// Names it.
+        /// The name of the request.
         request: RequestId,
-        /// Whom it holds for alive; without itself this is a probe.
+        /// The members that it holds for alive; without itself this is a probe.
         alive: NodeSet,
         /// Whether answers come along the tree.
         collate: bool,
     },
-    /// It has bound itself.
+    /// The process has bound itself.
     Locked {
-        /// To whom, and until when.
+        /// The lock: its holder and its end.
         lock: Lock,
         /// When the request came.
         received: LocalTime,
     },
-    /// It has answered a request without supporting it.
+    /// The process has answered a request without supporting it.
     Declined {
-        /// Whose.
+        /// The process that asked.
         asker: NodeId,
     },
-    /// It leads, or leads on.
+    /// The process leads, or leads on.
     Leads {
-        /// By which request, with whom, until when.
+        /// The lease: its request, supporters and end.
         lease: Lease,
         /// Whether it led before without a break.
         renewed: bool,
     },
     /// A request did not succeed.
     Failed {
-        /// Which.
+        /// The name of the request.
         request: RequestId,
     },
-    /// It has set its supporters free.
+    /// The process has set its supporters free.
     Released {
-        /// Of which request.
+        /// The request that it releases.
         request: RequestId,
     },
-    /// It was set free.
+    /// The process was set free.
     Freed {
-        /// Of whom.
+        /// The process that it was bound to.
         to: NodeId,
     },
-    /// It leads no more, by its own will or because its turn is over.
+    /// The process leads no more, by its own will or because its turn is over.
     Stepped {
-        /// How often it has let others have their turn.
+        /// The number of times that it has let others have their turn.
         turn: u64,
     },
-    /// It knows the members of its logical partition.
+    /// The process knows the members of its logical partition.
     Members(View),
-    /// It supports nobody until then: what it promised in a former life may stand.
+    /// The process supports nobody until then: a promise of a former life may stand.
     Silent {
-        /// Until when.
+        /// The end of the silence.
         until: LocalTime,
     },
 }

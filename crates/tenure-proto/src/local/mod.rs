@@ -1,11 +1,12 @@
 //! Local leadership after Fetzer and Cristian: a leader for every partition.
 //!
-//! A strong leader needs a quorum; whoever is cut off has none. A **local** leader is chosen by
-//! those who can talk to each other in time, however few they are. Several may lead at once, in
-//! different partitions, and each knows who is in its own: its supporters. With `majority` set more
-//! than half of all members must support a leader, and there is at most one in the whole system.
+//! A strong leader needs a quorum; a process that is cut off has none. A **local** leader is chosen
+//! by the processes that can talk to each other in time, however few they are. Several may lead at
+//! once, in different partitions, and each knows the members of its own: its supporters. With
+//! `majority` set more than half of all members must support a leader, and there is at most one in
+//! the whole system: no split brain.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! `supports(q, p)` means that p leads now, by its own clock, and q is in its support set. The
 //! classes of the closure of that relation are the **logical partitions**.
@@ -15,7 +16,7 @@
 //! | SO | nobody supports two leaders at any instant | clocks within ρ |
 //! | LS | a leader supports itself | clocks within ρ |
 //! | T | a partition that has been stable for κ has had a leader in that time | δ, σ |
-//! | BI | whoever has been connected to a leader for κ supports it | δ, σ |
+//! | BI | a process that has been connected to a leader for κ supports it | δ, σ |
 //!
 //! SO and LS give at most one leader a logical partition. **Stable** means: all inside are
 //! connected (every message takes at most δ, every alarm at most σ), and all outside are beyond Δ
@@ -24,9 +25,9 @@
 //!
 //! # The algorithm
 //!
-//! 1. Each process keeps the set of those whom it heard of by a *fast* message within `expires`:
-//!    its [alive set](crate::detect::alive). Whoever is the first of its alive set asks everybody
-//!    to support it, with an **Election** every EP; everybody else is silent.
+//! 1. Each process keeps the set of members that it heard of by a *fast* message within `expires`:
+//!    its [alive set](crate::detect::alive). The first of its own alive set asks every member to
+//!    support it, with an **Election** every EP; all other processes are silent.
 //! 2. A process that receives a fast Election supports it if it is not bound to another and the
 //!    asker is the first of *its* alive set. Supporting **binds** it to the asker for `lockTime` on
 //!    its own clock. It answers in any case.
@@ -92,7 +93,7 @@ use asker::Round;
 use collate::Collation;
 use supporter::Asked;
 
-/// What the machine waits for.
+/// An alarm that the machine waits for.
 #[derive(Clone, Copy, Debug)]
 enum Timer {
     /// To ask, or to see whether it may.
@@ -131,10 +132,10 @@ pub struct Local<R: Rules = Sound> {
     /// How many requests it has made, and when it made the last one.
     asked: u64,
     last_sent: LocalTime,
-    /// What it leads by, until that ends.
+    /// The lease by which it leads, until that ends.
     lease: Option<Lease>,
     led_since: LocalTime,
-    /// What it knows of its logical partition.
+    /// Its view of its logical partition.
     view: Option<View>,
     /// Answers that wait for others on the tree, by asker.
     collations: Vec<Option<Collation>>,
@@ -228,18 +229,18 @@ impl<R: Rules> Elects for Local<R> {
 }
 
 impl<R: Rules> Local<R> {
-    /// What this process leads by, if at `now` it leads.
+    /// The lease by which this process leads at `now`, if it leads.
     pub fn lease(&self, now: LocalTime) -> Option<Lease> {
         self.lease.filter(|lease| now >= self.latest && now < lease.until)
     }
 
-    /// Until when this process is bound, or supports nobody: whatever takes its place must not
-    /// support anybody else before that.
+    /// The reading until which this process is bound, or supports nobody: a process that takes its
+    /// place must not support anybody else before that.
     pub fn bound_until(&self) -> LocalTime {
         self.lock.map_or(self.silent_until, |lock| lock.until.max(self.silent_until))
     }
 
-    /// What it knows of its logical partition at `now`: as its leader, or by the leader's word.
+    /// Its view of its logical partition at `now`: as its leader, or by the leader's word.
     pub fn view(&self, now: LocalTime) -> Option<View> {
         let leads = |lease: Lease| View {
             leader: self.config.settings().members[self.me],
@@ -255,7 +256,7 @@ impl<R: Rules> Local<R> {
         set.positions().filter_map(|position| members.get(position).copied()).collect()
     }
 
-    /// Whom it holds for alive, as of its last look.
+    /// The members that it holds for alive, as of its last look.
     pub fn alive(&self) -> NodeSet {
         self.alive.members()
     }
@@ -342,7 +343,8 @@ impl<R: Rules> Local<R> {
         self.count_replies(request, support, cx);
     }
 
-    /// What a process says of its turns, if it is news. Whoever may be the first by it looks again.
+    /// Takes the turn that a process reports, if it is news. A process that may now be the first
+    /// looks again.
     fn note_turn(&mut self, who: usize, turn: u64, newest: bool, now: LocalTime) {
         if !newest || self.turns[who] == turn {
             return;

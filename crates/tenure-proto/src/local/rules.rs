@@ -1,4 +1,4 @@
-//! The rules of local leadership, one function each, with what breaks without it.
+//! The rules of local leadership, one function each, with the violation that follows without it.
 //!
 //! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them
 //! as they stand here. The laboratory has types of its own that break one rule at a time; no other
@@ -13,7 +13,7 @@ use super::message::{Lock, RequestId};
 
 /// The rules. Those of the datagrams come with [`Estimate`].
 pub trait Rules: Estimate {
-    /// What is slow is neither answered nor counted. Not needed for SO, since locks are judged by
+    /// A slow message is neither answered nor counted. Not needed for SO, since locks are judged by
     /// clocks alone; but outsiders beyond Δ would keep a partition without a leader forever (T).
     fn counts(&self, fast: bool) -> bool {
         fast
@@ -33,8 +33,8 @@ pub trait Rules: Estimate {
         sent.after(drift.within(lock))
     }
 
-    /// Bound to one, a process supports no other before its lock ends, by the reading at which the
-    /// request *came* (SO).
+    /// A bound process supports no other before its lock ends, by the reading at which the request
+    /// *came* (SO).
     fn is_free(&self, lock: Option<&Lock>, asker: usize, received: LocalTime) -> bool {
         lock.is_none_or(|lock| lock.to == asker || received >= lock.until)
     }
@@ -44,15 +44,15 @@ pub trait Rules: Estimate {
         true
     }
 
-    /// A Release frees who is bound by *that* request; a late one of an earlier request must not
-    /// (SO).
+    /// A Release frees a process that is bound by *that* request; a late one of an earlier request
+    /// must not (SO).
     fn frees(&self, lock: &Lock, from: usize, request: RequestId) -> bool {
         lock.to == from && lock.request == request
     }
 
-    /// Who is in a partition is learnt from the newest request that was supported: one that is
-    /// handled after it, because it came late or waited for a process that slept, tells of a
-    /// leadership that may be over.
+    /// A supporter learns the members of its partition from the newest request that it supported. A
+    /// request handled after that one, because it came late or the process slept, may tell of a
+    /// leadership that is over.
     fn learns_members(&self, newest: bool) -> bool {
         newest
     }
@@ -63,8 +63,8 @@ pub trait Rules: Estimate {
         !leads
     }
 
-    /// Who has forgotten what it promised supports nobody, not even itself, for as long as a lock
-    /// lasts (SO).
+    /// A process that has forgotten its promise supports nobody, not even itself, for as long as a
+    /// lock lasts (SO).
     fn may_support(&self, received: LocalTime, silent_until: LocalTime) -> bool {
         received >= silent_until
     }
@@ -74,41 +74,41 @@ pub trait Rules: Estimate {
         present == answered
     }
 
-    /// How many must support: in majority mode more than half of the *configured* members, never of
-    /// those that happen to be alive, or two sets need not meet.
+    /// The number of supporters that are needed: in majority mode more than half of the
+    /// *configured* members, never of those that happen to be alive, or two sets need not meet.
     fn needed(&self, majority: bool, members: usize, _alive: usize) -> usize {
         if majority { members / 2 + 1 } else { 1 }
     }
 
-    /// Only the second request within `expires` may succeed: then everybody who is connected has
+    /// Only the second request within `expires` may succeed: then every connected process has
     /// answered one before, and is alive here (BI).
     fn was_asked_before(&self, targets: NodeSet, me: usize) -> bool {
         targets.contains(me)
     }
 
-    /// Everybody who is held for alive must support, also those who were heard of since the request
-    /// left (BI).
+    /// Every member that is held for alive must support, also those that were heard of since the
+    /// request left (BI).
     fn all_support(&self, alive: NodeSet, replies: NodeSet) -> bool {
         replies.is_superset(alive)
     }
 
-    /// A process's own entry in its alive set is dated by when its request *left*: all who answered
-    /// it were heard of later, so while the own entry lasts theirs do (BI, flaw F2 of the paper's
-    /// text).
+    /// A process's own entry in its alive set is dated by when its request *left*: all that
+    /// answered it were heard of later, so while the own entry lasts theirs do (BI, flaw F2 of the
+    /// paper's text).
     fn own_entry(&self, sent: LocalTime, _received: LocalTime) -> LocalTime {
         sent
     }
 
-    /// Only the first of those who are alive is supported, in an order that all share: else
+    /// Only the first of the living members is supported, in an order that all share: else
     /// processes that block each other may do so forever (T).
     fn is_first(&self, first: bool) -> bool {
         first
     }
 
-    /// When a leader asks again: as often as one that does not lead, and early enough for the
-    /// lease. The lease alone may be so long that all entries of the alive set run out before it,
-    /// the own one too; then the renewal is a mere probe, and the lead has a gap in every term
-    /// (flaw F4).
+    /// The time at which a leader asks again: as often as a process that does not lead, and early
+    /// enough for the lease. The lease alone may be so long that all entries of the alive set run
+    /// out before it, the own one too; then the renewal is a mere probe, and the lead has a gap in
+    /// every term (flaw F4).
     fn next_request(&self, paced: LocalTime, before_end: LocalTime) -> LocalTime {
         paced.min(before_end)
     }

@@ -18,7 +18,7 @@ pub(super) struct Asked {
 }
 
 impl<R: Rules> Local<R> {
-    /// A fast request. It is answered in any case: whoever is connected must stay in the asker's
+    /// A fast request. It is answered in any case: a connected process must stay in the asker's
     /// alive set (BI).
     pub(super) fn consider(&mut self, asked: &Asked, cx: &mut Context<'_, Self>) {
         let Asked { asker, request, received, .. } = *asked;
@@ -73,7 +73,7 @@ impl<R: Rules> Local<R> {
     }
 
     /// The members of the logical partition, as its leader says; for no longer than this process is
-    /// bound to it. What the leader said before its last request that was supported is not true any
+    /// bound to it. A set that the leader sent before its last supported request is not true any
     /// more.
     fn learn_members(&mut self, asked: &Asked, support: bool, cx: &mut Context<'_, Self>) {
         let newest = self.lock.is_some_and(|lock| lock.request == asked.request);
@@ -82,7 +82,8 @@ impl<R: Rules> Local<R> {
         }
         let known = support && asked.asker != self.me && asked.members.contains(self.me);
         let lock = self.lock.filter(|lock| lock.to == asked.asker);
-        // Who handles a request so late that its lock is over by then learns nothing from it.
+        // A process that handles a request so late that its lock is over by then learns nothing
+        // from it.
         let view = lock.filter(|lock| known && cx.now() < lock.until).map(|lock| View {
             leader: self.config.settings().members[asked.asker],
             members: asked.members,

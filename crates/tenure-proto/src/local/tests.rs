@@ -42,7 +42,7 @@ impl Chooser for Never {
     }
 }
 
-/// What is on its way: when it arrives, from whom, to whom.
+/// A message on its way: when it arrives, from which process, to which.
 type Way = (u64, u64, usize, usize);
 
 struct World {

@@ -1,4 +1,4 @@
-//! The acceptor: promises, votes, and what it tells of them. All of it durable before it is told.
+//! The acceptor: promises, votes, and reports of them. All of it is durable before it is told.
 
 use super::message::{Ballot, Entry, Event, Message, Record, Slot, Standing, Vote};
 use super::rules::Rules;
@@ -28,7 +28,7 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// What is held from a slot on, as far as it fits into a page.
+    /// The votes held from a slot on, as far as they fit into a page.
     ///
     /// Between two pages nothing is accepted below the ballot that is promised in both, so together
     /// they tell what one message would; what was forgotten in between is below the base of the
@@ -62,9 +62,9 @@ impl<R: Rules> Paxos<R> {
         self.on_commit(from, ballot, upto, cx);
     }
 
-    /// Accepts, and says so to `to` when it is durable. What was forgotten here was chosen: by (P)
-    /// it is the same entry, and it stays chosen by the votes of others, whether or not the
-    /// snapshot that has it gets to this disk.
+    /// Accepts, and says so to `to` when it is durable. An entry that was forgotten here was
+    /// chosen: by (P) it is the same entry, and it stays chosen by the votes of others, whether or
+    /// not the snapshot that has it gets to this disk.
     pub(super) fn accept(
         &mut self,
         to: NodeId,

@@ -1,4 +1,4 @@
-//! What a process of the log is told, checked once.
+//! The settings of a process of the log, checked once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,31 +8,33 @@ use crate::NodeId;
 use crate::quorum::MAX_MEMBERS;
 use crate::time::LocalSpan;
 
-/// What every process of a log is told. The same for all of them, but for `retry`.
+/// The settings of a process of the log. The same for all of them, except `retry`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
-    /// The acceptors. Fixed: a log whose members change needs more than this.
+    /// The acceptors. Fixed: the members of a log do not change.
     pub members: Vec<NodeId>,
-    /// f: how many may be down or out of reach. A value needs f+1 members, a new leader n-f; at
-    /// most (n-1)/2.
+    /// f: the number of members that may be down or out of reach. A value needs f+1 members, a new
+    /// leader n-f; at most (n-1)/2.
     pub faults: usize,
-    /// δ: after how long something unanswered is said again. About a round trip.
+    /// δ: the time after which an unanswered message is retransmitted. About a round trip.
     pub retry: LocalSpan,
-    /// How many slots may be proposed and not yet chosen. More hide the delay of links; one makes
-    /// the log strictly sequential.
+    /// The number of slots that may be proposed and not yet chosen. More hide the delay of links;
+    /// one makes the log strictly sequential.
     pub window: u64,
-    /// After how many slots a snapshot is wanted. Fewer make restarts quick, and write the state
-    /// more often.
+    /// The number of slots after which a snapshot is wanted. Fewer make restarts quick, and write
+    /// the state more often.
     pub snapshot_every: u64,
-    /// How many applied slots are kept below a snapshot, for those who are a little behind.
+    /// The number of applied slots that are kept below a snapshot, for members that are a little
+    /// behind.
     pub keep: u64,
-    /// How many sessions may be open: the one that was used least recently makes room for a new
-    /// one.
+    /// The number of sessions that may be open: the one that was used least recently makes room for
+    /// a new one.
     pub sessions: usize,
-    /// How many wishes of users may wait at a process; further ones are refused.
+    /// The number of users' wishes that may wait at a process (backpressure); further ones are
+    /// refused.
     pub wishes: usize,
-    /// How many bytes of entries one message carries at most, about; one entry it carries in any
-    /// case. What is more comes in further messages, so that no log is too long to be told of.
+    /// The most bytes of entries that one message carries, about; one entry it carries in any case.
+    /// Further entries come in further messages, so that no log is too long to be told of.
     pub page: usize,
     /// The safety rules: [`Sound`], outside the laboratory.
     pub rules: R,
@@ -43,7 +45,7 @@ pub struct Settings<R: Rules = Sound> {
 pub struct Config<R: Rules = Sound>(Arc<Settings<R>>);
 
 impl<R: Rules> Config<R> {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings<R> {
         &self.0
     }
@@ -105,7 +107,7 @@ pub enum ConfigError {
     },
     /// A setting must be more than zero.
     Zero {
-        /// Which.
+        /// The setting.
         key: &'static str,
     },
 }

@@ -1,5 +1,5 @@
-//! The learner: what is chosen, applied in order; how those catch up who are behind; snapshots, and
-//! what may be forgotten.
+//! The learner: applies chosen entries in order, catches up when it is behind, makes snapshots, and
+//! forgets.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const PAGE: usize = 64;
 /// How often everybody is asked in vain before a leader does without the answer.
 const TURNS: usize = 4;
 
-/// What is applied here, and what is known to be chosen elsewhere.
+/// The log as applied here, and as known to be chosen elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Learner {
     /// Everything up to here is chosen and applied.
@@ -28,9 +28,9 @@ pub(super) struct Learner {
     wanted: Option<(Slot, Sessions)>,
     /// Where the driver could make no snapshot last.
     declined: Slot,
-    /// Who is known to have applied how much, where that is more than here.
+    /// The members known to have applied more than this one, and how much.
     ahead: BTreeMap<NodeId, Slot>,
-    /// Who taught something last.
+    /// The member that taught something last.
     taught: Option<NodeId>,
     /// How often in a row nobody answered: the next one is asked.
     unanswered: usize,
@@ -143,8 +143,8 @@ impl<R: Rules> Paxos<R> {
     }
 
     /// Whom to ask, one after the other as they do not answer: the one that answered last, if it
-    /// can go on, then those who are known to know most, and then all others. Whoever is known to
-    /// be ahead may be gone, and others have not said how far they are.
+    /// can go on, then those who are known to know most, and then all others. A member known to be
+    /// ahead may be gone, and others have not said how far they are.
     fn learned_ones(&self) -> Vec<NodeId> {
         let goes_on =
             |node: &NodeId| self.learner.taught == Some(*node) && self.learner.ahead.contains_key(node);
@@ -193,8 +193,8 @@ impl<R: Rules> Paxos<R> {
             self.learn(slot, entry, cx);
         }
         self.hear_of(upto, from);
-        // What taught nothing is no reason to ask on: of each answer that comes twice two would
-        // follow, and of those four.
+        // An answer that taught nothing is no reason to ask on: each answer that comes twice would
+        // cause two more, and those four.
         if self.learner.applied > before {
             self.is_taught_by(from);
             self.fetch_if_behind(cx);

@@ -1,4 +1,4 @@
-//! The vocabulary: ballots, slots, entries, and what processes, users and disks are told.
+//! Ballots, slots and entries; messages of processes, commands of users, and records on disks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::session::Sessions;
 use crate::{Incarnation, LocalTime, NodeId};
 
-/// What a client wants carried out; nobody here looks into it.
+/// A client's command; no process here looks into it.
 pub type Bytes = Arc<[u8]>;
 
 /// A place in the log, from 1. Slot 0 is the state before anything was chosen.
@@ -14,7 +14,7 @@ pub type Bytes = Arc<[u8]>;
 pub struct Slot(pub u64);
 
 impl Slot {
-    /// The one after it.
+    /// The slot after it.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -34,19 +34,19 @@ impl fmt::Display for Slot {
 }
 
 /// An attempt to lead. Ordered by term, then round, then process: no two processes have the same
-/// one.
+/// ballot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ballot {
     /// The strong term of its process, where a strong group elects; else 0.
     pub term: u64,
-    /// Rises with every attempt; at least the epoch of the election.
+    /// The round: rises with every attempt; at least the epoch of the election.
     pub round: u64,
-    /// Whose it is.
+    /// The process that proposes in it.
     pub node: NodeId,
 }
 
 impl Ballot {
-    /// Below all others; nobody's.
+    /// The ballot of nobody, below all others.
     pub const NONE: Self = Self { term: 0, round: 0, node: NodeId(0) };
 }
 
@@ -67,10 +67,10 @@ impl fmt::Display for Ballot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session(pub u64);
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// Nothing: fills a gap that a leader left.
+    /// A no-op: fills a gap that a leader left.
     Noop,
     /// A client opens a session.
     Open {
@@ -79,11 +79,11 @@ pub enum Entry {
     },
     /// A client writes.
     Write {
-        /// In which session.
+        /// The session.
         session: Session,
-        /// The sequence number within the session, rising.
+        /// The sequence number of the write in its session, rising.
         number: u64,
-        /// What.
+        /// The command.
         bytes: Bytes,
     },
 }
@@ -95,7 +95,7 @@ impl Entry {
         bytes.saturating_add(32)
     }
 
-    /// What names the wish behind it.
+    /// The key of the wish behind it.
     pub fn key(&self) -> Option<Key> {
         match self {
             Self::Noop => None,
@@ -105,12 +105,12 @@ impl Entry {
     }
 }
 
-/// Names a wish.
+/// Names a wish of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// To open a session, by its nonce.
+    /// The wish to open a session, by its nonce.
     Open(u128),
-    /// To write, by session and number.
+    /// The wish to write, by session and sequence number.
     Write(Session, u64),
 }
 
@@ -123,118 +123,119 @@ pub enum Standing {
     Chosen,
 }
 
-/// What a process holds in a slot.
+/// The vote of a process in a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Vote {
-    /// How firmly.
+    /// The standing of the entry.
     pub standing: Standing,
-    /// What.
+    /// The entry.
     pub entry: Entry,
 }
 
-/// What processes tell each other.
+/// A message between two processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Promise me this ballot, and tell what you hold from this slot on.
+    /// Asks the receiver to promise this ballot, and to report its votes from this slot on.
     Prepare {
         /// The ballot.
         ballot: Ballot,
-        /// The first slot that the sender does not know to be chosen, or of which the receiver has
-        /// not told it yet.
+        /// The first slot that the sender does not know to be chosen, or that the receiver has not
+        /// reported yet.
         from: Slot,
     },
-    /// Promised.
+    /// Promises the ballot, and reports votes.
     Promise {
         /// The ballot.
         ballot: Ballot,
-        /// From which slot on it was asked what it holds.
+        /// The slot from which on votes were asked for.
         from: Slot,
-        /// What it holds from there on, or the first of it.
+        /// The votes that it holds from there on, or the first of them.
         votes: Vec<(Slot, Vote)>,
-        /// The slot of the first vote that it has not told in this message, if there is one: ask
+        /// The slot of the first vote that does not fit into this message, if there is one: ask
         /// again from there.
         next: Option<Slot>,
-        /// Up to where it holds nothing any more, because all that was chosen.
+        /// The slot up to which it holds no votes any more, because all entries there were chosen.
         base: Slot,
-        /// Up to where it knows everything to be chosen.
+        /// The slot up to which it knows everything to be chosen.
         applied: Slot,
     },
-    /// Accept these entries.
+    /// Asks the receiver to accept these entries.
     Accept {
         /// The ballot.
         ballot: Ballot,
         /// The entries.
         entries: Vec<(Slot, Entry)>,
-        /// As in [`Message::Commit`].
+        /// The last slot chosen, as in [`Message::Commit`].
         upto: Slot,
     },
-    /// Accepted.
+    /// Reports that entries were accepted.
     Accepted {
         /// The ballot.
         ballot: Ballot,
         /// The slots.
         slots: Vec<Slot>,
     },
-    /// Refused: a higher ballot is promised.
+    /// Refuses: a higher ballot is promised.
     Nack {
-        /// That one.
+        /// The promised ballot.
         promised: Ballot,
     },
-    /// Whatever was proposed in this ballot up to this slot is chosen.
+    /// Reports that every entry proposed in this ballot up to this slot is chosen.
     Commit {
         /// The ballot.
         ballot: Ballot,
         /// The slot.
         upto: Slot,
     },
-    /// What is chosen from this slot on?
+    /// Asks which entries are chosen from this slot on.
     Fetch {
         /// The first slot that the sender does not know.
         from: Slot,
     },
-    /// These are chosen.
+    /// Answers with chosen entries.
     Learn {
         /// The entries, one after the other.
         entries: Vec<(Slot, Entry)>,
-        /// Up to where the sender knows everything to be chosen.
+        /// The slot up to which the sender knows everything to be chosen.
         upto: Slot,
     },
-    /// What was chosen there is forgotten: this came of it.
+    /// Answers with a snapshot, because chosen entries up to there are forgotten: this is the state
+    /// that came of them.
     Install {
-        /// Up to which slot.
+        /// The last slot that it covers.
         upto: Slot,
         /// The sessions there.
         sessions: Sessions,
         /// The state there.
         state: Bytes,
     },
-    /// Wishes of clients, passed on to the one who should lead.
+    /// Passes wishes of clients on to the process that should lead.
     Forward {
         /// The entries.
         entries: Vec<Entry>,
     },
-    /// Has anybody a higher ballot than mine?
+    /// Asks whether the receiver has promised a higher ballot than this one.
     Confirm {
-        /// The sender's.
+        /// The sender's ballot.
         ballot: Ballot,
-        /// The round of reads.
+        /// The sequence number of the round of reads.
         round: u64,
     },
-    /// Not here.
+    /// Confirms that the receiver has not.
     Confirmed {
         /// The ballot.
         ballot: Ballot,
         /// The round.
         round: u64,
     },
-    /// Up to where must I have applied the log to read?
+    /// Asks for the read index: the slot up to which the log must be applied to read.
     AskIndex {
         /// The reader's name for it.
         id: u64,
         /// The life of the process that asks.
         life: Incarnation,
     },
-    /// Up to here.
+    /// Answers with the read index.
     Index {
         /// The reader's name for it.
         id: u64,
@@ -245,12 +246,12 @@ pub enum Message {
     },
 }
 
-/// What a process is told from outside: by its clients and by the election.
+/// An input from outside: from clients or from the election.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Who should lead, as the election sees it from here.
+    /// The process that should lead, as the election sees it from here.
     Hint {
-        /// Whom it names, if anybody.
+        /// The process that it names, if any.
         leader: Option<NodeId>,
         /// The epoch of its leadership: 0, if the election has none.
         epoch: u64,
@@ -259,12 +260,12 @@ pub enum Command {
     Lease {
         /// The term.
         term: u64,
-        /// E: until when, on this host's clock.
+        /// E: the end of the lease, on this host's clock.
         until: LocalTime,
     },
     /// The lease is about to be given back, or is lost.
     LeaseOver,
-    /// A client wants a session.
+    /// A client asks for a session.
     Open {
         /// Drawn by the client, and never used again.
         nonce: u128,
@@ -275,55 +276,55 @@ pub enum Command {
         session: Session,
         /// The sequence number of the write, rising. The one before was answered.
         number: u64,
-        /// What.
+        /// The command.
         bytes: Bytes,
     },
-    /// A client wants to read what every write that was answered before has left.
+    /// A client asks for a linearizable read: the state after every write that was answered before.
     Read {
-        /// Names it: unique within this life of the process.
+        /// The name of the read: unique within this life of the process.
         id: u64,
     },
     /// The client of a read does not wait any longer.
     AbandonRead {
-        /// Which read.
+        /// The name of the read.
         id: u64,
     },
     /// The state was looked at after [`Event::ReadNow`].
     ReadDone {
-        /// Which read.
+        /// The name of the read.
         id: u64,
     },
-    /// The snapshot that was wanted.
+    /// The driver hands over the snapshot that was wanted.
     Snapshot {
-        /// At which slot.
+        /// The slot.
         upto: Slot,
-        /// What the driver needs to go on from there: the state, and the last answer of each
+        /// All that the driver needs to go on from there: the state, and the last answer of each
         /// session.
         state: Bytes,
     },
-    /// There is no snapshot where one was wanted. It is asked for again as many slots later as lie
-    /// between two of them.
+    /// The driver has no snapshot where one was wanted. It is asked for again as many slots later
+    /// as lie between two of them.
     NoSnapshot {
-        /// At which slot.
+        /// The slot.
         upto: Slot,
     },
 }
 
-/// What users and properties get to see.
+/// An event for users and properties.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The state is to be this, as it was after `upto`, whatever it was before.
+    /// The state is to be replaced by this one, as it was after `upto`.
     Restore {
         /// The slot.
         upto: Slot,
-        /// As the driver of some process gave it.
+        /// The state, as the driver of some process gave it.
         state: Bytes,
     },
     /// A slot is chosen and next in turn.
     Applied {
-        /// Which.
+        /// The slot.
         slot: Slot,
-        /// What is to be done.
+        /// The act to carry out on the state.
         applied: Applied,
     },
     /// A wish is fulfilled, by a slot that was applied before or is skipped by a snapshot: its
@@ -333,17 +334,17 @@ pub enum Event {
     Refused(Key),
     /// The state may be read now.
     Readable {
-        /// Which read.
+        /// The name of the read.
         id: u64,
     },
     /// The state may be read now, under the strong lease; say [`Command::ReadDone`] afterwards.
     ReadNow {
-        /// Which read.
+        /// The name of the read.
         id: u64,
     },
-    /// What was read then is the answer.
+    /// The value that was read then is the answer.
     ReadStands {
-        /// Which read.
+        /// The name of the read.
         id: u64,
     },
     /// A snapshot of the state, as it is after this slot, is wanted.
@@ -353,79 +354,79 @@ pub enum Event {
     },
     /// This process asks for promises.
     Preparing(Ballot),
-    /// It leads.
+    /// This process leads.
     Leading(Ballot),
-    /// It does not lead any more, or does not try to.
+    /// This process does not lead any more, or does not try to.
     Passive(Ballot),
-    /// This leader proposes something in a slot, for the first time in this ballot.
+    /// This leader proposes an entry in a slot, for the first time in this ballot.
     Proposed {
-        /// In which slot.
+        /// The slot.
         slot: Slot,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
     },
-    /// f+1 acceptors accepted this: it is chosen.
+    /// f+1 acceptors accepted an entry: it is chosen.
     Chosen {
-        /// In which slot.
+        /// The slot.
         slot: Slot,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
     },
-    /// An acceptor was asked to choose between this and a promise, and refused.
+    /// An acceptor was asked to accept or promise a ballot below its promise, and refused.
     Stale(Ballot),
 }
 
-/// What an applied slot means to the state.
+/// The meaning of an applied slot for the state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Applied {
-    /// Nothing.
+    /// A no-op.
     Noop,
     /// A session is open.
     Opened {
-        /// Whose wish it was.
+        /// The nonce of the wish.
         nonce: u128,
         /// Its name.
         session: Session,
-        /// The one that made room: its answer need not be kept any longer.
+        /// The session that made room: its answer need not be kept any longer.
         closed: Option<Session>,
     },
-    /// A write, for the first time: carry it out.
+    /// A write, for the first time: the driver carries it out.
     Write {
-        /// In which session.
+        /// The session.
         session: Session,
         /// The sequence number.
         number: u64,
-        /// What.
+        /// The command.
         bytes: Bytes,
     },
-    /// A write that was carried out before: the answer is the kept one.
+    /// A write that was carried out before: the answer is the kept one, so writes are idempotent.
     Again {
-        /// In which session.
+        /// The session.
         session: Session,
         /// The sequence number.
         number: u64,
     },
     /// A write in a session that is not open any more: refused, for it may have been carried out.
     Expired {
-        /// In which session.
+        /// The session.
         session: Session,
         /// The sequence number.
         number: u64,
     },
 }
 
-/// What a disk keeps.
+/// A record on the disk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Record {
     /// The highest ballot promised.
     Promised(Ballot),
-    /// What was accepted.
+    /// An accepted entry.
     Accepted {
-        /// In which slot.
+        /// The slot.
         slot: Slot,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
-        /// What.
+        /// The entry.
         entry: Entry,
     },
     /// The outcome of the log up to a slot.
@@ -445,18 +446,18 @@ pub enum Record {
     Forgot,
 }
 
-/// What names a cell of the disk.
+/// The name of a cell on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cell {
-    /// The promise.
+    /// The cell of the promise.
     Promised,
-    /// A slot.
+    /// The cell of a slot.
     Accepted(Slot),
-    /// The snapshot.
+    /// The cell of the snapshot.
     Snapshot,
-    /// The base.
+    /// The cell of the base.
     Base,
-    /// That a disk was lost.
+    /// The cell that says that a disk was lost.
     Forgot,
 }
 

@@ -1,20 +1,21 @@
-//! A replicated log: multi-decree Paxos, driven by whatever says who should lead.
+//! A replicated log: multi-decree Paxos, driven by any election that says who should lead.
 //!
 //! # The idea
 //!
 //! The log is a row of **slots**, and each gets one **entry**, forever. An **acceptor** keeps the
 //! highest **ballot** it has promised and, for each slot, the entry it has accepted last, and in
 //! which ballot. An entry is **chosen** in a slot once f+1 acceptors have accepted it in one
-//! ballot. Whoever wants to lead first asks n-f acceptors to promise its ballot; any n-f share a
-//! process with any f+1, so it hears of everything that is or may yet be chosen below it, and
-//! proposes just that again. That is all of the safety; no clock and no election has a part in it:
+//! ballot. A process that wants to lead first asks n-f acceptors to promise its ballot; any n-f
+//! share a process with any f+1, so it hears of everything that is or may yet be chosen below it,
+//! and proposes just that again. That is all of the safety; no clock and no election has a part in
+//! it:
 //!
 //! ```text
 //!   chosen(s, b, v) and b < c   ⇒   whatever is proposed in slot s and ballot c is v                    (P)
 //! ```
 //!
 //! One prepare serves a whole leadership and all slots from the first one not known to be chosen.
-//! After that a value costs one round trip to f others: whoever is f-accessible commits every value
+//! After that a value costs one round trip to f others: an f-accessible leader commits every value
 //! within δ, although no link may be timely twice running (Malkhi, Oprea, Zhou, section 6).
 //!
 //! # The protocol
@@ -31,31 +32,31 @@
 //!   q  else           Nack(promised): p gives up this ballot, and tries a higher one after a pause if it is still told to lead
 //! ```
 //!
-//! # What a real log adds
+//! # Additions of a real log
 //!
 //! * **Pages.** A message carries only so many bytes of entries. A promise of many votes is told in
-//!   several, each asked for, and counts with the last one.
-//! * **Learning.** `Commit(b, upto)` says: what I proposed in b is chosen up to there. Whoever
-//!   accepted it in *that* ballot has it; whoever did not fetches it (`learner`).
-//! * **Snapshots.** The driver is asked for one now and then; what lies far enough below it is
-//!   forgotten. Whoever is too far behind gets the snapshot instead of entries. Every process says
-//!   what it has forgotten (`base`): all that was chosen.
-//! * **Sessions** (`session`). A client opens one and numbers its writes; what is in the log twice
-//!   is carried out once. The table of sessions is part of every snapshot, so whoever skips slots
-//!   still knows which wishes were fulfilled in them.
-//! * **Reads** (`reads`). One round to f+1 acceptors: nobody has promised more, so whatever was
-//!   acknowledged is at most as far as the leader knows. Or none at all, under the strong lease of
-//!   the same group.
+//!   several pages, each asked for, and counts with the last one.
+//! * **Learning.** `Commit(b, upto)` says: what I proposed in b is chosen up to there. A process
+//!   that accepted it in *that* ballot has it; one that did not fetches it (`learner`).
+//! * **Snapshots.** The driver is asked for one now and then; entries far enough below it are
+//!   forgotten. A process that is too far behind gets the snapshot instead of entries. Every
+//!   process says up to where it has forgotten (`base`): all of that was chosen.
+//! * **Sessions** (`session`). A client opens one and numbers its writes; a write that is in the
+//!   log twice is carried out once, so retries are idempotent. The table of sessions is part of
+//!   every snapshot, so a process that skips slots still knows which wishes were fulfilled in them.
+//! * **Linearizable reads** (`reads`). One round to f+1 acceptors: nobody has promised more, so
+//!   every acknowledged write is at most as far as the leader knows. Or none at all, under the
+//!   strong lease of the same group.
 //! * **Terms.** Where a strong group elects, a ballot begins with the leader's term, and a process
 //!   proposes under its own term only: acceptors that have heard of a later leader refuse all
 //!   ballots of earlier ones.
 //! * **Lost disks.** An acceptor that lost its disk may have forgotten promises: it accepts nothing
-//!   any more, and only learns. That is the first thing on its new disk, so that a driver need not
-//!   know it in later lives.
+//!   any more, and only learns. That fact is the first record on its new disk, so that a driver
+//!   need not know it in later lives.
 //!
 //! # How a driver uses it
 //!
-//! 1. `start`, with what the disk holds. A restored state is published at once
+//! 1. `start`, with the records on the disk. A restored state is published at once
 //!    ([`Event::Restore`]).
 //! 2. Whenever the election's opinion changes: [`Command::Hint`]. Any number of processes may be
 //!    told to lead at once, wrongly and for as long as the election likes; that costs time, never a
@@ -63,10 +64,10 @@
 //!    [`Command::LeaseOver`] *before* a lease is given back.
 //! 3. [`Command::Open`] gives a session; [`Command::Write`] in it any number of writes, one after
 //!    the other. Both may be told to any process, again and to several. They are passed on and
-//!    repeated here until they are in the log.
+//!    retransmitted here until they are in the log.
 //! 4. [`Event::Applied`] comes in order of slots, on every process. The driver carries fresh writes
 //!    out on its state, keeps the answer of each session's last write beside the state (it is part
-//!    of the snapshot), and answers whoever waits for it here, also on [`Event::Done`].
+//!    of the snapshot), and answers the client that waits for it here, also on [`Event::Done`].
 //! 5. [`Command::Read`]: after [`Event::Readable`] the state, as it is then, is the answer. After
 //!    [`Event::ReadNow`]: look at the state, then say [`Command::ReadDone`] with a *fresh* reading
 //!    of the clock; [`Event::ReadStands`] makes it the answer, and otherwise `Readable` will come.
@@ -87,7 +88,7 @@
 //! |---|---|---|
 //! | acceptor | `acceptor` | replies leave after every promise and vote given to the disk before them is durable |
 //! | proposer | `proposer` | a ballot is one process's: its own promise is durable before anybody hears of it |
-//! | learner | `learner` | only what was accepted in the ballot of the one who says so is taken for chosen |
+//! | learner | `learner` | an entry is taken for chosen only if it was accepted in the ballot of the process that says so |
 //! | n-f, f+1 | [`Rules::prepare_quorum`], [`Rules::accept_quorum`] | any two share a process: n-f + f+1 > n |
 //! | the rules | [`Rules`] | each with its argument, each with a mutant in the laboratory (but [`Rules::read_stands`]: where the lease was held before the look, nobody can tell) |
 
@@ -118,7 +119,7 @@ use crate::quorum::NodeSet;
 use crate::timers::Timers;
 use crate::{Boot, BootKind, Incarnation, Input, LocalTime, NodeId, Protocol, Ticket};
 
-/// What a step of this machine is given.
+/// The context of one step of this machine.
 type Context<'a, R> = crate::Context<'a, Paxos<R>>;
 
 /// One process of the log: acceptor and learner, and proposer while it is told to lead.
@@ -131,7 +132,7 @@ pub struct Paxos<R: Rules = Sound> {
     amnesiac: bool,
     /// The highest ballot promised.
     promised: Ballot,
-    /// What was accepted or learnt, by slot, above `learner.base`.
+    /// Accepted or learnt entries, by slot, above `learner.base`.
     log: BTreeMap<Slot, Vote>,
     /// The last write given to the disk in this life: acceptors' replies leave after it.
     written: Option<Ticket>,
@@ -214,7 +215,7 @@ impl<R: Rules> Paxos<R> {
         self.learner.applied
     }
 
-    /// Up to which slot everything is forgotten here, but for the snapshot.
+    /// The slot up to which everything is forgotten here, except the snapshot.
     pub fn base(&self) -> Slot {
         self.learner.base
     }
@@ -227,7 +228,7 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// The highest slot of which its promises told, if this process leads: up to there it proposes
+    /// The highest slot that its promises reported, if this process leads: up to there it proposes
     /// what others began.
     pub fn known(&self) -> Option<Slot> {
         match &self.office.role {
@@ -236,7 +237,7 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// How many votes promises have told of so far, if this process asks for them.
+    /// The number of votes that promises have reported so far, if this process asks for them.
     pub fn gathered(&self) -> usize {
         match &self.office.role {
             Role::Preparing(preparing) => preparing.gathered,
@@ -254,7 +255,7 @@ impl<R: Rules> Paxos<R> {
         self.promised
     }
 
-    /// Who should lead, as far as this process was told.
+    /// The process that should lead, as far as this process was told.
     pub fn hinted(&self) -> Option<NodeId> {
         self.office.leader
     }

@@ -11,10 +11,10 @@ use crate::{LocalTime, NodeId};
 /// How many pages of what is not accepted yet are said again at once.
 const REPEATED: usize = 8;
 
-/// What a process has to do with leading.
+/// The proposer's state: its leadership, attempts and hints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Office {
-    /// Who should lead.
+    /// The process that should lead.
     pub(super) leader: Option<NodeId>,
     epoch: u64,
     /// The strong lease, if this process holds it: its term and E.
@@ -95,14 +95,14 @@ pub(super) struct Leading {
     next: Slot,
     /// Proposed and not known to be chosen.
     pending: BTreeMap<Slot, Pending>,
-    /// What waits for the window to move on.
+    /// Entries that wait for the window to move on.
     queue: VecDeque<Entry>,
     /// The wishes in `queue`, and those proposed and not applied: none is proposed twice at once.
     keys: BTreeSet<Key>,
 }
 
 impl Leading {
-    /// What a member has not accepted yet, the lowest slots first.
+    /// Entries that a member has not accepted yet, the lowest slots first.
     fn missing(&self, position: usize) -> impl Iterator<Item = (Slot, Entry)> {
         let missing = self.pending.iter().filter(move |(_, pending)| !pending.accepted.contains(position));
         missing.map(|(slot, pending)| (*slot, pending.entry.clone()))
@@ -121,9 +121,9 @@ impl Office {
         self.seen = self.seen.max(ballot);
     }
 
-    /// Who may help whoever does not lead: the one that should lead, or, if nobody is named, the
-    /// one that was heard of leading last. A process that lost its disk may be told by no election
-    /// who leads.
+    /// The process to ask while this one does not lead: the one that should lead, or, if nobody is
+    /// named, the one that was heard of leading last. A process that lost its disk may be told by
+    /// no election who leads.
     pub(super) fn ask(&self, me: NodeId) -> Option<NodeId> {
         let last = (self.seen != Ballot::NONE).then_some(self.seen.node);
         self.leader.or(last).filter(|leader| *leader != me)
@@ -226,8 +226,8 @@ impl<R: Rules> Paxos<R> {
         self.promise_oneself(ballot, from, cx);
     }
 
-    /// The promise of this process to itself, when it is durable. What it holds is looked up when
-    /// that comes.
+    /// The promise of this process to itself, when it is durable. The votes that it holds are
+    /// looked up at that moment.
     fn promise_oneself(&self, ballot: Ballot, from: Slot, cx: &mut Context<'_, R>) {
         let (base, applied) = (self.learner.base, self.learner.applied);
         let promise = Message::Promise { ballot, from, votes: Vec::new(), next: None, base, applied };
@@ -427,8 +427,8 @@ impl<R: Rules> Paxos<R> {
     }
 
     /// A snapshot covers slots whose values are not known here: if some of them were proposed, they
-    /// may be another's. What was chosen in them will not be applied in turn, so it is no longer on
-    /// its way, and may be wished for again.
+    /// may be another's. The entries chosen in them will not be applied in turn, so they are no
+    /// longer on their way, and may be wished for again.
     pub(super) fn office_skips(&mut self, upto: Slot, cx: &mut Context<'_, R>) {
         let Role::Leading(leading) = &mut self.office.role else { return };
         if upto >= leading.next || leading.pending.range(..=upto).next().is_some() {
@@ -445,9 +445,10 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// Nobody teaches what this leader must know and may not propose: whoever has forgotten the
-    /// slots is gone, it may be for good. Asked for promises once more, those that are left may
-    /// tell what was chosen. What is on its way is waited for: it is owed to who reaches enough.
+    /// Nobody teaches the slots that this leader must know and may not propose: the processes that
+    /// have forgotten them are gone, perhaps for good. Asked for promises once more, those that are
+    /// left may tell what was chosen. Entries on their way are waited for: a leader that reaches
+    /// enough is owed them.
     pub(super) fn office_starves(&mut self, cx: &mut Context<'_, R>) {
         let Role::Leading(leading) = &self.office.role else { return };
         if leading.active && self.learner.applied < leading.base && leading.pending.is_empty() {
@@ -581,7 +582,7 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
-    /// What a local read would rest on, if this process leads.
+    /// The facts that a local read would rest on, if this process leads.
     pub(super) fn local_read(&self) -> Option<LocalRead> {
         let Role::Leading(leading) = &self.office.role else { return None };
         leading.active.then_some(LocalRead {

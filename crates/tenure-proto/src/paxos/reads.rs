@@ -1,10 +1,11 @@
-//! Reads: what every write that was answered before has left.
+//! Linearizable reads: a read sees every write that was answered before it came.
 //!
 //! By a round: a leader that wants to answer asks whether anybody has promised more than its ballot
 //! b. If f+1 have not, then no later ballot had its n-f promises when the round began, so nothing
-//! was chosen, let alone answered, in a later one. What was answered in b this leader has applied;
-//! what was answered below b its promises told of, by (P). So the state is the answer once that
-//! much is applied (the read index). Reads that come while a round is open share the next one.
+//! was chosen, let alone answered, in a later one. This leader has applied every value that was
+//! answered in b; its promises told of every value that was answered below b, by (P). So the state
+//! is the answer once that much is applied (the read index). Reads that come while a round is open
+//! share the next one (batching).
 //!
 //! By the strong lease: nothing is asked ([`Rules::may_read_locally`]), and the lease is looked at
 //! once more after the state.
@@ -18,7 +19,7 @@ use super::{Context, Paxos};
 use crate::quorum::NodeSet;
 use crate::{Incarnation, NodeId};
 
-/// Who reads: the process, its name for the read, its life.
+/// The reader: the process, its name for the read, its life.
 type Reader = (NodeId, u64, Incarnation);
 
 /// Reads on their way.

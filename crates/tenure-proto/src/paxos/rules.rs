@@ -3,17 +3,17 @@
 //! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them
 //! as they stand here; the laboratory has values that break one at a time.
 //!
-//! (P), the invariant: if v is chosen in slot s and ballot b, then whatever is proposed in s in a
-//! ballot c > b is v. Say c is the least that is not. Its proposer heard n-f promises, and one of
-//! them, q's, is of an acceptor of (s, b, v). When q promised c it had accepted (s, b, v), for
-//! afterwards it would have refused b; so q reported a vote of a ballot from b on and below c,
-//! which is v by the choice of c; and so is the highest reported.
+//! (P), the invariant: if v is chosen in slot s and ballot b, then every value proposed in s in a
+//! ballot c > b is v. Say c is the least ballot for which this fails. Its proposer heard n-f
+//! promises, and one of them, q's, is of an acceptor of (s, b, v). When q promised c it had
+//! accepted (s, b, v), for afterwards it would have refused b; so q reported a vote of a ballot
+//! from b on and below c, which is v by the choice of c; and so is the highest reported.
 
 use super::message::{Ballot, Entry, Slot, Standing, Vote};
 use super::session::Sessions;
 use crate::{Data, LocalTime, Ticket};
 
-/// What a local read rests on.
+/// The facts that a local read rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LocalRead {
     /// E of the strong lease, and its term, if this process holds one.
@@ -28,14 +28,15 @@ pub struct LocalRead {
 
 /// The safety rules of the log.
 pub trait Rules: Data {
-    /// How many must promise: n-f. Fewer might all miss an acceptor of a chosen value.
+    /// The number of members that must promise: n-f. Fewer might all miss an acceptor of a chosen
+    /// value.
     fn prepare_quorum(&self, members: usize, faults: usize) -> usize {
         members - faults
     }
 
-    /// How many must accept: f+1. Together with n-f promises they are more than n, so they share a
-    /// process. To wait for more would be as safe, but who reaches f others in time is owed its
-    /// commits in time.
+    /// The number of members that must accept: f+1. Together with n-f promises they are more than
+    /// n, so they share a process. To wait for more would be as safe, but a leader that reaches f
+    /// others in time is owed its commits in time.
     fn accept_quorum(&self, _members: usize, faults: usize) -> usize {
         faults + 1
     }
@@ -46,8 +47,8 @@ pub trait Rules: Data {
         asked >= promised
     }
 
-    /// What a promise promises: nothing below it is accepted. A lower *term* is a lower ballot,
-    /// whatever its round: an earlier strong leader cannot change what a later one reads.
+    /// An acceptor accepts nothing below its promise. A lower *term* is a lower ballot, whatever
+    /// its round: an earlier strong leader cannot change what a later one reads.
     fn may_accept(&self, promised: Ballot, asked: Ballot) -> bool {
         asked >= promised
     }
@@ -58,8 +59,8 @@ pub trait Rules: Data {
         accepted
     }
 
-    /// Promise and vote are durable before anybody hears of them, also if they come once more:
-    /// whoever restarts without them has never given them.
+    /// Promise and vote are durable before anybody hears of them, also if they come once more: a
+    /// process that restarts without them has never given them.
     fn reply_after(&self, written: Option<Ticket>) -> Option<Ticket> {
         written
     }
@@ -76,31 +77,31 @@ pub trait Rules: Data {
         next.is_none()
     }
 
-    /// What to propose in a slot of which promises told: the vote of the highest ballot (P).
+    /// The vote to propose in a slot that promises reported: that of the highest ballot (P).
     fn better(&self, held: &Vote, other: &Vote) -> bool {
         other.standing > held.standing
     }
 
-    /// What to propose there: that vote's entry.
+    /// The entry to propose there: that vote's.
     fn proposal(&self, voted: &Entry) -> Entry {
         voted.clone()
     }
 
-    /// Slots of which no promise told are filled with no-ops (liveness): later slots are applied
+    /// Slots that no promise reported are filled with no-ops (liveness): later slots are applied
     /// only after them.
     fn fills_gaps(&self) -> bool {
         true
     }
 
-    /// What a process has forgotten was chosen, and it cannot tell what: the votes that others
-    /// still tell of may be of lower ballots. So nothing is proposed up to there, neither a vote
-    /// nor a no-op.
+    /// Slots that a process has forgotten were chosen, and it cannot tell with which entries: the
+    /// votes that others still report may be of lower ballots. So nothing is proposed up to there,
+    /// neither a vote nor a no-op.
     fn may_propose(&self, slot: Slot, base: Slot) -> bool {
         slot > base
     }
 
-    /// The ballot of an attempt: under the own term, never above it. Whoever proposes in a later
-    /// leader's term can choose values while that leader reads without asking anybody.
+    /// The ballot of an attempt: under the own term, never above it. A process that proposes in a
+    /// later leader's term can choose values while that leader reads without asking anybody.
     fn ballot(&self, own_term: u64, _seen: Ballot, next: Ballot) -> Ballot {
         Ballot { term: own_term, ..next }
     }
@@ -110,66 +111,67 @@ pub trait Rules: Data {
         current == answered
     }
 
-    /// `Commit(b, upto)` is about what was proposed in b. What was accepted in another ballot may
-    /// have been replaced.
+    /// `Commit(b, upto)` is about entries that were proposed in b. An entry accepted in another
+    /// ballot may have been replaced.
     fn is_committed(&self, standing: Standing, ballot: Ballot) -> bool {
         standing == Standing::Accepted(ballot)
     }
 
-    /// A leader that learns of something else in a slot in which it proposed, or of a slot in which
-    /// it did not, has been superseded. Leading on it would say `Commit` of slots in which those
-    /// who accepted its own proposal then take that for chosen.
+    /// A leader that learns of another entry in a slot in which it proposed, or of a slot in which
+    /// it did not, has been superseded. If it led on, it would say `Commit` of slots in which
+    /// members that accepted its own proposal would take that for chosen.
     fn gives_way(&self) -> bool {
         true
     }
 
-    /// Only what is known to be chosen is taught to others. After a restart the slots below a
-    /// snapshot hold what was accepted here, and another process may have taught that something
-    /// else was chosen.
+    /// Only an entry known to be chosen is taught to others. After a restart the slots below a
+    /// snapshot hold entries that were accepted here, and another process may have taught that
+    /// something else was chosen.
     fn may_teach(&self, standing: Standing) -> bool {
         standing == Standing::Chosen
     }
 
-    /// Applied in order: the state is a function of the log.
+    /// Slots are applied in order: the state is a function of the log.
     fn is_next(&self, applied: Slot, slot: Slot) -> bool {
         slot == applied.next()
     }
 
-    /// A write is carried out once: its number is above the last one of its session.
+    /// A write is carried out once: its sequence number is above the last one of its session.
     fn is_fresh(&self, last: u64, number: u64) -> bool {
         number > last
     }
 
-    /// A session that is not open may have been closed, and its write carried out: refuse.
+    /// A write in a session that is not open is refused: the session may have been closed, and its
+    /// write carried out.
     fn refuses_unknown_sessions(&self) -> bool {
         true
     }
 
-    /// What may be forgotten: slots that a snapshot covers, and of these all but the last `keep`.
-    /// `applied` is no measure, for what is applied here is in no snapshot yet.
+    /// The slots that may be forgotten: those that a snapshot covers, except the last `keep`.
+    /// `applied` is no measure, for slots applied here are in no snapshot yet.
     fn base(&self, snapshot: Slot, _applied: Slot, keep: u64) -> Slot {
         Slot(snapshot.0.saturating_sub(keep))
     }
 
-    /// The sessions go with the state.
+    /// The sessions in a snapshot: they go with the state.
     fn snapshot_sessions(&self, sessions: Sessions) -> Sessions {
         sessions
     }
 
-    /// How many must confirm that a leader's ballot is not superseded before it answers a read:
-    /// f+1, which meet the n-f promises of any later leader.
+    /// The number of members that must confirm that a leader's ballot is not superseded before it
+    /// answers a read: f+1, which meet the n-f promises of any later leader.
     fn read_quorum(&self, members: usize, faults: usize) -> usize {
         self.accept_quorum(members, faults)
     }
 
-    /// Who confirms: one that has promised nothing higher.
+    /// An acceptor confirms if it has promised nothing higher.
     fn may_confirm(&self, promised: Ballot, asked: Ballot) -> bool {
         asked >= promised
     }
 
-    /// Up to where the log must be applied to answer a read that came now: everything acknowledged
-    /// by then. What this leader acknowledged it has applied; what earlier ones acknowledged its
-    /// promises told of, by (P).
+    /// The read index: the slot up to which the log must be applied to answer a read that came now,
+    /// so that it covers everything acknowledged by then. This leader has applied every value that
+    /// it acknowledged; its promises told of those that earlier ones acknowledged, by (P).
     fn read_index(&self, applied: Slot, known: Slot) -> Slot {
         applied.max(known)
     }
@@ -181,7 +183,7 @@ pub trait Rules: Data {
     }
 
     /// A new term needs a ballot of its own, and promises for it, before anything is read under it:
-    /// between this lease and the one before somebody else may have led. Also if this process
+    /// between this lease and the one before another process may have led. Also if this process
     /// `leads` in a ballot, which is one of an earlier term then. This and the comparison of terms
     /// in [`Rules::may_read_locally`] cover each other: only both broken let an old state be read.
     fn needs_ballot(&self, is_new: bool, _leads: bool) -> bool {
@@ -190,42 +192,42 @@ pub trait Rules: Data {
 
     /// Whether the state may be read without asking anybody. The strong lease of term T is held, so
     /// no process leads in a later term yet, and none has proposed in one; the ballot is of term T,
-    /// so this process alone proposes in it; and what earlier terms chose is known from the
-    /// promises, and applied.
+    /// so this process alone proposes in it; and the values that earlier terms chose are known from
+    /// the promises, and applied.
     fn may_read_locally(&self, read: LocalRead, now: LocalTime) -> bool {
         read.lease.is_some_and(|(term, until)| term == read.ballot.term && now < until)
             && read.applied >= read.known
     }
 
     /// Whether the state may be looked at for such a read: checked before the look, as
-    /// [`Rules::may_read_locally`] says. This is what makes it a read of everything acknowledged
-    /// before it came, for later the state only grows. A check after the look says nothing of what
-    /// was not yet applied when it was looked at.
+    /// [`Rules::may_read_locally`] says. This check makes it a read of everything acknowledged
+    /// before it came, for later the state only grows. A check after the look says nothing of
+    /// entries that were not yet applied when it was looked at.
     fn may_look(&self, read: LocalRead, now: LocalTime) -> bool {
         self.may_read_locally(read, now)
     }
 
-    /// Whether what was read stands: the lease is still held *after* the state was looked at. Then
-    /// the answer was the newest state when it was looked at, not only when the read came, however
-    /// long the process was paused in between.
+    /// Whether the value that was read stands: the lease is still held *after* the state was looked
+    /// at. Then the answer was the newest state when it was looked at, not only when the read came,
+    /// however long the process was paused in between.
     fn read_stands(&self, read: LocalRead, now: LocalTime) -> bool {
         self.may_read_locally(read, now)
     }
 
-    /// Whoever lost its disk may have forgotten a promise or a vote on which a chosen value rests:
-    /// it takes no part.
+    /// A process that lost its disk may have forgotten a promise or a vote on which a chosen value
+    /// rests: it takes no part.
     fn abstains_after_amnesia(&self) -> bool {
         true
     }
 
-    /// It does so in all later lives, which find a disk that is not empty any more, and still lacks
-    /// what was lost.
+    /// It takes no part in all later lives either: they find a disk that is not empty any more, and
+    /// still lacks the lost records.
     fn remembers_amnesia(&self) -> bool {
         true
     }
 }
 
-/// The rules as they stand: what runs outside the laboratory.
+/// The sound rules: they run outside the laboratory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sound;
 

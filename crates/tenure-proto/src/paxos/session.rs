@@ -4,26 +4,26 @@
 //! chosen in two slots. Each session numbers its writes, one after the other, and every process
 //! keeps the number of the last one carried out: a write with a number not above that was carried
 //! out before. The table changes with applied slots alone, so it is the same everywhere at the same
-//! slot; and it is part of every snapshot, or whoever is restored from one would carry out writes
+//! slot; and it is part of every snapshot, or a process restored from one would carry out writes
 //! again.
 //!
-//! A session is remembered together with the nonce that opened it: to open it once more finds it,
-//! in whichever slot that was, and also if that slot was skipped by a snapshot.
+//! A session is remembered together with the nonce that opened it: a repeated request to open it
+//! finds it, in whichever slot that was, and also if that slot was skipped by a snapshot.
 //!
-//! The table is bounded. Whoever was evicted from it may have a write in the log that was carried
-//! out, so its writes are refused, not carried out; and because a session is named by the slot that
-//! opened it, no late message opens it again.
+//! The table is bounded. A session that was evicted from it may have a write in the log that was
+//! carried out, so its writes are refused, not carried out; and because a session is named by the
+//! slot that opened it, no late message opens it again.
 
 use std::collections::BTreeMap;
 
 use super::message::{Session, Slot};
 
-/// All that is known about a session.
+/// A session's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
-    /// What opened it.
+    /// The nonce that opened it.
     pub nonce: u128,
-    /// The number of its last write that was carried out; 0 before the first.
+    /// The sequence number of its last write that was carried out; 0 before the first.
     pub last: u64,
     /// The slot that used it last.
     pub used: Slot,
@@ -34,17 +34,17 @@ pub struct Seen {
 pub struct Sessions(BTreeMap<Session, Seen>);
 
 impl Sessions {
-    /// From what a disk or a wire held.
+    /// Makes the table from the parts that a disk or a wire held.
     pub fn from_parts(parts: impl IntoIterator<Item = (Session, Seen)>) -> Self {
         Self(parts.into_iter().collect())
     }
 
-    /// All of them, rising.
+    /// All sessions, rising.
     pub fn iter(&self) -> impl Iterator<Item = (Session, Seen)> + '_ {
         self.0.iter().map(|(session, seen)| (*session, *seen))
     }
 
-    /// All that is known about a session, if it is open.
+    /// The record of a session, if it is open.
     pub fn get(&self, session: Session) -> Option<Seen> {
         self.0.get(&session).copied()
     }

@@ -1,8 +1,8 @@
 //! Quorum systems: which sets of grantors suffice to lead.
 //!
-//! Everything that keeps two leaders apart rests on one fact: any two quorums share a grantor (7),
-//! and a grantor supports one process at a time. So the fact is established when the system is
-//! made, never assumed afterwards: a [`Quorums`] value exists only if its quorums meet.
+//! Everything that keeps two leaders apart (split brain) rests on one fact: any two quorums share a
+//! grantor (7), and a grantor supports one process at a time. So the fact is established when the
+//! system is made, never assumed afterwards: a [`Quorums`] value exists only if its quorums meet.
 //!
 //! | system | a set is a quorum if | any two meet because |
 //! |---|---|---|
@@ -17,11 +17,11 @@ use std::fmt;
 
 use crate::NodeId;
 
-/// The most grantors that one system can have.
+/// The largest number of grantors in one system.
 pub const MAX_MEMBERS: usize = 64;
 
-/// The most sets that a list may have. A charter goes over the wire and into the store, which read
-/// no longer ones.
+/// The largest number of sets in a list. A charter goes over the wire and into the store, which
+/// read no longer ones.
 pub const MAX_LISTED: usize = 4096;
 
 /// A set of members, by their position in the member list.
@@ -29,7 +29,7 @@ pub const MAX_LISTED: usize = 4096;
 pub struct NodeSet(u64);
 
 impl NodeSet {
-    /// Nobody.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
     /// Adds the member at `position`.
@@ -43,35 +43,35 @@ impl NodeSet {
         self.0 >> position & 1 == 1
     }
 
-    /// Those in either.
+    /// The members in either set.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those in both.
+    /// The members in both sets.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those in here but not in `other`.
+    /// The members in this set but not in `other`.
     #[must_use]
     pub fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// How many.
+    /// The number of members in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether nobody is in.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all of `other` is in here.
+    /// Whether every member of `other` is in this set.
     pub fn is_superset(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
@@ -126,9 +126,9 @@ pub enum Rule {
     Weighted(Vec<u64>),
     /// A full row and a full column of the members laid out row by row.
     Grid {
-        /// How many rows.
+        /// The number of rows.
         rows: usize,
-        /// How many columns.
+        /// The number of columns.
         columns: usize,
     },
     /// Any superset of one of these.
@@ -143,22 +143,24 @@ pub struct Quorums {
 }
 
 impl Quorums {
-    /// More than half of the members.
+    /// A system in which more than half of the members are a quorum.
     pub fn majority(members: Vec<NodeId>) -> Result<Self, QuorumError> {
         Self::new(members, Rule::Majority)
     }
 
-    /// More than half of the weight; a member of weight zero may grant but never decides.
+    /// A system in which more than half of the weight is a quorum; a member of weight zero may
+    /// grant but never decides.
     pub fn weighted(members: Vec<NodeId>, weights: Vec<u64>) -> Result<Self, QuorumError> {
         Self::new(members, Rule::Weighted(weights))
     }
 
-    /// A full row and a full column of the members laid out row by row.
+    /// A system in which a full row and a full column are a quorum, of the members laid out row by
+    /// row.
     pub fn grid(members: Vec<NodeId>, rows: usize, columns: usize) -> Result<Self, QuorumError> {
         Self::new(members, Rule::Grid { rows, columns })
     }
 
-    /// Any superset of a listed set.
+    /// A system in which any superset of a listed set is a quorum.
     pub fn list(members: Vec<NodeId>, sets: Vec<Vec<NodeId>>) -> Result<Self, QuorumError> {
         let position = |node: NodeId| {
             members.iter().position(|member| *member == node).ok_or(QuorumError::NotAMember { node })
@@ -273,7 +275,7 @@ impl Quorums {
         set.positions().filter_map(|position| self.members.get(position).copied()).collect()
     }
 
-    /// Whether these suffice to lead.
+    /// Whether these members suffice to lead.
     pub fn is_quorum(&self, set: NodeSet) -> bool {
         match &self.rule {
             Rule::Majority => 2 * set.len() > self.members.len(),
@@ -292,7 +294,7 @@ impl Quorums {
         }
     }
 
-    /// Whether no quorum is left when these refuse.
+    /// Whether no quorum is left when these members refuse.
     pub fn is_blocking(&self, set: NodeSet) -> bool {
         !self.is_quorum(self.everyone().difference(set))
     }
@@ -333,41 +335,41 @@ pub enum QuorumError {
     Impossible,
     /// No members, or too many.
     MemberCount {
-        /// How many were given.
+        /// The number that was given.
         members: usize,
     },
     /// A member is named twice.
     Twice {
-        /// Which.
+        /// The member.
         node: NodeId,
     },
-    /// A listed set names somebody who is no member.
+    /// A listed set names a process that is no member.
     NotAMember {
-        /// Who.
+        /// The process.
         node: NodeId,
     },
     /// A listed set has a position beyond the last member's.
     NoSuchPosition {
-        /// How many members there are.
+        /// The number of members.
         members: usize,
     },
     /// A list has more sets than can be told and kept.
     TooLong {
-        /// How many were given.
+        /// The number that was given.
         sets: usize,
     },
     /// As many weights as members are needed.
     Weights {
-        /// Members given.
+        /// The number of members given.
         members: usize,
-        /// Weights given.
+        /// The number of weights given.
         weights: usize,
     },
     /// A grid holds exactly rows times columns members.
     Grid {
-        /// Members given.
+        /// The number of members given.
         members: usize,
-        /// Rows asked for.
+        /// The number of rows asked for.
         rows: usize,
         /// Columns asked for.
         columns: usize,

@@ -14,7 +14,7 @@ const MOST_TRIED: usize = 20;
 const MOST_WEIGHT: u64 = 10_000;
 
 impl Quorums {
-    /// Whether every quorum here meets every quorum of `next`. Where that is too much to find out
+    /// Whether every quorum here meets every quorum of `next`. Where that is too much to compute
     /// the answer is no.
     ///
     /// ```
@@ -69,7 +69,7 @@ impl Quorums {
         Self::weighted(members, weights)
     }
 
-    /// With one member more, of weight one.
+    /// The same system with one member more, of weight one.
     pub fn with(&self, node: NodeId) -> Result<Self, QuorumError> {
         let mut weights = self.weights().ok_or(QuorumError::WholeSystem)?;
         if weights.insert(node, 1).is_some() {
@@ -78,7 +78,7 @@ impl Quorums {
         Self::from_weights(&weights)
     }
 
-    /// With one member less.
+    /// The same system with one member less.
     pub fn without(&self, node: NodeId) -> Result<Self, QuorumError> {
         let mut weights = self.weights().ok_or(QuorumError::WholeSystem)?;
         weights.remove(&node).ok_or(QuorumError::NotAMember { node })?;
@@ -86,7 +86,7 @@ impl Quorums {
     }
 
     /// A neighbour that is nearer to `target`, which is none itself: one member's weight is
-    /// changed, wholly if that can be, else by one. Who comes comes before who goes.
+    /// changed, wholly if that can be, else by one. New members come before old ones go.
     pub fn step_towards(&self, target: &Self) -> Option<Self> {
         let (here, there) = (self.weights()?, target.weights()?);
         let weight = |of: &BTreeMap<NodeId, u64>, node| of.get(&node).copied();

@@ -24,7 +24,7 @@ use super::turn::{PATIENCE, Patience};
 use super::verify::Verifying;
 use super::{Nerio, Process};
 
-/// What a candidate waits for. Liveness only: a late timer cannot make a leader.
+/// A deadline of a candidate. Liveness only: a late timer cannot make a leader.
 #[derive(Clone, Copy)]
 pub(super) enum Timer {
     /// E has come: say that the leadership is over.
@@ -67,7 +67,7 @@ pub(super) struct Run {
     /// When those granted, by their own clocks.
     stamps: Vec<(NodeId, Stamp)>,
     pub(super) nacks: NodeSet,
-    /// Who counts as refusing without a word, for it is silent or seems dead.
+    /// Grantors that count as refusing without a word, because they are silent or seem dead.
     mute: NodeSet,
     /// How often the silent ones were asked again.
     retries: u32,
@@ -116,7 +116,8 @@ impl Run {
         self.charter.body.quorums.is_quorum(self.oks)
     }
 
-    /// What no sound candidate does: the run goes on in another epoch with the answers that it has.
+    /// Continues the run in another epoch with the answers that it has: no sound candidate does
+    /// this.
     fn carry_over<R: Rules>(&mut self, across: Across, around: &mut Around<'_, '_, R>) {
         self.request.epoch = around.process.membership.epoch();
         if across != Across::ByOld {
@@ -144,7 +145,7 @@ pub(super) struct Lead {
     pub(super) term: Term,
     /// E.
     pub(super) until: LocalTime,
-    /// When the run began that set E: whoever answered since then is known to live.
+    /// When the run began that set E: a grantor that has answered since then is known to live.
     pub(super) start: LocalTime,
 }
 
@@ -165,7 +166,7 @@ pub(super) struct Candidate {
     pub(super) preference: Preference,
     /// The last holder that extended its grant here: it led.
     pub(super) renewed_by: Option<Holder>,
-    /// Who speaks for this side, as the user was told.
+    /// The weak leader of this side, as the user was told.
     pub(super) weak_leader: Option<NodeId>,
     pub(super) timers: Timers<{ Timer::COUNT }>,
     pub(super) handover: Handover,
@@ -282,9 +283,9 @@ impl Candidate {
         true
     }
 
-    /// Tells all grantors that no run so far counts any more. E is gone already: whoever still led
-    /// on a grant would lead without a quorum as soon as it is given back (errata E8, E9). A pledge
-    /// delays the message, not the end of E.
+    /// Tells all grantors that no run so far counts any more. E is gone already: a process that
+    /// still led on a grant would lead without a quorum as soon as it is given back (errata E8,
+    /// E9). A pledge delays the message, not the end of E.
     fn give_back<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         self.stood_down = false;
         let upto = around.process.newest_instance();
@@ -491,7 +492,7 @@ impl Candidate {
         self.run.as_ref().and_then(|run| run.hurry).map_or(usual, |hurry| hurry.min(usual))
     }
 
-    /// What a leader tells in its renewals.
+    /// The facts that a leader tells in its renewals.
     fn tells(&self, kind: Kind) -> Option<(Lead, u8)> {
         self.lead.filter(|_| kind == Kind::Renew).map(|lead| (lead, self.preference.own))
     }
@@ -593,8 +594,7 @@ impl Candidate {
         around.cx.publish(Event::Leads { group, epoch, id, kind, term, lease, until, quorum, stamps });
     }
 
-    /// What no sound candidate does: an Ok that came too late to count becomes part of the stamps
-    /// all the same.
+    /// Merges the stamp of an Ok that came too late to count: no sound candidate does this.
     fn merge_late<R: Rules>(&mut self, from: NodeId, at: Stamp, around: &mut Around<'_, '_, R>) {
         let (Some(run), Some(lead)) = (&mut self.completed, self.lead) else { return };
         run.count(from, at, &around.process.config.settings().rules);
@@ -612,8 +612,8 @@ impl Candidate {
         self.end_run();
         self.patience.collisions += match (failure, run.request.kind) {
             (Failure::Blocked, _) if !run.all_stale => 1,
-            // No quorum is within reach: whoever asks on at the same pace binds those that it does
-            // reach to a lost cause.
+            // No quorum is within reach: a candidate that asks on at the same pace binds those that
+            // it does reach to a lost cause.
             (Failure::TimedOut, Kind::Acquire) => PATIENCE + 1,
             _ => 0,
         };
@@ -638,8 +638,8 @@ impl Candidate {
         if failure == Failure::Blocked && self.hastens(&run, around) {
             return self.start(around);
         }
-        // Whoever holds enough to block all others probably leads, or has led until now: wait for
-        // it. Those who are dead cannot say whom they support. Others give back what they hold.
+        // A holder of enough grants to block all others probably leads, or has led until now: wait
+        // for it. Those who are dead cannot say whom they support. Others give back what they hold.
         let quorums = &run.charter.body.quorums;
         let leader = run.rival.filter(|rival| quorums.is_blocking(rival.held.union(run.mute)));
         let now = around.cx.now();

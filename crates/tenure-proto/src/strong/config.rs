@@ -1,4 +1,4 @@
-//! What a strong machine is told once, checked once.
+//! The settings of a strong machine, checked once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use super::rules::{Rules, Sound};
 /// The settings of a machine, not yet checked: see [`Settings::validate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings<R: Rules = Sound> {
-    /// Who grants, and which sets of them suffice, when the cluster is founded; afterwards the
-    /// epoch says. Must be the same on every process, like all that is part of an epoch.
+    /// The grantors, and which sets of them are quorums, when the cluster is founded; afterwards
+    /// the epoch says. Must be the same on every process, like all that is part of an epoch.
     pub quorums: Quorums,
     /// The bound on the clocks (ρ or Δ) and their tick. Part of the epoch. If a real clock is
     /// worse, two processes may lead at once.
     pub clocks: Clockwork,
-    /// δ: how long a lease lasts, or the first one if `adapt` is set. More than two round trips, or
-    /// a leader cannot renew in time; failover takes about this long.
+    /// δ: the length of a lease, or of the first one if `adapt` is set. More than two round trips,
+    /// or a leader cannot renew in time; failover takes about this long.
     pub lease: Span,
     /// δ_max: the longest lease that a grantor promises to anybody. Part of the epoch. A grantor
     /// that lost its memory is silent this long.
     pub longest_lease: Span,
-    /// W: candidates start at a random time in a window this long. A few round trips a candidate:
-    /// shorter, and they meet; longer, and elections wait.
+    /// W: the length of the window in which candidates start, at a random time. A few round trips a
+    /// candidate: shorter, and they meet; longer, and elections wait.
     pub window: Span,
-    /// How long to wait for an answer before asking again. About one round trip.
+    /// The time to wait for an answer before a retransmission. About one round trip.
     pub retry: Span,
-    /// How many terms the durable ceiling is raised by. More means fewer writes and larger steps of
-    /// the term at a restart.
+    /// The number of terms by which the durable ceiling is raised. More means fewer writes and
+    /// larger steps of the term at a restart.
     pub block: u64,
     /// How one epoch follows another. Must be the same on every process.
     pub succession: Succession,
@@ -39,8 +39,8 @@ pub struct Settings<R: Rules = Sound> {
     pub weak: Choice,
     /// How the length of leases follows the network; `None` for leases of one length.
     pub adapt: Option<Adapt>,
-    /// How long a process of better priority must be heard without a break before a leader hands
-    /// over to it; `None` if leaders do not.
+    /// The time for which a process of better priority must be heard without a break before a
+    /// leader hands over to it; `None` if leaders do not.
     pub hold: Option<Span>,
     /// The safety rules. Outside the laboratory there is one choice.
     pub rules: R,
@@ -64,11 +64,11 @@ pub enum Succession {
 /// How the length of leases follows the network: see `pace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adapt {
-    /// δ_min: no lease is shorter. About what users can bear to wait when a leader dies.
+    /// δ_min: no lease is shorter. About as long as users can bear to wait for a failover.
     pub shortest: Span,
-    /// i: how far apart renewals should be.
+    /// i: the time between two renewals.
     pub interval: Span,
-    /// r: how many tries more a renewal should survive. Two or three.
+    /// r: the number of further tries that a renewal should survive. Two or three.
     pub retries: u32,
 }
 
@@ -77,22 +77,22 @@ pub struct Adapt {
 pub struct Config<R: Rules = Sound>(Arc<Settings<R>>);
 
 impl<R: Rules> Config<R> {
-    /// What was validated.
+    /// The settings that were validated.
     pub fn settings(&self) -> &Settings<R> {
         &self.0
     }
 }
 
 impl<R: Rules> Settings<R> {
-    /// What the founding charter says.
+    /// The content of the founding charter.
     pub(super) fn founding(&self) -> Body {
         let Self { quorums, clocks, longest_lease, .. } = self;
         let stores = Stores::default();
         Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease, stores }
     }
 
-    /// What the weak election must know. Between two renewals a leader is silent for at most a
-    /// lease.
+    /// The timing that the weak election needs. Between two renewals a leader is silent for at most
+    /// a lease.
     pub(super) fn timing(&self) -> Timing {
         let longest = if self.adapt.is_some() { self.longest_lease } else { self.lease };
         Timing { renewal: longest.nominal(), interval: self.retry.nominal() }
@@ -137,7 +137,7 @@ impl<R: Rules> Settings<R> {
 pub enum ConfigError {
     /// A setting must be more than zero.
     Zero {
-        /// Which.
+        /// The setting.
         key: &'static str,
     },
     /// The lease is longer than the longest lease.

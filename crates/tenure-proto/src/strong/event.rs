@@ -1,4 +1,4 @@
-//! What a process of a strong cluster shows of itself, and why runs and leaderships end.
+//! Events of a process of a strong cluster, and why runs and leaderships end.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Span, Stamp};
 use crate::{GroupId, LocalTime, NodeId};
 
-/// What a process shows of itself: to users, to the properties, to the drawings.
+/// An event of a process: for users, properties and drawings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A candidate began a run.
     Asked(GrantRequest),
     /// A grantor promised its support (A and F).
     Granted {
-        /// What was asked.
+        /// The request.
         request: GrantRequest,
         /// T_q.
         at: Stamp,
@@ -26,9 +26,9 @@ pub enum Event {
     },
     /// A grantor refused.
     Refused {
-        /// What was asked.
+        /// The request.
         request: GrantRequest,
-        /// Why not.
+        /// The reason.
         refusal: Refusal,
     },
     /// A run completed (step 8): this process leads.
@@ -43,16 +43,16 @@ pub enum Event {
         kind: Kind,
         /// The term.
         term: Term,
-        /// δ.
+        /// δ: the length of the lease.
         lease: Span,
-        /// E_p.
+        /// E_p: the reading until which it leads.
         until: LocalTime,
-        /// The positions of those who granted, among the members of that epoch.
+        /// The positions of the grantors, among the members of that epoch.
         quorum: NodeSet,
         /// When they granted, by their own clocks: QT, frozen here.
         stamps: QuorumStamp,
     },
-    /// A candidate gives back what it holds; it does not lead.
+    /// A candidate gives back its grants; it does not lead.
     GaveBack {
         /// The election.
         group: GroupId,
@@ -71,9 +71,9 @@ pub enum Event {
     Pledged {
         /// The election.
         group: GroupId,
-        /// Who has said so: this life of it.
+        /// The process that has said so, in this life of it.
         leader: Holder,
-        /// Until when, on this host's clock.
+        /// The end of the pledge, on this host's clock.
         until: LocalTime,
     },
     /// Another process was asked, and is certain to be supported by a quorum for a while (section
@@ -81,22 +81,22 @@ pub enum Event {
     Verified {
         /// The election.
         group: GroupId,
-        /// Who leads.
+        /// The leader.
         leader: Holder,
-        /// In which term.
+        /// Its term.
         term: Term,
-        /// Until when that is certain, on this host's clock.
+        /// The reading until which that is certain, on this host's clock.
         until: LocalTime,
     },
     /// This process has begun to look for the leader (section 10.4).
     Sought {
         /// The election.
         group: GroupId,
-        /// Names the question.
+        /// The name of the question.
         id: InstanceId,
-        /// Who is asked first.
+        /// The process that is asked first.
         ask: NodeId,
-        /// How many hints may be followed.
+        /// The number of hints that may be followed.
         hops: u8,
     },
     /// A leader has answered: it led at some instant since the question.
@@ -105,11 +105,11 @@ pub enum Event {
         group: GroupId,
         /// The question.
         id: InstanceId,
-        /// Who leads.
+        /// The leader.
         leader: Holder,
-        /// In which term.
+        /// Its term.
         term: Term,
-        /// How many hints were followed.
+        /// The number of hints that were followed.
         hops: u8,
     },
     /// The leader was not found.
@@ -118,9 +118,9 @@ pub enum Event {
         group: GroupId,
         /// The question.
         id: InstanceId,
-        /// Why not.
+        /// The reason.
         why: Miss,
-        /// Where it may be, if somebody told and it was not followed.
+        /// A hint where it may be, if one came and was not followed.
         hint: Option<Hint>,
     },
     /// Those that this process hears of are too few to elect a leader, and this one speaks for
@@ -129,14 +129,14 @@ pub enum Event {
     WeakLeader {
         /// The election.
         group: GroupId,
-        /// Who.
+        /// The weak leader.
         leader: Option<NodeId>,
     },
     /// The next leases have another length, for the network is slower or faster than it was.
     Paced {
         /// The election.
         group: GroupId,
-        /// δ.
+        /// δ: the new length.
         lease: Span,
     },
     /// The network is so slow that the longest lease does not survive the retries that it should.
@@ -152,7 +152,7 @@ pub enum Event {
     Yields {
         /// The election.
         group: GroupId,
-        /// To whom.
+        /// The process that takes over.
         to: NodeId,
     },
     /// A run ended without completing (step 9).
@@ -161,7 +161,7 @@ pub enum Event {
         group: GroupId,
         /// The run.
         id: InstanceId,
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
     /// This process leads no more.
@@ -170,12 +170,12 @@ pub enum Event {
         group: GroupId,
         /// The term that ended.
         term: Term,
-        /// Why.
+        /// The reason.
         loss: Loss,
     },
     /// A restarted grantor waits out what it may have forgotten.
     Silent {
-        /// Until when.
+        /// The end of the silence.
         until: LocalTime,
     },
     /// The disk was lost: this process takes no part.
@@ -183,16 +183,16 @@ pub enum Event {
     /// The disk was lost: this grantor keeps silent and then asks the others what it may have
     /// granted.
     Recovering,
-    /// It knows: it grants again.
+    /// The grantor knows it, and grants again.
     Recovered {
-        /// Terms above this.
+        /// The top: it grants terms above this.
         top: Term,
     },
     /// This member grants nothing in its epoch any more.
     Wedged {
-        /// Which.
+        /// The epoch.
         epoch: Epoch,
-        /// In whose ballot it was asked.
+        /// The ballot in which it was asked.
         ballot: Term,
     },
     /// This process has learnt of a new epoch and goes by it from now on.
@@ -204,31 +204,31 @@ pub enum Event {
     },
     /// A member has accepted a charter, which may or may not be decided.
     Accepted {
-        /// Under which ballot.
+        /// The ballot.
         ballot: Ballot,
-        /// What.
+        /// The charter.
         charter: Arc<Charter>,
     },
     /// A proposer has seen that a charter is decided.
     Decided {
-        /// Which.
+        /// The charter.
         charter: Arc<Charter>,
     },
     /// A change that this process wanted is done.
     Changed {
-        /// Since this epoch.
+        /// The epoch in which it is done.
         epoch: Epoch,
     },
     /// A change that this process wanted stopped on its way.
     ChangeHalted {
-        /// Why.
+        /// The reason.
         halt: Halt,
     },
     /// This member has heard of a charter that neither comes from its own nor leads to it: there
     /// are two clusters of one name and key. It grants nothing and leads nothing until an operator
     /// decides.
     SplitBrain {
-        /// What the other goes by.
+        /// The charter that the other goes by.
         other: CharterId,
     },
     /// An operator has ended the other side: this member goes on after a silence.
@@ -236,16 +236,16 @@ pub enum Event {
     /// A member's term, top or floor is so far above all that is known that an operator must
     /// confirm it.
     Implausible {
-        /// Who says it.
+        /// The process that says it.
         by: NodeId,
-        /// How high.
+        /// The height: a term.
         term: Term,
         /// The highest that is known here.
         known: Term,
     },
     /// An operator has confirmed that terms may be as high as this.
     Confirmed {
-        /// How high.
+        /// The height: a term.
         term: Term,
     },
     /// A candidate was refused because its term is too high, and waits before it asks again.
@@ -254,12 +254,12 @@ pub enum Event {
         group: GroupId,
         /// The term that was refused.
         term: Term,
-        /// How long it waits.
+        /// The time that it waits (back-off).
         wait: LocalSpan,
     },
     /// The clock went back: this process neither leads nor grants until the clock has caught up.
     ClockWentBack {
-        /// By how much.
+        /// The length by which it went back.
         by: LocalSpan,
     },
 }

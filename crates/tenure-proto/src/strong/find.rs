@@ -1,5 +1,5 @@
-//! Finding the leader (section 10.4): whoever wants something of the leader may ask anybody, member
-//! or not.
+//! Finding the leader (section 10.4): a process that wants something of the leader may ask any
+//! process, member or not.
 //!
 //! ```text
 //!   a  ── seek ──▶ b   b leads:            ◀── here, term t
@@ -11,11 +11,10 @@
 //!
 //! *Here* is said by the leader itself: it led at some instant between the question and the answer.
 //! *There* is a hint and no more: a grantor may support a candidate that never leads. So a hint is
-//! followed by asking the one it names, as often as the asker's hops allow. What the asker has
-//! learnt from leaders it does not forget: terms rise in the order in which leaders are elected,
-//! over epochs too (T5), so a hint to a smaller term than a leader has told of is outdated, and is
-//! not followed. Only *here* counts for that: the larger term of a candidate that was refused is no
-//! leadership.
+//! followed by asking the one it names, as often as the asker's hops allow. The asker does not
+//! forget a term that a leader told it: terms rise in the order in which leaders are elected, over
+//! epochs too (T5). So a hint to a smaller term is outdated, and is not followed. Only *here*
+//! counts for that: the larger term of a candidate that was refused is no leadership.
 //!
 //! Nobody keeps more questions than it has room for. Nothing here touches who leads: a lost, late,
 //! repeated or wrong answer costs time.
@@ -39,24 +38,24 @@ const PATIENCE: u32 = 8;
 /// The pause between two times that a question is put grows to eight times its length at most.
 const MOST_DOUBLINGS: u32 = 3;
 
-/// What a process that does not lead shall do with a question.
+/// The way in which a process that does not lead treats a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum How {
-    /// Tell whom it supports, if it supports anybody.
+    /// Tells which process it supports, if it supports any.
     Redirect,
     /// The same; if it supports nobody, try to become leader, and answer when it leads or supports
     /// another. Only a process whose user has offered that tries; another waits as in `Buffer`:
     /// nobody makes a witness lead.
     Campaign {
-        /// For how long the question may wait.
+        /// The longest time for which the question may wait.
         wait: Span,
     },
     /// The same, without trying.
     Buffer {
-        /// For how long the question may wait.
+        /// The longest time for which the question may wait.
         wait: Span,
     },
-    /// Say no.
+    /// Refuses to answer.
     Refuse,
 }
 
@@ -69,23 +68,23 @@ impl How {
     }
 }
 
-/// Where the leader may be: what a grantor that does not lead can tell. Never part of an argument.
+/// A hint where the leader may be, from a grantor that does not lead. Never part of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hint {
-    /// Whom the grantor supports.
+    /// The process that the grantor supports.
     pub holder: NodeId,
     /// The term of that grant.
     pub term: Term,
-    /// For how much longer, on the grantor's clock.
+    /// The time that is left of it, on the grantor's clock.
     pub remaining: LocalSpan,
 }
 
 /// Why the leader was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Miss {
-    /// The one asked does not lead, and was to say no more.
+    /// The process that was asked does not lead, and was to say no more.
     NotLeader,
-    /// The one asked supports nobody.
+    /// The process that was asked supports nobody.
     Unknown,
     /// Too many questions are kept already.
     Full,
@@ -95,7 +94,7 @@ pub enum Miss {
     Outdated,
     /// There is a hint, but no hop is left to follow it.
     NoHopsLeft,
-    /// The one asked did not answer.
+    /// The process that was asked did not answer.
     Unanswered,
 }
 
@@ -104,7 +103,7 @@ pub enum Miss {
 pub(super) struct Finding {
     asked: Vec<Question>,
     waiting: Vec<Waiting>,
-    /// The largest term of which its leader itself has told.
+    /// The largest term that its leader itself has told.
     led: Term,
     /// This process's user lets it campaign for others.
     willing: bool,
@@ -116,7 +115,7 @@ pub(super) struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Question {
     id: InstanceId,
-    /// Who is asked now.
+    /// The process that is asked now.
     at: NodeId,
     how: How,
     /// How many hints may still be followed.
@@ -199,7 +198,7 @@ impl Candidate {
         self.note_deadline();
     }
 
-    /// What can be said at once: this process leads, or supports another.
+    /// The answer that can be given at once: this process leads, or supports another.
     fn answer<R: Rules>(&self, id: InstanceId, hops: u8, around: &Around<'_, '_, R>) -> Option<Talk> {
         let (now, me) = (around.cx.now(), around.process.holder);
         if let Some(lead) = self.lead.filter(|lead| now < lead.until) {

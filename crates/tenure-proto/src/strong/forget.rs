@@ -1,8 +1,7 @@
-//! Forgetting a group of which nothing counts any more.
+//! Forgets a group when nothing in it counts any more.
 //!
 //! Anybody with a key can make a member learn of a group, and a group costs memory. So a group that
-//! nobody uses is forgotten when its process's driver asks for it. What is lost then must not
-//! matter:
+//! nobody uses is forgotten when its process's driver asks for it. The loss must not matter:
 //!
 //! * **A, F.** The grant is over: C_q >= F, so it is in no quorum that anybody counts on (14), and
 //!   step 5 treats it as if there were none.
@@ -13,8 +12,8 @@
 //!   candidate that knows a smaller one a round trip.
 //! * **Tombstones** are over, or a late request would be granted that its sender has given back.
 //! * **A pledge** is over, or this process could give back before then what it pledged to keep.
-//! * **The candidate** neither leads nor asks, nor owes anything, and no timer is set. What it
-//!   keeps besides (hints, back-off, who renewed last) is advice.
+//! * **The candidate** neither leads nor asks, nor owes anything, and no timer is set. Its other
+//!   state (hints, back-off, who renewed last) is advice.
 //!
 //! A grantor that is silent forgets nothing more: it does not know what it has promised.
 
@@ -40,7 +39,7 @@ impl<R: Rules> Nerio<R> {
         self.groups.contains_key(&group)
     }
 
-    /// The groups of which anything is in memory.
+    /// The groups that have anything in memory.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> + '_ {
         self.groups.keys().copied()
     }

@@ -1,6 +1,6 @@
-//! "Free now": a grantor that refused somebody tells it when its grant is given back.
+//! "Free now": a grantor tells a refused candidate when the grant in its way is given back.
 //!
-//! Whoever is refused waits for as long as the refusal says (`candidate`). If the holder gives its
+//! A refused candidate waits for as long as the refusal says (`candidate`). If the holder gives its
 //! grants back sooner, a candidate that is a grantor itself mostly hears the release; one that is
 //! not, or that did not support the holder, would wait in vain. So a grantor remembers the last few
 //! whom it refused for its grant's sake, no longer than the grant can last, and tells them. A hint:
@@ -48,9 +48,9 @@ impl Refused {
 }
 
 impl Candidate {
-    /// A grantor that refused this process is free: no need to wait for the end that it told.
-    /// Whoever means to start within its window anyway does so: hints of many grantors must not put
-    /// a start off.
+    /// A grantor that refused this process is free: no need to wait for the end that it told. A
+    /// candidate that means to start within its window anyway does so: hints of many grantors must
+    /// not put a start off.
     pub(super) fn on_free<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let window = around.process.config.settings().window.nominal();
         let soon = around.cx.now().after(window);

@@ -9,18 +9,18 @@ use super::rules::Rules;
 use super::tombs::Tombs;
 use super::{Nerio, Process};
 
-/// What this node has promised: the paper's A and F.
+/// The promise of this grantor: the paper's A and F.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
-    /// A: whom it supports. A restarted process is somebody else.
+    /// A: the process that it supports. A restarted process is another holder.
     pub holder: Holder,
-    /// In which epoch it was given or last extended.
+    /// The epoch in which it was given or last extended.
     pub epoch: Epoch,
     /// The newest run of the holder that was granted.
     pub newest: InstanceId,
     /// The term of the newest acquisition that was granted.
     pub term: Term,
-    /// F: until when, on this host's clock.
+    /// F: the end of the promise, on this host's clock.
     pub until: LocalTime,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct Grantor {
     pub(super) grant: Option<Grant>,
     /// No term up to this is granted again.
     pub(super) max_term: Term,
-    /// What was given back lately, so that a late request does not grant it again.
+    /// Grants that were given back lately, so that a late request does not grant them again.
     pub(super) tombs: Tombs,
-    /// Who was refused lately, and may be told when that would be otherwise.
+    /// Candidates that were refused lately, and may be told when they would no longer be.
     pub(super) refused: Refused,
 }
 
@@ -61,7 +61,7 @@ impl Grantor {
             return; // No member, or one that may have forgotten a grant: neither yes nor no.
         }
         if process.is_sealed() {
-            return; // What is left of the cluster is about to go on without the rest.
+            return; // The members that are left are about to go on without the rest.
         }
         if process.split.is_some() {
             return; // There are two clusters of one name, and each may have a leader: an operator decides.

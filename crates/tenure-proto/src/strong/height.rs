@@ -1,4 +1,4 @@
-//! How high terms may rise: bounds on the largest term that a member has granted, its *top*.
+//! Heights: bounds on the largest term that a member has granted, its *top*.
 //!
 //! One number stands for the largest term of every group after a restart (`term`), and the floor of
 //! the next charter is the largest top of a quorum. So a term that is granted in one group raises
@@ -43,13 +43,13 @@ use crate::{Context, LocalTime, NodeId};
 #[allow(unused_imports, reason = "named in the documentation above")]
 use super::message::Command;
 
-/// How many terms an outsider may add to the top of a member at once.
+/// The number of terms that an outsider may add to the top of a member at once.
 pub const BURST: u64 = 1024;
 
 /// The pause after which all members together let an outsider add one term more.
 pub const REFILL: LocalSpan = LocalSpan::from_nanos(500_000_000);
 
-/// How far a member's word may lie above all that is known.
+/// The distance by which a member's word may lie above all that is known.
 pub const PLAUSIBLE: u64 = 1 << 24;
 
 /// How many processes are known by their key. The driver tells them again before each request, so
@@ -59,16 +59,16 @@ const MOST_KEYS: usize = 4096;
 /// How many buckets are kept. Only those that are not full need a place.
 const MOST_BUCKETS: usize = 1024;
 
-/// What members tell each other of their tops.
+/// Messages by which members tell each other their tops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeightTalk {
-    /// What is the largest term that you may have granted?
+    /// Asks for the largest term that the receiver may have granted.
     Ask,
-    /// This, in any group.
+    /// Answers with it, for any group.
     Top(Term),
 }
 
-/// What one key has added to the top of this member, as far as it is not refilled yet.
+/// The terms that one key has added to this member's top, as far as they are not refilled yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Bucket {
     spent: u64,
@@ -93,9 +93,9 @@ pub(super) struct Heights {
     pub(super) granted: Term,
     /// The highest top that a member has vouched for.
     vouched: Term,
-    /// What an operator has confirmed.
+    /// The top that an operator has confirmed.
     confirmed: Term,
-    /// What was too high to be believed, and who said it.
+    /// The term that was too high to be believed, and the member that reported it.
     doubted: Option<(NodeId, Term)>,
     /// By which key a process speaks, if that is not a key of its own.
     keys: BTreeMap<NodeId, u64>,
@@ -280,12 +280,13 @@ impl<R: Rules> Nerio<R> {
         self.process.top()
     }
 
-    /// By which key a process speaks, as far as this one was told.
+    /// The key by which a process speaks, as far as this one was told.
     pub fn key_of(&self, node: NodeId) -> Option<u64> {
         self.process.heights.keys.get(&node).copied()
     }
 
-    /// What was too high to be believed, and who said it, until an operator confirms it.
+    /// The term that was too high to be believed, and the member that reported it, until an
+    /// operator confirms it.
     pub fn doubted(&self) -> Option<(NodeId, Term)> {
         self.process.heights.doubted
     }

@@ -1,4 +1,4 @@
-//! What the processes of a strong group say, want, keep and show.
+//! Messages, commands and records of the processes of a strong group.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ impl fmt::Display for Term {
     }
 }
 
-/// One life of one process: what a grant is given to. After a restart the same node is another
+/// One life of one process: grants are given to it. After a restart the same node is another
 /// holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     /// The process.
     pub node: NodeId,
-    /// Which life of it.
+    /// The life.
     pub incarnation: Incarnation,
 }
 
@@ -46,13 +46,13 @@ pub struct Holder {
 /// (erratum E23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId {
-    /// Who runs it.
+    /// The process that runs it.
     pub holder: Holder,
     /// The sequence number within that life.
     pub seq: u64,
 }
 
-/// What a run is for.
+/// The purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Begins a new term.
@@ -64,16 +64,16 @@ pub enum Kind {
 /// Steps 1-3: p asks for support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GrantRequest {
-    /// For which election.
+    /// The election.
     pub group: GroupId,
-    /// In which epoch: its members are asked, and their answers count in no other (ONE).
+    /// The epoch: its members are asked, and their answers count in no other (ONE).
     pub epoch: Epoch,
-    /// Which run.
+    /// The run.
     pub id: InstanceId,
     /// Start_p: a reading of the asker's clock. Means something to others only where skew is
     /// bounded.
     pub start: LocalTime,
-    /// For how long: δ, in real time.
+    /// δ: the length of the lease, in real time.
     pub lease: Span,
     /// A new term or the same.
     pub kind: Kind,
@@ -84,21 +84,21 @@ pub struct GrantRequest {
 /// A message of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// p asks.
+    /// p asks for support.
     Request(GrantRequest),
-    /// p, which leads, asks for more time, and tells what it knows. Nothing but advice rests on the
-    /// rest of it.
+    /// p, which leads, asks for more time, and reports what it knows. Nothing but advice rests on
+    /// that report.
     Extend {
-        /// What it asks.
+        /// The request.
         request: GrantRequest,
         /// The members that have answered it lately, by position in the request's epoch.
         alive: NodeSet,
         /// Its priority: zero is the first choice.
         priority: u8,
     },
-    /// A process lives, though nobody leads. See [`weak`](crate::detect::weak).
+    /// A heartbeat while nobody leads. See [`weak`](crate::detect::weak).
     Here {
-        /// Whose members it speaks of.
+        /// The epoch of the members in `beats`.
         epoch: Epoch,
         /// The newest signs of life that it knows of each of them.
         beats: Vec<Option<Beat>>,
@@ -107,7 +107,7 @@ pub enum Message {
     Ok {
         /// The election.
         group: GroupId,
-        /// In which epoch q granted.
+        /// The epoch in which q granted.
         epoch: Epoch,
         /// The run that was granted.
         id: InstanceId,
@@ -120,7 +120,7 @@ pub enum Message {
         group: GroupId,
         /// The run that was refused.
         id: InstanceId,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
         /// The largest term that q has granted: a hint.
         max_term: Term,
@@ -137,14 +137,14 @@ pub enum Message {
     Talk {
         /// The election.
         group: GroupId,
-        /// What is said.
+        /// The content.
         talk: Talk,
     },
     /// About the members, of all groups at once. See `epoch`.
     Epoch(EpochTalk),
     /// About the end of an epoch. See `wedge`.
     Wedge(WedgeTalk),
-    /// About what a lost disk held. See `recovery`.
+    /// About the contents of a lost disk. See `recovery`.
     Recovery(RecoveryTalk),
     /// About how high terms are, between members. See [`height`](super::height).
     Height(HeightTalk),
@@ -189,8 +189,8 @@ impl Talk {
     }
 }
 
-/// What processes of a group say besides asking, granting and giving back. See `transfer`,
-/// `verify`, `find` and `free`.
+/// Messages of a group besides asking, granting and giving back. See `transfer`, `verify`, `find`
+/// and `free`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {
     /// The leader asks somebody to take over.
@@ -208,81 +208,81 @@ pub enum Talk {
         /// The successor's request.
         request: GrantRequest,
     },
-    /// Do you lead, and for how long is that certain?
+    /// Asks whether the receiver leads, and for how long that is certain.
     Verify {
-        /// Names the question: unique over restarts of the asker.
+        /// The name of the question: unique over restarts of the asker.
         id: InstanceId,
-        /// How long an answer is wanted for.
+        /// The time for which an answer is wanted.
         wanted: Span,
     },
-    /// I would rather lead than you.
+    /// Says that the sender is preferred as leader.
     Prefer {
-        /// Who: this life of it.
+        /// The sender, in this life of it.
         holder: Holder,
-        /// How much: zero is the first choice.
+        /// Its priority: zero is the first choice.
         priority: u8,
     },
-    /// I lead.
+    /// Answers that the sender leads.
     Certain {
         /// The question.
         id: InstanceId,
-        /// Who answers: this life of it.
+        /// The leader that answers, in this life of it.
         leader: Holder,
-        /// In which term.
+        /// Its term.
         term: Term,
-        /// For how long it will not give its grants back.
+        /// The time for which it will not give its grants back.
         pledge: Pledge,
     },
-    /// Where is the leader?
+    /// Asks where the leader is.
     Seek {
-        /// Names the question: unique over restarts of the asker.
+        /// The name of the question: unique over restarts of the asker.
         id: InstanceId,
-        /// What to do if you do not lead.
+        /// The way to treat the question if the receiver does not lead.
         how: How,
-        /// How many hints the asker may still follow.
+        /// The number of hints that the asker may still follow.
         hops: u8,
     },
-    /// I lead.
+    /// Answers that the sender leads.
     Here {
         /// The question.
         id: InstanceId,
         /// As the question says: tells the answers to one question apart.
         hops: u8,
-        /// Who leads: this life of it.
+        /// The leader, in this life of it.
         leader: Holder,
-        /// In which term.
+        /// Its term.
         term: Term,
     },
-    /// I do not lead, but I support somebody: a hint.
+    /// Answers with a hint: the sender does not lead, but supports another process.
     There {
         /// The question.
         id: InstanceId,
         /// As the question says.
         hops: u8,
-        /// Whom.
+        /// The hint.
         hint: Hint,
     },
-    /// I do not lead.
+    /// Answers that the sender does not lead.
     Nowhere {
         /// The question.
         id: InstanceId,
         /// As the question says.
         hops: u8,
-        /// Why there is nothing better to tell.
+        /// The reason why there is nothing better to tell.
         why: Miss,
     },
-    /// I refused you lately, and am free now: a hint.
+    /// Tells a candidate that was refused lately that the sender is free now: a hint.
     Free,
 }
 
-/// Why a grantor refuses. Hints for the one refused, never part of an argument.
+/// Why a grantor refuses. Hints for the refused candidate, never part of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// Somebody else holds the grant.
+    /// Another process holds the grant.
     Busy {
-        /// Who.
+        /// The holder.
         holder: NodeId,
-        /// For how much longer, on the grantor's clock.
+        /// The time that is left of it, on the grantor's clock.
         remaining: LocalSpan,
     },
     /// The term is not larger than one already granted.
@@ -311,7 +311,7 @@ pub enum Refusal {
     TooManyGroups,
 }
 
-/// What a process's user wants, and what its driver has noticed.
+/// A request of the process's user, or a report of its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// For the driver: the machine was suspended, or a virtual machine was paused or moved. Its
@@ -320,53 +320,54 @@ pub enum Command {
     /// [`Rules::waits_anew`](super::Rules::waits_anew). To be told before anything else that
     /// happens after it.
     Disturbed,
-    /// Lead this group whenever possible.
+    /// Leads this group whenever possible.
     Campaign(GroupId),
-    /// Lead this group if somebody asks for a leader and there is none: for those who wait, and
+    /// Leads this group if a process asks for a leader and there is none: for those that wait, and
     /// while it leads.
     Offer(GroupId),
-    /// Stop asking, and give back what is held: E first, then the grants. An offer is withdrawn.
+    /// Stops asking, and gives back all grants: E first, then the grants. An offer is withdrawn.
     Resign(GroupId),
-    /// Stop leading and asking at once, but give nothing back before [`Resign`](Self::Resign): what
-    /// was begun may still be going on. Grants that are not given back run out.
+    /// Stops leading and asking at once, but gives nothing back before [`Resign`](Self::Resign):
+    /// work that was begun may still be going on. Grants that are not given back run out.
     StandDown(GroupId),
-    /// Hand the leadership over to another process, with a gap of one round trip.
+    /// Hands the leadership over to another process, with a gap of one round trip.
     Transfer {
         /// The election.
         group: GroupId,
-        /// To whom.
+        /// The process that takes over.
         to: NodeId,
     },
-    /// Ask a process whether it leads, and for how long that is certain.
+    /// Asks a process whether it leads, and for how long that is certain.
     Verify {
         /// The election.
         group: GroupId,
-        /// Who is asked.
+        /// The leader that is asked.
         leader: NodeId,
-        /// For how long the answer is wanted. The leader will not give its grants back meanwhile.
+        /// The time for which the answer is wanted. The leader will not give its grants back
+        /// meanwhile.
         wanted: Span,
     },
-    /// Ask a process where the leader is, and follow its hints.
+    /// Asks a process where the leader is, and follows its hints.
     Find {
         /// The election.
         group: GroupId,
-        /// Who is asked first.
+        /// The process that is asked first.
         ask: NodeId,
-        /// What it shall do if it does not lead.
+        /// The way in which it treats the question if it does not lead.
         how: How,
-        /// How many hints may be followed.
+        /// The number of hints that may be followed.
         hops: u8,
     },
-    /// Run the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition
+    /// Runs the algorithm now, whatever the back-off says: a renewal for the leader, an acquisition
     /// for others. An unfinished run is aborted.
     Attempt {
         /// The election.
         group: GroupId,
-        /// For how long.
+        /// δ: the length of the lease.
         lease: Span,
     },
-    /// Ask for terms above this from now on: a fence has seen as much. Grantors limit how far terms
-    /// rise.
+    /// Asks for terms above this from now on: a fence has seen as much. Grantors limit how far
+    /// terms rise.
     Raise {
         /// The election.
         group: GroupId,
@@ -392,12 +393,12 @@ pub enum Command {
     Rank {
         /// The election.
         group: GroupId,
-        /// How many others are preferred, so to speak.
+        /// The priority: zero is the first choice.
         priority: u8,
     },
-    /// Drop a group from memory, if nothing of it counts any more. See `forget`.
+    /// Drops a group from memory, if nothing of it counts any more. See `forget`.
     Forget(GroupId),
-    /// Change the members, or their bounds: gaplessly, by as many epochs as it takes, or by one
+    /// Changes the members, or their bounds: gaplessly, by as many epochs as it takes, or by one
     /// that begins when this one has ended, as [`Succession`](super::Succession) says.
     Change(Change),
     /// An operator has ended the other cluster for which this member has stopped
@@ -406,39 +407,39 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it must wait while the clock is behind. What was disturbed stays so when the clock
-    /// has caught up; a last word that waited would be followed by others, or never be said; and
-    /// who asks while the clock is behind fills no memory.
+    /// Whether it must wait while the clock is behind. A disturbance stays one when the clock has
+    /// caught up; a last word that waited would be followed by others, or never be said; and a
+    /// request made while the clock is behind must not fill memory.
     pub(super) fn needs_clock(&self) -> bool {
         !matches!(self, Self::Disturbed | Self::Close | Self::KeyOf { .. })
     }
 }
 
-/// What a process keeps.
+/// A record that a process keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// Durable: no term above it was ever granted.
     Ceiling(Term),
-    /// Remembered: what this grantor has promised; nothing after it was given back.
+    /// Remembered: the promise of this grantor; nothing after it was given back.
     Grant(GroupId, Option<super::Grant>),
     /// Remembered: a silence that is still running.
     Silence(LocalTime),
     /// Durable: the newest charter that was adopted.
     Charter(Arc<Charter>),
-    /// Durable: what was promised and accepted for the charter after that of `epoch`.
+    /// Durable: the promise and the accepted charter for the epoch after `epoch`.
     Ballot {
-        /// Whose members decide.
+        /// The epoch whose members decide.
         epoch: Epoch,
         /// The highest ballot that was promised.
         promised: Ballot,
-        /// What was accepted, and under which ballot.
+        /// The accepted charter, and its ballot.
         accepted: Option<(Ballot, Arc<Charter>)>,
     },
     /// Durable: this member grants nothing in `epoch` any more.
     Wedge {
-        /// Which is at its end.
+        /// The epoch at its end.
         epoch: Epoch,
-        /// What was accepted to follow it, and under which ballot.
+        /// The charter accepted to follow it, and its ballot.
         accepted: Option<(Term, Arc<Charter>)>,
     },
     /// Durable: the charter of another cluster of this name and key, for which this member has
@@ -447,7 +448,7 @@ pub enum Cell {
     /// Durable, and the driver's alone: the highest life of another member's store that was heard
     /// of.
     Life {
-        /// Which store.
+        /// The store.
         store: StoreId,
         /// Its highest life.
         highest: Incarnation,
@@ -462,9 +463,9 @@ pub enum Cell {
     Adopted {
         /// The epoch of the charter. Where the disk has another one, `at` says nothing.
         epoch: Epoch,
-        /// Since when.
+        /// The reading at which it was adopted.
         at: LocalTime,
-        /// Until when.
+        /// The reading until which this member counts as new.
         young_until: LocalTime,
     },
 }

@@ -2,11 +2,12 @@
 //!
 //! # The idea
 //!
-//! A **grantor** q supports one process at a time: it keeps whom (A) and until when on its own
+//! A **grantor** q supports one process at a time: it keeps which one (A) and until when on its own
 //! clock (F). A process that is supported by a quorum leads (12). Two quorums share a grantor, so
-//! two processes cannot lead at once (1). The difficulty is only that p must know, by its own
-//! clock, that a quorum supports it *now*, though clocks differ and messages take any time. So p
-//! keeps a reading E up to which it may act, and everything below serves to keep
+//! two processes cannot lead at once, which would be split brain (1). The difficulty is only that p
+//! must know, by its own clock, that a quorum supports it *now*, though clocks differ and messages
+//! take any time. So p keeps a reading E up to which it may act, and everything below serves to
+//! keep
 //!
 //! ```text
 //!     C_p < E_p   ⇒   a quorum of grantors q has A_q = p and C_q < F_q                              (14)
@@ -39,7 +40,7 @@
 //! and a bound on skew is harder to keep than one on drift: that is why drift is the default
 //! (section 5).
 //!
-//! # What a real system adds
+//! # Additions of a real system
 //!
 //! * **Terms.** An acquisition carries a term that must exceed every term its grantors granted;
 //!   renewals keep it. So terms are unique and rise, and a token made from them can fence. The
@@ -47,10 +48,10 @@
 //!   the background: no disk on a renewal, usually none on an acquisition.
 //! * **Instances.** A run is named by process, incarnation and number, unique forever; a start
 //!   time is not.
-//! * **Restarts.** A grantor that lost its memory is silent until whatever it promised is over.
-//!   Within one boot the memory of grants survives the process, and no silence is needed. One that
-//!   lost its disk takes no part, or, where members never change, reads from the others what it
-//!   forgot (`recovery`).
+//! * **Restarts.** A grantor that lost its memory is silent until every promise that it may have
+//!   given is over. Within one boot the memory of grants survives the process, and no silence is
+//!   needed. A grantor that lost its disk takes no part, or, where members never change, reads the
+//!   lost terms from the others (`recovery`).
 //! * **Members**, their quorums, ρ or Δ, and δ_max change by decided charters, one an epoch:
 //!   gaplessly, a leader renewing into the next epoch ([`epoch`]), or, as in the paper, by ending
 //!   one before the next begins ([`wedge`]).
@@ -61,7 +62,7 @@
 //!   request on together with its own release (`transfer`).
 //! * **Verification** tells another process until when, on its clock, a leader is certain
 //!   (`verify`).
-//! * **Finding** the leader: whoever is asked answers, or tells whom it supports ([`find`]).
+//! * **Finding** the leader: a process that is asked answers, or tells whom it supports ([`find`]).
 //! * **Forgetting** a group that nobody uses gives its memory back (`forget`).
 //! * **Refusals** are answered, with the term to beat and the time to wait, so that candidates
 //!   waste neither; and a grantor that is free sooner says so (`free`).
@@ -83,7 +84,7 @@
 //! | steps 4-6 | `grantor` | |
 //! | the formulas | [`Rules`], [`Clockwork`](crate::time::Clockwork) | each with its equation, each with a mutant in the laboratory |
 //!
-//! # What is assumed
+//! # Assumptions
 //!
 //! Clocks keep to ρ (15) and run on while a machine is suspended. Messages may be lost, repeated,
 //! delayed and reordered in any way, not forged. Processes may stop, pause and restart at any time.
@@ -215,7 +216,7 @@ pub struct Nerio<R: Rules = Sound> {
     agenda: Agenda<Option<GroupId>>,
 }
 
-/// What belongs to the process rather than to a group.
+/// State that belongs to the process rather than to a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Process<R: Rules> {
     config: Config<R>,
@@ -226,7 +227,7 @@ pub(crate) struct Process<R: Rules> {
     clock: StampClock,
     /// The clock went back and has not caught up yet.
     clock_is_behind: bool,
-    /// What this process was told to do meanwhile, in order: done when the clock has caught up.
+    /// Commands received meanwhile, in order: done when the clock has caught up.
     kept: Vec<Command>,
     /// Runs begun in this life.
     seq: u64,
@@ -234,8 +235,8 @@ pub(crate) struct Process<R: Rules> {
     silent_until: LocalTime,
     /// The disk was lost: promises may stand that nobody here knows of.
     mute: bool,
-    /// The largest term of a group of which nothing is in memory: what the disk said at the start,
-    /// and what was granted in groups that were forgotten since.
+    /// The largest term of a group that has nothing in memory: as the disk said at the start, and
+    /// as granted in groups that were forgotten since.
     largest_term: Term,
     ceiling: Ceiling,
     /// How high terms are, and who raised them.
@@ -244,14 +245,14 @@ pub(crate) struct Process<R: Rules> {
     closed: bool,
     /// The newest epoch, and what is under way to change it.
     membership: Membership,
-    /// What is under way to end it, where it is wedged before the next begins.
+    /// The work under way to end it, where it is wedged before the next begins.
     wedging: Wedging,
     /// The charter of another cluster of this name and key: until an operator decides, nothing is
     /// granted or led.
     split: Option<CharterId>,
     /// The disk was lost, and what was on it is being read from the others.
     recovery: Option<Recovery>,
-    /// Who seems to live, and so whose turn it is to try. Advice, no more.
+    /// The members that seem to live, and so whose turn it is to try. Advice, no more.
     weak: Advisor,
     /// When this process last spoke to all members, or to its neighbours among them.
     spoke: Option<LocalTime>,
@@ -288,7 +289,7 @@ fn entry<'a, R: Rules>(
     groups.entry(id).or_insert_with(|| Group::new(process.largest_term, None))
 }
 
-/// What is said about where the leader is.
+/// Takes talk about where the leader is.
 fn on_search<R: Rules>(c: &mut Candidate, from: NodeId, talk: Talk, around: &mut Around<'_, '_, R>) {
     match talk {
         Talk::Seek { id, how, hops } => c.on_seek(from, (id, how, hops), around),
@@ -318,7 +319,7 @@ impl<R: Rules> Nerio<R> {
         self.process.membership.pending()
     }
 
-    /// What a change of the members that this process brings about waits for.
+    /// The stage of a change of the members that this process brings about.
     pub fn change_stage(&self) -> Option<Stage> {
         self.process.stage()
     }
@@ -333,7 +334,8 @@ impl<R: Rules> Nerio<R> {
         &self.process.membership.charter
     }
 
-    /// Until when this grantor waits out what it may have forgotten; in the past if it does not.
+    /// The reading until which this grantor waits out promises that it may have forgotten; in the
+    /// past if it does not.
     pub fn silent_until(&self) -> LocalTime {
         self.process.silent_until
     }
@@ -579,8 +581,8 @@ impl<R: Rules> Protocol for Nerio<R> {
         let founding = Charter::founding(settings.founding());
         let membership = Membership::start(founding, &boot.durable, &boot.kind, &settings.rules, cx.now());
         let wedging = Wedging::start(membership.epoch(), &boot.durable, &settings.rules);
-        // Who has lost its disk writes nothing before it knows what to write: an empty store is no
-        // store.
+        // A process that has lost its disk writes nothing before it knows what to write: an empty
+        // store is no store.
         let ceiling = match boot.kind {
             BootKind::Amnesia => Ceiling::unwritten(settings.block),
             _ => Ceiling::start(durable, settings.block, cx),

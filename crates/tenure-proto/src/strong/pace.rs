@@ -1,4 +1,4 @@
-//! How long a lease should be: δ follows the network (section 10.1, erratum E7).
+//! The length of a lease: δ follows the network (section 10.1, erratum E7).
 //!
 //! Too short, and a leader loses its lease to one slow message; too long, and everybody waits when
 //! it dies. With d the round trip to the slowest member of the fastest quorum, r the tries more
@@ -61,7 +61,7 @@ impl Trip {
         }
     }
 
-    /// What hardly any round trip exceeds. The roundings down above take less than eight
+    /// The length that hardly any round trip exceeds. The roundings down above take less than eight
     /// nanoseconds: they are given back.
     fn most(self) -> LocalSpan {
         self.mean.plus(self.deviation.times(4)).plus(LocalSpan::from_nanos(8))
@@ -126,7 +126,7 @@ pub(super) struct Pacing {
     measured: Option<Measured>,
 }
 
-/// What δ should be by the formula, and whether δ_max allows for it.
+/// The δ that the formula gives, and whether δ_max allows for it.
 struct Wanted {
     lease: Span,
     needed: Span,

@@ -1,4 +1,4 @@
-//! Priorities: who should rather lead, if all else is equal.
+//! Priorities: the process that should lead if all else is equal.
 //!
 //! ```text
 //!   leader, priority 1   renews, and says its priority ──▶ everybody
@@ -6,14 +6,14 @@
 //!   leader               has heard that for `hold` without a break: hands over (see `transfer`)
 //! ```
 //!
-//! A lease is never pre-empted: whoever is preferred asks, and the leader decides. Nothing is said
+//! A lease is never pre-empted: the preferred process asks, and the leader decides. Nothing is said
 //! where all have the same priority, so that costs nothing. A process that comes and goes does not
 //! make leadership come and go with it: it must have been heard for the whole hold time in one
 //! life, and each hand-over to it, whatever came of it, doubles the time for the next one, until
 //! long after.
 //!
 //! In an election a priority makes a candidate wait until those of a better one have had their
-//! turns. Priorities are known to the leader from members alone: who is no member hears no
+//! turns. The leader knows priorities of members alone: a process that is no member hears no
 //! renewals.
 
 use crate::LocalTime;
@@ -76,7 +76,7 @@ impl Suitor {
     }
 }
 
-/// What a candidate knows of priorities: zero is the first choice.
+/// A candidate's knowledge of priorities: zero is the first choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Preference {
     pub(super) own: u8,
@@ -112,7 +112,7 @@ impl Preference {
 }
 
 impl Candidate {
-    /// A leader has renewed: whoever would rather lead says so.
+    /// A leader has renewed: a process that is preferred to it says so.
     pub(super) fn ask_for_preference<R: Rules>(
         &self,
         leader: Holder,

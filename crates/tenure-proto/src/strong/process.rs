@@ -1,4 +1,4 @@
-//! What a process does that no single group does: its silence, its runs, its last word.
+//! Acts of a process that belong to no single group: its silence, its runs, its last word.
 
 use super::epoch::Body;
 use super::message::{Cell, Event, InstanceId};

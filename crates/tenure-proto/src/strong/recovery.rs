@@ -1,7 +1,7 @@
 //! Recovery of a grantor that lost its disk, under its own name.
 //!
-//! It has forgotten whom it supports and which terms it granted. The first is waited out, like
-//! after any reboot. The second is read from the others:
+//! It has forgotten which process it supports and which terms it granted. The first loss is waited
+//! out, as after any reboot. The terms are read from the others:
 //!
 //! ```text
 //!   q  silent for (1+ρ)δ_max        then ask all others for their largest term
@@ -14,23 +14,23 @@
 //! recoveries) has read as much, so q reads at least t.
 //!
 //! **Why after the silence.** A run that counts on a grant which q has forgotten may still complete
-//! while q is silent, and its other grantors may grant only then. Who reads before has read too
-//! early: its quorum may grant t afterwards, and q, with two that never heard of t, elects another
-//! leader in t ([`Rules::reads_from`]). After the silence no such run is left.
+//! while q is silent, and its other grantors may grant only then. A member that reads before has
+//! read too early: its quorum may grant t afterwards, and q, with two that never heard of t, elects
+//! another leader in t ([`Rules::reads_from`]). After the silence no such run is left.
 //!
 //! **Why only where members are fixed.** The same loss takes the epoch, and what was wedged and
 //! accepted, and those cannot be read from others: a promise is q's alone. A member that lost it
 //! may promise the opposite, and two configurations may follow one epoch. It must never have a say
 //! in that epoch again. Nor does a newer epoch that names it help: q cannot know whether it has
-//! been in that one already, before the loss. So where members change, whoever lost its disk stays
-//! mute and is replaced, under another name; where they never change there is no such promise, and
-//! the term is all that was lost. A group whose every quorum contains q cannot bring q back, nor
-//! can one in which too many recover at once.
+//! been in that one already, before the loss. So where members change, a member that lost its disk
+//! stays mute and is replaced, under another name; where they never change there is no such
+//! promise, and the term is all that was lost. A group whose every quorum contains q cannot bring q
+//! back, nor can one in which too many recover at once.
 //!
-//! **What is gone for good** is the order of incarnations: a new one is drawn at random, for no
-//! record of the old one is left. Names of runs stay unique. But stamps of q before and after do
-//! not compare, so neither do edicts by the stamps of quorums that share q: only (term, counter)
-//! orders them.
+//! **The loss for good** is the order of incarnations: a new one is drawn at random, for no record
+//! of the old one is left. Names of runs stay unique. But stamps of q before and after do not
+//! compare, so neither do edicts by the stamps of quorums that share q: only (term, counter) orders
+//! them.
 
 use super::message::{Event, InstanceId, Message, Term};
 use super::rules::Rules;
@@ -39,7 +39,7 @@ use super::{Nerio, Process};
 use crate::quorum::NodeSet;
 use crate::{Context, LocalTime, NodeId};
 
-/// What a recovering grantor asks, and what it is told.
+/// The questions of a recovering grantor, and the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecoveryTalk {
     /// What is the largest term that you may have granted?
@@ -133,7 +133,8 @@ impl<R: Rules> Nerio<R> {
 
     pub(super) fn on_recovery_talk(&mut self, from: NodeId, talk: RecoveryTalk, cx: &mut Context<'_, Self>) {
         match talk {
-            // Who recovers itself knows nothing, and who is no member granted nothing.
+            // A process that recovers itself knows nothing, and a process that is no member granted
+            // nothing.
             RecoveryTalk::Read { id }
                 if self.process.recovery.is_none() && self.process.position.is_some() =>
             {

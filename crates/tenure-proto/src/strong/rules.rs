@@ -1,9 +1,8 @@
 //! The rules that keep two leaders apart, one function each, with the equation that needs it.
 //!
 //! The machine asks these functions and decides nothing of the kind by itself. [`Sound`] takes them
-//! as they stand here and is what every running node is made of. The laboratory has types of its
-//! own that break one rule at a time, to prove that the properties notice; no other crate can see
-//! them.
+//! as they stand here; every running node uses it. The laboratory has types of its own that break
+//! one rule at a time, to prove that the properties notice; no other crate can see them.
 
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
@@ -142,7 +141,7 @@ pub trait Rules: Data {
 
     /// Whether a process acts on what it hears while its clock is behind. It must not: if the clock
     /// is set forward again, what was granted in between is over by its F before (1+ρ)δ have
-    /// passed. What was granted before has seen both steps, and lasts.
+    /// passed. A grant given before has seen both steps, and lasts.
     fn acts_while_behind(&self) -> bool {
         false
     }
@@ -163,9 +162,9 @@ pub trait Rules: Data {
 
     /// A grantor whose clock was disturbed waits as after a reboot, from the first reading after
     /// it: the silence (1+ρ)δ_max, and rule W anew. The clock may have shown more than has passed,
-    /// so that F, or the end of a wait, was reached while a lease that counts on it is in force.
-    /// What was granted before is over δ_max of real time after the disturbance; the silence,
-    /// measured by readings after it alone, is at least that long.
+    /// so that F, or the end of a wait, was reached while a lease that counts on it is in force. A
+    /// grant given before is over δ_max of real time after the disturbance; the silence, measured
+    /// by readings after it alone, is at least that long.
     fn waits_anew(&self) -> bool {
         true
     }
@@ -321,8 +320,8 @@ pub trait Rules: Data {
         run == answer
     }
 
-    /// What becomes of a run when its process learns of a new epoch: it begins anew, or, where that
-    /// is the mistake, goes on with the answers that it has.
+    /// The fate of a run when its process learns of a new epoch: it begins anew, or, where that is
+    /// the mistake, goes on with the answers that it has.
     fn across(&self) -> Across {
         Across::Anew
     }
@@ -546,7 +545,8 @@ pub trait Rules: Data {
     // The end of an epoch: see `wedge`.
 
     /// (14): a member is wedged only when the grant that it gave is over, or was given back. Nobody
-    /// leads in an epoch of which a quorum is wedged; so nobody may be counting on one of them.
+    /// leads in an epoch that a wedged quorum has ended; so nobody may be counting on a grant of
+    /// one of its members.
     fn may_wedge(&self, grant: &Grant, now: LocalTime) -> bool {
         now >= grant.until
     }
@@ -576,7 +576,7 @@ pub trait Rules: Data {
     }
 
     /// It is read when the silence is over: until then runs may complete that count on a forgotten
-    /// grant, and whoever is asked may not have granted them yet.
+    /// grant, and a member that is asked may not have granted them yet.
     fn reads_from(&self, _started: LocalTime, silent_until: LocalTime) -> LocalTime {
         silent_until
     }
@@ -588,7 +588,7 @@ pub trait Rules: Data {
     }
 }
 
-/// What becomes of a run when its process learns of a new epoch.
+/// The fate of a run when its process learns of a new epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Across {
     /// It begins anew, in the new epoch.
@@ -602,7 +602,7 @@ pub enum Across {
     ByNumber,
 }
 
-/// The rules as they stand: what runs outside the laboratory.
+/// The sound rules: they run outside the laboratory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sound;
 

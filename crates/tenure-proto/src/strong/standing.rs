@@ -1,8 +1,8 @@
-//! Where a process stands in a group: leads, follows, is on the side of a weak leader, or knows of
-//! nobody.
+//! The standing of a process in a group: it leads, follows, is on the side of a weak leader, or
+//! knows of nobody.
 //!
-//! Only the first is authority, and only until a reading of this host's clock. The rest is for
-//! those who show things, forward requests, or would rather do something than nothing: hints.
+//! Only the first is authority, and only until a reading of this host's clock. The rest are hints:
+//! for programs that show the state, forward requests, or would rather do something than nothing.
 
 use crate::detect::weak::Weak;
 use crate::quorum::NodeSet;
@@ -13,7 +13,7 @@ use super::message::{Event, Holder, Term};
 use super::rules::Rules;
 use super::{Nerio, Process};
 
-/// What a process can say of a group at an instant.
+/// A process's report on a group at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It leads (13). To act, ask for the authority itself at the time of the act.
@@ -36,13 +36,13 @@ pub enum Standing {
     Nobody,
 }
 
-/// Who speaks for those members that still hear of each other when they are too few to elect a
-/// leader.
+/// The weak leader: it speaks for members that still hear of each other when they are too few to
+/// elect a leader.
 ///
 /// It has **no authority**. Other partitions have weak leaders too, and the rest may have a real
-/// one; even on this side two may name different ones for a while. So it is a type of its own with
-/// no term, no lease and no way to an edict or a token: what it does must be of a kind that needs
-/// none, such as to serve old data marked as old.
+/// one; even on this side two processes may name different ones for a while. So it is a type of its
+/// own with no term, no lease and no way to an edict or a token: its acts must be of a kind that
+/// needs none, such as to serve old data marked as old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WeakLeader {
     node: NodeId,
@@ -50,7 +50,7 @@ pub struct WeakLeader {
 }
 
 impl WeakLeader {
-    /// Who it is.
+    /// The process itself.
     pub fn node(self) -> NodeId {
         self.node
     }
@@ -78,13 +78,13 @@ impl<R: Rules> Nerio<R> {
         self.groups.get(&group)?.candidate.renewed_by
     }
 
-    /// No term up to this can be granted here any more.
+    /// The largest term that cannot be granted here any more.
     pub fn largest_term(&self, group: GroupId) -> Term {
         let known = self.groups.get(&group).map(|group| group.grantor.largest_term(&self.process));
         known.unwrap_or(self.process.largest_term)
     }
 
-    /// Where this process stands in `group` at `now`.
+    /// The standing of this process in `group` at `now`.
     pub fn standing(&self, group: GroupId, now: LocalTime) -> Standing {
         let known = self.groups.get(&group);
         let lead = known.and_then(|group| group.candidate.lead);
@@ -93,7 +93,8 @@ impl<R: Rules> Nerio<R> {
         }
         let own = known.and_then(|group| group.grantor.bound_to_another(self.process.holder, now));
         let follows = own.map(|grant| Standing::Follows { holder: grant.holder.node, until: grant.until });
-        // Who renews leads. Who only asks may be one of too few, and its promise says nothing.
+        // A process that renews leads. A process that only asks may be one of too few, and its
+        // promise says nothing.
         let renews = own.filter(|grant| known.is_some_and(|g| g.candidate.renewed_by == Some(grant.holder)));
         match (follows, self.process.weak_leader(group, now)) {
             (Some(follows), _) if renews.is_some() => follows,

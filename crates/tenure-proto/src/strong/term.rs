@@ -106,7 +106,7 @@ mod tests {
             step(&mut Context::new(LocalTime::ZERO, &mut First, &mut self.1, &mut self.0))
         }
 
-        /// What is on the disk when the write of a ticket is.
+        /// The ceiling on the disk once the write of a ticket is done.
         fn at(&self, upto: Option<Ticket>) -> Term {
             let mut written = self.0.iter().filter_map(|effect| match effect {
                 Effect::Persist { ticket, record: Cell::Ceiling(term) } if Some(*ticket) <= upto => {

@@ -1,5 +1,4 @@
-//! The machine by itself: what it answers to one input. What many of them do together is the
-//! laboratory's business.
+//! The machine by itself: what it answers to one input. The laboratory tests many of them together.
 
 mod wedge;
 

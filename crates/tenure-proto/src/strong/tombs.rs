@@ -1,4 +1,4 @@
-//! What was given back lately: a late request must not grant it again.
+//! Grants that were given back lately: a late request must not grant them again.
 //!
 //! A candidate that lost gives its grants back; its request may still be on the way to a grantor
 //! and would bind it to nobody's use until F. So a grantor remembers each release for twice δ_max.
@@ -33,7 +33,7 @@ impl Tombs {
         self.expire(now);
         let holder = upto.holder;
         match self.by_life.get(&holder) {
-            Some((seq, _)) if *seq > upto.seq => return, // What is remembered covers more.
+            Some((seq, _)) if *seq > upto.seq => return, // The remembered number covers more.
             Some((_, end)) => _ = self.by_end.remove(&(*end, holder)),
             None => self.make_room(holder.node),
         }
@@ -41,7 +41,7 @@ impl Tombs {
         self.by_end.insert((forget, holder));
     }
 
-    /// What lives of `node` gave back, as far as that is not forgotten at `now`.
+    /// Runs that lives of `node` gave back, as far as they are not forgotten at `now`.
     pub(super) fn of(&self, node: NodeId, now: LocalTime) -> impl Iterator<Item = InstanceId> + '_ {
         let known = self.by_life.range(lives(node)).filter(move |(_, (_, forget))| now < *forget);
         known.map(|(holder, (seq, _))| InstanceId { holder: *holder, seq: *seq })

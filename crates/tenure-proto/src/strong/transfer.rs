@@ -24,9 +24,9 @@ const REPEATS: u8 = 3;
 /// A hand-over in progress, at the one who hands over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Handover {
-    /// Who was asked to take over.
+    /// The process that was asked to take over.
     to: Option<NodeId>,
-    /// What was passed on, and how often it will be passed on again.
+    /// The request that was passed on, and how often it will be passed on again.
     relayed: Option<(InstanceId, GrantRequest, u8)>,
 }
 

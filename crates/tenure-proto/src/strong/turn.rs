@@ -10,7 +10,7 @@
 //!
 //! A candidate waits until its own grantor is free or supports itself (erratum E1: the paper prints
 //! the condition the wrong way round), then as many steps as there are living members before it,
-//! then it asks. A step is about as long as a run takes. So whoever is first wins before the next
+//! then it asks. A step is about as long as a run takes. So the first member wins before the next
 //! one tries; and if it does not campaign, or cannot win, the others have waited for a step.
 //!
 //! Once runs have met, the turns were of no use: from then on candidates spread out at random, in a
@@ -38,7 +38,7 @@ pub(super) const PATIENCE: u32 = 3;
 /// wait forever.
 const MOST_DOUBLINGS: u32 = 3;
 
-/// What a candidate has learnt from runs that failed.
+/// A candidate's experience from runs that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Patience {
     /// How often others were in the way, or too few within reach, since this process last led.
@@ -48,13 +48,13 @@ pub(super) struct Patience {
     /// A run failed and no leader was in the way, or one that this process never hears: turns are
     /// of no use until it does.
     pub(super) crowded: bool,
-    /// Who was taken for the leader because it held so much.
+    /// The process that was taken for the leader because it held so much.
     pub(super) awaited: Option<NodeId>,
 }
 
 impl Candidate {
-    /// Another gives back what it held: whoever waited for it need not wait any longer. One that
-    /// was taken for the leader, and was none, was a rival: runs have met.
+    /// Another gives back its grants: a candidate that waited for it need not wait any longer. One
+    /// that was taken for the leader, and was none, was a rival: runs have met.
     pub(super) fn on_given_back<R: Rules>(
         &mut self,
         by: NodeId,

@@ -25,7 +25,7 @@ pub(super) struct Verifying {
     asked: Option<(InstanceId, LocalTime, NodeId)>,
     /// Until when nothing is given back.
     pledged: Option<LocalTime>,
-    /// What is to be given back then.
+    /// The run to give back then.
     owed: Option<InstanceId>,
 }
 
@@ -45,7 +45,7 @@ impl Verifying {
         self.pledged.filter(|until| now < *until)
     }
 
-    /// The clock was disturbed. What was asked before has a start that means nothing now; and a
+    /// The clock was disturbed. A question asked before has a start that means nothing now; and a
     /// pledge given before may look over and not be, so it is kept until `silent`, when all that
     /// was promised before is over.
     pub(super) fn on_disturbed(&mut self, silent: LocalTime) {
@@ -53,7 +53,7 @@ impl Verifying {
         self.pledged = self.pledged.map(|until| until.max(silent));
     }
 
-    /// What was owed is covered by a release that is sent now.
+    /// A release that is sent now covers the one that was owed.
     pub(super) fn release_is_sent(&mut self, upto: InstanceId) {
         self.owed = self.owed.filter(|owed| *owed > upto);
     }

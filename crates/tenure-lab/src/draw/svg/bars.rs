@@ -1,4 +1,5 @@
-//! What lasts: leases, grants and outages on the strips, and the line that says who led when.
+//! Draws all that lasts: leases, grants and outages on the strips, and the line that says who led
+//! when.
 
 use super::text::{num, put, small, width};
 use super::{FAINT, GRANT, LEASE, REIGN, Sheet};

@@ -1,5 +1,4 @@
-//! What lies under everything: zones of time, the axis, a strip for each node; and where the run
-//! ends.
+//! Draws the background: zones of time, the axis, a strip for each node; and where the run ends.
 
 use super::text::{fitting, num, put, small, width};
 use super::{FAINT, GRANT, LEASE, Place, ROW, Sheet, rows};

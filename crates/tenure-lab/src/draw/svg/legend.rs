@@ -1,4 +1,4 @@
-//! What the symbols mean: those that the picture uses, and no others.
+//! The legend: the symbols that the picture uses, and no others.
 
 use super::arrows::head;
 use super::bars::outage_style;

@@ -1,4 +1,4 @@
-//! What happens at an instant: symbols on the strips, and what concerns all lanes.
+//! Draws events at an instant: symbols on the strips, and marks that concern all lanes.
 
 use super::text::{fitting, num, put, small, width};
 use super::{FAINT, LEASE, Place, RED, ROW, Sheet};
@@ -43,7 +43,8 @@ impl Sheet<'_> {
         }
     }
 
-    /// What concerns every lane: a line through all of them, and its label above.
+    /// Draws a violation, which concerns every lane: a line through all of them, and its label
+    /// above.
     pub(super) fn violations(&self, out: &mut String) {
         let marks: Vec<(&Mark, &Place)> =
             self.picture.marks.iter().filter(|mark| whole(mark)).zip(&self.breaks).collect();

@@ -1,4 +1,4 @@
-//! What every layer writes with: numbers and texts of an SVG document, and how one opens.
+//! Numbers and texts of an SVG document, for every layer, and how a document opens.
 
 use crate::draw::look::escape;
 
@@ -11,7 +11,7 @@ macro_rules! put {
 }
 pub(in crate::draw) use put;
 
-/// What a document is drawn on.
+/// The paper on which a document is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::draw) struct Paper<'a> {
     /// How wide, and how high.

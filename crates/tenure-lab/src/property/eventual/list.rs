@@ -41,7 +41,7 @@ pub(super) const LOST_ACCESS: Property =
 pub const ALL: [Property; 10] =
     [AGREEMENT, KEEPS_EPOCH, OWN_EPOCH, ALONE, RISING, STABLE, SELDOM, SUCCEEDED, RIVALS, LOST_ACCESS];
 
-/// What is promised at every instant to who is granted access, and to nobody else.
+/// The properties promised at every instant to a process that is granted access, and to no other.
 pub(crate) const GRANTED: [Property; 2] = [KEEPS_EPOCH, STABLE];
 
 /// How much an election promises.

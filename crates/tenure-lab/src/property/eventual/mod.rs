@@ -1,5 +1,5 @@
-//! What eventual leaders promise: agreement in the end, and of the stable ones that nobody else
-//! leads and that a good one stays.
+//! The properties of eventual leaders: agreement in the end, and for the stable ones that nobody
+//! else leads and that a good one stays.
 
 mod figures;
 mod list;
@@ -56,9 +56,9 @@ pub struct EventualJudge {
     /// Whether what is acknowledged is on the disk first.
     durable: bool,
     known: Vec<Known>,
-    /// Who has lost what it knew, and has not said that it has read it anew.
+    /// The processes that have lost their states, and have not said that they have read them anew.
     recovering: NodeSet,
-    /// Who has lost it at any time.
+    /// The processes that have lost them at any time.
     forgot: NodeSet,
     /// Whether more had lost it at one time than may fail: then an epoch may be forgotten by all,
     /// and nobody can rise above it.
@@ -133,8 +133,8 @@ impl EventualJudge {
         let (now, reading) = (world.now, host.reading(world.now));
         let (hint, epoch) = (process.hint(reading), process.epoch());
         let before = self.known[node];
-        // What was forgotten is no fault of the present rounds; but nobody is outrun who never
-        // forgot anything.
+        // Forgotten states are no fault of the present rounds; but a process that never forgot
+        // anything is not outrun.
         let outrun = world.published.iter().any(|(_, _, event)| matches!(event, Event::Outrun { .. }))
             && self.forgot.contains(node);
         let by_itself = outside == Outside::Step && !outrun;
@@ -172,8 +172,7 @@ impl EventualJudge {
         self.forgotten |= self.recovering.len() > (self.known.len() - 1) / 2;
     }
 
-    /// Whoever starts with neither memory nor what it kept on a disk has forgotten, whether or not
-    /// it says so.
+    /// A process that starts with neither memory nor disk has forgotten, whether or not it says so.
     fn note_start(&mut self, found: Found, node: usize) {
         let forgot = match found {
             Found::Founding | Found::Memory => false,

@@ -1,4 +1,4 @@
-//! What is owed on firm ground: T, BI, and the envelope of who leads.
+//! Properties owed on firm ground: T, BI, and the envelope of leaders.
 
 use tenure_proto::quorum::NodeSet;
 
@@ -9,17 +9,17 @@ use crate::property::Property;
 use crate::subject::local::names;
 use crate::world::RealTime;
 
-/// What stands since when, and what is owed there.
+/// The firm ground, since when it stands, and what is owed there.
 #[derive(Clone, Debug)]
 pub(super) struct Ground {
     since: RealTime,
     stable: NodeSet,
     links: Vec<NodeSet>,
-    /// Those of which every two are connected, and nobody else: stable partitions, each with when
-    /// it last had a leader.
+    /// Sets whose members are all connected to each other, and to nobody else: stable partitions,
+    /// each with when it last had a leader.
     partitions: Vec<(NodeSet, RealTime)>,
     envelope: Envelope,
-    /// Who of those that must lead has led since then.
+    /// Those that must lead and have led since then.
     has_led: NodeSet,
     /// Whether all partitions are cliques.
     clean: bool,
@@ -48,7 +48,7 @@ impl Ground {
         !self.turns && (self.clean || !self.tree)
     }
 
-    /// Who must lead at an instant, without a gap.
+    /// The processes that must lead at an instant, without a gap.
     fn owed(&self, at: RealTime) -> NodeSet {
         if !self.keeps() {
             return NodeSet::EMPTY;
@@ -205,7 +205,7 @@ mod tests {
     use crate::world::clock::MILLI;
     use tenure_proto::local::Sound;
 
-    /// What is left out where links last for a very long time and some constants are set.
+    /// The properties left out where links last for a very long time and some constants are set.
     fn exempt(sets: &[(&str, u64)], pairs: &[(usize, usize)]) -> Vec<&'static str> {
         let mut constants = crate::subject::Constants::new(Locals::<Sound, false>::KEYS)
             .with("drift", 100)

@@ -53,8 +53,8 @@ pub(super) const WAITED: Property = sometimes("waited", "a process that has forg
 pub(super) const STOOD: Property = sometimes("stood", "a partition is stable for kappa, and has a leader");
 pub(super) const LEARNT: Property = sometimes("learnt", "a process is told the members of its partition");
 
-/// What traces of real processes can be judged by: they tell neither which datagrams came, nor who
-/// reached whom.
+/// The properties that traces of real processes can be judged by: they tell neither which datagrams
+/// came, nor who reached whom.
 pub const TRACED: [Property; 11] = [
     SUPPORT_ONE,
     SELF_SUPPORT,
@@ -69,7 +69,7 @@ pub const TRACED: [Property; 11] = [
     LEARNT,
 ];
 
-/// What of these compares the times of different processes.
+/// Those of them that compare the times of different processes.
 pub const COMPARED: [Property; 6] = [SUPPORT_ONE, ONE_A_PARTITION, BOUND, MEMBERS_TRUE, ONE_LEADER, APART];
 
 /// Of leaders of partitions.

@@ -1,12 +1,12 @@
 //! The judge of local leaders.
 //!
-//! Who leads with whom is asked of the machines, by their own clocks, and kept as stretches of real
-//! time (`Reign`): each that begins is held against all that last, so no overlap is missed between
-//! two events. What a process has promised is kept here in real time (`Node::promise`), whether it
-//! remembers or not. All of that is seen through a [`Sight`], so that traces of real processes are
-//! judged by the same words. Real delays are known from when each datagram left, in simulated
-//! worlds alone. What is owed in time is judged on firm ground only: after everything has healed,
-//! or where a world says so.
+//! The judge asks the machines which of them lead with whom, by their own clocks, and keeps that as
+//! stretches of real time (`Reign`): each that begins is held against all that last, so no overlap
+//! is missed between two events. A promise of a process is kept here in real time
+//! (`Node::promise`), whether it remembers or not. All of that is seen through a [`Sight`], so that
+//! traces of real processes are judged by the same words. Real delays are known from when each
+//! datagram left, in simulated worlds alone. Liveness is judged on firm ground only: after
+//! everything has healed, or where a world says so.
 
 mod ground;
 mod list;
@@ -55,7 +55,7 @@ impl Reign {
     }
 }
 
-/// What is kept of a node.
+/// The judge's state for a node.
 #[derive(Clone, Debug, Default)]
 struct Node {
     reign: Option<Reign>,
@@ -136,8 +136,8 @@ impl LocalJudge {
         judge
     }
 
-    /// One step of a process, and what it published: whoever leads no more does so before it says
-    /// anything.
+    /// One step of a process, and what it published: a leader that leads no more ends before it
+    /// says anything.
     pub(crate) fn see_step(&mut self, sight: &impl Sight, node: usize, event: Option<&Event>) {
         self.now = sight.now();
         if sight.lease(node).is_none() {
@@ -281,7 +281,7 @@ impl LocalJudge {
         let before = self.nodes[node].reigns(self.now);
         let reign = lease.map(|lease| {
             let (until, set) = (sight.stops(node, lease.until), lease.supporters);
-            // Whoever goes on with the same supporters has led all the while.
+            // A leader that goes on with the same supporters has led all the while.
             let from = before.filter(|before| before.set == set).map_or(sight.latest(), |before| before.from);
             Reign { from, until, set, mark: sight.mark() }
         });
@@ -476,7 +476,7 @@ impl LocalJudge {
                 return Status::Broken;
             }
             match property.kind {
-                // Who is connected is known on firm ground alone.
+                // Connections are known on firm ground alone.
                 Kind::Always if *property == list::CONNECTED_IS_FAST && !self.was_owed(property) => {
                     Status::Exempt
                 }

@@ -1,8 +1,8 @@
-//! Who must, and who may, lead where links are in time or not and that is not transitive.
+//! The processes that must, and that may, lead where timeliness of links is not transitive.
 //!
 //! The paper's oracle (Fig. 24) names exactly those that are elected. That is not so, whichever way
-//! its figure is read: on the chain 0-1-2-3 nobody supports 3, and on 0-1-3-2 process 2 leads. What
-//! can be proved is an envelope:
+//! its figure is read: on the chain 0-1-2-3 nobody supports 3, and on 0-1-3-2 process 2 leads. An
+//! envelope can be proved:
 //!
 //! ```text
 //! C      = {l : l = min N[l]}                                      the only ones that may ever lead for long
@@ -15,7 +15,7 @@
 
 use tenure_proto::quorum::NodeSet;
 
-/// Who must, will and may lead.
+/// The processes that must, will and may lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Elected within κ, and kept.

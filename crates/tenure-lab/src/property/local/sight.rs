@@ -1,5 +1,5 @@
-//! What the judge must be able to ask, besides what processes publish: real time, and until when a
-//! process leads or is bound.
+//! The judge's questions besides what processes publish: real time, and until when a process leads
+//! or is bound.
 //!
 //! In the laboratory's own world all of it is known exactly. Of real processes only traces are
 //! left. Each question says which way its answer must err, so that whatever the judge calls broken
@@ -11,14 +11,13 @@ use tenure_proto::local::{Lease, Local, Rules};
 use crate::property::Mark;
 use crate::world::{RealTime, World, node_id};
 
-/// What can be seen of processes and their clocks. Processes are named by their positions in the
-/// member list.
+/// A view of processes and their clocks. Processes are named by their positions in the member list.
 pub trait Sight {
     /// The present: not later than the step that is being judged.
     fn now(&self) -> RealTime;
     /// The present, at the latest.
     fn latest(&self) -> RealTime;
-    /// What a process leads by now, by its own clock.
+    /// The lease by which a process leads now, by its own clock.
     fn lease(&self, node: usize) -> Option<Lease>;
     /// The first instant at which a process's reading is no longer below `until`, at the earliest:
     /// so long it leads for certain.

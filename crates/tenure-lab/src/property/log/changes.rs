@@ -1,4 +1,4 @@
-//! What changes of leader cost the log. The paper counts one round trip for promises, 2(n-1)
+//! The cost of changes of leader for the log. The paper counts one round trip for promises, 2(n-1)
 //! messages, and one for each of u slots that the last leader left unfinished, 2u(n-1); here those
 //! are one message for all slots, and what is not answered is said again.
 

@@ -1,9 +1,9 @@
 //! Timely commits: who leads, and reaches f others in time with the message that proposes a value,
 //! has it chosen within δ, although no link may be timely twice running (Malkhi, Oprea and Zhou,
 //! section 6). It is owed from the instant of the proposal, and unless somebody has promised a
-//! higher ballot by then, or does so before δ is over. Whoever takes up another's state that covers
-//! slots which it has proposed gives up its ballot, for what was chosen in them may be another's,
-//! and is owed nothing until it leads again.
+//! higher ballot by then, or does so before δ is over. A leader that takes up another's state over
+//! slots which it has proposed gives up its ballot, for the values chosen in them may be another's.
+//! It is owed nothing until it leads again.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Proposal {
 pub(super) struct Commits {
     /// δ.
     round: u64,
-    /// Who reaches enough others in time now, where a world says so.
+    /// The processes that reach enough others in time now, where a world says so.
     accessible: NodeSet,
     /// Whether a world says so at all.
     pub(super) granted: bool,
@@ -83,7 +83,7 @@ impl Commits {
         self.underway.retain(|(proposer, slot), _| *proposer != node || leads && *slot > upto);
     }
 
-    /// What should have been chosen before this instant.
+    /// The slot that should have been chosen before this instant.
     pub(super) fn overdue(&self, to: RealTime) -> Option<(NodeId, Slot, RealTime)> {
         let late = self.underway.iter().find(|(_, proposal)| proposal.at.after(self.round) < to);
         late.map(|((node, slot), proposal)| (*node, *slot, proposal.at))

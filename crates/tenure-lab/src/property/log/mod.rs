@@ -1,6 +1,6 @@
-//! What the log promises: one entry a slot, applied in order, with the same outcome everywhere,
-//! asked for by somebody; and clients that see one store. The judge remembers what was chosen and
-//! asked for, whatever processes forget.
+//! The properties of the log: one entry a slot, applied in order, with the same outcome everywhere,
+//! asked for by a client; and clients that see one store (linearizable reads). The judge remembers
+//! what was chosen and asked for, whatever processes forget.
 
 mod changes;
 mod commits;
@@ -78,13 +78,13 @@ pub struct LogJudge {
     members: usize,
     prepare_quorum: usize,
     longest: u64,
-    /// What was first applied in each slot, and when.
+    /// The entry first applied in each slot, and when.
     chosen: BTreeMap<Slot, (Applied, RealTime)>,
     /// Up to where each member has applied, in its present life.
     applied: Vec<Slot>,
     /// The ballots in which members lead.
     leading: Vec<bool>,
-    /// What clients asked for.
+    /// The numbers that clients asked with.
     nonces: BTreeSet<u128>,
     writes: BTreeSet<(u8, u64)>,
     history: Vec<Operation>,
@@ -107,7 +107,7 @@ pub struct LogJudge {
 }
 
 impl LogJudge {
-    /// For a run with this many members, of which this many may fail.
+    /// For a run with this many members; this many may fail.
     pub fn new(members: usize, faults: usize, rhythm: Rhythm) -> Self {
         Self {
             members,
@@ -210,7 +210,7 @@ impl LogJudge {
         }
     }
 
-    /// What is owed by this instant must be chosen.
+    /// Every entry that is owed by this instant must be chosen.
     fn judge_commits(&mut self, to: RealTime) {
         if let Some((node, slot, at)) = self.commits.overdue(to) {
             self.break_at(TIMELY, to, || {
@@ -298,7 +298,7 @@ fn highest_promise<R: Rules>(world: &World<Host<R>>) -> Ballot {
     running.filter_map(Host::promised).max().unwrap_or(Ballot::NONE)
 }
 
-/// What is in a slot, whatever came of it.
+/// The content of a slot, whatever came of it.
 fn named(applied: &Applied) -> (u8, u128, u64) {
     match applied {
         Applied::Noop => (0, 0, 0),

@@ -31,7 +31,7 @@ pub(super) struct Bounds {
     accepted: BTreeMap<NodeId, RealTime>,
 }
 
-/// What an Ok to an acquisition shows.
+/// The evidence in an Ok to an acquisition.
 pub(super) struct Passed {
     /// The term, and one not smaller whose Ok has left before.
     pub(super) stale: Option<(Term, Term)>,
@@ -115,7 +115,7 @@ impl Bounds {
         self.unsent.retain(|(grantor, _), _| *grantor != node);
     }
 
-    /// What a grantor has granted may never have left it: of that nothing is known.
+    /// A grant may never have left its grantor: then nothing is known of it.
     pub(super) fn forgets(&mut self, node: NodeId) {
         self.granted.retain(|(grantor, _), _| *grantor != node);
     }
@@ -183,8 +183,8 @@ impl StrongJudge {
         let held = self.ghosts.get(&(grantor, request.group, self.age(request.epoch)));
         let held = held.filter(|ghost| ghost.holder == request.id.holder).map(|ghost| ghost.until);
         // A grant that was remembered and not told, because its process was killed in between, may
-        // be what lasts longer. In traces every start counts as unseen: there only a grant of which
-        // nothing is known may last longer.
+        // be what lasts longer. In traces every start counts as unseen: there only an unknown grant
+        // may last longer.
         let unseen = self.unseen.contains(&grantor) && (held.is_none() || sight.sees_all());
         let latest = if unseen { latest.max(self.epochs.latest_grant(at.at)) } else { latest };
         if until > latest && held.is_none_or(|held| held.is_before(sight.ends(grantor, until))) {
@@ -237,7 +237,7 @@ impl StrongJudge {
     /// I6: an Ok has left a grantor.
     pub(crate) fn on_passed(&mut self, now: RealTime, grantor: NodeId, group: GroupId, id: InstanceId) {
         if self.has_forgotten(grantor) {
-            return; // What it learns again covers the terms that were completed, not all that were given away.
+            return; // Terms learnt again cover those that were completed, not all that were given away.
         }
         let Some(passed) = self.bounds.passes(grantor, group, id) else { return };
         if passed.reborn {

@@ -1,4 +1,4 @@
-//! The properties of edicts: whoever creates one leads (2), and they are ordered as they were
+//! The properties of edicts: the creator of one leads (2), and they are ordered as they were
 //! created (3).
 
 use std::cmp::Ordering;

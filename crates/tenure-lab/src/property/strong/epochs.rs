@@ -15,16 +15,16 @@ use super::{
 };
 use crate::world::RealTime;
 
-/// What the judge knows of epochs.
+/// The judge's knowledge of epochs.
 pub(super) struct Epochs {
     founding: Body,
     /// The quorum system of each later epoch that anybody goes by, or that is decided.
     known: BTreeMap<Epoch, Quorums>,
     /// The charter of each epoch, but for the first, which was founded.
     charters: BTreeMap<Epoch, (Arc<Charter>, Option<Mark>)>,
-    /// Who has accepted what.
+    /// The members that have accepted each ballot.
     accepted: BTreeMap<(Epoch, Ballot), Vec<NodeId>>,
-    /// What was proposed, where that is seen.
+    /// The charter proposed in each ballot, where that is seen.
     proposed: BTreeMap<(Epoch, Ballot), Arc<Charter>>,
     decided: Epoch,
     /// The largest term of an acquisition that completed in each epoch.
@@ -136,7 +136,7 @@ impl Epochs {
     /// under one ballot. Those of whom that is not known may have.
     pub(super) fn decides(&mut self, charter: &Charter, knows: impl Fn(NodeId) -> bool) -> bool {
         let Some(before) = charter.epoch.0.checked_sub(1).map(Epoch) else { return false };
-        // What an operator's word brings about must have been accepted by all that it keeps.
+        // A charter by an operator's word must have been accepted by all that it keeps.
         let forced = charter.epoch.begins_era();
         let quorums = if forced { &charter.body.quorums } else { self.quorums(before) };
         let mut ballots = self.accepted.iter().filter(|((epoch, _), _)| *epoch == charter.epoch);

@@ -16,7 +16,7 @@ struct Search {
     group: GroupId,
     /// How many hints may be followed.
     hops: u8,
-    /// Who has led since the question was asked, and in which terms.
+    /// The processes that have led since the question was asked, and their terms.
     led: Vec<(Holder, Term)>,
 }
 

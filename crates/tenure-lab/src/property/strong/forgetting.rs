@@ -1,4 +1,4 @@
-//! What a process may forget of a group, judged by what the world remembers.
+//! Judges what a process forgets of a group, by the world's memory.
 
 use std::collections::BTreeMap;
 

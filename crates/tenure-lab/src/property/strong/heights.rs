@@ -7,7 +7,8 @@ use tenure_proto::strong::{GrantRequest, Term};
 
 use super::{CLIMBS, HEIGHTS, Sight, StrongJudge};
 
-/// What members may know without having said it: the ends of blocks that were lost in crashes.
+/// Terms that members may know without having said them: the ends of blocks that were lost in
+/// crashes.
 const UNSAID: u64 = 4096;
 
 impl StrongJudge {

@@ -317,7 +317,7 @@ pub const CLIMBS: Property = property(
     "an outsider is granted a term above all before (beside heights-bounded)",
 );
 
-/// What holds however epochs follow one another.
+/// Properties that hold however epochs follow one another.
 const COMMON: [Property; 44] = [
     UNIQUENESS,
     SUPPORT,

@@ -2,8 +2,8 @@
 //!
 //! The judge keeps *ghosts*: for every grantor what it has promised and until which real instant,
 //! whether or not the grantor remembers. Belief is asked of the machine itself, by its own clock;
-//! all else follows from published events. What it must see besides is a [`Sight`]: a simulated
-//! world, or the traces of real processes.
+//! all else follows from published events. It sees all else through a [`Sight`]: a simulated world,
+//! or the traces of real processes.
 
 mod bounds;
 mod edicts;
@@ -41,7 +41,7 @@ use forgetting::InMemory;
 use stability::Stability;
 use wedge::Wedges;
 
-/// What a grantor has promised, as the world remembers it.
+/// A grantor's promise, as the world remembers it.
 #[derive(Clone, Copy, Debug)]
 struct Ghost {
     holder: Holder,
@@ -102,10 +102,10 @@ pub struct StrongJudge {
     last_stamp: BTreeMap<NodeId, Stamp>,
     /// Grants on which a process counts though the judge cannot know of them.
     trusted: BTreeSet<(GroupId, Holder, NodeId)>,
-    /// Grantors that may remember a grant of which nobody was told: they were killed in between.
+    /// Grantors that may remember a grant that they told nobody: they were killed in between.
     unseen: BTreeSet<NodeId>,
     stays: Stays,
-    /// What each process gave back.
+    /// The last run that each process gave back.
     given_back: BTreeMap<(GroupId, Holder), InstanceId>,
     /// Valid edicts of the first group, in the order of their creation.
     edicts: Vec<(NodeId, Made)>,
@@ -119,7 +119,7 @@ pub struct StrongJudge {
     /// Those that campaign: without one of them nobody is owed.
     candidates: Vec<NodeId>,
     liveness: [Status; 3],
-    /// What is judged besides, where epochs are ended and disks recover.
+    /// The judge of ended epochs and recovered disks, where there are any.
     wedges: Option<Wedges>,
 }
 
@@ -180,7 +180,7 @@ impl StrongJudge {
         }
     }
 
-    /// Who of an epoch's members supports a process at an instant, by what was promised. Of whom
+    /// The members of an epoch that support a process at an instant, by their promises. Of whom
     /// that is not known counts too.
     fn supporters<S: Sight>(
         &self,
@@ -535,8 +535,7 @@ impl StrongJudge {
         }
     }
 
-    /// A life begins, and goes by this charter. What the one before had granted may never have left
-    /// it.
+    /// A life begins, and goes by this charter. A grant of the life before may never have left it.
     pub(crate) fn on_started(
         &mut self,
         now: RealTime,

@@ -9,9 +9,9 @@ use crate::subject::Made;
 const NEVER: RealTime = RealTime(u64::MAX);
 
 impl StrongJudge {
-    /// What was reckoned from a clock is reckoned anew. A process whose clock went back believes
-    /// nothing by readings below one that it has seen; but if it sees none of them, it will believe
-    /// again.
+    /// Every instant reckoned from a clock is reckoned anew. A process whose clock went back
+    /// believes nothing by readings below one that it has seen; but if it sees none of them, it
+    /// will believe again.
     fn on_clock_disturbed<R: Rules>(&mut self, world: &World<Nerio<R>>, node: NodeId) {
         let host = world.host(node);
         for claim in self.claims.iter_mut().filter(|claim| claim.by == node) {

@@ -1,5 +1,4 @@
-//! What the judge must be able to ask, besides what processes publish: real time, and what clocks
-//! show when.
+//! The judge's questions besides what processes publish: real time, and what clocks show when.
 //!
 //! In the laboratory's own world all of it is known exactly. Of real processes only traces are
 //! left: there an instant is known to lie between two readings, and what was not written down is
@@ -34,7 +33,7 @@ impl Moment {
     }
 }
 
-/// What can be seen of processes and their clocks.
+/// A view of processes and their clocks.
 pub trait Sight {
     /// The present: not later than the step that is being judged, and not earlier than its input.
     fn now(&self) -> RealTime;

@@ -8,7 +8,7 @@ use super::Belief;
 use crate::property::Tenure;
 use crate::world::RealTime;
 
-/// Who leads a group after it had settled, and whether still.
+/// The leader of a group after it had settled, and whether it still leads.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     group: GroupId,
@@ -19,7 +19,7 @@ struct Seat {
     given: bool,
 }
 
-/// What is known once liveness is owed.
+/// The facts known once liveness is owed.
 #[derive(Clone, Debug, Default)]
 struct Settled {
     seats: Vec<Seat>,
@@ -28,7 +28,7 @@ struct Settled {
     changes: u64,
 }
 
-/// Who led when, and what changed after the settling.
+/// The leaders over time, and the changes after the settling.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stability {
     /// From when on a leader must be there, and stay.
@@ -76,7 +76,7 @@ impl Stability {
         self.settled.as_ref().map_or(0, |settled| settled.changes)
     }
 
-    /// Who led the first group when.
+    /// The leaders of the first group, and when each led.
     pub(super) fn tenures(&self) -> &[Tenure] {
         &self.tenures
     }

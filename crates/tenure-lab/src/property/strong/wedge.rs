@@ -1,4 +1,4 @@
-//! What must hold where epochs are ended before the next begins, and where lost disks recover.
+//! Properties where epochs are ended before the next begins, and where lost disks recover.
 //!
 //! A member counts as wedged, and as having accepted, once it has *said* so: what it only had in
 //! mind a crash may undo.
@@ -13,11 +13,11 @@ use tenure_proto::strong::{Message, Nerio, Rules};
 
 use super::*;
 
-/// What the judge knows of ended epochs and lost disks.
+/// The judge's knowledge of ended epochs and lost disks.
 pub(super) struct Wedges {
-    /// Who has said in which epoch that it is wedged.
+    /// The members that have said in an epoch that they are wedged.
     said: BTreeSet<(NodeId, Epoch)>,
-    /// Who has ever lost its disk.
+    /// The members that have ever lost their disks.
     forgot: BTreeSet<NodeId>,
     /// Whether stamps of those are compared all the same: a mistake.
     trusts_lost_stamps: bool,
@@ -101,7 +101,7 @@ impl StrongJudge {
         }
     }
 
-    /// What members have said just now about the end of their epochs.
+    /// Reads what members have said just now about the end of their epochs.
     pub(super) fn observe_sent<R: Rules>(&mut self, world: &World<Nerio<R>>) {
         for flight in world.sent.iter().filter_map(|id| world.flight(*id)) {
             let from = flight.name.from;

@@ -9,16 +9,16 @@ use crate::world::RealTime;
 pub struct Variant {
     /// Its name.
     pub name: &'static str,
-    /// What is different.
+    /// The difference, in words.
     pub says: &'static str,
-    /// What goes wrong besides crashes.
+    /// The faults besides crashes.
     faults: &'static [Fault],
     /// Constants that are not those of [`PLAIN`].
     sets: &'static [(&'static str, &'static str)],
     kind: Kind,
 }
 
-/// Who takes part, and whose answers suffice.
+/// The members, and whose answers suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// f+1 to write, n-f to read, with the greatest f.
@@ -32,8 +32,8 @@ enum Kind {
     Learnt,
 }
 
-/// What is the same in all variants that do not say otherwise: nothing is left to the seed but what
-/// happens.
+/// The constants common to all variants that do not say otherwise: only the events are left to the
+/// seed.
 const PLAIN: [(&str, &str); 5] =
     [("drift", "0ppm"), ("tick", "1ns"), ("step", "0.1ms"), ("durable", "0"), ("restarts", "0")];
 
@@ -112,8 +112,8 @@ impl Variant {
         }
     }
 
-    /// What is tried in it, with how many processes of which how many may fail; if it is anything
-    /// to this election.
+    /// The row tried in it, with how many processes and how many that may fail; `None` if it means
+    /// nothing to this election.
     pub(super) fn line(
         &self,
         election: &str,
@@ -161,14 +161,14 @@ impl Variant {
     }
 }
 
-/// What a row of the table is made of.
+/// The content of a row of the table.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     /// How many processes.
     pub(super) nodes: usize,
     /// How many of them may fail, or in which grid they stand.
     pub(super) may_fail: String,
-    /// What is run.
+    /// The run.
     pub(super) trial: Trial,
 }
 

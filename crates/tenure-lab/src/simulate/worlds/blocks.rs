@@ -25,7 +25,7 @@ struct Blocks {
     members: usize,
     partners: Partners,
     chosen: NodeId,
-    /// Who is in luck in each block.
+    /// The lucky processes in each block.
     lucky: Vec<NodeSet>,
     crashes: Crashes,
     ends: Ends,
@@ -83,8 +83,8 @@ impl Ends {
         self.0.partition_point(|end| *end <= now).saturating_sub(1)
     }
 
-    /// Who but `chosen` is in luck in each block: for one to four blocks in a row, and out of it
-    /// for as many.
+    /// The lucky processes besides `chosen` in each block: for one to four blocks in a row, and out
+    /// of luck for as many.
     fn luck(&self, site: &Site<'_>, chosen: NodeId) -> Vec<NodeSet> {
         let mut random = site.random("luck");
         let mut lucky = vec![NodeSet::EMPTY; self.0.len()];

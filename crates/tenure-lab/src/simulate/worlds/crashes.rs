@@ -1,5 +1,5 @@
-//! Who fails in a named world, and when: never more than the protocol can bear, and not the one
-//! that everybody shall follow.
+//! The processes that fail in a named world, and when: never more than the protocol can tolerate,
+//! and not the one that everybody shall follow.
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::NodeSet;
@@ -88,8 +88,8 @@ impl Crashes {
                 (false, _) => How::DiskLost,
             };
             self.disasters.push((RealTime(at), Disaster::Crash(node_id(victim), how, down)));
-            // Whoever has lost everything must read before it answers again: nobody counts on it
-            // for a while.
+            // A process that has lost everything must read before it answers again: nobody counts
+            // on it for a while.
             let before = RealTime(at.saturating_sub(2 * site.rhythm.round));
             self.absent.push((victim, before, RealTime(at).after(down + longest * 30)));
             at += down + longest * random.between(4, 90);

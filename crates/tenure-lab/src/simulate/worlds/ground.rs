@@ -19,7 +19,7 @@ struct Ground {
     weather: Weather,
     /// From when on it is firm.
     from: RealTime,
-    /// Who stands on it.
+    /// The processes that stand on it.
     stable: NodeSet,
     /// For each the others with which it exchanges every message in time.
     links: Vec<NodeSet>,
@@ -62,7 +62,7 @@ fn programme(
     let bounds = Bounds::of(site)?;
     let mut random = site.random("ground");
     let from = RealTime(site.rhythm.longest * random.between(2, 8));
-    // What was sent before in time, by whoever is out of reach now, has arrived by then.
+    // A message that a process now out of reach sent before, in time, has arrived by then.
     let owes = from.after(bounds.fast + 1);
     let ends = site.horizon.unwrap_or_else(|| owes.after(bounds.kappa * kappas));
     let outside: NodeSet = (0..site.hosts).filter(|host| !stable.contains(*host)).collect();
@@ -103,8 +103,8 @@ pub(super) fn graph(site: &Site<'_>) -> Result<Programme, String> {
     programme(site, (0..hosts).collect(), links, 8)
 }
 
-/// Who stands on firm ground, for the minutes: `stable: n0 n1 n2` where all reach each other, and
-/// else the pairs that do: `stable: n0 n1 n2 (n0-n1 n1-n2)`.
+/// The processes on firm ground, for the minutes: `stable: n0 n1 n2` where all reach each other,
+/// and else the pairs that do: `stable: n0 n1 n2 (n0-n1 n1-n2)`.
 fn stable_text(stable: NodeSet, links: &[NodeSet]) -> String {
     let names: Vec<String> = stable.positions().map(|node| format!("n{node}")).collect();
     let text = format!("stable: {}", names.join(" "));

@@ -3,8 +3,8 @@
 //! A seed's storm breaks everything for a while and then heals. Some claims are about networks that
 //! never heal: one process has a few partners that answer in time, not always the same ones, and
 //! all else is slow forever. A world with a name is such a network. It rules from the beginning of
-//! a run to its end, and remembers what it did. What it grants to whom it says in the minutes
-//! ([`Disaster::News`]), where judges read it; so a replay is judged like the run.
+//! a run to its end, and remembers what it did. It says in the minutes what it grants to which
+//! process ([`Disaster::News`]), where judges read it; so a replay is judged like the run.
 //!
 //! A new world is one [`Adversary`], a function that makes its [`Programme`], and a line in
 //! [`WORLDS`]. Faults that are asked for besides (`--faults crash,loss`) are for the world to
@@ -98,7 +98,7 @@ pub const WORLDS: &[Named] = &[
 pub struct Named {
     /// As `--world` takes it.
     pub name: &'static str,
-    /// What it is like.
+    /// The world in one line.
     pub says: &'static str,
     /// The protocols for which it is: to others it grants nothing on which they rely.
     pub of: &'static [&'static str],
@@ -139,19 +139,19 @@ impl Named {
         Err(Error::new(format!("the world '{}' is not for {protocol}: {instead}", self.name)))
     }
 
-    /// What will happen in it at a site. An error says what does not fit.
+    /// The programme of the world at a site. An error says what does not fit.
     pub(super) fn programme(&self, site: &Site<'_>) -> Result<Programme, String> {
         (self.make)(site)
     }
 }
 
-/// What a world is built on.
+/// The site on which a world is built.
 pub(crate) struct Site<'a> {
     /// How many hosts there are: members first, and others that only use them.
     pub(crate) hosts: usize,
     /// The quorum system that was asked for.
     pub(crate) quorums: Quorums,
-    /// What else may go wrong.
+    /// The further faults.
     pub(crate) faults: Faults,
     /// How fast the protocol lives.
     pub(crate) rhythm: Rhythm,
@@ -188,12 +188,12 @@ impl Site<'_> {
     }
 }
 
-/// What will happen in a world.
+/// The programme of a world.
 #[derive(Debug)]
 pub(crate) struct Programme {
-    /// Who decides the fate of messages.
+    /// The adversary that decides the fate of messages.
     pub(crate) adversary: Box<dyn Adversary>,
-    /// What happens besides, in any order.
+    /// Further disasters, in any order.
     pub(crate) disasters: Vec<(RealTime, Disaster)>,
     /// From when on the world keeps what it promises forever: liveness is owed.
     pub(crate) owes: RealTime,
@@ -201,7 +201,7 @@ pub(crate) struct Programme {
     pub(crate) ends: RealTime,
 }
 
-/// What an adversary sees of a message that has just left.
+/// An adversary's view of a message that has just left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Letter {
     /// The sender.
@@ -232,7 +232,7 @@ pub(crate) trait Adversary: fmt::Debug {
     }
 }
 
-/// Who is granted something, for the minutes: `accessible: n1 n3`.
+/// The processes that are granted access, for the minutes: `accessible: n1 n3`.
 pub(crate) fn accessible_text(nodes: NodeSet) -> String {
     if nodes.is_empty() {
         return "accessible: nobody".to_owned();

@@ -43,7 +43,7 @@ impl Adversary for MovingSet {
                 return [Some(self.partners.request(now, letter, random)), None];
             }
         } else if self.fortune.nearly.contains(letter.from.index()) {
-            // One partner too few: enough for whoever counts wrongly.
+            // One partner too few: enough for a process that counts wrongly.
             let there = self.crashes.there(self.slow.members, now);
             let partners = self.partners.at(now, (letter.from, letter.kind), there, random);
             let last = partners.positions().filter(|node| *node != letter.from.index()).last();
@@ -55,7 +55,7 @@ impl Adversary for MovingSet {
     }
 }
 
-/// Who is accessible when.
+/// The processes that are accessible, and when.
 #[derive(Clone, Debug)]
 pub(super) struct Fortune {
     /// Rising; each holds until the next.
@@ -99,7 +99,7 @@ impl Fortune {
         Self { changes, chosen: node_id(chosen), nearly }
     }
 
-    /// Who is accessible at an instant.
+    /// The processes that are accessible at an instant.
     pub(super) fn at(&self, now: RealTime) -> NodeSet {
         let next = self.changes.partition_point(|(at, _)| *at <= now);
         next.checked_sub(1).map_or(NodeSet::EMPTY, |last| self.changes[last].1)
@@ -142,7 +142,7 @@ impl Slow {
     }
 }
 
-/// What is lost, and what comes twice.
+/// The messages that are lost, and those that come twice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     loss: u64,

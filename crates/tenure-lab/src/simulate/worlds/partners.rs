@@ -26,7 +26,7 @@ pub(super) struct Partners {
     quorums: Quorums,
     constants: Constants,
     suffices: fn(&Quorums, &Constants, NodeSet, &str) -> bool,
-    /// What it has answered.
+    /// Its answers so far.
     known: BTreeMap<(&'static str, NodeSet), bool>,
     /// For each process and each other: the number of the last choice that took it.
     used: Vec<Vec<u64>>,

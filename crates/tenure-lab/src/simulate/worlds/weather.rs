@@ -111,8 +111,8 @@ impl Weather {
     }
 }
 
-/// What processes suffer until `until`, and some of them (`restless`) until `ends`. Whoever falls
-/// before is back by then.
+/// Faults of the processes until `until`, and of some of them (`restless`) until `ends`. A process
+/// that falls before is back by then.
 pub(super) fn suffering(
     site: &Site<'_>,
     until: RealTime,

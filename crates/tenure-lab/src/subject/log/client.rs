@@ -1,5 +1,5 @@
-//! A client: opens a session, then reads and writes, one operation after the other. Whoever does
-//! not answer is asked again, or another is.
+//! A client: opens a session, then reads and writes, one operation after the other. If a process
+//! does not answer, the client asks it again, or another.
 
 use tenure_proto::paxos::{Rules, Session};
 use tenure_proto::time::LocalSpan;

@@ -37,8 +37,7 @@ pub(super) fn omega(constants: &Constants) -> Option<Which> {
 /// How the election is set up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Setting {
-    /// By Nerio. With the lease: whoever holds it proposes, under its term, and reads without
-    /// asking.
+    /// By Nerio. With the lease: its holder proposes, under its term, and reads without asking.
     Strong { config: strong::Config, lease: bool },
     /// By an Omega.
     Omega(Which, eventual::Config<Printed>),
@@ -129,7 +128,7 @@ impl Electing {
         }
     }
 
-    /// Who should lead, and by which epoch.
+    /// The process that should lead, and its epoch.
     pub(super) fn opinion(&self, me: NodeId, now: LocalTime) -> (Option<NodeId>, u64) {
         match self {
             Self::Strong { nerio, .. } => {
@@ -154,7 +153,7 @@ impl Electing {
         }
     }
 
-    /// What is said to the other kind of election is not heard.
+    /// Messages to the other kind of election are not heard.
     pub(super) fn handle<R: Rules>(
         &mut self,
         input: Said,
@@ -183,7 +182,7 @@ impl Electing {
     }
 }
 
-/// What an election is told.
+/// An input of an election.
 pub(super) enum Said {
     Strong(Input<Nerio>),
     Omega(Input<Elector>),

@@ -8,7 +8,7 @@ use tenure_proto::paxos::{Bytes, Session};
 /// A key.
 pub type KeyName = u8;
 
-/// What a client writes: the former value is its answer.
+/// A client's write: the former value is its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Write {
     /// Where.

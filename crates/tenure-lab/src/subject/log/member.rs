@@ -21,7 +21,7 @@ pub(super) struct Member<R: Rules> {
     pub(super) log: Paxos<R>,
     election: Electing,
     kv: Kv,
-    /// Who waits for which wish.
+    /// The question that waits for each wish.
     waits: BTreeMap<Key, AskId>,
     reads: BTreeMap<u64, Reading>,
     /// Threads that are about to look at the state, or have done so, and when they are.
@@ -39,11 +39,11 @@ pub(super) struct Member<R: Rules> {
 struct Reading {
     reader: AskId,
     key: KeyName,
-    /// What the state was when it was looked at under the lease.
+    /// The state when it was looked at under the lease.
     saw: Option<u64>,
 }
 
-/// What a thread does next that reads under the lease. Anything may happen in between.
+/// The next step of a thread that reads under the lease. Anything may happen in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Thread {
     Looks,
@@ -202,7 +202,7 @@ impl<R: Rules> Member<R> {
         self.heed(events, cx);
     }
 
-    /// What the log says is done, in order.
+    /// Carries out the events of the log, in order.
     fn heed(&mut self, events: Vec<Event>, cx: &mut Context<'_, R>) {
         for event in events {
             match event {
@@ -301,8 +301,8 @@ impl<R: Rules> Member<R> {
         }
     }
 
-    /// Whoever lost its disk cannot lead the log, whatever an Omega says: it stands behind the
-    /// others, as often as it comes to the front.
+    /// A member that lost its disk cannot lead the log, even if an Omega names it: it stands behind
+    /// the others, as often as it comes to the front.
     fn decline(&mut self, cx: &mut Context<'_, R>) {
         let elected = self.election.opinion(self.me, cx.now()).0 == Some(self.me);
         if elected && self.log.is_amnesiac() {
@@ -366,7 +366,7 @@ fn log_effect<R: Rules>(effect: Effect<Paxos<R>>, events: &mut Vec<Event>) -> Op
     })
 }
 
-/// What survived, for each of the two.
+/// The surviving records, for each of the two.
 fn split(boot: Boot<Kept>) -> (Boot<paxos::Record>, Boot<<Nerio as Protocol>::Record>) {
     use tenure_proto::BootKind;
     let (log, strong) = sorted(boot.durable);

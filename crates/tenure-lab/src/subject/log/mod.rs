@@ -47,7 +47,7 @@ enum Party<R: Rules> {
     Client(Box<Client>),
 }
 
-/// What every host is told.
+/// The configuration, the same on every host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R: Rules> {
     log: paxos::Config<R>,
@@ -59,7 +59,7 @@ pub struct Config<R: Rules> {
     own_clients: bool,
 }
 
-/// What hosts say to each other.
+/// A message between two hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {
     /// Of the log.
@@ -74,7 +74,7 @@ pub enum Talk {
     Ask(Ask),
     /// It is answered.
     Answer {
-        /// What was asked.
+        /// The question.
         id: AskId,
         /// The answer.
         reply: Reply,
@@ -92,7 +92,7 @@ pub struct AskId {
     pub number: u64,
 }
 
-/// What a client asks.
+/// A client's question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// Names it.
@@ -101,7 +101,7 @@ pub struct Ask {
     pub wish: Wish,
 }
 
-/// What a client wants.
+/// A client's wish.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wish {
     /// A session.
@@ -125,18 +125,18 @@ pub enum Wish {
     },
 }
 
-/// What a client is answered.
+/// The answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reply {
     /// The session is open.
     Opened(Session),
     /// It is not open any more: what became of the write is unknown.
     Expired,
-    /// What is there, or was before the write.
+    /// The value that is there, or was before the write.
     Saw(Option<u64>),
 }
 
-/// What users say.
+/// A user's command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Campaign, or begin to ask.
@@ -173,7 +173,7 @@ pub enum Command {
     Omega(eventual::Command),
 }
 
-/// What a client does when it is told.
+/// A client's deed when it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Deed {
     /// Opens a session.
@@ -184,7 +184,7 @@ pub enum Deed {
     Get(KeyName),
 }
 
-/// What judges and drawings see.
+/// An event for judges and drawings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Happening {
     /// In the log.
@@ -208,12 +208,12 @@ pub enum Happening {
     Returned {
         /// Names it.
         id: AskId,
-        /// What it saw.
+        /// The value that it saw.
         saw: Option<u64>,
     },
 }
 
-/// What disks and memories keep.
+/// A record on a disk or in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kept {
     /// For the log.
@@ -222,7 +222,7 @@ pub enum Kept {
     Strong(<Nerio as Protocol>::Record),
 }
 
-/// What names a cell.
+/// The name of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeptKey {
     /// Of the log.
@@ -333,7 +333,7 @@ pub struct Log<R: Rules> {
 }
 
 impl Log<Sound> {
-    /// What a node runs.
+    /// The subject as a node runs it.
     pub const fn sound() -> Self {
         Self { rules: Sound }
     }

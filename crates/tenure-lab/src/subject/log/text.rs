@@ -214,7 +214,7 @@ fn log_text(node: NodeId, event: &Event) -> String {
     }
 }
 
-/// What [`count`] knows.
+/// The names that [`count`] knows.
 pub(super) const COUNTS: &[&str] = &[
     "hints",
     "operations",

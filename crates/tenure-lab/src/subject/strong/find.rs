@@ -19,7 +19,7 @@ pub(super) fn command_text(group: GroupId, ask: NodeId, how: How, hops: u8) -> S
     format!("find {group} at {ask} {how} hops {hops}")
 }
 
-/// What stands between `at n1` and `hops 3`.
+/// Parses the words between `at n1` and `hops 3`.
 pub(super) fn parse_how(words: &[&str]) -> Option<How> {
     let wait = |text: &str| parse_time(text).map(|time| Span::from_nanos(time.0));
     match words {

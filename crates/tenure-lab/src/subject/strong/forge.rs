@@ -1,4 +1,4 @@
-//! What a process may say in another's name without breaking a promise of the machine.
+//! Messages that a process may say in another's name without breaking a promise of the machine.
 
 use tenure_proto::NodeId;
 use tenure_proto::strong::epoch::EpochTalk;
@@ -7,9 +7,10 @@ use tenure_proto::strong::{GrantRequest, Message, Nerio, RecoveryTalk, Rules, Ta
 
 use crate::world::Guise;
 
-/// What `by` makes of a message. Anybody may speak for somebody else: the machine believes nobody
-/// but the process that is named. Only a process that the receiver does not take for a member may
-/// answer as one does: a member that says what is not so is outside of every promise.
+/// The message that `by` forges from another. Anybody may speak for somebody else: the machine
+/// believes nobody but the process that is named. Only a process that the receiver does not take
+/// for a member may answer as one does: a member that says what is not so is outside of every
+/// promise.
 pub(super) fn forged<R: Rules>(
     message: &Message,
     by: NodeId,
@@ -32,7 +33,7 @@ pub(super) fn forged<R: Rules>(
     }
 }
 
-/// What a message asks grantors for, if it does.
+/// The request to grantors in a message, if it has one.
 fn asked(message: &Message) -> Option<GrantRequest> {
     match message {
         Message::Request(request) | Message::Extend { request, .. } => Some(*request),

@@ -1,4 +1,4 @@
-//! What processes say, and why something came to an end, in words.
+//! Messages, and the reasons for an end, in words.
 
 use tenure_proto::GroupId;
 use tenure_proto::strong::{Event, Failure, Kind, Loss, Refusal, Talk};

@@ -1,7 +1,8 @@
-//! The bully: ask all who are higher; if nobody answers, announce yourself to all who are lower.
+//! The bully: a process asks all that are higher; if none answers, it announces itself to all that
+//! are lower.
 //!
-//! Everybody knows how good everybody is. Three states: nothing is open (`Normal`), answers are
-//! awaited (`Electing`), the winner is awaited (`Waiting`). All time-outs come from D:
+//! Every process knows the rank of every other. Three states: nothing is open (`Normal`), answers
+//! are awaited (`Electing`), the winner is awaited (`Waiting`). All time-outs come from D:
 //!
 //! ```text
 //!   p ──Election──→ higher          T1 = 2D: the question, and the answer
@@ -17,7 +18,7 @@
 //!
 //! Safe only if D is a true bound: if an answer takes longer than T1, two announce themselves.
 //!
-//! **Who comes back** must not announce itself at once, though nobody be higher
+//! **A process that comes back** must not announce itself at once, even if nobody is higher
 //! ([`Rules::may_announce`], mutant `comes-back-at-once`). For up to D another still takes it for
 //! dead and may announce itself; that is heard up to D later, and by then the better announcement
 //! may have come and gone. After T1 = 2D nothing of the kind is under way.
@@ -27,21 +28,21 @@ use crate::boot::{Boot, BootKind};
 use crate::time::LocalSpan;
 use crate::{LocalTime, NodeId};
 
-/// What processes say.
+/// A message between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Is anybody there who is higher?
+    /// Asks whether a higher process lives.
     Election,
-    /// Yes.
+    /// Answers that the sender lives and is higher.
     Ok,
-    /// I lead.
+    /// Announces that the sender leads.
     Coordinator,
 }
 
-/// What is open.
+/// The phase of an election that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    /// Nothing.
+    /// No election is open.
     Normal,
     /// Answers of higher ones are awaited until T1.
     Electing(LocalTime),
@@ -69,7 +70,7 @@ impl Bully {
         self.state != State::Normal
     }
 
-    /// Asks all who are higher; who knows that they are all dead need not.
+    /// Asks all that are higher. A process that knows that they are all dead need not.
     fn begin<R: Rules>(&mut self, desk: &mut D<'_, R>) {
         let alone = higher(desk).iter().all(|q| desk.suspects(*q));
         if alone && desk.rules().may_announce(self.back) {
@@ -132,8 +133,8 @@ impl Bully {
         }
     }
 
-    /// Who comes back may be better than the one elected: that is asked. Or it missed that this
-    /// process leads: it is told.
+    /// A process that comes back may be better than the elected one: this process asks it. Or it
+    /// missed that this process leads: it is told.
     pub(super) fn trust<R: Rules>(&mut self, whom: NodeId, desk: &mut D<'_, R>) {
         let Some(elected) = desk.elected() else { return };
         let rank = |id| desk.config.rank(id);

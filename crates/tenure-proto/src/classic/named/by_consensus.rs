@@ -1,6 +1,6 @@
-//! An election by consensus: the leader of term k is what instance k decides.
+//! An election by consensus: the leader of term k is the value that instance k decides.
 //!
-//! Who finds that the elected one is not the best that it trusts wants another term. The best that
+//! A process wants another term when the elected one is not the best that it trusts. The best that
 //! a process trusts (its Omega) proposes itself for the next term, in one instance of Paxos of its
 //! own: `Prepare`, `Promise`, `Accept`, `Accepted`, and then `Decided` to all. With nobody crashing
 //! that is 5(N - 1) messages in five message times.
@@ -29,11 +29,11 @@ pub struct Ballot {
     pub round: u64,
     /// The proposer.
     pub node: u64,
-    /// Which of its lives.
+    /// The life of the proposer.
     pub life: u128,
 }
 
-/// What a voter has promised and accepted, of the newest term that it knows of. In older ones it
+/// The promise and the vote of an acceptor, for the newest term that it knows. In older ones it
 /// votes no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Acceptor {
@@ -42,55 +42,55 @@ pub struct Acceptor {
     accepted: Option<(Ballot, NodeId)>,
 }
 
-/// What processes say.
+/// A message between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// To the best that the sender trusts: who leads?
+    /// Asks the best process that the sender trusts: who leads?
     Want,
-    /// Vote in no lower ballot.
+    /// Asks to vote in no ballot lower than this one.
     Prepare {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// Than this.
+        /// The ballot.
         ballot: Ballot,
     },
-    /// I will not; and this is what I voted for last.
+    /// Promises that, and reports the sender's last vote.
     Promise {
-        /// In which term.
+        /// The term.
         term: u64,
         /// The ballot that was prepared.
         ballot: Ballot,
         /// The last vote.
         accepted: Option<(Ballot, NodeId)>,
     },
-    /// Vote for this.
+    /// Asks to vote for a value.
     Accept {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
-        /// Who should lead.
+        /// The proposed leader.
         value: NodeId,
     },
-    /// I did.
+    /// Reports the sender's vote.
     Accepted {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
     },
-    /// I have promised more, or know a later term.
+    /// Refuses: the sender has promised a higher ballot, or knows a later term.
     Nack {
         /// The newest term that the sender has voted in.
         term: u64,
         /// The round that was promised there.
         round: u64,
     },
-    /// Who leads.
+    /// Announces the decided leader.
     Decided {
-        /// In which term.
+        /// The term.
         term: u64,
-        /// Who.
+        /// The leader.
         leader: NodeId,
     },
 }
@@ -103,7 +103,7 @@ struct Attempt {
     promised: BTreeSet<NodeId>,
     /// The vote of the highest ballot that was told with a promise.
     last: Option<(Ballot, NodeId)>,
-    /// What was proposed, once enough had promised.
+    /// The proposed leader, once a quorum has promised.
     value: Option<NodeId>,
     accepted: BTreeSet<NodeId>,
 }
@@ -324,7 +324,7 @@ impl<R: Rules> Algorithm<R> for ByConsensus {
         self.call(desk);
     }
 
-    /// Who comes back may be better, or must hear who leads.
+    /// A process that comes back may be better, or must be told who leads.
     fn trust(&mut self, whom: NodeId, desk: &mut D<'_, R>) {
         if let Some((term, leader)) = self.decided.filter(|(_, leader)| *leader == desk.me) {
             desk.send(whom, Message::Decided { term, leader });

@@ -1,8 +1,8 @@
-//! Elections among processes that know each other's names, of which some crash.
+//! Elections among processes that know each other's names, and that may crash.
 //!
-//! The first lecture: N processes, each with a name and an attribute. Any of them may call an
-//! election, several may at once, and whoever calls must not matter: the best of those that live
-//! wins, by (attribute, name).
+//! The first lecture: N processes, each with a name and an attribute. Any process may call an
+//! election, several may at once, and the caller must not matter: the best living process wins, by
+//! (attribute, name).
 //!
 //! * **Safety.** Each process has elected nobody, or the best of those that live.
 //! * **Liveness.** In the end each one that lives has elected somebody.
@@ -15,7 +15,7 @@
 //! | [`by_consensus`] | one instance of consensus: 5(N - 1) | 5 |
 //! | [`by_election`] | as the election it stands on: consensus from an election | |
 //!
-//! # What they stand on
+//! # Assumptions
 //!
 //! A failure detector ([`Watch`]): heartbeats every T, silence for more than T + D is suspicious.
 //! Where messages take at most D it is right about everybody, and safety and liveness hold a while
@@ -53,52 +53,51 @@ use crate::boot::Boot;
 use crate::time::LocalSpan;
 use crate::{Context, Data, Elects, GroupId, Input, LocalTime, NodeId, Protocol};
 
-/// What processes are compared by: the greatest is the best. The name breaks ties, so no two are
-/// equal.
+/// The rank by which processes are compared: the greatest is the best. The name breaks ties, so no
+/// two are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
     /// Free disk, the inverse of the load, a version: the more the better. All the same where names
     /// alone count.
     pub attr: u64,
-    /// Whose.
+    /// The process.
     pub id: NodeId,
 }
 
-/// A run of an election: who called it, in which term. A later term is a later run; of two callers
-/// in one term the one with the greater name goes on.
+/// A run of an election: the process that called it, and the term. A later term is a later run; of
+/// two callers in one term the one with the greater name goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag {
     /// Larger than any that the caller knew of.
     pub term: u64,
-    /// Who called; the number of its name.
+    /// The process that called the election; the number of its name.
     pub caller: u64,
 }
 
-/// Who starts anew when the winner of a ring crashes.
+/// The processes that call a new election when the winner on a ring crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repair {
-    /// So many of its predecessors on the ring, and nobody else.
+    /// Only so many of its predecessors on the ring.
     Neighbours(u64),
-    /// Whoever suspects it.
+    /// Every process that suspects it.
     Detector,
 }
 
-/// What every process is told.
+/// The configuration, the same on every process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R> {
     /// The attribute of each process, by name. Only a bully looks at those of others: it must know
-    /// who is higher.
+    /// which are higher.
     pub attrs: Arc<[u64]>,
-    /// D: the most that a message takes, with the time to handle it.
+    /// D: the longest time that a message takes, with the time to handle it.
     pub delay: LocalSpan,
-    /// T: how often a process shows that it lives. Zero: never, and nobody is suspected unless told
-    /// so.
+    /// T: the period of heartbeats. Zero: none are sent, and nobody is suspected unless told so.
     pub period: LocalSpan,
-    /// How well the detector sees.
+    /// The quality of the detector.
     pub sight: Sight,
-    /// How a ring is repaired.
+    /// The way in which a ring is repaired.
     pub repair: Repair,
-    /// What elections go by.
+    /// The rules of the election.
     pub rules: R,
 }
 
@@ -113,73 +112,73 @@ impl<R> Config<R> {
         (0..self.attrs.len() as u64).map(NodeId)
     }
 
-    /// What a process is compared by.
+    /// The rank of a process.
     pub fn rank(&self, id: NodeId) -> Rank {
         Rank { attr: self.attrs.get(id.index()).copied().unwrap_or(0), id }
     }
 
-    /// So many times D.
+    /// A multiple of D.
     pub fn delays(&self, many: usize) -> LocalSpan {
         self.delay.times(u32::try_from(many).unwrap_or(u32::MAX))
     }
 
-    /// The longest that a crash goes unnoticed where messages take at most D: the last heartbeat
-    /// took all of D, and then T + D of silence.
+    /// The longest time for which a crash goes unnoticed where messages take at most D: the last
+    /// heartbeat took all of D, and then T + D of silence.
     pub fn detection(&self) -> LocalSpan {
         self.period.plus(self.delays(2))
     }
 }
 
-/// What a process's user, or a detector outside, may say.
+/// A request of a process's user, or the verdict of an external detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Call an election.
     Call,
-    /// Somebody has crashed, as far as one can see.
+    /// Reports that a process seems to have crashed.
     Suspect(NodeId),
-    /// Somebody lives after all.
+    /// Reports that a process lives after all.
     Trust(NodeId),
 }
 
-/// What processes tell each other.
+/// A message between two processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message<M> {
-    /// I live.
+    /// A heartbeat.
     Beat,
-    /// Something of the election.
+    /// A message of the election.
     Word(M),
 }
 
-/// What happens at a process, for users and properties.
+/// An event at a process, for users and properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// It takes part in an election now.
+    /// The process takes part in an election from now on.
     Opened,
-    /// Not any more.
+    /// The process takes part in it no more.
     Closed,
-    /// `elected` is set.
+    /// The process sets `elected`.
     Elected {
-        /// To whom.
+        /// The elected process.
         who: NodeId,
-        /// In which term, where elections have terms that nobody shares.
+        /// The term, where elections have terms that nobody shares.
         term: Option<u64>,
     },
-    /// It suspects somebody.
+    /// The process suspects another.
     Suspects(NodeId),
-    /// It trusts somebody again.
+    /// The process trusts another again.
     Trusts(NodeId),
-    /// It decides a bit.
+    /// The process decides a bit.
     Decided {
-        /// Which.
+        /// The bit.
         value: bool,
     },
-    /// It came back, and takes no part: in its model who crashed stays crashed.
+    /// The process came back, and takes no part: in its model a crashed process stays crashed.
     Gone,
-    /// It lost its disk, and votes no more.
+    /// The process lost its disk, and votes no more.
     Mute,
 }
 
-/// What survives a crash: the votes of [`by_consensus`]. The other elections keep nothing.
+/// State that survives a crash: the votes of [`by_consensus`]. The other elections keep nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell(pub by_consensus::Acceptor);
 
@@ -190,22 +189,22 @@ impl crate::Record for Cell {
 
 /// An election: one process's part in it.
 pub trait Algorithm<R: Rules>: Data {
-    /// What its processes say.
+    /// A message of this election.
     type Message: Data;
 
-    /// A process that has elected nobody and takes part in nothing.
+    /// Makes a process that has elected nobody and takes part in nothing.
     fn new(config: &Config<R>, me: NodeId, boot: &Boot<Cell>) -> Self;
-    /// The process calls an election, unless one is open.
+    /// Calls an election, unless one is open.
     fn call(&mut self, desk: &mut Desk<'_, Self::Message, R>);
-    /// It hears something.
+    /// Handles a message.
     fn hear(&mut self, from: NodeId, message: Self::Message, desk: &mut Desk<'_, Self::Message, R>);
-    /// Its detector suspects somebody from now on.
+    /// Handles a new suspicion of the detector.
     fn suspect(&mut self, whom: NodeId, desk: &mut Desk<'_, Self::Message, R>);
-    /// Its detector trusts somebody again.
+    /// Handles the end of a suspicion.
     fn trust(&mut self, whom: NodeId, desk: &mut Desk<'_, Self::Message, R>);
-    /// Its deadline has come.
+    /// Handles the deadline.
     fn deadline(&mut self, desk: &mut Desk<'_, Self::Message, R>);
-    /// When it wants to be called.
+    /// The deadline at which it wants to be called.
     fn next_deadline(&self) -> Option<LocalTime>;
     /// Whether it takes part at all.
     fn takes_part(&self) -> bool {
@@ -220,22 +219,22 @@ pub trait Algorithm<R: Rules>: Data {
     fn settle(config: &Config<R>) -> LocalSpan;
 }
 
-/// What an election wants done, in order.
+/// An act that an election wants done, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Act<M> {
     Send(NodeId, M),
-    /// What is sent after this in the same step waits until it is durable.
+    /// Later messages of the same step wait until this is durable.
     Keep(Cell),
     Tell(Event),
 }
 
-/// One step of an election: what it may look at, and what it may do.
+/// One step of an election: its questions and its acts.
 pub struct Desk<'a, M, R> {
-    /// Whose step.
+    /// The process that takes the step.
     pub me: NodeId,
-    /// When, by its clock.
+    /// The time of the step, by its clock.
     pub now: LocalTime,
-    /// What it was told.
+    /// The configuration of this process.
     pub config: &'a Config<R>,
     suspected: &'a BTreeSet<NodeId>,
     elected: &'a mut Option<NodeId>,
@@ -248,17 +247,17 @@ impl<M: Clone, R: Rules> Desk<'_, M, R> {
         &self.config.rules
     }
 
-    /// What this process is compared by.
+    /// The rank of this process.
     pub fn rank(&self) -> Rank {
         self.config.rank(self.me)
     }
 
-    /// Whether somebody seems to have crashed.
+    /// Whether a process seems to have crashed.
     pub fn suspects(&self, whom: NodeId) -> bool {
         self.suspected.contains(&whom)
     }
 
-    /// Whom this process has elected.
+    /// The process that this one has elected.
     pub fn elected(&self) -> Option<NodeId> {
         *self.elected
     }
@@ -269,34 +268,34 @@ impl<M: Clone, R: Rules> Desk<'_, M, R> {
         self.config.names().filter(move |name| *name != me)
     }
 
-    /// Says something to one.
+    /// Sends a message to one process.
     pub fn send(&mut self, to: NodeId, message: M) {
         self.acts.push(Act::Send(to, message));
     }
 
-    /// Says something to many, as one step: a crash comes before it or after it.
+    /// Sends a message to many, as one step: a crash comes before it or after it.
     pub fn send_all(&mut self, to: impl IntoIterator<Item = NodeId>, message: &M) {
         to.into_iter().for_each(|to| self.send(to, message.clone()));
     }
 
-    /// Keeps something over a crash. What is said later in this step is said when it is durable.
+    /// Keeps a record over a crash. Later messages of this step leave when it is durable.
     pub fn keep(&mut self, cell: Cell) {
         self.acts.push(Act::Keep(cell));
     }
 
-    /// Elects somebody.
+    /// Elects a process.
     pub fn elect(&mut self, who: NodeId, term: Option<u64>) {
         *self.elected = Some(who);
         self.tell(Event::Elected { who, term });
     }
 
-    /// Tells what happens.
+    /// Publishes an event.
     pub fn tell(&mut self, event: Event) {
         self.acts.push(Act::Tell(event));
     }
 
-    /// Whether this process may open an election, where `open` says whether one is. If so, it is
-    /// told that it does.
+    /// Whether this process may open an election, where `open` says whether one is. If so, the
+    /// opening is published.
     pub fn opens(&mut self, open: bool) -> bool {
         let opens = self.rules().may_open(open);
         if opens {
@@ -317,7 +316,7 @@ pub struct Named<A, R> {
 }
 
 impl<A: Algorithm<R>, R: Rules> Named<A, R> {
-    /// Whom it has elected.
+    /// The process that this one has elected.
     pub fn elected(&self) -> Option<NodeId> {
         self.elected
     }
@@ -442,7 +441,8 @@ impl<A: Algorithm<R>, R: Rules> Protocol for Named<A, R> {
 }
 
 impl<A: Algorithm<R>, R: Rules> Elects for Named<A, R> {
-    /// Who elected itself leads until it hears otherwise: there is no lease, and so no end.
+    /// A process that elected itself leads until it hears otherwise: there is no lease, and so no
+    /// end.
     fn leadership(&self, _group: GroupId, _now: LocalTime) -> Option<LocalTime> {
         (self.elected == Some(self.me) && self.takes_part()).then_some(LocalTime::from_nanos(u64::MAX))
     }

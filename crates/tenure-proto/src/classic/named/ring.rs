@@ -1,44 +1,45 @@
-//! The ring: a call goes round, the best replaces what it carries, and what comes back to the best
-//! is its victory.
+//! The ring: a call goes round and carries the best so far; the best process wins when its own rank
+//! comes back.
 //!
-//! `Election` carries (attribute, name). Who gets a greater one passes it on; who gets a smaller
-//! one, and has not passed one on in this run, sends its own instead; who gets its own has won and
-//! sends `Elected` round. One caller j hops before the best: j hops to it, N round, N to tell:
-//! **j + 2N messages**, one after the other, so the time is the same. Best j = 0: 2N. Worst j = N -
-//! 1, called by the best's successor: 3N - 1.
+//! `Election` carries (attribute, name). A process that receives a greater one passes it on. A
+//! process that receives a smaller one, and has not passed one on in this run, sends its own
+//! instead. A process that receives its own has won and sends `Elected` round. One caller j hops
+//! before the best: j hops to it, N round, N to tell: **j + 2N messages**, one after the other, so
+//! the time is the same. Best j = 0: 2N. Worst j = N - 1, called by the best's successor: 3N - 1.
 //!
-//! **Several callers.** Each run has a [`Tag`] (term, caller); a process drops what has a lower tag
-//! than it has seen. The slides remember the caller's name alone, "all the time". That is not live:
-//! when caller 80 has run once and died, every later run of a lesser caller is suppressed forever.
-//! A term larger than all known ones cures it (mutant `bare-callers`). Who drops a call of an
-//! earlier term calls itself: the caller was away, and does not know which term it is.
+//! **Several callers.** Each run has a [`Tag`] (term, caller); a process drops a message with a
+//! lower tag than it has seen. The slides remember the caller's name alone, "all the time". That is
+//! not live: when caller 80 has run once and died, every later run of a lesser caller is suppressed
+//! forever. A term larger than all known ones cures it (mutant `bare-callers`). A process that
+//! drops a call of an earlier term calls itself: the caller was away, and does not know which term
+//! it is.
 //!
-//! **Crashes.** What is sent to a dead successor is lost: so the next that is not suspected is the
-//! successor. A run that does not end in time is called anew. And if the winner, or the one whose
-//! name goes round, is suspected, then by [`Repair::Detector`] whoever suspects it calls anew; by
-//! [`Repair::Neighbours`] only its k predecessors do, and when they crash with it nobody does: a
-//! dead coordinator stays elected.
+//! **Crashes.** A message to a dead successor is lost: so the next member that is not suspected is
+//! the successor. A run that does not end in time is called anew. If the winner, or the process
+//! whose name goes round, is suspected, then by [`Repair::Detector`] every process that suspects it
+//! calls anew. By [`Repair::Neighbours`] only its k predecessors do, and when they crash with it
+//! nobody does: a dead coordinator stays elected.
 
 use super::{Algorithm, Cell, Config, Desk, Event, Rank, Repair, Rules, Tag};
 use crate::boot::Boot;
 use crate::time::LocalSpan;
 use crate::{LocalTime, NodeId};
 
-/// What processes say.
+/// A message between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// The best so far.
     Election {
-        /// Which run.
+        /// The run.
         tag: Tag,
-        /// Who, and how good.
+        /// The best process so far, and its rank.
         best: Rank,
     },
     /// The winner.
     Elected {
-        /// Of which run.
+        /// The run that ended.
         tag: Tag,
-        /// Who, and how good.
+        /// The winner, and its rank.
         winner: Rank,
     },
 }
@@ -199,7 +200,7 @@ impl<R: Rules> Algorithm<R> for Ring {
         }
     }
 
-    /// Who comes back must hear who won, and may be better.
+    /// A process that comes back must be told who won, and may be better.
     fn trust(&mut self, _whom: NodeId, desk: &mut D<'_, R>) {
         self.call(desk);
     }

@@ -1,11 +1,12 @@
-//! What elections among named processes go by: each rule is one function, and the laboratory has a
-//! wrong one for each.
+//! The rules of elections among named processes: each rule is one function, and the laboratory has
+//! a wrong one for each.
 
 use super::Rank;
 use crate::time::LocalSpan;
 use crate::{Data, NodeId};
 
-/// The rules. The provided functions are the sound ones; what overrides one of them is a mutant.
+/// The rules. The provided functions are the sound ones; a type that overrides one of them is a
+/// mutant.
 pub trait Rules: Data {
     /// Whether `one` is better than `other`: by attribute, and by name where those are equal. A
     /// total order, so that all who compare the same processes find the same best.
@@ -25,7 +26,8 @@ pub trait Rules: Data {
         known.saturating_add(1)
     }
 
-    /// Whether an answer is still awaited: of those who seem to have crashed none will come.
+    /// Whether an answer is still awaited: none will come from a process that seems to have
+    /// crashed.
     fn awaits(&self, suspected: bool) -> bool {
         !suspected
     }
@@ -46,7 +48,7 @@ pub trait Rules: Data {
         voters / 2 + 1
     }
 
-    /// What a ballot proposes: what may already have been decided in an earlier one, and else the
+    /// The value that a ballot proposes: one that an earlier ballot may have decided, else the
     /// proposer's own wish.
     fn proposal(&self, own: NodeId, accepted: Option<NodeId>) -> NodeId {
         accepted.unwrap_or(own)

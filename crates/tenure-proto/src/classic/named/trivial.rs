@@ -1,14 +1,15 @@
-//! Everybody tells everybody.
+//! The trivial election: every process tells its id to every other.
 //!
-//! Who calls says `Start` to all; who hears of it for the first time says its own id to all; who
-//! has all ids knows the best. One caller: N - 1 calls and N(N - 1) ids, together N² - 1 messages,
-//! in two message times.
+//! The caller sends `Start` to all. A process that hears of it for the first time sends its own id
+//! to all. A process that has all ids knows the best. One caller: N - 1 calls and N(N - 1) ids,
+//! together N² - 1 messages, in two message times.
 //!
-//! A crash would make all wait forever; so an id is not awaited of those who are suspected. Then
-//! the detector's errors are the election's errors.
+//! A crash would make all wait forever; so no id is awaited from a suspected process. Then the
+//! detector's errors are the election's errors.
 //!
-//! Runs have a term. Callers who know of the same terms call the same one and are joined by it. Who
-//! was away and calls a term that is over is told of the open one, or makes somebody call the next.
+//! Runs have a term. Callers who know of the same terms call the same one and are joined by it. A
+//! process that was away and calls a term that is over is told of the open one, or makes another
+//! process call the next.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +18,17 @@ use crate::boot::Boot;
 use crate::time::LocalSpan;
 use crate::{LocalTime, NodeId};
 
-/// What processes say.
+/// A message between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// An election, in this term.
     Start {
-        /// Which.
+        /// The term.
         term: u64,
     },
-    /// What the sender is compared by.
+    /// The rank of the sender.
     Id {
-        /// In which election.
+        /// The term of the election.
         term: u64,
         /// Its attribute; its name is known.
         attr: u64,

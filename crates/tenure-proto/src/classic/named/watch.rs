@@ -1,5 +1,5 @@
-//! The detector of a process: a heartbeat to everybody every T, and a timeout of T + D for each of
-//! the others.
+//! The detector of a process: a heartbeat to every other every T, and a timeout of T + D for each
+//! of them.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use crate::detect::{Detector, Heartbeat};
 use crate::time::LocalSpan;
 use crate::{LocalTime, NodeId};
 
-/// How well a detector sees.
+/// The quality of a detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sight {
     /// Silence for more than T + D: complete and accurate, where messages take at most D.
     Sharp,
     /// No silence is long enough: it misses crashes, and so is incomplete.
     Blind,
-    /// Silence for more than T, as if messages took no time: it suspects who lives, and so is
-    /// inaccurate.
+    /// Silence for more than T, as if messages took no time: it suspects living processes, and so
+    /// is inaccurate.
     Nervous,
 }
 
-/// Who is heard, and who seems to have crashed.
+/// The heartbeats heard, and the processes that seem to have crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watch {
     me: NodeId,
@@ -50,12 +50,12 @@ impl Watch {
         }
     }
 
-    /// Who seems to have crashed.
+    /// The processes that seem to have crashed.
     pub fn suspected(&self) -> &BTreeSet<NodeId> {
         &self.suspected
     }
 
-    /// Somebody is heard. Says whether it is trusted only from now on.
+    /// Notes a heartbeat of a process. Returns whether it is trusted only from now on.
     pub fn heard(&mut self, whom: NodeId, now: LocalTime) -> bool {
         if let Some(timeout) = self.timeouts.get_mut(whom.index()) {
             timeout.heard(now);
@@ -63,20 +63,20 @@ impl Watch {
         self.suspected.remove(&whom)
     }
 
-    /// Somebody is said to have crashed. Says whether that is news.
+    /// Notes that a process is said to have crashed. Returns whether that is news.
     pub fn suspect(&mut self, whom: NodeId) -> bool {
         self.suspected.insert(whom)
     }
 
-    /// One who has been silent for too long, and was not suspected before.
+    /// A process that has been silent for too long, and was not suspected before.
     pub fn next_suspect(&mut self, now: LocalTime) -> Option<NodeId> {
         let late = self.trusted().find(|(_, timeout)| timeout.suspects(now)).map(|(whom, _)| whom)?;
         self.suspected.insert(late);
         Some(late)
     }
 
-    /// Whether it is time to show that this process lives. The next time is T after this one was
-    /// due, or after now if that is past.
+    /// Whether a heartbeat is due. The next is due T after this one was, or after now if that is
+    /// past.
     pub fn is_beat_due(&mut self, now: LocalTime) -> bool {
         let due = !self.timeouts.is_empty() && self.next_beat <= now;
         if due {
@@ -86,7 +86,7 @@ impl Watch {
         due
     }
 
-    /// When something is to be done.
+    /// The next instant at which something is to be done.
     pub fn next_deadline(&self) -> Option<LocalTime> {
         let beat = (!self.timeouts.is_empty()).then_some(self.next_beat);
         let crossings = self.trusted().filter_map(|(_, timeout)| timeout.next_crossing(LocalTime::ZERO));

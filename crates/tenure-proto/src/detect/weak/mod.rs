@@ -2,22 +2,22 @@
 //!
 //! Any number of processes may try to become leader; the quorum decides, and nobody is harmed. But
 //! runs that meet take each other's grants, and all may fail. A weak election makes it likely that
-//! one process tries and the others wait. It may be wrong: it may name several, or nobody, or
-//! somebody who is dead. That costs a few steps of waiting or a collision. **Nothing that keeps two
-//! leaders apart may depend on it.**
+//! one process tries and the others wait. It may be wrong: it may name several, or nobody, or a
+//! dead process. That costs a few steps of waiting or a collision. **Nothing that keeps two leaders
+//! apart may depend on it.**
 //!
-//! A weak election is told what is heard of whom ([`Weak`]) and answers with a [`Turn`]: how many
-//! steps a candidate waits before it tries. The weak leader waits none. Everybody else waits a
+//! A weak election is told which members are heard ([`Weak`]) and answers with a [`Turn`]: how many
+//! steps a candidate waits before it tries. The weak leader waits none. Every other member waits a
 //! little longer than those before it, so that a weak leader that does not campaign, or reaches no
 //! quorum, holds nobody up for long. Which election a process uses is a setting ([`Choice`]), and
 //! the choices can differ between processes: they need not agree to be safe, only to be quick.
 //!
 //! | choice | who tries first |
 //! |---|---|
-//! | [`AtRandom`] | whoever draws the earliest time in a window |
+//! | [`AtRandom`] | the member that draws the earliest time in a window |
 //! | [`OnRing`] | the lowest member that is not suspected |
-//! | [`OnOmega`] | of those that are not suspected, one that enough others answer in time, not always the same ones |
-//! | [`OnLocal`] | the local leader: the first of those who reach each other in time, supported by all of them |
+//! | [`OnOmega`] | among the members that are not suspected, one that enough others answer in time, not always the same ones |
+//! | [`OnLocal`] | the local leader: the first of the members that reach each other in time, supported by all of them |
 
 mod on_local;
 mod on_omega;
@@ -35,7 +35,7 @@ use crate::{Data, GroupId, LocalTime, NodeId};
 
 use super::{Detector, Heartbeat, PhiAccrual, phi};
 
-/// When a candidate should try, counted from when there is nobody whom its own grantor supports.
+/// The time at which a candidate should try, counted from when its own grantor supports nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Turn {
     /// After this many steps, each long enough for a run. Zero is the turn of the weak leader.
@@ -47,7 +47,7 @@ pub enum Turn {
     },
 }
 
-/// A sign of life that others may pass on: rising for a process, over restarts too.
+/// A heartbeat that others may pass on: its sequence number rises for a process, over restarts too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Beat {
     /// The life in which it was given.
@@ -59,35 +59,35 @@ pub struct Beat {
 /// A weak election as one process sees it. Plain data; every reading is of its own host's clock,
 /// and members are named by their position in the present epoch.
 pub trait Weak: Data {
-    /// An epoch has begun: these are its members, in the order that all know.
+    /// Begins an epoch with these members, in the order that all know.
     fn members(&mut self, members: &[NodeId], now: LocalTime);
 
-    /// Something came in from `from` itself, whatever it was.
+    /// Notes that a message came in from `from` itself, of any kind.
     fn heard(&mut self, from: NodeId, now: LocalTime);
 
-    /// A leader says who has answered it lately.
+    /// Notes a leader's report of the members that have answered it lately.
     fn report(&mut self, alive: NodeSet, now: LocalTime);
 
-    /// The newest signs of life that another knows of. Only what is newer than what is known here
-    /// counts: else two could keep a dead process alive for each other by passing old news to and
-    /// fro.
+    /// Notes the newest signs of life that another member knows of. Only a sign newer than the one
+    /// known here counts: else two members could keep a dead process alive for each other by
+    /// passing old news to and fro.
     fn passed_on(&mut self, beats: &[Option<Beat>], now: LocalTime);
 
     /// The signs of life to pass on, one's own among them, a new one each time.
     fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>>;
 
-    /// A promise to `node` has run out at `at`: unless it was heard since then, it has stopped, or
-    /// it cannot be heard.
+    /// Notes that a promise to `node` has run out at `at`: unless it was heard since then, it has
+    /// stopped, or it cannot be heard.
     fn lapsed(&mut self, node: NodeId, at: LocalTime);
 
-    /// Whether `node` leaves its turn to others: it has given back what it held. It does not when
-    /// it asks again, in whatever group.
+    /// Notes whether `node` leaves its turn to others, because it has given back its grants. It
+    /// takes its turn again when it asks again, in whatever group.
     fn passes(&mut self, node: NodeId, passes: bool);
 
-    /// When this process should try in `group`.
+    /// The turn of this process in `group`.
     fn turn(&self, group: GroupId, now: LocalTime) -> Turn;
 
-    /// Whom to tell that this process lives while nobody leads.
+    /// The members to send signs of life to while nobody leads.
     fn neighbours(&self, now: LocalTime) -> Vec<NodeId>;
 
     /// The members that are not suspected.
@@ -113,14 +113,14 @@ pub enum Choice {
     Local,
 }
 
-/// How the members of a ring are watched.
+/// The way in which the members of a ring are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Watch {
     /// By a fixed timeout: as long as a leader may take to renew, and as long as news takes around
     /// the ring.
     Heartbeat,
-    /// By what was seen before. Its pause should be as long as a lease: between renewals nobody
-    /// speaks.
+    /// By phi accrual, from the intervals seen. Its pause should be as long as a lease: between
+    /// renewals nobody speaks.
     Phi(phi::Config),
 }
 
@@ -154,16 +154,16 @@ impl Detector for Watcher {
     }
 }
 
-/// What a weak election must know of the protocol that it advises.
+/// The timing of the protocol that a weak election advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// How long a leader may be silent between two renewals.
+    /// The longest silence of a leader between two renewals.
     pub renewal: LocalSpan,
-    /// How often processes speak while nobody leads: about one round trip.
+    /// The interval of messages while nobody leads: about one round trip.
     pub interval: LocalSpan,
 }
 
-/// The weak election of a process: what [`Choice`] names.
+/// The weak election of a process, as [`Choice`] names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Advisor {
     /// See [`AtRandom`].
@@ -177,7 +177,7 @@ pub enum Advisor {
 }
 
 impl Advisor {
-    /// The weak election of one life of `me`, as if all members had just been heard.
+    /// Makes the weak election of one life of `me`, as if all members had just been heard.
     pub fn new(
         choice: Choice,
         (me, incarnation): (NodeId, Incarnation),
@@ -304,8 +304,8 @@ impl Weak for Advisor {
     }
 }
 
-/// No election at all: every candidate draws a time. Needs no word more than the runs themselves,
-/// and knows nobody.
+/// No election at all: every candidate draws a time. It needs no message besides the runs
+/// themselves, and knows nobody.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AtRandom {
     members: usize,

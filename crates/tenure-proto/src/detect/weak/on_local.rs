@@ -1,24 +1,25 @@
-//! The local leader as a weak election: whoever leads those who reach each other in time goes
-//! first, and nobody else is waited for.
+//! The local leader as a weak election: the leader of the members that reach each other in time
+//! goes first, and nobody else is waited for.
 //!
-//! The ring counts everybody whose signs of life come round, also those who are heard through
+//! The ring counts every member whose signs of life come round, also those that are heard through
 //! others alone, or late: they have their turn, and cannot win. Here each process keeps an [alive
-//! set](AliveSet) by its own judgement, as in [`local`](crate::local): those from whom a *fast*
-//! word came lately. It **supports** the first of its set and is bound to it for a while. A process
-//! that is supported by everybody in its set leads them, locally. It tries first, in all groups;
-//! its supporters follow in the row of the group; whoever is not with them does not count. Who has
-//! no local leader, or one of so few that they elect nobody, goes by the ring.
+//! set](AliveSet) by its own judgement, as in [`local`](crate::local): the members that sent it a
+//! *fast* message lately. It **supports** the first of its set and is bound to it for a while. A
+//! process that is supported by every member of its set leads them, locally. It tries first, in all
+//! groups; its supporters follow in the row of the group; processes that are not with them do not
+//! count. A process without a local leader, or whose leader has too few supporters for a quorum,
+//! goes by the ring.
 //!
-//! Nothing new goes over the wire. A sign of life is a count that rises; its last byte names whom
-//! its giver supports, the rest is the number of the sign. Signs of all members are passed on with
-//! each message: one's own, as another has it, was given at a known reading, so what carries it
-//! back was no longer on its way than since then. That is the bound of [fail-aware
-//! datagrams](crate::detect::fail_aware), with one clock instead of two. While nobody leads signs
-//! go to everybody, because all must be asked.
+//! Nothing new goes over the wire. A sign of life is a count that rises; its last byte names the
+//! member that its giver supports, the rest is the sequence number of the sign. Signs of all
+//! members are passed on with each message: one's own, as another has it, was given at a known
+//! reading, so the message that carries it back was no longer on its way than since then. That is
+//! the bound of [fail-aware datagrams](crate::detect::fail_aware), with one clock instead of two.
+//! While nobody leads signs go to all members, because all must be asked.
 //!
 //! It stays advice: lengths are not widened by drift, and a sign of another kind of election may be
-//! misread. Whoever is misled waits for a few steps, at most as many as there are members, and
-//! never for an answer.
+//! misread. A misled process waits for a few steps, at most as many as there are members, and never
+//! for an answer.
 
 use crate::detect::AliveSet;
 use crate::quorum::NodeSet;
@@ -35,7 +36,7 @@ const NAME: u32 = 8;
 /// so long a process is bound, too.
 const FAST: u32 = 4;
 
-/// Who is thought to live, whom this process supports, and who supports it.
+/// The members thought to live, the one that this process supports, and its own supporters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OnLocal {
     /// Signs of life, and whose turn it is where there is no local leader.
@@ -43,7 +44,7 @@ pub struct OnLocal {
     timing: Timing,
     members: Vec<NodeId>,
     me: NodeId,
-    /// Who spoke last: what is passed on next is its.
+    /// The member that spoke last: the signs passed on next come from it.
     speaker: Option<NodeId>,
     /// From whom a fast word came lately, or who has answered a leader.
     alive: AliveSet,
@@ -97,7 +98,7 @@ impl OnLocal {
         self.members.iter().position(|member| *member == node)
     }
 
-    /// The alive set, itself in it. Whoever let a promise run out is not.
+    /// The alive set, itself in it. A member that let a promise run out is not.
     fn alive_with(&self, here: usize, now: LocalTime) -> NodeSet {
         let fresh = |position: &usize| self.alive.until(*position).is_some_and(|until| now < until);
         let trusted = self.ring.trusted(now);
@@ -198,7 +199,7 @@ impl Weak for OnLocal {
     fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>> {
         if let Some(here) = self.position(self.me) {
             let first = self.alive_with(here, now).positions().next();
-            // Whoever is the first of its set supports itself, unless it is bound.
+            // The first of its own set supports itself, unless it is bound.
             if first == Some(here) && self.bound_to(now).is_none_or(|to| to == here) {
                 self.lock = Some((here, now.after(self.longest())));
             }

@@ -1,23 +1,23 @@
-//! Omega as a weak election: whoever is answered by enough others goes first, and those need not
+//! Omega as a weak election: a member that enough others answer goes first, and those need not
 //! always be the same.
 //!
 //! The ring puts the lowest member first that is not suspected, even one that can reach nobody in
 //! time: it is heard now and then, tries, and fails. Here each member stands for a serial, as in
-//! [`eventual`](crate::eventual): it rises when what the member says of itself is not known to
-//! enough others in time. The row is ordered by serials first. So a member that reaches just some
-//! others at any time, not always the same ones, keeps its serial and comes first.
+//! [`eventual`](crate::eventual): the serial rises when enough others do not learn the member's
+//! state in time. The row is ordered by serials first. So a member that reaches just some others at
+//! any time, not always the same ones, keeps its serial and comes first.
 //!
 //! Nothing new goes over the wire. A sign of life is a count that rises; its upper half is the
-//! serial, its lower half the number of the sign. Signs of all members are passed on with each
-//! message anyway: one's own, as another has it, is the acknowledgement. Who is alive at all is
-//! still decided as on the [ring](OnRing). While nobody leads signs go to everybody, because enough
-//! must answer.
+//! serial, its lower half the sequence number of the sign. Signs of all members are passed on with
+//! each message anyway: one's own, as another has it, is the acknowledgement. Which members are
+//! alive at all is still decided as on the [ring](OnRing). While nobody leads signs go to all
+//! members, because enough must answer.
 //!
 //! It stays advice. A member whose serial is high waits a few steps longer, at most as many as
 //! there are members, and never for an answer. And it does less than [`eventual`](crate::eventual):
 //! a sign comes back with whatever another says next, not by an answer of its own, so that must be
-//! in time too. What settles a strong group is that whoever leads is answered: then nobody else is
-//! granted anything.
+//! in time too. A strong group settles because its leader is answered: then nobody else is granted
+//! anything.
 
 use crate::quorum::NodeSet;
 use crate::time::Incarnation;
@@ -33,7 +33,7 @@ const SERIAL: u32 = 32;
 /// sign, and that must get here.
 const PATIENCE: u32 = 5;
 
-/// Who is thought to live, and which of them is answered.
+/// The members thought to live, and which of them are answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OnOmega {
     ring: OnRing,
@@ -42,7 +42,7 @@ pub struct OnOmega {
     me: NodeId,
     /// The sign that others must know of: since when, and who does.
     round: Option<(Beat, LocalTime, NodeSet)>,
-    /// Who spoke last: what is passed on next is its.
+    /// The member that spoke last: the signs passed on next come from it.
     speaker: Option<NodeId>,
 }
 
@@ -83,7 +83,7 @@ impl OnOmega {
         }
     }
 
-    /// Whoever is not answered in time stands behind those who are.
+    /// A member that is not answered in time stands behind those that are.
     fn judge_round(&mut self, now: LocalTime) {
         let patience = self.timing.interval.times(PATIENCE);
         if self.round.as_ref().is_some_and(|(_, since, _)| now > since.after(patience)) {
@@ -130,7 +130,7 @@ impl Weak for OnOmega {
     }
 
     fn beats(&mut self, now: LocalTime) -> Vec<Option<Beat>> {
-        // Who hears nothing at all is not answered either.
+        // A process that hears nothing at all is not answered either.
         self.judge_round(now);
         let beats = self.ring.beats(now);
         self.begin_round(now);

@@ -1,12 +1,12 @@
 //! The paper's weak election: the lowest member of a [`Ring`] that is not suspected.
 //!
-//! # What counts as a sign of life
+//! # Signs of life
 //!
 //! A group with a leader is silent but for the leader's renewals and the answers to them, and stays
-//! so: that traffic is the heartbeat. The leader hears everybody and says in each renewal who has
-//! answered; whoever hears the renewal takes those as heard. When the promise to the leader runs
-//! out, the leader is suspected and all others are still trusted: that is the moment for which all
-//! this is kept.
+//! so: that traffic is the heartbeat. The leader hears everybody and says in each renewal which
+//! members have answered; a member that hears the renewal takes those as heard. When the promise to
+//! the leader runs out, the leader is suspected and all others are still trusted: that is the
+//! moment for which all this is kept.
 //!
 //! Only while nobody leads do processes send signs of life of their own, to their two neighbours on
 //! the ring. Each passes on the newest that it knows of every member, so that in half a round of
@@ -64,7 +64,7 @@ impl Seen {
     }
 }
 
-/// Who is thought to live, and so whose turn it is.
+/// The members thought to live, and so whose turn it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OnRing {
     me: NodeId,
@@ -205,8 +205,8 @@ impl Weak for OnRing {
         }
     }
 
-    /// The members' turns come in the order of the row; whoever is no member waits until they have
-    /// had theirs.
+    /// The members' turns come in the order of the row; a process that is no member waits until
+    /// they have had theirs.
     fn turn(&self, group: GroupId, now: LocalTime) -> Turn {
         let count = |many: usize| u32::try_from(many).unwrap_or(u32::MAX);
         let Some(ring) = &self.ring else { return Turn::Window { after: count(self.seen.len()) } };

@@ -35,7 +35,7 @@ impl Hermit {
         self.process.handle(input, &mut cx);
     }
 
-    /// What it does when another says something.
+    /// The effects of a message from another process.
     fn hears(&mut self, from: u64, message: Message) -> Vec<Effect<Stable>> {
         self.effects.clear();
         self.step(Input::Message { from: NodeId(from), received: self.now, message });

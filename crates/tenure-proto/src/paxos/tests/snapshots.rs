@@ -1,4 +1,4 @@
-//! Who was away for long: snapshots, what is forgotten, and what is fetched.
+//! Processes that were away for long: snapshots, forgotten slots, and fetched ones.
 
 use super::*;
 

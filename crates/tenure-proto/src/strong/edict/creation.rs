@@ -1,4 +1,4 @@
-//! How an edict comes into being: the number first, then the clock, then E.
+//! Creation of an edict: the number first, then the clock, then E.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl Counter {
         Ok(number)
     }
 
-    /// How many are left: what a leader looks at to acquire its next term in time.
+    /// The number of edicts left: a leader looks at it to acquire its next term in time.
     pub fn left(&self) -> u64 {
         self.next.map_or(0, |next| self.last - next + 1)
     }
@@ -55,8 +55,8 @@ impl Default for Counter {
     }
 }
 
-/// What a handle found of its own term when it looked. Only the driver writes E; handles can close,
-/// never extend.
+/// The term as a handle found it when it looked. Only the driver writes E; handles can close, never
+/// extend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Authority {
     /// E of the term that the tag names: it grows by renewals, and drops to zero for good when the
@@ -86,7 +86,7 @@ pub struct Authority {
 /// in the other. No lock is needed, and it does not matter where the thread pauses: whatever
 /// happens between 1 and 3 either leaves the creation valid, or is seen.
 ///
-/// # What breaks in other orders
+/// # Failures of other orders
 ///
 /// * **The clock before the number** (sample, take, load, or with the load anywhere else): the
 ///   thread pauses after the sample, the lease ends, another leads and issues; then the thread
@@ -130,7 +130,7 @@ pub enum NotLeader {
     Closed,
     /// The leadership had run out by the clock, or was given up (E is zero then).
     Over {
-        /// What the clock said.
+        /// The reading of the clock.
         reading: LocalTime,
         /// E.
         until: LocalTime,

@@ -2,7 +2,7 @@
 //! a history compare, in all three forms, and as they were created.
 //!
 //! Time is left out: a grantor is bound until it is given back, which is what an expired lease
-//! amounts to. What is kept is all that the orders rest on: quorums that meet, one holder at a
+//! amounts to. The rest is kept, all that the orders rest on: quorums that meet, one holder at a
 //! time, stamps and terms that rise, rule U, and epochs whose members change by one at a time.
 
 use std::cmp::Ordering;
@@ -127,7 +127,7 @@ impl History {
     fn begin(&mut self, candidate: usize) {
         self.runs += 1;
         let known = self.grantors.values().map(|grantor| grantor.max_term.0);
-        // What a candidate knows of terms may be old: a term too small is refused.
+        // A candidate's knowledge of terms may be old: a term too small is refused.
         let guess = known.max().unwrap_or(0).saturating_sub(self.random.bits() % 3) + 1;
         let lead = self.candidates[candidate].lead.as_ref();
         let (renews, term) = lead.map_or((false, Term(guess)), |lead| (true, lead.term));

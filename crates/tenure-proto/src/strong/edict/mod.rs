@@ -1,4 +1,4 @@
-//! Edicts: what leaders decree, stamped so that any two compare as they were created (3).
+//! Edicts: the acts of leaders, stamped so that any two compare as they were created (3).
 //!
 //! A message may arrive after any time, so an old leader's word may come in after a new leader's.
 //! At most one process leads at any instant, yet the receiver cannot see instants; it sees stamps.
@@ -91,23 +91,23 @@ pub struct Edict<T = Term> {
 }
 
 impl<T: Tag> Edict<T> {
-    /// Which of two edicts was created first; `Equal` for one edict and itself.
+    /// Compares two edicts by which was created first; `Equal` for one edict and itself.
     pub fn order(&self, other: &Self) -> Result<Ordering, Incomparable> {
         Ok(self.tag.order(&other.tag)?.then(self.number.cmp(&other.number)))
     }
 }
 
 impl Edict {
-    /// As one number, for a [fence](crate::fence).
+    /// The edict's stamp as one number, for a [fence](crate::fence).
     pub fn token(self) -> Token {
         Token::new(self.tag, self.number)
     }
 }
 
-/// What says from which leadership an edict comes.
+/// The tag that says from which leadership an edict comes.
 pub trait Tag: Data {
-    /// Which leadership was first. Total, antisymmetric and transitive on the tags of one
-    /// election's history.
+    /// Compares two leaderships by which was first. Total, antisymmetric and transitive on the tags
+    /// of one election's history.
     fn order(&self, other: &Self) -> Result<Ordering, Incomparable>;
 }
 
@@ -117,7 +117,7 @@ pub trait Tag: Data {
 pub struct ByInstance {
     /// The epoch of that run.
     pub epoch: Epoch,
-    /// Who granted it, and when.
+    /// The grantors of the lease, and when each granted it.
     pub quorum: QuorumStamp,
 }
 
@@ -132,7 +132,7 @@ impl Tag for ByInstance {
 pub struct ByTerm {
     /// The epoch of that first run, never a later one.
     pub epoch: Epoch,
-    /// Who granted it, and when.
+    /// The grantors of the first lease, and when each granted it.
     pub first: QuorumStamp,
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::NodeId;
 use crate::time::Stamp;
 
-/// QT: who granted a run, each with the stamp of its own clock (T_q). Frozen when the run
+/// QT: the grantors of a run, each with the stamp of its own clock (T_q). Frozen when the run
 /// completes: an Ok that comes later is no part of it (erratum E14).
 ///
 /// Stamps of different grantors do not compare, so two of these compare only by the grantors that
@@ -95,7 +95,7 @@ pub enum Incomparable {
     /// Two runs have one stamp of a grantor: its clock gave out a stamp twice, or a late Ok was
     /// added to a run.
     SharedStamp {
-        /// Whose.
+        /// The grantor.
         grantor: NodeId,
     },
 }

@@ -70,7 +70,7 @@ impl Token {
         Self { term: Term(low_half(bits >> 64)), number: low_half(bits) }
     }
 
-    /// As a number for a signed column of 64 bits, if it fits.
+    /// Packs the token into a number for a signed column of 64 bits, if it fits.
     pub fn pack(self) -> Result<PackedToken, Exhausted> {
         let Ok(term) = i32::try_from(self.term.0) else { return Err(Exhausted { what: Part::Term }) };
         let Ok(number) = u32::try_from(self.number) else { return Err(Exhausted { what: Part::Counter }) };
@@ -207,7 +207,7 @@ pub enum Part {
 /// There is no larger token of this form. Nothing was wrapped, cut off or handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Exhausted {
-    /// Which part is used up.
+    /// The part that is used up.
     pub what: Part,
 }
 
@@ -245,7 +245,7 @@ pub enum TokenError {
     Empty,
     /// Something other than a decimal digit.
     NotADigit {
-        /// What.
+        /// The character.
         found: char,
     },
     /// Below zero. Usual cause: the upper half of another number.

@@ -1,4 +1,4 @@
-//! Lineage: which founding a charter comes from, and which operator's words lie between.
+//! Lineage: the founding that a charter comes from, and the operator's words that lie between.
 //!
 //! A charter is decided by the members of the one before it, so all charters of a cluster are one
 //! chain. Two acts begin a chain that nobody voted for: a founding, and a force-remove (`force`).
@@ -16,7 +16,7 @@
 //! | one begins with the other | the longer one is later | `Older` or `Newer`: a force-remove lies between |
 //! | anything else | | `Foreign` |
 //!
-//! **What follows from `Foreign`** ([`Rules::stops_for_foreign`]). The member stops granting and
+//! **The consequence of `Foreign`** ([`Rules::stops_for_foreign`]). The member stops granting and
 //! leading, durably, until an operator decides which side goes on. To refuse the other's messages
 //! is not enough: {a} and {b, c} are each a quorum of their own charter. Both sides stop, because
 //! each tells the other what it goes by.
@@ -45,7 +45,7 @@ use crate::{Context, GroupId, NodeId};
 pub struct Lineage(Vec<u128>);
 
 impl Lineage {
-    /// The most draws of a lineage. Each beyond the first is a lost quorum.
+    /// The largest number of draws of a lineage. Each beyond the first is a lost quorum.
     pub const MOST: usize = 64;
 
     /// The lineage of a cluster that is founded.
@@ -65,7 +65,7 @@ impl Lineage {
         (1..=Self::MOST).contains(&draws.len()).then_some(Self(draws))
     }
 
-    /// What the founding drew.
+    /// The number that the founding drew.
     pub fn founder(&self) -> u128 {
         self.0.first().copied().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl Lineage {
         &self.0
     }
 
-    /// Whether this is the other's, or one that the other comes from.
+    /// Whether this lineage is the other's, or one that the other comes from.
     pub fn begins(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
@@ -103,7 +103,7 @@ pub struct CharterId {
     pub lineage: Lineage,
     /// Its number.
     pub epoch: Epoch,
-    /// All of it: see [`Charter::digest`].
+    /// A digest of the whole charter: see [`Charter::digest`].
     pub digest: u128,
 }
 
@@ -154,7 +154,7 @@ impl Charter {
         fnv(text.as_bytes())
     }
 
-    /// What it is compared by.
+    /// The id by which charters are compared.
     pub fn id(&self) -> CharterId {
         CharterId { lineage: self.lineage.clone(), epoch: self.epoch, digest: self.digest() }
     }
@@ -229,8 +229,8 @@ impl<R: Rules> Nerio<R> {
         true
     }
 
-    /// An operator has ended the other side. What that side granted may be in force for a longest
-    /// lease.
+    /// An operator has ended the other side. Leases that the other side granted may be in force for
+    /// a longest lease.
     pub(in crate::strong) fn accept_lineage(&mut self, cx: &mut Context<'_, Self>) {
         if self.process.split.is_none() {
             return;

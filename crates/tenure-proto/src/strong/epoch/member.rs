@@ -13,7 +13,7 @@ use crate::strong::{Nerio, Process};
 use crate::timers::Timers;
 use crate::{BootKind, Context, LocalTime, NodeId, Ticket};
 
-/// What a process knows of epochs. Members and candidates alike; only members answer by it.
+/// A process's knowledge of epochs. Members and candidates alike; only members answer by it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::strong) struct Membership {
     /// cur: the newest charter that is known to be decided.
@@ -24,7 +24,8 @@ pub(in crate::strong) struct Membership {
     pub(super) adopted_at: LocalTime,
     /// Until when a member that has just joined refuses acquisitions (Y).
     pub(in crate::strong) young_until: LocalTime,
-    /// Who has been told of the charter, by position, so that nobody is told with every request.
+    /// The members that have been told of the charter, by position, so that nobody is told with
+    /// every request.
     told: NodeSet,
     pub(super) acceptor: Acceptor,
     pub(super) proposer: Proposer,
@@ -32,8 +33,9 @@ pub(in crate::strong) struct Membership {
 }
 
 impl Membership {
-    /// What the disk and, within one boot, the memory say. Otherwise the wait of rule W begins anew
-    /// with this start: nobody knows how long ago the charter was adopted.
+    /// The membership by the records of the disk and, within one boot, of the memory. Otherwise the
+    /// wait of rule W begins anew with this start: nobody knows how long ago the charter was
+    /// adopted.
     pub(in crate::strong) fn start<R: Rules>(
         founding: Arc<Charter>,
         durable: &[Cell],
@@ -78,7 +80,7 @@ impl Membership {
         self.charter.epoch
     }
 
-    /// What was accepted here for the next epoch, and may or may not be decided.
+    /// The charter accepted here for the next epoch, which may or may not be decided.
     pub(in crate::strong) fn pending(&self) -> Option<&Charter> {
         self.acceptor.accepted.as_ref().map(|(_, charter)| &**charter)
     }
@@ -156,8 +158,8 @@ impl<R: Rules> Process<R> {
         self.await_effect_anew(now);
     }
 
-    /// MONO, for a request or a ballot of `epoch`: whether it may be answered at all. Whoever is
-    /// behind is told; what this process does not know yet it asks for.
+    /// MONO, for a request or a ballot of `epoch`: whether it may be answered at all. A sender that
+    /// is behind is told; an epoch that this process does not know yet it asks for.
     pub(in crate::strong) fn admits(
         &self,
         from: NodeId,

@@ -1,5 +1,5 @@
-//! The side of whoever wants a change, or finishes another's: phase 1 finds out what may have been
-//! decided already, phase 2 decides it, or the proposer's own wish where nothing was.
+//! The proposer's side, for its own change or to finish another's. Phase 1 finds out what may have
+//! been decided already; phase 2 decides that, or the proposer's own wish where nothing was.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
 use crate::{Context, LocalTime, NodeId};
 
-/// What a change waits for.
+/// A deadline of a change.
 #[derive(Clone, Copy)]
 pub(in crate::strong) enum Timer {
     /// Begin a ballot.
@@ -40,7 +40,7 @@ impl From<Timer> for usize {
 /// Why a change stopped before it reached its goal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Halt {
-    /// Another charter was decided in its place: look at it, and want again.
+    /// Another charter was decided in its place: the operator looks at it, and asks again.
     Conflict,
     /// It cannot be reached, in words.
     Impossible(String),
@@ -48,19 +48,19 @@ pub enum Halt {
     Fixed,
 }
 
-/// What this process wants changed, and the ballot under way.
+/// The change that this process wants, and the ballot under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::strong) struct Proposer {
     /// Where the members shall be in the end.
     goal: Option<Body>,
     /// The step towards it that was proposed last.
     step: Option<Body>,
-    /// What an operator has said of members that are gone.
+    /// The operator's word on members that are gone.
     pub(super) force: Option<Force>,
     /// The highest ballot number seen.
     highest: u64,
     pub(super) ballot: Option<Proposal>,
-    /// What the last phase 1 reported as the largest term.
+    /// The largest term that the last phase 1 reported.
     last_top: Term,
 }
 
@@ -92,13 +92,13 @@ pub(super) enum Phase {
     Waits(Arc<Charter>),
 }
 
-/// What a change waits for.
+/// The stage of a change: the answer or the time that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// For answers, of these among others: a quorum of them, or all where an operator's word is
-    /// acted on.
+    /// Waits for answers, of these among others: a quorum of them, or all where the change rests on
+    /// an operator's word.
     Answers(Vec<NodeId>),
-    /// For leases to run out, until this reading.
+    /// Waits for leases to run out, until this reading.
     Leases(LocalTime),
 }
 
@@ -333,7 +333,7 @@ impl<R: Rules> Process<R> {
         charter
     }
 
-    /// What the change under way waits for, if one is.
+    /// The stage of the change under way, if one is.
     pub(in crate::strong) fn stage(&self) -> Option<Stage> {
         let proposal = self.membership.proposer.ballot.as_ref()?;
         if let Some(until) = self.membership.timers.at(Timer::Effect).or(proposal.too_soon) {

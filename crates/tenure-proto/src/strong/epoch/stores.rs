@@ -1,4 +1,4 @@
-//! A member is a store, not a name: a charter says which.
+//! Stores: a member is a store, not a name, and a charter says which.
 //!
 //! A member that lost its disk has lost what it promised and accepted (T1, T6). If it came back
 //! under its name, others would count its votes as those of the member that they knew. So a charter

@@ -1,4 +1,4 @@
-//! Who says what about epochs, and what a decided charter does to the whole process.
+//! Dispatches talk about epochs, and applies a decided charter to the whole process.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is at the machine's discretion: when it tries, for how long it asks, to whom it hands over.
+//! Acts at the machine's discretion: when it tries, for how long it asks, to whom it hands over.
 
 use super::*;
 use crate::strong::epoch::{Change, EpochTalk};

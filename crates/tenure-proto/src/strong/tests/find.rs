@@ -11,7 +11,7 @@ fn seek(node: u64, seq: u64, how: How) -> Message {
     Message::Talk { group: GROUP, talk: Talk::Seek { id: question(node, seq), how, hops: 3 } }
 }
 
-/// What was said, with the talk itself.
+/// The messages that were sent, with the talk itself.
 fn said(effects: &[Effect<Nerio>]) -> Vec<(u64, Talk)> {
     let said = effects.iter().filter_map(|effect| match effect {
         Effect::Send { to, message: Message::Talk { talk, .. }, .. } => Some((to.0, *talk)),

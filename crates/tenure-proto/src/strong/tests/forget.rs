@@ -1,4 +1,4 @@
-//! What must be over before a group is forgotten, and what is known of it afterwards.
+//! Conditions for forgetting a group, and the knowledge left of it afterwards.
 
 use super::*;
 

@@ -44,7 +44,7 @@ fn a_term_that_cannot_be_had_is_not_asked_for_again_without_a_pause() {
     assert!(bench.node.next_deadline() > Some(LocalTime::from_nanos(10_000)));
 }
 
-/// What an answer says, and after which ticket it leaves.
+/// The content of an answer, and the ticket after which it leaves.
 fn answer(effects: &[Effect<Nerio>]) -> Option<(&'static str, Option<u64>)> {
     answers(effects).last().map(|(_, kind, after)| (*kind, *after))
 }

@@ -37,7 +37,7 @@ fn accept(node: u64, ballot: u64, release: Option<(GroupId, InstanceId)>) -> Mes
     Message::Wedge(WedgeTalk::Accept { bid: bid(node, ballot), charter: next(ballot), release })
 }
 
-/// What was said about the end of an epoch, and to whom.
+/// Talk about the end of an epoch, and its receivers.
 fn said(effects: &[Effect<Nerio>]) -> Vec<(u64, WedgeTalk)> {
     let talk = |effect: &Effect<Nerio>| match effect {
         Effect::Send { to, message: Message::Wedge(talk), .. } => Some((to.0, talk.clone())),

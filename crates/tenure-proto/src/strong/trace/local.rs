@@ -1,4 +1,4 @@
-//! What the machines of local groups say, written and read back.
+//! Events of the machines of local groups, written and read back.
 //!
 //! ```text
 //! local-start own=5s common=5s group=g7 members=n1,n2,n3 majority=no drift=1000ppm lock=90ms kappa-leader=… kappa-support=… constants=1745…
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Positions are those of `members` in the last `local-start` of the group: machines begin anew
-//! with every epoch. What comes of single datagrams is not written: there are too many, and without
+//! with every epoch. Events of single datagrams are not written: there are too many, and without
 //! the sender's clock nobody could judge them.
 
 use super::read::{Fields, Problem};
@@ -28,20 +28,20 @@ pub struct LocalStart {
     pub members: Vec<NodeId>,
     /// Whether more than half of them must support a leader.
     pub majority: bool,
-    /// What it assumes of clocks.
+    /// The assumed bound on clocks.
     pub drift: Drift,
     /// For how long a supporter is bound.
     pub lock: LocalSpan,
     /// How long a stable partition may be without a leader.
     pub kappa_leader: Span,
-    /// After how long whoever is connected to a leader supports it.
+    /// The time after which a process that is connected to a leader supports it.
     pub kappa_support: Span,
     /// All constants, mixed into one number: machines that differ in it do not hear each other.
     pub constants: u64,
 }
 
 impl LocalStart {
-    /// What a checked configuration amounts to.
+    /// The entry for a checked configuration.
     pub fn new<R: Rules>(group: GroupId, config: &Config<R>) -> Self {
         let (settings, constants) = (config.settings(), config.constants());
         Self {
@@ -66,7 +66,8 @@ impl Entry<'_> {
         self.put("kappa-support", kappa_support).put("constants", constants);
     }
 
-    /// What a machine has published. Of a datagram that came nothing is written but the kind.
+    /// Writes an event that a machine has published. Of a datagram that came nothing is written but
+    /// the kind.
     pub(super) fn local_event(&mut self, group: GroupId, event: &Event) {
         self.begin(kind(event)).put("group", &group);
         match event {
@@ -125,7 +126,7 @@ pub(super) fn start(fields: &Fields<'_>) -> Result<LocalStart, Problem> {
     })
 }
 
-/// What a machine has published; `None` if the kind is not known.
+/// An event that a machine has published; `None` if the kind is not known.
 pub(super) fn event(fields: &Fields<'_>) -> Result<Option<Event>, Problem> {
     Ok(Some(match fields.kind {
         "local-asked" => Event::Asked {

@@ -15,8 +15,8 @@
 //! stop own=6s common=6s
 //! ```
 //!
-//! Whoever reads skips keys and kinds that it does not know: a later version may add some, and
-//! changes none. Lines that begin with `#` are remarks.
+//! A reader skips keys and kinds that it does not know: a later version may add some, and changes
+//! none. Lines that begin with `#` are remarks.
 //!
 //! # Which clocks
 //!
@@ -26,7 +26,7 @@
 //! time. It is read before and after the own one, and both readings are written ([`Common`]); where
 //! the own clock *is* the common one, one reading is both.
 //!
-//! # What is asked of those who write
+//! # Duties of a writer
 //!
 //! 1. `own` and `common` of an event are read after its input was taken from the queue, as the
 //!    machine's `now` is. So what an event rests on has happened before, by the common clock too.
@@ -36,8 +36,8 @@
 //!    did: before its events are visible to users and before its messages leave. So a file that
 //!    ends because its process was killed lacks nothing that others know of. Its last line may be
 //!    cut off; it does not count.
-//! 3. A life begins with `start`. One file for each life is best. Who adds to a file whose last
-//!    line has no end writes [`CUT`] first.
+//! 3. A life begins with `start`. One file for each life is best. A writer that adds to a file
+//!    whose last line has no end writes [`CUT`] first.
 //! 4. Edicts may be written in any order, and by another file than the node's, which then begins
 //!    with `part`.
 
@@ -75,7 +75,7 @@ pub struct Line {
     pub own: LocalTime,
     /// When that was on the clock that all writers share, if there is one.
     pub common: Option<Common>,
-    /// What is told.
+    /// The content of the entry.
     pub what: What,
 }
 
@@ -102,14 +102,14 @@ impl Common {
     }
 }
 
-/// What an entry tells.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A life of a node begins. What follows is its own, up to the next of these.
+    /// A life of a node begins. The entries that follow are its own, up to the next of these.
     Start(Start),
-    /// What follows was written by another part of this life, such as a user's thread.
+    /// The entries that follow were written by another part of this life, such as a user's thread.
     Part(Life),
-    /// What people call a group.
+    /// The name of a group, as people call it.
     Group {
         /// Its number.
         group: GroupId,
@@ -118,8 +118,8 @@ pub enum What {
     },
     /// The machine has published this.
     Event(Event),
-    /// The machine of a local group begins. What follows of that group is its own, up to the next
-    /// of these.
+    /// The machine of a local group begins. The entries of that group that follow are its own, up
+    /// to the next of these.
     LocalStart(LocalStart),
     /// The machine of a local group has published this.
     Local {
@@ -143,7 +143,7 @@ pub enum What {
     Stop,
 }
 
-/// Which life of which node, of which cluster.
+/// One life of one node of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Life {
     /// The node.
@@ -159,7 +159,7 @@ pub struct Life {
 pub struct Start {
     /// Whose.
     pub life: Life,
-    /// What people call the node.
+    /// The name of the node, as people call it.
     pub name: String,
     /// The newest charter that it knows: who grants, and under which bounds.
     pub charter: Arc<Charter>,
@@ -182,16 +182,17 @@ pub struct EdictMade {
     pub first: Option<QuorumStamp>,
 }
 
-/// What a fenced resource did with a write.
+/// The decision of a fenced resource on a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The name of the resource: each has an order of its own.
     pub resource: String,
-    /// What its fence admits.
+    /// The rule of its fence.
     pub rule: Rule,
     /// The token of the write.
     pub token: Token,
-    /// Counts what the resource has decided: the order in which that was, whoever wrote it down. A
-    /// refusal, which changes nothing, may have the number of the decision before it.
+    /// The sequence number of the resource's decision, in the order in which it decided, whichever
+    /// process wrote it down. A refusal, which changes nothing, may have the number of the decision
+    /// before it.
     pub at: u64,
 }

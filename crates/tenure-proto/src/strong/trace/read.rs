@@ -287,7 +287,7 @@ fn refusal(fields: &Fields<'_>) -> Result<Refusal, Problem> {
     })
 }
 
-/// What a machine has published; `None` if the kind is not known.
+/// An event that a machine has published; `None` if the kind is not known.
 fn event(fields: &Fields<'_>) -> Result<Option<Event>, Problem> {
     Ok(Some(match fields.kind {
         "asked" => Event::Asked(request(fields)?),
@@ -455,16 +455,16 @@ pub enum Problem {
     Missing {
         /// The kind of line.
         kind: String,
-        /// What it needs.
+        /// The key that it needs.
         key: String,
     },
     /// A value cannot be read.
     Malformed {
-        /// Of which key.
+        /// The key.
         key: String,
-        /// What stands there.
+        /// The word that stands there.
         word: String,
-        /// What should.
+        /// The kind of word that should.
         wanted: &'static str,
     },
     /// The members and the rule of their quorums do not fit.

@@ -257,8 +257,8 @@ impl Draw {
         }
     }
 
-    /// What a local group's machine publishes, but for datagrams that came: each number is another
-    /// variant.
+    /// An event that a local group's machine publishes, except datagrams that came: each number is
+    /// another variant.
     fn local_event(&mut self, which: usize) -> local_group::Event {
         use local_group::{Event, Lease, Lock, RequestId, View};
         let request = RequestId { incarnation: self.incarnation(), number: self.number() };
@@ -294,7 +294,8 @@ impl Draw {
 const EVENTS: usize = 33;
 const OTHERS: usize = 19;
 
-/// The number of an event's variant. Whoever adds a variant must say here, and above, what it is.
+/// The number of an event's variant. A developer who adds a variant must say here, and above, what
+/// it is.
 fn number(event: &Event) -> usize {
     match event {
         Event::Asked(_) => 0,

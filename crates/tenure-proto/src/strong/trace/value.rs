@@ -14,7 +14,7 @@ use crate::{GroupId, Incarnation, LocalTime, NodeId};
 
 /// A value as one word.
 pub(super) trait Value: Sized {
-    /// What should have been found, for the one who must correct it.
+    /// The kind of word that should have been found, for the reader who must correct it.
     const WANTED: &'static str;
     /// Adds the word.
     fn put(&self, out: &mut String);

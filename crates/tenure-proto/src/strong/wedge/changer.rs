@@ -1,5 +1,5 @@
-//! The side of whoever ends an epoch: because it wants other members, or because somebody began and
-//! did not finish.
+//! The side of the process that ends an epoch: because it wants other members, or because another
+//! process began and did not finish.
 
 use std::sync::Arc;
 
@@ -98,8 +98,8 @@ impl<R: Rules> Nerio<R> {
         });
     }
 
-    /// Phase 2 is over when a quorum has accepted: the next epoch is decided, and whoever decided
-    /// it asks in it first.
+    /// Phase 2 is over when a quorum has accepted: the next epoch is decided, and the process that
+    /// decided it asks in it first.
     pub(super) fn on_next_accepted(&mut self, from: NodeId, bid: Bid, cx: &mut Context<'_, Self>) {
         let decided = self.with_process(|process| process.count_acceptance(from, bid));
         let Some(charter) = decided else { return };

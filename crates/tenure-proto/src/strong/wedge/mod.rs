@@ -28,11 +28,11 @@
 //!
 //! # Why it is safe
 //!
-//! **One charter an epoch.** Paxos. The fast way may leave out phase 1: whoever granted t was not
+//! **One charter an epoch.** Paxos. The fast way may leave out phase 1: a grantor of t was not
 //! wedged, so it had accepted nothing, and from then on refuses every ballot below t. One proposal
-//! a term, because a leader that proposes leads no more. What Paxos decides is the members and
-//! their bounds; the floor is that of the ballot at which the decision was seen, so floors of one
-//! epoch may differ, and each is right:
+//! a term, because a leader that proposes leads no more. Paxos decides the members and their
+//! bounds; the floor is that of the ballot at which the decision was seen, so floors of one epoch
+//! may differ, and each is right:
 //!
 //! **Terms carry over.** Let a quorum have accepted under b, and t complete in e. Some q did both.
 //! If it granted first, its largest term was at least t, so b >= t; afterwards it is wedged and
@@ -43,9 +43,9 @@
 //! when e+1 is decided nobody leads in e, and grants of e that are left bind nobody: a member
 //! begins the next epoch free (erratum E24).
 //!
-//! What this needs: wedged and accepted are durable before anything is said
-//! ([`Rules::keeps_wedge`], erratum E21), a wedge waits for the grant that stands
-//! ([`Rules::may_wedge`]) and is not done in silence, and a leader gives up E before it proposes
+//! This needs the following: wedged and accepted are durable before anything is said
+//! ([`Rules::keeps_wedge`], erratum E21); a wedge waits for the grant that stands
+//! ([`Rules::may_wedge`]) and is not done in silence; and a leader gives up E before it proposes
 //! ([`Rules::stops_before_change`]), not while a pledge stands.
 //!
 //! # Why it ends
@@ -53,7 +53,7 @@
 //! It needs a quorum of e that runs: not, as the paper has it, that "at most a quorum" is faulty
 //! (erratum E18). A stable leader renews forever, so a wedge that waits for its lease to run out
 //! would never get in (erratum E19): a member with a pending wedge *drains*, it refuses renewals
-//! too. Whoever is wedged, and any candidate that was refused for it, brings the change to an end
+//! too. A wedged member, and any candidate that was refused for it, brings the change to an end
 //! after a while, with the members as they are if nobody wanted others. Meanwhile candidates do not
 //! ask: their rising terms would outbid every ballot.
 
@@ -83,7 +83,7 @@ pub struct Bid {
     pub id: InstanceId,
 }
 
-/// What processes say to end an epoch and to decide the next.
+/// Messages that end an epoch and decide the next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WedgeTalk {
     /// Phase 1: grant nothing in this epoch any more, and tell what you accepted.
@@ -92,7 +92,7 @@ pub enum WedgeTalk {
     Wedged {
         /// The attempt.
         bid: Bid,
-        /// What was accepted under the highest ballot so far.
+        /// The charter accepted under the highest ballot so far.
         accepted: Option<(Term, Arc<Charter>)>,
     },
     /// Phase 2: accept this, and grant nothing in this epoch any more.
@@ -138,7 +138,7 @@ pub enum EpochState {
     Terminated,
 }
 
-/// What a change waits for.
+/// A deadline of a change.
 #[derive(Clone, Copy)]
 enum Timer {
     /// Begin an attempt.
@@ -174,7 +174,7 @@ pub(super) struct Wedging {
     drain_until: LocalTime,
     /// Until when this process's candidates leave the terms alone.
     hold_until: LocalTime,
-    /// What this process wants.
+    /// The members and bounds that this process wants.
     goal: Option<Body>,
     attempt: Option<Attempt>,
     /// The largest term that a denial told of.
@@ -222,7 +222,7 @@ impl Default for Wedging {
 }
 
 impl Wedging {
-    /// What the disk says of `epoch`; of an older one it says nothing that still matters.
+    /// The state by the disk's records on `epoch`; records on an older one do not matter any more.
     pub(super) fn start<R: Rules>(epoch: Epoch, durable: &[Cell], rules: &R) -> Self {
         let found = durable.iter().find_map(|cell| match cell {
             Cell::Wedge { epoch: of, accepted } if *of == epoch => Some(accepted.clone()),
@@ -266,8 +266,8 @@ impl<R: Rules> Process<R> {
         (now < *hold_until).then_some(*hold_until)
     }
 
-    /// A request was refused because its grantor is wedged or drains. Whoever drains may come back;
-    /// who is wedged does not, so somebody must bring the change to an end.
+    /// A request was refused because its grantor is wedged or drains. A grantor that drains may
+    /// come back; a wedged one does not, so some process must bring the change to an end.
     pub(super) fn on_held_up(&mut self, wedged: bool, cx: &mut Context<'_, Nerio<R>>) {
         let retry = self.config.settings().retry.nominal();
         if wedged {
