@@ -85,7 +85,7 @@ impl Suspends {
     }
 }
 
-/// What has happened to the clocks of this machine.
+/// A disturbance of the clocks of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disturbance {
@@ -93,7 +93,7 @@ pub enum Disturbance {
     Slept(Duration),
     /// The host of this virtual machine says that its clocks were disrupted.
     Disrupted,
-    /// What the host said it says no more: the page is gone.
+    /// The host's page is gone: it no longer tells of disruptions.
     PageGone,
 }
 
@@ -134,7 +134,7 @@ impl Disturbances {
         Self(Steady::begin(clock, page.map(Arc::new)))
     }
 
-    /// What has happened since, or since it was last told: each is told once.
+    /// Returns the disturbance since the start or since the last call: each is returned once.
     pub fn take(&mut self) -> Option<Disturbance> {
         let happened = self.0.disturbance()?;
         self.0 = self.0.anew();

@@ -119,7 +119,7 @@ pub enum MemoryError {
     /// This machine does not say which boot this is.
     #[error("{what} does not say which boot this is, so every restart of this node is followed by a silence")]
     NoBootId {
-        /// What was read.
+        /// The file that was read.
         what: &'static str,
     },
     /// The system refused, for example because the tmpfs is full.

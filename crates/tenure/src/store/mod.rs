@@ -70,7 +70,7 @@ use image::Image;
 pub(crate) use revoked::RevokedFile;
 pub(crate) use writer::{Durable, Writer};
 
-/// What a founding writes: the same for every founding member but for `me`.
+/// The record that a founding writes: the same for every founding member but for `me`.
 #[derive(Clone, Debug)]
 pub(crate) struct Founding {
     /// Drawn at random, once for the cluster.
@@ -79,7 +79,7 @@ pub(crate) struct Founding {
     pub me: NodeName,
     /// All members, this one too.
     pub members: Vec<Contact>,
-    /// Who grants, and under which bounds; afterwards only a change of epoch alters it.
+    /// The grantors and their bounds; afterwards only a change of epoch alters them.
     pub body: Body,
     /// No term up to this is ever granted. A cluster that is founded anew needs one above the terms
     /// of the old one, or fences that remember it refuse the new leaders.
@@ -100,14 +100,14 @@ pub(crate) struct Store {
     _lock: Lock,
 }
 
-/// What a store said when it was opened.
+/// The contents of a store when it was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     /// Which cluster it belongs to.
     pub cluster: ClusterId,
     /// Which store this is: remembered grants belong to it alone.
     pub id: StoreId,
-    /// What was on the disk before this start, for [`Boot::judge`].
+    /// The state on the disk before this start, for [`Boot::judge`].
     pub boot_store: boot::Store<Cell>,
     /// The incarnation of this start, durable already. [`Boot::judge`] says the same.
     pub incarnation: Incarnation,
