@@ -47,8 +47,7 @@ use crate::watchdog::Watchdog;
 use crate::wire::Item;
 use crate::{Machine, MachineConfig, chance};
 
-/// What a machine will be started with as soon as somebody has told which charter the cluster goes
-/// by.
+/// The inputs of a machine that starts as soon as some member has told the charter of the cluster.
 pub(super) struct Pending {
     boot: Boot<Cell>,
     pub(super) ask_at: LocalTime,

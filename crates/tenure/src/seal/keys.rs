@@ -367,10 +367,10 @@ pub enum KeyError {
     Scope(#[from] ScopeError),
 }
 
-/// What a cluster key is in one cluster: everything that members derive comes from here.
+/// A cluster key bound to one cluster: everything that members derive comes from here.
 pub(super) struct Root {
     pub(super) id: KeyId,
-    /// What greetings of outsiders carry a checksum of.
+    /// The key for the checksum in greetings of outsiders.
     pub(super) knock: Knock,
     secret: Secret,
 }
@@ -381,8 +381,8 @@ impl Root {
         Self { id: key.id(), knock: Knock(secret.derive(&[b"tenure knock\0"])), secret }
     }
 
-    /// What greetings of members carry a checksum of. No outsider can make one, so none can use up
-    /// what members are allowed.
+    /// The key for the checksum in greetings of members. No outsider can make one, so none can use
+    /// up what members are allowed.
     pub(super) fn members_knock(&self) -> Knock {
         Knock(self.secret.derive(&[b"tenure members knock\0"]))
     }
@@ -414,8 +414,8 @@ fn length(text: &str) -> [u8; 2] {
     u16::try_from(text.len()).expect("names and scopes are short").to_be_bytes()
 }
 
-/// What all outsiders with a key of the cluster share, or all members. It opens nothing: it lets a
-/// receiver drop, for the price of one hash, greetings from those who hold none.
+/// A secret shared by all outsiders with a key of the cluster, or by all members. It opens nothing:
+/// it lets a receiver drop, for the price of one hash, greetings from those who hold none.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Knock([u8; 16]);
 
@@ -431,7 +431,7 @@ impl Drop for Knock {
     }
 }
 
-/// What two processes share, and nobody else but members.
+/// The secret of two processes; only members can derive it as well.
 pub(super) struct Pair(pub(super) Secret);
 
 /// Adds the checksum of everything before it.

@@ -11,7 +11,7 @@
 //! store is made on purpose, by [`Store::found`] or [`Store::join`], and [`Store::open`] never
 //! makes one.
 //!
-//! # What a write is
+//! # Writing
 //!
 //! One file of four places; a generation is written to two of them, then synced, then confirmed
 //! (`places` says what that survives). So an acquisition costs at most one sync, as many cells as
@@ -19,13 +19,14 @@
 //! place, a larger file is written beside the old one and renamed: that is for a larger cluster,
 //! never for an acquisition.
 //!
-//! # What an open is
+//! # Opening
 //!
 //! 1. The folder is locked: two processes on one store would each promise what the other does not
 //!    know.
-//! 2. What is found may be in the cache of the system only: if the former life stopped because a
-//!    sync failed, the disk has something older. So the newest generation is written once more, one
-//!    place after the other, before anything older is overwritten (`places::judge`).
+//! 2. The contents that are found may be in the cache of the system only: if the former life
+//!    stopped because a sync failed, the disk has something older. So the newest generation is
+//!    written once more, one place after the other, before anything older is overwritten
+//!    (`places::judge`).
 //! 3. The next generation has the incarnation of this life. It is on the disk before `open`
 //!    returns: no two lives share one.
 //!
