@@ -42,7 +42,7 @@ pub(crate) struct Underway {
     held: Option<Change>,
     newcomers: Vec<NodeId>,
     deadline: LocalTime,
-    /// The stage of which the caller was last told, or would have been.
+    /// The stage that the caller was last told, or would have been.
     stage: Option<Stage>,
     tell_at: LocalTime,
     pub(super) look_at: LocalTime,

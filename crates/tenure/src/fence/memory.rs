@@ -70,7 +70,7 @@ impl<K: Ord + Clone, W: Eq + Clone> MemoryFence<K, W> {
         let mut after = fence.clone();
         let admitted = after.admit(token, writer)?;
         if after != before {
-            fence.newest = Some(Newest { token, writer: None }); // What stays if the write panics.
+            fence.newest = Some(Newest { token, writer: None }); // This stays if the write panics.
         }
         let outcome = write(admitted);
         *fence = if outcome.is_ok() { after } else { before };

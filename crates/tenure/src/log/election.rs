@@ -1,5 +1,5 @@
-//! Who should lead the log. No safety rests on it: any number of processes may be told at once, and
-//! a value costs more rounds then.
+//! The election of the log's leader. No safety rests on it: any number of processes may be told at
+//! once, and a value costs more rounds then.
 
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ pub(super) async fn run(
             let Hint { leader, epoch } = hint.borrow_and_update().clone();
             tell(Opinion::Seen { leader: leader.map(|name| name.id()), epoch });
             if hint.changed().await.is_err() {
-                return; // Whoever knew it has gone: the last word stands.
+                return; // The caller that knew it has gone: the last word stands.
             }
         },
         Source::Strong(node, log) => {

@@ -93,8 +93,7 @@
 //! a packet on faster than the network does, from its own address, the answers go there until the
 //! next packet of the real sender; it cannot read them. A holder of the cluster's key can do
 //! everything: there is no protection against members that lie. There is no forward secrecy either:
-//! who learns the key later can read what it recorded. The packets carry leases, which need no
-//! secrecy later.
+//! an attacker that learns the key later can read what it recorded. The packets carry leases.
 //!
 //! A process that was cloned or forked repeats counters. The cipher, AES-256-GCM-SIV, then tells a
 //! listener no more than whether two packets were the same, and receivers take only one of the two.
