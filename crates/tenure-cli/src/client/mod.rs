@@ -259,7 +259,7 @@ impl Client {
                 Ok(Ok(Err((status, problem)))) => {
                     let said = Trouble::Said { endpoint: endpoint.to_string(), status, problem };
                     let stopped = question.repeatable && said.is(Code::Stopped);
-                    // A member that is no member, or busy, has not begun the request.
+                    // A daemon that is no member, or busy, has not begun the request.
                     let what = match () {
                         () if stopped => "it has stopped",
                         () if said.is(Code::NotAMember) => "it is no member",
