@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Status {
     /// The node that answers.
     pub(crate) name: String,
-    /// What it is: `member`, `witness`, `candidate` or `observer`.
+    /// The role of the node: `member`, `witness`, `candidate` or `observer`.
     pub(crate) role: String,
     /// The version of its program.
     pub(crate) version: String,

@@ -213,7 +213,7 @@ impl Plan {
         let tokens =
             List(vec![token.listed(Role::Admin, None, "for the commands, made with the cluster")]).file();
         let client = draft.join(FILE);
-        // A founding names its lineage: files without it tell us which it is.
+        // The lineage follows from what is founded: files without it, written first, give it.
         self.write_client(draft, (cluster, key), None)?;
         let lineage = Node::founding_lineage(&Config::from_path(&client)?, cluster)?;
         for path in [&client, &draft.join(CLIENT_KEY)] {

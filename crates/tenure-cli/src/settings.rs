@@ -77,7 +77,7 @@ pub(crate) struct Daemon {
     pub(crate) tls_key: Option<PathBuf>,
     /// Mutual TLS: who may ask must have a certificate by one of these authorities.
     pub(crate) tls_client_ca: Option<PathBuf>,
-    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or directives as of `tracing`'s
+    /// The log level: `error`, `warn`, `info`, `debug`, `trace`, or directives as of `tracing`'s
     /// filter.
     pub(crate) log: Option<String>,
     /// How it is logged.
