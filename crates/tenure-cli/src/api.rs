@@ -1,10 +1,10 @@
 //! The JSON of the HTTP interface, version 1. Server and client share these types, so that they
 //! cannot disagree.
 //!
-//! What is promised of version 1: fields keep their names, types and meanings; new ones may come,
-//! and who reads passes over those it does not know. A field that has no value is `null`, never
-//! left out. Units are in the names: `_ms` are milliseconds, `_us` microseconds; both are rounded
-//! down. `docs/reference/http.md` has an example of each.
+//! Version 1 promises: fields keep their names, types and meanings; new ones may come, and readers
+//! skip fields that they do not know. A field that has no value is `null`, never left out. Units
+//! are in the names: `_ms` are milliseconds, `_us` microseconds; both are rounded down.
+//! `docs/reference/http.md` has an example of each.
 
 pub(crate) mod access;
 pub(crate) mod keys;
@@ -12,13 +12,13 @@ pub(crate) mod members;
 
 use serde::{Deserialize, Serialize};
 
-/// What `GET /v1/status` and each event of `GET /v1/watch` say: the node that answers, and the
+/// The answer of `GET /v1/status` and each event of `GET /v1/watch`: the node that answers, and the
 /// cluster as it sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Status {
     /// The node that answers.
     pub(crate) name: String,
-    /// What it is: `member`, `witness`, `candidate` or `observer`.
+    /// The role of the node: `member`, `witness`, `candidate` or `observer`.
     pub(crate) role: String,
     /// The version of its program.
     pub(crate) version: String,
@@ -42,7 +42,7 @@ pub(crate) struct Status {
     pub(crate) addresses: Vec<String>,
     /// How long the leases are that it asks for itself.
     pub(crate) lease_ms: u64,
-    /// What the members have agreed on; null if it is not known yet.
+    /// The charter that the members have agreed on; null if it is not known yet.
     pub(crate) charter: Option<Charter>,
     /// The members, as this node sees them.
     pub(crate) members: Vec<Member>,
@@ -54,7 +54,7 @@ pub(crate) struct Status {
     pub(crate) led: u64,
     /// How high terms are, as far as this node knows.
     pub(crate) terms: Terms,
-    /// What was counted since it started.
+    /// The counts since it started.
     pub(crate) counts: Counts,
 }
 
@@ -87,13 +87,13 @@ pub(crate) enum Packed {
 /// A term that a member speaks of and the one that answers does not believe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DoubtedTerm {
-    /// Who speaks of it.
+    /// The member that said it.
     pub(crate) member: String,
     /// The term.
     pub(crate) term: u64,
 }
 
-/// What the members have agreed on.
+/// The charter that the members have agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Charter {
     /// Which founding it comes from, and which force-removes: 32 hexadecimal digits each, joined by
@@ -157,9 +157,10 @@ pub(crate) enum State {
 pub(crate) struct Group {
     /// Its name.
     pub(crate) group: String,
-    /// Who leads, in a word.
+    /// The leadership, in a word.
     pub(crate) state: State,
-    /// Who leads, or speaks for a minority; null if nobody, or if its name was not heard yet.
+    /// The leader, or the process that speaks for a minority; null if there is none, or if its name
+    /// was not heard yet.
     pub(crate) leader: Option<String>,
     /// The term of the leader, or the last term that was heard of if nobody leads; null if none
     /// was.
@@ -178,14 +179,14 @@ pub(crate) struct Group {
     pub(crate) nearest: Option<String>,
 }
 
-/// What `GET /v1/groups` says.
+/// The answer of `GET /v1/groups`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Groups {
     /// The groups that this node knows, by name, after `?after=` and at most `?limit=` of them.
     pub(crate) groups: Vec<Group>,
     /// How many it knows.
     pub(crate) total: u64,
-    /// What to put into `?after=` for those that follow; null if there are no more.
+    /// The value of `?after=` for the next page; null if there are no more.
     pub(crate) next: Option<String>,
 }
 
@@ -199,9 +200,9 @@ pub(crate) struct Edict {
     pub(crate) term: u64,
     /// Its number in that term.
     pub(crate) number: u64,
-    /// What it says; null if that is no UTF-8.
+    /// The body; null if it is no UTF-8.
     pub(crate) text: Option<String>,
-    /// What it says, in hexadecimal; null if it is text.
+    /// The body in hexadecimal; null if it is text.
     pub(crate) hex: Option<String>,
 }
 
@@ -212,16 +213,17 @@ pub(crate) struct Sight {
     pub(crate) group: String,
     /// `leader`, `nobody`, `weak` or `edict`.
     pub(crate) event: Seen,
-    /// Who leads, or speaks for a minority; null if nobody, or if its name was not heard yet.
+    /// The leader, or the process that speaks for a minority; null if there is none, or if its name
+    /// was not heard yet.
     pub(crate) leader: Option<String>,
     /// The term of the leader or of the edict; for `nobody` the last that was heard of; null for
     /// `weak`.
     pub(crate) term: Option<u64>,
-    /// What was proclaimed, for `edict`; else null.
+    /// The proclamation, for `edict`; else null.
     pub(crate) edict: Option<Edict>,
 }
 
-/// What can be seen of a group.
+/// The kinds of news of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Seen {
@@ -257,17 +259,17 @@ pub(crate) struct VerifyOrder {
     pub(crate) for_ms: Option<u64>,
 }
 
-/// What it answers: nobody else leads for as long as this says.
+/// The answer to it: no other process leads for as long as this says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Verified {
     /// The group.
     pub(crate) group: String,
-    /// Who leads.
+    /// The leader.
     pub(crate) leader: String,
     /// In which term.
     pub(crate) term: u64,
     /// For how long that is certain, **counted on the asker's clock from before it sent the
-    /// request**. What two clocks may differ by is taken off already. Zero if it is certain no
+    /// request**. The difference between two clocks is taken off already. Zero if it is certain no
     /// more.
     pub(crate) certain_for_ms: u64,
 }
@@ -276,7 +278,7 @@ pub(crate) struct Verified {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProclaimOrder {
-    /// What to say: at most 512 bytes.
+    /// The text: at most 512 bytes.
     pub(crate) text: String,
     /// How long the leader may take; ten seconds if null, at most a minute.
     #[serde(default)]
@@ -296,14 +298,14 @@ pub(crate) struct ResignOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TransferOrder {
-    /// Who shall lead. It must campaign for the group.
+    /// The successor. It must campaign for the group.
     pub(crate) to: String,
     /// How long the leader may take; ten seconds if null, at most a minute.
     #[serde(default)]
     pub(crate) within_ms: Option<u64>,
 }
 
-/// What proclaim, resign and transfer answer: the leader has done it.
+/// The answer to proclaim, resign and transfer: the leader has done it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// The group.
@@ -321,7 +323,7 @@ pub(crate) struct Done {
 pub(crate) struct Leader {
     /// The group.
     pub(crate) group: String,
-    /// Who leads; null if nobody does.
+    /// The leader; null if there is none.
     pub(crate) leader: Option<String>,
     /// In which term; null if nobody leads.
     pub(crate) term: Option<u64>,
@@ -329,18 +331,18 @@ pub(crate) struct Leader {
     pub(crate) here: bool,
 }
 
-/// What `GET /v1/members` says.
+/// The answer of `GET /v1/members`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Members {
     /// The newest epoch that the node knows; null if it knows none yet.
     pub(crate) epoch: Option<u64>,
-    /// What they have agreed on; null if it is not known yet.
+    /// The charter that they have agreed on; null if it is not known yet.
     pub(crate) charter: Option<Charter>,
     /// The members.
     pub(crate) members: Vec<Member>,
 }
 
-/// What a node has counted since it started.
+/// The counts of a node since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts {
     /// Terms that this process won.
@@ -370,7 +372,7 @@ pub(crate) struct Refusal {
     pub(crate) error: Problem,
 }
 
-/// What is wrong.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Problem {
     /// For programs: see [`Code`]. A word that is not known is to be taken by the status of the

@@ -180,7 +180,7 @@ pub(crate) fn parse() -> Result<Option<Arguments>, Failure> {
     }
 }
 
-/// What clap says in a paragraph, in one line: the mistake, the tip, and where to read on.
+/// Turns clap's paragraph into one line: the mistake, the tip, and where to read on.
 fn one_line(paragraph: &str, words: &[String]) -> String {
     let mut said = String::new();
     for line in paragraph.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -92,7 +92,7 @@ pub(crate) fn concealed(text: &str) -> String {
 }
 
 impl From<tenure::StartError> for Failure {
-    /// What a file, a store or a key is to blame for is told apart from what the machine refuses.
+    /// An error of a file, a store or a key is told apart from a refusal of the machine.
     fn from(error: tenure::StartError) -> Self {
         match error {
             tenure::StartError::System(_) => Self::new(error.to_string()),

@@ -98,7 +98,7 @@ fn draft_path(path: &Path) -> PathBuf {
 /// Text on its way to a file. Dropped before it is published, it leaves nothing.
 struct Draft {
     target: Target,
-    /// What is written in place; empty for a file, which has it in its draft.
+    /// The text that is written in place; empty for a file, which has it in its draft.
     text: String,
     published: bool,
 }

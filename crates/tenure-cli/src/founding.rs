@@ -14,8 +14,8 @@
 //! ```
 //!
 //! All of it is made in a hidden folder of DIR first, and checked by the library. It takes its
-//! place when nothing can go wrong any more but a rename, the client's file last: whoever finds
-//! that file finds a whole cluster.
+//! place when nothing can go wrong any more but a rename, the client's file last: a reader that
+//! finds that file finds a whole cluster.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -30,10 +30,10 @@ use tenure::{CandidateKey, Claims, ClusterId, ClusterKey, Config, Names, Node, N
 use crate::failure::Failure;
 use crate::tokens::{List, Role, Token};
 
-/// What the client's file and every daemon's file are called.
+/// The name of the client's file and of every daemon's file.
 pub(crate) const FILE: &str = "tenure.toml";
 
-/// What the cluster's key is called beside them.
+/// The name of the cluster's key beside them.
 pub(crate) const KEY: &str = "key";
 
 /// The key of clients, beside their configuration.
@@ -41,13 +41,13 @@ pub(crate) const CLIENT_KEY: &str = "client.key";
 
 /// The names under which clients speak: each process has one of its own.
 const CLIENTS: &str = "client-*";
-/// What the commands' token is called beside the client's file.
+/// The name of the commands' token beside the client's file.
 pub(crate) const TOKEN: &str = "token";
 
-/// What a daemon's list of tokens is called.
+/// The name of a daemon's list of tokens.
 pub(crate) const TOKENS: &str = "tokens";
 
-/// What a daemon's unix socket is called.
+/// The name of a daemon's unix socket.
 pub(crate) const SOCKET: &str = "http.sock";
 
 /// A cluster that shall be.
@@ -55,7 +55,7 @@ pub(crate) const SOCKET: &str = "http.sock";
 pub(crate) struct Plan {
     /// Where its folders go.
     pub(crate) folder: PathBuf,
-    /// Who founds it.
+    /// The founding members.
     pub(crate) founders: Vec<Founder>,
     /// As in the configuration; majority if absent.
     pub(crate) quorums: Option<String>,
@@ -144,7 +144,7 @@ impl Plan {
         result.map(|()| Founded { cluster, key: key.id().to_string() })
     }
 
-    /// What the folder will have in it, the client's file last.
+    /// The entries that the folder will have, the client's file last.
     fn entries(&self) -> impl Iterator<Item = &str> {
         self.founders.iter().map(|founder| founder.name.as_str()).chain([KEY, CLIENT_KEY, TOKEN, FILE])
     }
@@ -213,7 +213,7 @@ impl Plan {
         let tokens =
             List(vec![token.listed(Role::Admin, None, "for the commands, made with the cluster")]).file();
         let client = draft.join(FILE);
-        // What is founded names the founding: files without it say what that is.
+        // The lineage follows from what is founded: files without it, written first, give it.
         self.write_client(draft, (cluster, key), None)?;
         let lineage = Node::founding_lineage(&Config::from_path(&client)?, cluster)?;
         for path in [&client, &draft.join(CLIENT_KEY)] {
@@ -236,7 +236,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What clients get: a configuration and a key.
+    /// Writes the files of clients: a configuration and a key.
     fn write_client(
         &self,
         draft: &Path,
@@ -360,7 +360,7 @@ fn lineage_line(lineage: u128) -> String {
     said(format!("lineage = \"{lineage:032x}\""), "this founding: members of another are refused")
 }
 
-/// What clients are given: they may lead any group, and are no members.
+/// Makes the key of clients: they may lead any group, and are no members.
 fn client_key(key: &ClusterKey, cluster: ClusterId, lineage: Option<u128>) -> Result<CandidateKey, Failure> {
     let names = Names::new(CLIENTS).map_err(Failure::config)?;
     let scope = Scope::new("*").map_err(Failure::config)?;

@@ -1,4 +1,4 @@
-//! What users see: data on stdout, the rest on stderr; tables for people, JSON for programs.
+//! The output for users: data on stdout, the rest on stderr; tables for people, JSON for programs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What the exit code says.
+/// The meaning of the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Yes.
@@ -46,7 +46,7 @@ impl Verdict {
     }
 }
 
-/// What a command has to say.
+/// The answer of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// For stdout.
@@ -203,7 +203,7 @@ fn is_number(text: &str) -> bool {
     digits.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
 }
 
-/// Text broken into lines, of which all but the first begin at column `from`.
+/// Text broken into lines; all but the first begin at column `from`.
 fn wrapped(text: &str, from: usize) -> String {
     let room = WIDTH.saturating_sub(from).max(30);
     let mut lines = vec![String::new()];

@@ -1,11 +1,12 @@
-//! What a command is told beside its command line: a TOML file, and `TENURE_*` in the environment.
+//! The settings of a command beside its command line: a TOML file, and `TENURE_*` in the
+//! environment.
 //!
 //! Flags win over the environment, the environment over the file, the file over the defaults. Which
 //! file: `-c FILE`, else `TENURE_CONFIG`, else `.tenure/tenure.toml` in this folder (written by
 //! `tenure up`), else `/etc/tenure/tenure.toml`. A file that was found is believed only if it is
 //! the caller's or root's: see `trust.rs`.
 //!
-//! One file serves all. What makes a node is read by the library ([`tenure::Config`]); two tables
+//! One file serves all. The library reads the settings of a node ([`tenure::Config`]); two tables
 //! are for the command alone: `[daemon]`, for `tenure node`, and `[client]`, for the commands that
 //! ask a daemon.
 
@@ -76,22 +77,22 @@ pub(crate) struct Daemon {
     pub(crate) tls_key: Option<PathBuf>,
     /// Mutual TLS: who may ask must have a certificate by one of these authorities.
     pub(crate) tls_client_ca: Option<PathBuf>,
-    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or directives as of `tracing`'s
+    /// The log level: `error`, `warn`, `info`, `debug`, `trace`, or directives as of `tracing`'s
     /// filter.
     pub(crate) log: Option<String>,
     /// How it is logged.
     pub(crate) log_format: LogFormat,
     /// A member that was not heard of for this long is replaced by a standby; never, if absent.
     pub(crate) replace_after: Option<Length>,
-    /// Who takes the place of a member that is gone, in this order. They run already, and have
-    /// joined.
+    /// The processes that take the place of a member that is gone, in this order. They run already,
+    /// and have joined.
     pub(crate) standbys: Vec<Standby>,
 }
 
-/// What a certificate may do.
+/// The rights of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CertificateRole {
-    /// What this role may.
+    /// The rights of this role.
     Some(Role),
     /// Nothing at all. The greatest: it counts before every role.
     None,
@@ -226,7 +227,7 @@ pub(crate) fn secret_variables() -> impl Iterator<Item = String> {
     secrets.map(|(name, ..)| format!("TENURE_{name}"))
 }
 
-/// What `tenure run` tells its child, and what names the file: no settings.
+/// Variables that `tenure run` gives its child, and the one that names the file: no settings.
 const OTHERS: &[&str] = &["CONFIG", "GROUP", "TERM", "TOKEN", "NODE", "SOCKET"];
 
 impl Settings {
@@ -357,7 +358,8 @@ impl Settings {
         self.get(key).is_some()
     }
 
-    /// What the file or what was put over it says of this key; `key` has its tables before dots.
+    /// The value of this key, in the file or in what was put over it; `key` has its tables before
+    /// dots.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         let mut parts = key.split('.');
         let first = parts.next().and_then(|part| self.table.get(part));
@@ -412,7 +414,7 @@ impl Settings {
         trust::read_secret(key, &self.resolve(path), self.author)
     }
 
-    /// What makes a node: read by the library, errors in its words.
+    /// The settings of a node: read by the library, errors in its words.
     pub(crate) fn node(&self) -> Result<Config, Failure> {
         for (key, path) in
             self.secrets().iter().filter(|(key, _)| key.ends_with("key_file") || key.ends_with("key_files"))
@@ -467,7 +469,7 @@ impl Settings {
     }
 }
 
-/// What is shown in the place of a secret.
+/// The text shown in place of a secret.
 const SECRET: &str = "(secret)";
 
 /// Hides what looks like a key, wherever it was written: a key in the wrong place is secret too.

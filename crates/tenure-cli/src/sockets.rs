@@ -17,7 +17,7 @@ const LONGEST: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Near {
     path: PathBuf,
-    /// What the path leads through, if it does.
+    /// The folder that the path leads through, if it does.
     _folder: Option<OwnedFd>,
 }
 

@@ -93,12 +93,12 @@ impl Token {
         self.text.get(start..start + 8).unwrap_or_default()
     }
 
-    /// What a request has after `Bearer`.
+    /// The text of a request after `Bearer`.
     pub(crate) fn reveal(&self) -> &str {
         &self.text
     }
 
-    /// What a daemon keeps of it.
+    /// The hash that a daemon keeps of it.
     pub(crate) fn hash(&self) -> Hash {
         Hash::of(&self.text)
     }

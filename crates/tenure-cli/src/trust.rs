@@ -10,7 +10,7 @@
 //! | a configuration that was named (`-c`, `TENURE_CONFIG`) | anybody, with a warning; it may name its owner's secrets only | owner only, else a warning, and it may name no secrets | anybody |
 //! | a key, a token, a key of TLS | the caller or root, else refused | owner only, else refused | owner only; a group with a warning, others refused |
 //!
-//! What is no regular file (a pipe, as shells make them) has no mode that says anything, and is
+//! A file that is no regular file (a pipe, as shells make them) has no meaningful mode, and is
 //! believed.
 
 use std::fmt;
@@ -35,7 +35,7 @@ pub(crate) enum Author {
     Anybody,
 }
 
-/// Who may do what with a file.
+/// The permissions of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     owner: u32,
@@ -118,7 +118,7 @@ pub(crate) enum Secrecy {
 pub(crate) struct Flaw {
     /// In words.
     pub(crate) what: String,
-    /// What to do about it.
+    /// The advice.
     pub(crate) advice: String,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn read_named(path: &Path) -> Result<(String, Author), Failure> {
     Ok((text, standing.author(caller())))
 }
 
-/// What a user should know of a configuration that was named.
+/// The warning about a configuration that was named, if there is one.
 pub(crate) fn warning(path: &Path, author: Author) -> Option<String> {
     let path = path.display();
     match author {
@@ -196,8 +196,8 @@ pub(crate) fn warning(path: &Path, author: Author) -> Option<String> {
     }
 }
 
-/// Reads a secret of a configuration of `author`; `key` is the setting that names it. What was
-/// judged is what is read.
+/// Reads a secret of a configuration of `author`; `key` is the setting that names it. The file that
+/// was judged is the file that is read.
 pub(crate) fn read_secret(key: &str, path: &Path, author: Author) -> Result<String, Failure> {
     let (text, standing) = read(path).map_err(|error| {
         Failure::config(format!("{key} {}: {error}; name a file that can be read", path.display()))

@@ -1,4 +1,4 @@
-//! What a node shows of its groups, without asking the thread that grants.
+//! The board: a node's view of its groups, readable without asking the thread that grants.
 //!
 //! The driver writes down what changed about a group at the end of the turn in which it changed.
 //! Readers look at it on threads of their own and compare what they find with the clock there. A
@@ -28,13 +28,13 @@ pub(crate) struct Facts {
     /// The term led here, and E.
     pub(crate) led: Option<(Term, LocalTime)>,
     pub(crate) grant: Option<GrantFacts>,
-    /// Who leads as observers were told.
+    /// The leader, as observers were told.
     pub(crate) told: Option<(Option<NodeName>, Term)>,
     pub(crate) is_campaigning: bool,
     pub(crate) proclaimed: Option<Proclaimed>,
 }
 
-/// What a grantor has promised.
+/// A grantor's promise.
 #[derive(Clone, Debug)]
 pub(crate) struct GrantFacts {
     pub(crate) holder: Option<NodeName>,
@@ -144,7 +144,7 @@ impl Board {
         Some(self.status(group.clone(), facts))
     }
 
-    /// What the facts come to now.
+    /// The status that follows from the facts now.
     fn status(&self, group: GroupName, facts: Facts) -> GroupStatus {
         let now = self.clock.read();
         let left = |until: LocalTime| Duration::from_nanos(until.remaining(now).as_nanos());

@@ -1,9 +1,9 @@
 //! The clock by which leases are judged.
 //!
-//! It is CLOCK_BOOTTIME: it runs on while the machine is suspended, and nobody sets it. What the
-//! standard library and async runtimes call the time stands still in a suspend; a leader that woke
-//! up would believe in a lease that ended hours ago. Their timers serve here only as a hint to look
-//! at this clock.
+//! It is CLOCK_BOOTTIME: it runs on while the machine is suspended, and nobody sets it. The clock
+//! of the standard library and of async runtimes stands still in a suspend; a leader that woke up
+//! would believe in a lease that ended hours ago. Their timers serve here only as a hint to look at
+//! this clock.
 //!
 //! With `clock = "skew"` it is CLOCK_REALTIME, whose error bound is watched: see `watchdog`.
 
@@ -18,14 +18,13 @@ use tenure_proto::time::Bound;
 use crate::steady::{SharedSteady, Suspends};
 use crate::sys::clock::{Which, correction, read, synchronised};
 
-/// What the kernel is told about its clocks by whoever keeps them synchronised: for those who look
-/// for faults.
+/// The kernel's information about its clocks, as the time service set it: for finding faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discipline {
     /// Whether anybody keeps the calendar synchronised, as the kernel believes.
     pub synchronised: bool,
-    /// The largest error of the calendar, as the one who keeps it claims.
+    /// The largest error of the calendar, as the time service claims.
     pub error: Duration,
     /// By how much the clocks run faster than the hardware's counter on purpose, in parts per
     /// billion; negative for slower.
@@ -138,10 +137,10 @@ impl Clock {
         }
     }
 
-    /// What this clock would show had it stood still whenever the machine was suspended: what a
-    /// counter that stands still then can be held against. One reading, not a difference of two: a
-    /// suspend between two readings would count for one of them and not for the other. Only
-    /// differences mean anything.
+    /// The reading that this clock would have if it had stood still whenever the machine was
+    /// suspended. It can be compared with a counter that stands still then. One reading, not a
+    /// difference of two: a suspend between two readings would count for one of them and not for
+    /// the other. Only differences mean anything.
     pub(crate) fn awake(&self) -> u64 {
         match &self.source {
             Source::Boot | Source::Real => read(Which::Monotonic),

@@ -8,14 +8,15 @@ use crate::name::NodeName;
 /// The longest address, in bytes: room for the name of a host, 249 bytes, and a port.
 pub const MAX_ADDRESS: usize = 255;
 
-/// A node and where it may be found. The epoch knows numbers only: names and addresses are kept and
-/// told beside it.
+/// A node and its address.
+///
+/// The epoch knows ids only: names and addresses are kept and sent beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
     /// Its name.
     pub name: NodeName,
-    /// `host:port`, if known: visible ASCII, at most [`MAX_ADDRESS`] bytes. Whoever uses it finds
-    /// out whether it is one.
+    /// `host:port`, if known: visible ASCII, at most [`MAX_ADDRESS`] bytes. Only a use shows
+    /// whether it is an address.
     pub address: Option<String>,
 }
 

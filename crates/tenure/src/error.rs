@@ -1,4 +1,4 @@
-//! What can go wrong for the user of a node, and what to do about it.
+//! The errors of a node, each with what to do about it.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use crate::name::{GroupName, NodeName};
 use crate::seal::KeyRefusal;
 use crate::store::StoreError;
 
-/// Why a node did not start. Nothing was promised to anybody.
+/// The reason why a node did not start. It has granted nothing.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The configuration does not hold together.
+    /// The configuration is refused.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The store cannot be used.
@@ -43,11 +43,11 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-/// Why a key was not revoked.
+/// The reason why a key was not revoked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RevokeError {
-    /// Keys are refused by members, and this node is none.
+    /// This node is no member: only members refuse keys.
     #[error("this node is no member, or does not know the members yet: ask a member")]
     NotAMember,
     /// The key expired so long ago that nobody needs to remember it.
@@ -63,31 +63,31 @@ pub enum RevokeError {
     Stopped(Stopped),
 }
 
-/// Why a node has stopped by itself.
+/// The reason why a node has stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Stopped {
     /// [`Node::shutdown`](crate::Node::shutdown) was called, or the node was dropped.
     #[error("the node was shut down")]
     ShutDown,
-    /// The store failed: what it promised may not be on the disk.
+    /// The store failed: the promises of this node may not be on the disk.
     #[error(
         "the store failed ({reason}): the node has stopped, for it may no longer promise anything; mend the disk and restart"
     )]
     Store {
-        /// What happened.
+        /// The error of the disk.
         reason: String,
     },
-    /// The clock is beyond its bound.
+    /// The clock was found beyond its bound.
     #[error("the clock cannot be trusted ({reason}): the node has stopped leading and granting")]
     Clock {
-        /// What was seen.
+        /// The observation.
         reason: String,
     },
     /// The cluster goes by bounds that this node's configuration does not fit.
     #[error("{reason}")]
     Config {
-        /// What does not fit, and what to do.
+        /// The setting that does not fit, and what to do.
         reason: String,
     },
     /// A process that is no member has a member's name, or a new store has that of an old one.
@@ -117,11 +117,11 @@ pub enum Stopped {
     Crashed,
 }
 
-/// Why a campaign ended without a leadership.
+/// The reason why a campaign ended without a leadership.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CampaignError {
-    /// This node campaigns for, or leads, that group already.
+    /// This node already campaigns for the group or leads it.
     #[error("this node already campaigns for or leads '{group}': clone the guard that you have")]
     AlreadyCampaigning {
         /// Which.
@@ -130,7 +130,7 @@ pub enum CampaignError {
     /// A witness or an observer never leads.
     #[error("this node is a {role}, which never leads: set `role` to \"member\" or \"candidate\"")]
     NotACandidate {
-        /// What it is.
+        /// The role of this node.
         role: &'static str,
     },
     /// The list of groups is closed and this one is not on it, or this node's key does not allow
@@ -142,7 +142,7 @@ pub enum CampaignError {
         /// Which.
         group: GroupName,
     },
-    /// So many members know as many groups by this node's key as they allow that no quorum is left.
+    /// Too many members have reached the limit of groups for this node's key: no quorum is left.
     #[error(
         "the members know too many groups of this key to know '{group}' as well: lead fewer at once, wait until they forget some (`limits.forget_after`), use another key, or raise `limits.groups_per_key` at the members"
     )]
@@ -170,7 +170,7 @@ pub enum CampaignError {
     Stopped(#[from] Stopped),
 }
 
-/// Why this process takes no part in a group of another kind than strong.
+/// The reason why this process takes no part in an eventual or a local group.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KindError {
@@ -179,13 +179,13 @@ pub enum KindError {
         "this node is a {role} and no member of the cluster, or there are too many such groups: only members take part in eventual and local groups"
     )]
     NotAMember {
-        /// What it is.
+        /// The role of this node.
         role: &'static str,
     },
     /// The assumptions about a local group contradict each other.
     #[error("{reason}")]
     Refused {
-        /// Which inequality does not hold, and what would.
+        /// The inequality that does not hold, and values for which it would.
         reason: String,
     },
     /// The name is none.
@@ -196,11 +196,11 @@ pub enum KindError {
     Stopped(#[from] Stopped),
 }
 
-/// Why a leadership was not handed over. Unless it is lost, this process still leads.
+/// The reason why a leadership was not handed over. Unless it is lost, this process still leads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// There is nothing to hand over.
+    /// This process does not lead, so there is nothing to hand over.
     #[error("this process does not lead any more")]
     NotLeader,
     /// The other process did not answer, or does not campaign for the group.
@@ -214,11 +214,11 @@ pub enum TransferError {
     Stopped,
 }
 
-/// Why nothing was proclaimed.
+/// The reason why an edict was not proclaimed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProclaimError {
-    /// Only a leader proclaims.
+    /// This process does not lead.
     #[error(transparent)]
     NotLeader(#[from] NotLeader),
     /// Too many bytes.
@@ -229,14 +229,14 @@ pub enum ProclaimError {
     },
 }
 
-/// Why it is not certain who leads.
+/// The reason why the leader could not be verified.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum VerifyError {
     /// No leader answered in time.
     #[error("no leader of '{group}' answered in time")]
     NoLeader {
-        /// Of which group.
+        /// The group.
         group: GroupName,
     },
     /// The members refuse the key of this process.
@@ -253,16 +253,16 @@ pub enum VerifyError {
     Stopped(#[from] Stopped),
 }
 
-/// Why a leader did not do what it was asked for.
+/// The reason why a leader did not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Nobody leads, as far as can be found out. Nothing was done.
+    /// No leader was found. Nothing was done.
     #[error(
         "no leader of '{group}' was found: somebody must campaign for it, and a quorum of members must run"
     )]
     NoLeader {
-        /// Of which group.
+        /// The group.
         group: GroupName,
     },
     /// The leader refused. Nothing was done.
@@ -271,17 +271,17 @@ pub enum AskError {
         /// Why.
         reason: String,
     },
-    /// The program that leads does not ask for wishes. Nothing was done.
+    /// The program that leads does not listen for wishes. Nothing was done.
     #[error(
         "the program that leads takes no wishes: it must call `Tenure::asked`, or lead by `Node::lead` or `tenure run`; to move the leadership, stop it"
     )]
     NotListening,
-    /// This process's key is for some groups only.
+    /// The key of this process may not ask anything of leaders.
     #[error(
         "this key may not ask anything of leaders: use the cluster's key or an operator's (`tenure key derive --operator NAME`)"
     )]
     NotAllowed,
-    /// The leader was found and did not answer in time.
+    /// The leader did not answer in time, and may still do it.
     #[error("the leader did not answer in time, and may still do it: look who leads before you ask again")]
     Timeout,
     /// Too many bytes to proclaim.
@@ -304,32 +304,32 @@ pub enum AskError {
     Stopped(#[from] Stopped),
 }
 
-/// Why the members did not change.
+/// The reason why the members did not change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MembersError {
-    /// Only a member can propose.
+    /// This node is no member: only a member can propose a change.
     #[error("this node is no member: ask a member to change the members")]
     NotAMember,
-    /// Who shall come is there.
+    /// The process to be added is a member already.
     #[error("'{name}' is a member already: see `tenure members list`")]
     AlreadyMember {
         /// Who.
         name: NodeName,
     },
-    /// Who shall go is not there.
+    /// The process to be removed is no member.
     #[error("'{name}' is no member: see `tenure members list`")]
     NoSuchMember {
         /// Who.
         name: NodeName,
     },
-    /// Without it there is nothing.
+    /// The last member cannot be removed.
     #[error("'{name}' is the last member and cannot be removed: add another first, or stop the cluster")]
     LastMember {
         /// Who.
         name: NodeName,
     },
-    /// A newcomer must run before it is added.
+    /// The new member does not answer: it must run before it is added.
     #[error(
         "'{name}' does not answer: it must run (`tenure node --join`), under that name and address and with this cluster's key, before it is added"
     )]
@@ -337,7 +337,7 @@ pub enum MembersError {
         /// Who.
         name: NodeName,
     },
-    /// Nothing could be granted afterwards.
+    /// The members that answer would be no quorum afterwards.
     #[error(
         "of the {members} members afterwards only {live} answer, which is no quorum: bring more of them back first, or force it"
     )]
@@ -347,7 +347,7 @@ pub enum MembersError {
         /// Of how many.
         members: usize,
     },
-    /// The change leads nowhere, or was overtaken by another.
+    /// The change cannot be made, or another change overtook it.
     #[error("{reason}")]
     Halted {
         /// Why.

@@ -4,7 +4,7 @@
 //! the network is bad; once some member reaches enough others in time, each time perhaps others,
 //! all agree, and stay with a leader that does its part. Enough are a quorum: a leader asks one for
 //! its epoch and is written down by one in every period, so with two of three down nobody leads.
-//! Nothing is written to a disk, and what a leader *does* is shown to no quorum. So **a hint is no
+//! Nothing is written to a disk, and no quorum checks what a leader *does*. So **a hint is no
 //! authority**: there is no edict, and whatever is done on a hint must be decided by something
 //! behind it, a consensus protocol say.
 //!
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use crate::clock::Forward;
 use crate::name::{GroupName, NodeName};
 
-/// Who seems to lead.
+/// A hint: the process that seems to lead, without authority.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
     /// The leader's name; `None` if this member has no opinion yet, or if its round trips are too
@@ -37,7 +37,7 @@ pub struct Hint {
     pub epoch: u128,
 }
 
-/// What the driver shows.
+/// The opinion that the driver shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Opinion {
     pub(crate) hint: Hint,
@@ -45,37 +45,41 @@ pub(crate) struct Opinion {
     pub(crate) until: Option<LocalTime>,
 }
 
-/// This member's opinion of who leads an eventual group: see
-/// [`Node::eventual`](crate::Node::eventual). Dropping it changes nothing: a member that has begun
-/// to take part goes on.
+/// A handle of an eventual group: this member's opinion of its leader.
+///
+/// See [`Node::eventual`](crate::Node::eventual). Dropping it changes nothing: a member that has
+/// begun to take part goes on.
 #[derive(Clone, Debug)]
 pub struct Eventual {
     pub(crate) group: GroupName,
     pub(crate) opinion: watch::Receiver<Opinion>,
-    /// What `changed` gave last.
+    /// The hint that `changed` returned last.
     pub(crate) told: Hint,
     pub(crate) clock: Forward,
 }
 
 impl Eventual {
-    /// Which group.
+    /// Returns the name of the group.
     pub fn group(&self) -> &GroupName {
         &self.group
     }
 
-    /// Who seems to lead now.
+    /// Returns the process that seems to lead now.
     pub fn hint(&self) -> Hint {
         self.opinion.borrow().hint.clone()
     }
 
-    /// Whether this very process leads, by a comparison of clocks at the moment of the call.
+    /// Returns whether this very process leads, by a comparison of clocks at the moment of the
+    /// call.
     pub fn leads(&self) -> bool {
         self.opinion.borrow().until.is_some_and(|until| self.clock.is_before(until))
     }
 
-    /// Waits for another hint than the one that this handle gave last by this call, at first: than
-    /// none. `None` when the node has stopped or is no member any more: one that becomes a member
-    /// again gives another handle. May be dropped and called again: nothing is lost.
+    /// Waits for a hint that differs from the last one that this call returned.
+    ///
+    /// The first call waits for the first hint. It returns `None` when the node has stopped or is
+    /// no longer a member: a node that becomes a member again gives a new handle. The future may be
+    /// dropped and the call repeated: no hint is lost.
     pub async fn changed(&mut self) -> Option<Hint> {
         loop {
             let hint = self.opinion.borrow_and_update().hint.clone();
@@ -87,7 +91,9 @@ impl Eventual {
         }
     }
 
-    /// Waits until somebody seems to lead. `None` as by [`changed`](Self::changed).
+    /// Waits until some process seems to lead, and returns its name.
+    ///
+    /// `None` as by [`changed`](Self::changed). A dropped future changes nothing.
     pub async fn leader(&mut self) -> Option<NodeName> {
         let opinion = self.opinion.wait_for(|opinion| opinion.hint.leader.is_some()).await.ok()?;
         opinion.hint.leader.clone()

@@ -1,4 +1,4 @@
-//! What fuzzers call. No part of the library's interface: it may change or go at any time.
+//! Entry points for fuzzers. No part of the library's interface: it may change or go at any time.
 
 use tenure_proto::NodeId;
 use tenure_proto::detect::weak::Beat;

@@ -1,8 +1,8 @@
 //! The guard of one term: [`Tenure`].
 //!
-//! Who holds it may ask at any time, from any thread, whether this process leads **now**, and gets
-//! an answer by a comparison of clocks: a reading of this host's clock against E, the end of the
-//! lease. No timer, no callback and no cached belief is asked. Five rules keep it honest:
+//! Its holder may ask at any time, from any thread, whether this process leads **now**. The answer
+//! is a comparison of clocks: a reading of this host's clock against E, the end of the lease. No
+//! timer, no callback and no cached belief is asked. Five rules keep it honest:
 //!
 //! * **Only the driver writes E.** It raises it when a renewal completes, and stores zero when the
 //!   term ends, before anything about that end is sent. Handles can only close the guard. (A handle
@@ -15,8 +15,8 @@
 //! * **E and the counter live in a page that is empty in a forked child.** It can neither lead nor
 //!   give out a token twice.
 //!
-//! Authority ends with [`Tenure::resign`] or with the last clone. What the grantors promised is
-//! given back only when the last clone is gone: work that still holds one may be writing.
+//! Authority ends with [`Tenure::resign`] or with the last clone. The grants are released only when
+//! the last clone is gone: work that still holds one may be writing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,18 +38,20 @@ use crate::sys::page::Lent;
 use crate::trace::Trace;
 use crate::wish::{Asked, Desk};
 
-/// The most bytes that can be [proclaimed](Tenure::proclaim) with an edict.
+/// The largest body, in bytes, that can be [proclaimed](Tenure::proclaim) with an edict.
 pub const MAX_PROCLAIM: usize = 512;
 
-/// A leadership of this process: one term of one group. Cheap to clone; all clones are one
-/// leadership.
+/// The guard of a leadership of this process: one term of one group.
+///
+/// Cheap to clone; all clones are one leadership. A guard never comes back to life: after a loss,
+/// campaign again and get another. When the last clone is dropped, this process resigns.
 #[derive(Clone)]
 pub struct Tenure {
     term: Arc<SharedTerm>,
     hold: Arc<Hold>,
 }
 
-/// What the driver and the handles share of a term.
+/// The state of a term that the driver and the handles share.
 pub(crate) struct SharedTerm {
     pub(crate) record: Lent,
     /// The clock, and what must be as it was when the term began: after any disturbance nobody
@@ -62,7 +64,7 @@ pub(crate) struct SharedTerm {
     pub(crate) trace: Option<Trace>,
     /// Why it ended, once it has.
     pub(crate) loss: watch::Sender<Option<Loss>>,
-    /// What others ask of this leader.
+    /// The wishes of operators that wait for this leader.
     pub(crate) desk: Desk,
 }
 
@@ -76,9 +78,9 @@ struct Hold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
-    /// It was not renewed in time: too few grantors were reached, or this process was held up.
+    /// The lease was not renewed in time: too few grantors answered, or this process was delayed.
     Lapsed,
-    /// It was given up, or all its handles are gone.
+    /// This process resigned, or dropped all handles of the term.
     Resigned,
     /// It was handed over to another process.
     HandedOver,
@@ -129,30 +131,39 @@ impl Tenure {
         Self { hold: Arc::new(Hold { term: term.clone(), mailbox }), term }
     }
 
-    /// Whether this process leads at this instant. Wait-free; about as dear as a look at the clock,
-    /// or two on a machine that can be [suspended](crate::Suspends).
+    /// Returns whether this process leads at this instant.
+    ///
+    /// Wait-free. It costs one reading of the clock, or two on a machine that can be
+    /// [suspended](crate::Suspends). The answer may be out of date when the caller acts on it;
+    /// where that matters, send the [edict](Self::edict)'s token to a [fence](crate::fence).
     #[inline]
     pub fn is_leader(&self) -> bool {
         self.term.leads_until().is_some()
     }
 
-    /// For how much longer this process leads if it renews no more; nothing if it does not lead.
+    /// Returns how much longer this process leads without a renewal; `None` if it does not lead.
     pub fn remaining(&self) -> Option<Duration> {
         let (now, until) = self.term.leads_until()?;
         Some(Duration::from_nanos(until.remaining(now).as_nanos()))
     }
 
-    /// E, the end of the lease as it stands: from then on this process does not lead, unless it
-    /// renews before; nothing if it does not lead now. For a watcher that shares this host's clock,
-    /// such as a process that ends the guarded work if this one hangs. A reading of CLOCK_BOOTTIME
-    /// in nanoseconds; of CLOCK_REALTIME where the cluster's bound is on skew.
+    /// Returns E, the end of the lease as it stands; `None` if this process does not lead.
+    ///
+    /// From E on this process does not lead, unless it renews before. It is for a watcher that
+    /// shares this host's clock, such as a process that ends the guarded work if this one hangs. E
+    /// is a reading of CLOCK_BOOTTIME in nanoseconds; of CLOCK_REALTIME where the cluster's bound
+    /// is on skew.
     pub fn until(&self) -> Option<LocalTime> {
         self.term.leads_until().map(|(_, until)| until)
     }
 
-    /// Creates an edict: an act of this leader, whose [token](Edict::token) any
-    /// [fence](crate::fence) can order. Refused from the instant on at which the lease is over.
-    /// Wait-free.
+    /// Creates an edict: an act of this leader with a [token](Edict::token) that fences can order.
+    ///
+    /// Each edict has the next sequence number of the term. Wait-free. Send the token with the
+    /// write; a [fence](crate::fence) then refuses it if a newer leader has written.
+    ///
+    /// # Errors
+    /// [`NotLeader`] from the instant on at which the lease is over.
     #[inline]
     pub fn edict(&self) -> Result<Edict, NotLeader> {
         if let Some(trace) = &self.term.trace {
@@ -175,37 +186,44 @@ impl Tenure {
         Ok(edict)
     }
 
-    /// The token of the whole term: what a fence by term needs, and what to give to work that
-    /// writes for this leader.
+    /// Returns the token of the whole term, for a fence by term.
+    ///
+    /// Give it to work that writes for this leader and creates no edicts of its own.
     pub fn token(&self) -> Token {
         Token::of_term(self.term.number)
     }
 
-    /// The term: larger than that of every leader of this group before.
+    /// Returns the term: larger than that of every earlier leader of this group.
     pub fn term(&self) -> Term {
         self.term.number
     }
 
-    /// Epoch and quorum of the run that began the term: the paper's timestamp. With the number of
-    /// an edict it orders like the token does, by the grantors' clocks alone.
+    /// Returns epoch and quorum of the run that began the term: the paper's timestamp.
+    ///
+    /// With the sequence number of an edict it orders like the token does, by the grantors' clocks
+    /// alone.
     pub fn tag(&self) -> &ByTerm {
         &self.term.tag
     }
 
-    /// The group that this process leads.
+    /// Returns the group that this process leads.
     pub fn group(&self) -> &GroupName {
         &self.term.group
     }
 
-    /// Tells that the guarded work is alive. Only for a campaign that asked for it: see
-    /// [`Campaign`](crate::Campaign).
+    /// Records a heartbeat of the guarded work, for the health gate.
+    ///
+    /// It matters only if the campaign set [`Campaign::health`](crate::Campaign::health): then the
+    /// term ends when a heartbeat is overdue.
     #[inline]
     pub fn heartbeat(&self) {
         self.term.record.beat(self.term.steady.clock().read());
     }
 
-    /// Waits until this process leads no more, and says why. To be told late is harmless: the clock
-    /// has refused since then. In a forked child, which never leads, that is at once.
+    /// Waits until this process no longer leads, and returns the reason.
+    ///
+    /// A late answer is harmless: the clock has refused edicts since the lease ended. In a forked
+    /// child, which never leads, it returns at once. A dropped future changes nothing.
     pub async fn lost(&self) -> Loss {
         if self.term.record.is_wiped() {
             return Loss::Stopped;
@@ -217,8 +235,10 @@ impl Tenure {
         }
     }
 
-    /// Gives up the leadership. Authority ends at once, for all clones; the grantors are set free
-    /// when the last clone is gone, or when the lease has run out.
+    /// Gives up the leadership, for all clones at once.
+    ///
+    /// The grants are released when the last clone is gone, or else when the lease has run out:
+    /// work that still holds a clone may be writing.
     pub fn resign(self) {
         self.term.record.close();
         if !self.term.record.is_wiped() {
@@ -227,9 +247,15 @@ impl Tenure {
         }
     }
 
-    /// Hands the leadership over to a process that campaigns for this group, with a gap of about
-    /// one round trip. This guard is over when it succeeds; when it fails, this process goes on
-    /// leading if its lease does.
+    /// Hands the leadership over to a process that campaigns for this group.
+    ///
+    /// The gap without a leader is about one round trip. On success this guard is over; on failure
+    /// this process goes on leading for as long as its lease does. End the guarded work before the
+    /// call. If the future is dropped, the hand-over goes on: wait for [`lost`](Self::lost).
+    ///
+    /// # Errors
+    /// [`TransferError::NotLeader`] if this process does not lead, `Declined` if `to` did not take
+    /// over within a lease, `Stopped` if the node has stopped.
     pub async fn transfer(&self, to: &NodeName) -> Result<(), TransferError> {
         if !self.is_leader() {
             return Err(TransferError::NotLeader);
@@ -240,12 +266,16 @@ impl Tenure {
         answer.await.unwrap_or(Err(TransferError::Stopped))
     }
 
-    /// Waits for a [wish](crate::Wish) of somebody who has the cluster's or an operator's key.
-    /// Whether to do it is for the holder of this guard to say, who alone knows when the guarded
-    /// work has ended: end that, then [`resign`](Self::resign) or [`transfer`](Self::transfer),
-    /// then [`Asked::grant`]. A wish that is not heard within a second is answered in its place:
-    /// nobody listens. Of several that wait, one hears it. Never returns once the term is over:
-    /// wait for [`lost`](Self::lost) beside it. May be dropped and called again: nothing is lost.
+    /// Waits for a [wish](crate::Wish) of an operator: to resign, to hand over or to proclaim.
+    ///
+    /// The asker holds the cluster's key or an operator's key. The holder of this guard decides,
+    /// because it alone knows when the guarded work has ended: end the work, then
+    /// [`resign`](Self::resign) or [`transfer`](Self::transfer), then [`Asked::grant`]. If no
+    /// caller takes the wish within a second, the node answers that nobody listens. If several
+    /// callers wait, one gets it.
+    ///
+    /// It never returns once the term is over: wait for [`lost`](Self::lost) beside it. The future
+    /// may be dropped and the call repeated: no wish is lost.
     pub async fn asked(&self) -> Asked {
         if self.term.record.is_wiped() {
             std::future::pending::<()>().await; // A forked child is asked nothing.
@@ -254,9 +284,13 @@ impl Tenure {
         Asked::new(note, self.term.clone(), self.hold.mailbox.clone())
     }
 
-    /// Tells observers: an edict and at most [`MAX_PROCLAIM`] bytes. The newest replaces what was
-    /// proclaimed before; best effort, and gone after a restart of all members. Returns the edict
-    /// under which it goes out.
+    /// Publishes an edict and at most [`MAX_PROCLAIM`] bytes to all observers of the group.
+    ///
+    /// The newest proclamation replaces the one before. Delivery is best effort, and it is gone
+    /// after a restart of all members. Returns the edict that orders it.
+    ///
+    /// # Errors
+    /// [`ProclaimError::TooLong`] for a longer body, `NotLeader` if this process does not lead.
     pub fn proclaim(&self, body: &[u8]) -> Result<Edict, ProclaimError> {
         if body.len() > MAX_PROCLAIM {
             return Err(ProclaimError::TooLong { length: body.len() });

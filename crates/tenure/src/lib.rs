@@ -1,10 +1,10 @@
-//! Leader election you can fence: what services embed.
+//! Leader election with fencing, as a library that services embed.
 //!
 //! A [`Node`] is a process of a cluster. Three to seven of them grant leases to one another's
 //! leaders; a quorum of grants makes a leader, at most one at any instant, for as long as clocks
-//! keep to a stated bound. No database, no log, no disk on the way. What the leader does carries a
-//! [`Token`] that the receiver can order, so that a leader which was paused for too long is refused
-//! where it writes.
+//! keep to a stated bound. No database, no log, no disk on the way. Every act of the leader carries
+//! a [`Token`] that the receiver can order. So the receiver refuses the writes of a leader that was
+//! paused for too long: a split brain does no harm there.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,26 +21,27 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! * [`Tenure::is_leader`] and [`Tenure::edict`] compare this host's clock with the end of the
 //!   lease, each time. No timer and no callback is believed. While one process is told yes, no
 //!   other is.
-//! * Edicts of one group compare as they were made, over leaders, restarts and changes of members.
+//! * Edicts of one group compare in the order in which they were made, over leaders, restarts and
+//!   changes of members.
 //! * A process that is paused, killed, restarted, or cut off breaks nothing of this. Messages may
 //!   be lost, repeated, delayed and forged by outsiders.
 //!
-//! # What is assumed
+//! # Assumptions
 //!
 //! * Clocks' rates are off by less than ρ (a tenth, unless [`Config::bound`] says otherwise). A
-//!   watchdog looks, and stops the node when it sees the bound broken; until then two may lead, and
-//!   only a [`fence`] protects.
+//!   watchdog measures them and stops the node when it sees the bound broken. Until then two
+//!   processes may lead (split brain), and only a [`fence`] protects.
 //! * A *machine* is not paused together with all its clocks (a snapshot of a virtual machine, a
 //!   live migration). Only a marker of the hypervisor shows that (`/dev/vmclock0`), and only
 //!   afterwards. Where it can happen, fence.
 //! * Members do not lie, and the store's disk keeps what it has synced.
 //!
-//! # Where to find what
+//! # Where to look
 //!
 //! | | |
 //! |---|---|
@@ -81,7 +82,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What runs here is what the laboratory judges: [`Machine`] is the strong machine of
+//! The laboratory judges the very code that runs here: [`Machine`] is the strong machine of
 //! `tenure-proto` under its sound rules, and the laboratory's known-wrong variants are values of a
 //! type that this crate cannot name.
 
@@ -122,7 +123,7 @@ mod watchdog;
 mod wire;
 mod wish;
 
-/// What a term's record is made of. The model checker of `record` puts its own in this place.
+/// The atomics of a term's record. The model checker of `record` puts its own in this place.
 mod atomics {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
 }
@@ -164,7 +165,7 @@ pub use timing::{Timing, Timings};
 pub use vmclock::{VMCLOCK, tells_disruptions};
 pub use wish::{Asked, Granted, MAX_REASON, Wish};
 
-/// The strong machine of every node.
+/// The strong machine that every node runs: the protocol under its sound rules.
 ///
 /// ```
 /// use std::any::TypeId;
@@ -174,7 +175,7 @@ pub use wish::{Asked, Granted, MAX_REASON, Wish};
 /// ```
 pub type Machine = tenure_proto::strong::Nerio<tenure_proto::strong::Sound>;
 
-/// What a node's machine is told once.
+/// The settings that a node's machine is given once, when it starts.
 pub type MachineConfig = <Machine as tenure_proto::Protocol>::Config;
 
 #[cfg(test)]

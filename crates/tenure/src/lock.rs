@@ -17,7 +17,7 @@ impl Lock {
         Ok(Self { file, holder: process::id() })
     }
 
-    /// What is locked.
+    /// The locked file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

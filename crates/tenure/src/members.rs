@@ -22,22 +22,23 @@ use crate::error::MembersError;
 use crate::name::NodeName;
 use crate::node::term_floor;
 
-/// What is to change.
+/// A change of the members, their quorums or their bounds: see
+/// [`Node::change_members`](crate::Node::change_members).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberChange {
-    /// One member more. It must run already, with a store that was made by joining, and it grants
+    /// Adds one member. It must run already, with a store that was made by joining, and it grants
     /// from the epoch on that names it.
     Add(Peer),
-    /// One member less.
+    /// Removes one member.
     Remove(String),
-    /// One for another: after a lost disk, say.
+    /// Replaces one member by another, for example after a lost disk.
     Replace {
-        /// Who goes.
+        /// The member that leaves.
         old: String,
-        /// Who comes.
+        /// The process that takes its place. It must run already.
         new: Peer,
     },
-    /// All members and their quorums at once. Those who are new must run already.
+    /// Sets all members and their quorums at once. New members must run already.
     Set {
         /// The members, in the order that `quorums` speaks of.
         members: Vec<Peer>,
@@ -48,12 +49,12 @@ pub enum MemberChange {
     Bound(ClockBound),
     /// Another longest lease.
     LongestLease(Duration),
-    /// Any of these together, in as few epochs as can be. What is not given stays.
+    /// Changes several settings together, in as few epochs as possible. A setting of `None` stays.
     Adjust {
         /// Other quorums of the present members, in the order of
         /// [`Status::members`](crate::Status::members): as in the configuration.
         quorums: Option<String>,
-        /// Another bound on the clocks.
+        /// Sets another bound on the clocks.
         bound: Option<ClockBound>,
         /// Another longest lease.
         longest_lease: Option<Duration>,
@@ -61,11 +62,11 @@ pub enum MemberChange {
     /// For a lost quorum only: goes on without members that are powered off and will *never run
     /// again* with their stores. All others must answer. Takes about a longest lease more.
     ///
-    /// What keeps two leaders apart is then your word and a wait. If one of those who are named
-    /// runs on, or if others were made members that nobody who is left has heard of, two clusters
-    /// may each elect a leader; their tokens may even be equal.
+    /// Then only your word and a wait keep two leaders apart. A split brain is possible if one of
+    /// the named members runs on, or if members were added that none of the remaining ones has
+    /// heard of: two clusters may each elect a leader, and their tokens may even be equal.
     ForceRemove {
-        /// Who.
+        /// The members that are powered off.
         powered_off: Vec<String>,
         /// Terms go on above this. Without it: above all that the others have granted, above the
         /// seconds since 2024, and by a margin besides, for nobody knows what those who are gone
@@ -78,40 +79,47 @@ pub enum MemberChange {
 /// holds while it loses its quorum.
 const MARGIN: u64 = 1 << 16;
 
-/// How a change goes on.
+/// The progress of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// A step is done: the cluster goes by this epoch now.
+    /// A step is done: this epoch is in force now.
     Epoch(Epoch),
     /// The next step waits until leases of before are over.
     Waiting {
         /// For how long still, as of now.
         left: Duration,
     },
-    /// These have been asked and have not answered yet. A quorum must, or all of them if members
-    /// are removed by force.
+    /// These members were asked and have not answered yet. A quorum must answer, or all of them if
+    /// members are removed by force.
     Unheard {
-        /// Who.
+        /// The members that have not answered.
         members: Vec<NodeName>,
     },
-    /// All of it is done.
+    /// The whole change is done.
     Done(Epoch),
-    /// It stopped. Steps that were done stay.
+    /// The change stopped. Steps that were done stay.
     Failed(MembersError),
 }
 
-/// A change under way. To drop it does not stop the change.
+/// A change of the members under way. Dropping it does not stop the change.
 #[derive(Debug)]
 pub struct Changing(pub(crate) mpsc::UnboundedReceiver<Progress>);
 
 impl Changing {
-    /// Waits for the next step. `None` after the last.
+    /// Waits for the next step; returns `None` after the last.
+    ///
+    /// The future may be dropped and the call repeated: no step is lost.
     pub async fn next(&mut self) -> Option<Progress> {
         self.0.recv().await
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the change, and returns the last epoch.
+    ///
+    /// A dropped future does not stop the change.
+    ///
+    /// # Errors
+    /// A [`MembersError`] if the change stopped. Steps that were done stay.
     pub async fn done(mut self) -> Result<Epoch, MembersError> {
         loop {
             match self.next().await {

@@ -3,8 +3,8 @@
 //! People give names; the protocol compares numbers. A node's and a group's number is the first 64
 //! bits of the SHA-256 of its name, so that nobody has to hand out numbers and everybody computes
 //! the same ones. Two names of one number would be one node, or one election: with a hundred
-//! thousand names the chance is one in four thousand million. Whoever meets such a pair refuses the
-//! second name.
+//! thousand names the chance is one in four thousand million. A process that meets such a pair
+//! refuses the second name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -160,14 +160,14 @@ impl FromStr for GroupName {
     }
 }
 
-/// Why a name was refused.
+/// The reason why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// Not the name of a node.
     #[error("'{text}' is no name for a node: use 1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'")]
     Node {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Not the name of a group.
@@ -175,19 +175,19 @@ pub enum NameError {
         "'{text}' is no name for a group: use 1 to {MAX_GROUP_NAME} letters, digits, '.', '_', '-', ':' and '/'"
     )]
     Group {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Not the id of a key.
     #[error("'{text}' is no id of a key: it has 16 hexadecimal digits (`tenure key show FILE` prints it)")]
     Serial {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Not the id of a cluster.
     #[error("'{text}' is no cluster id: it has 32 hexadecimal digits")]
     Cluster {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What users hold: a running node.
+//! [`Node`]: the handle of a running node.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -33,10 +33,12 @@ use crate::store::{Founding, Store, founding_draw};
 use crate::sys::clock::{Which, read};
 use crate::wish::{Asked, Granted, Wish};
 
-/// A process of a cluster: grants, campaigns, observes, as its [`Role`](crate::Role) says. Cheap to
-/// clone. When the last clone is dropped the node ends: guards that are left are over at once, and
-/// their leases run out, for the work that holds them may still be writing. To hand over sooner,
-/// [`shutdown`](Self::shutdown).
+/// A running process of a cluster: it grants, campaigns and observes, as its [`Role`](crate::Role)
+/// says.
+///
+/// Cheap to clone. When the last clone is dropped, the node ends. Guards that are left are over at
+/// once, but their leases run out instead of being released, because the work that holds them may
+/// still be writing. For a faster failover call [`shutdown`](Self::shutdown).
 #[derive(Clone, Debug)]
 pub struct Node(Arc<Inner>);
 
@@ -61,48 +63,54 @@ pub(crate) struct Launched {
     pub(crate) steady: SharedSteady,
 }
 
-/// The terms of a cluster that is founded now should begin above this: seconds since the beginning
-/// of 2024. So a cluster that is founded anew presents larger tokens than the old one did, and
-/// fences that remember the old one let it pass.
+/// Returns the term above which a cluster that is founded now should begin.
+///
+/// It is the number of seconds since the beginning of 2024. So a cluster that is founded anew
+/// presents larger tokens than the old one did. With a lower floor, fences that remember the old
+/// cluster would refuse the new leaders.
 pub fn term_floor() -> Term {
     const BEGINNING: u64 = 1_704_067_200;
     Term((read(Which::Real) / 1_000_000_000).saturating_sub(BEGINNING))
 }
 
-/// How to campaign: see [`Node::campaign_with`].
+/// Options of a campaign: see [`Node::campaign_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Campaign {
-    /// The health gate: once elected, the guarded work must call [`Tenure::heartbeat`] at least
-    /// this often. If it does not, for it hangs, this process stops leading at once and lets its
-    /// lease run out; somebody else is elected. `None` for no gate.
+    /// The health gate: the longest time between two calls of [`Tenure::heartbeat`] by the guarded
+    /// work. If the work misses it, for example because it hangs, this process stops leading at
+    /// once and lets its lease run out; then another process is elected. Default `None`: no gate.
+    /// Larger: a hanging leader blocks failover for longer. Smaller: a slow leader is deposed
+    /// without need. Choose several times the interval at which the work calls.
     pub health: Option<Duration>,
-    /// How much others are preferred: zero, as at the start of each life, is the first choice.
-    /// Leaders hand over to a process of better priority if the configuration's `hold` says when.
-    /// Kept for this group until it is given anew.
+    /// The rank of this process among the candidates of the group: zero is the first choice. A
+    /// larger number means that others are preferred. Each start of the process begins with zero.
+    /// Leaders hand over to a process of better priority if [`Config::hold`] says when. Default
+    /// `None`: the group keeps the priority that it was given last.
     pub priority: Option<u8>,
-    /// The term must be larger than this: a fence has seen as much, from a cluster that was founded
-    /// anew, say. Members limit how far an outsider raises terms, so a large step may take long.
-    /// `None` for whatever comes next.
+    /// A term that the new term must exceed. Set it where a fence has seen a higher term, for
+    /// example of another cluster that guarded the same resource before. Members limit how far an
+    /// outsider raises terms, so a large step may take long. Default `None`: the next term,
+    /// whatever it is.
     pub above: Option<Term>,
 }
 
 impl Campaign {
-    /// With a health gate.
+    /// Sets the field `health`: the longest time between two heartbeats of the guarded work.
     #[must_use]
     pub fn health(mut self, within: Duration) -> Self {
         self.health = Some(within);
         self
     }
 
-    /// With a term above this one.
+    /// Sets the field `above`: the new term will be larger than this one.
     #[must_use]
     pub fn above(mut self, term: Term) -> Self {
         self.above = Some(term);
         self
     }
 
-    /// With a priority.
+    /// Sets the field `priority`: zero is the first choice.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = Some(priority);
@@ -121,7 +129,7 @@ pub struct RevokedKey {
     pub not_after: Option<u64>,
 }
 
-/// The outcome of a [revocation](Node::revoke).
+/// The outcome of a [revocation](Node::revoke): which members have stored it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Revoked {
@@ -135,12 +143,12 @@ pub struct Revoked {
     pub is_quorum: bool,
 }
 
-/// Who leads, and until when that is certain on this host's clock.
+/// A verified leader, and the time until which it is certain on this host's clock.
 #[derive(Clone, Debug)]
 pub struct Certain {
-    /// Who.
+    /// The leader's name.
     pub leader: NodeName,
-    /// In which term.
+    /// The leader's term.
     pub term: Term,
     pub(crate) until: LocalTime,
     /// The clock, as it was when the leader was asked: after a disturbance nothing is certain.
@@ -148,8 +156,8 @@ pub struct Certain {
 }
 
 impl Certain {
-    /// For how much longer it is certain, as of now; nothing if it is not any more. Nobody else
-    /// leads meanwhile; the leader itself may have stopped.
+    /// Returns for how much longer the leadership is certain; `None` if it no longer is. During
+    /// that time no other process leads. The leader itself may have stopped.
     pub fn remaining(&self) -> Option<Duration> {
         let left = self.until.remaining(self.steady.read()).as_nanos();
         (left > 0).then(|| Duration::from_nanos(left))
@@ -158,7 +166,11 @@ impl Certain {
 
 impl Node {
     /// Starts a node: checks the configuration, opens the store, listens. Works under any executor;
-    /// the node itself runs on a thread of its own.
+    /// the node itself runs on a thread of its own. If the future is dropped before it returns, the
+    /// node ends again.
+    /// # Errors
+    /// A [`StartError`] says what to change: the configuration, the store, an address, the trace or
+    /// the system. The node has granted nothing then.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let checked = Checked::new(&config)?;
         let name = checked.name.clone();
@@ -168,9 +180,13 @@ impl Node {
         Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1) })))
     }
 
-    /// Founds a cluster: writes the store of the member that `config` is for. To be called once for
-    /// every founding member, with the same `cluster` and `term_floor` for all; [`ClusterId::draw`]
-    /// and [`term_floor`](crate::term_floor) make them.
+    /// Founds a cluster: writes the store of the member that `config` is for. Call it once for
+    /// every founding member, with the same `cluster` and `floor` for all; [`ClusterId::draw`] and
+    /// [`term_floor`](crate::term_floor) make them. It refuses a folder that has a store already,
+    /// because a second founding would forget the promises of the first.
+    /// # Errors
+    /// If the configuration is refused, if it names another [lineage](Config::lineage) or no store,
+    /// or if the store cannot be written.
     pub fn found(config: &Config, cluster: ClusterId, floor: Term) -> Result<(), StartError> {
         let checked = Checked::new(config)?;
         let missing = ConfigError::Missing { key: "store", why: "only a member's store is founded" };
@@ -184,14 +200,19 @@ impl Node {
         Ok(())
     }
 
-    /// The number by which the founding of a cluster is known: what [`Config::lineage`] should be
-    /// for everybody who has to do with the cluster that [`found`](Self::found) makes.
+    /// Returns the lineage of the cluster that [`found`](Self::found) makes: the number of that
+    /// founding. Write it into [`Config::lineage`] of every process that talks to the cluster. They
+    /// then refuse another cluster that was founded under the same id and key.
+    /// # Errors
+    /// If members, quorums or bounds of the configuration are refused.
     pub fn founding_lineage(config: &Config, cluster: ClusterId) -> Result<u128, ConfigError> {
         Ok(founding_draw(cluster, &config.body()?))
     }
 
-    /// Makes the store of a node that shall become a member of a cluster that exists: it starts,
-    /// learns, and grants nothing until the members have [added](Self::change_members) it.
+    /// Makes the store of a new member for a cluster that exists already. The node starts, learns
+    /// the charter, and grants nothing until the members have [added](Self::change_members) it.
+    /// # Errors
+    /// If the configuration is refused, names no store, or if the store cannot be written.
     pub fn join(config: &Config, cluster: ClusterId) -> Result<(), StartError> {
         let checked = Checked::new(config)?;
         let missing = ConfigError::Missing { key: "store", why: "only a member's store is made" };
@@ -200,28 +221,34 @@ impl Node {
         Ok(())
     }
 
-    /// Its name.
+    /// Returns the name of this node.
     pub fn name(&self) -> &NodeName {
         &self.0.name
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which this node listens, with the ports that the system chose.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.0.launched.addresses
     }
 
-    /// Campaigns for `group`, and while this process leads runs what `work` gives; when that ends,
-    /// resigns and returns what it returned.
+    /// Campaigns for `group` and runs `work` while this process leads. When the work ends, this
+    /// process resigns, and the call returns what the work returned.
     ///
     /// If the leadership is lost before, the work is dropped at its next `.await`, and the campaign
-    /// begins anew: losing is normal. Work that must not be cut off like that should look at its
-    /// guard itself, or hold one from [`campaign`](Self::campaign).
+    /// begins anew: losing is normal. Work that must not be cancelled like that checks its guard
+    /// itself, with a guard from [`campaign`](Self::campaign).
     ///
-    /// [Wishes](Wish) of operators are granted: asked to proclaim, it does. Asked to resign or to
-    /// hand over, it drops the work as on a loss, and only then gives up. After a resignation it
-    /// rests for the length of a lease, so that others can be elected, and campaigns again; after a
-    /// hand-over it does so at once. If the successor does not take over, the work begins anew, in
-    /// the same term.
+    /// It grants [wishes](Wish) of operators. Asked to proclaim, it proclaims. Asked to resign or
+    /// to hand over, it drops the work as on a loss, and only then gives up the leadership. After a
+    /// resignation it backs off for the length of a lease, so that others can be elected, and
+    /// campaigns again; after a hand-over it campaigns at once. If the successor does not take
+    /// over, the work begins anew, in the same term.
+    ///
+    /// If the future is dropped, the work is dropped, and this process resigns or withdraws from
+    /// the campaign. A clone of the guard that lives elsewhere keeps the leadership.
+    /// # Errors
+    /// A [`CampaignError`] if this process may not lead the group, or the node has stopped. A lost
+    /// election is no error.
     pub async fn lead<T, F, W>(&self, group: &str, mut work: W) -> Result<T, CampaignError>
     where
         W: FnMut(Tenure) -> F,
@@ -247,13 +274,21 @@ impl Node {
         }
     }
 
-    /// Waits until this process leads `group`, for however long that takes, and returns the guard
-    /// of that term. A future that is dropped withdraws from the campaign; nothing is left behind.
+    /// Waits until this process leads `group`, and returns the guard of that term. It waits for
+    /// however long that takes. A future that is dropped withdraws from the campaign; nothing is
+    /// left behind.
+    /// # Errors
+    /// A [`CampaignError`] if this process may not lead the group, campaigns for it or leads it
+    /// already, or if the node has stopped.
     pub async fn campaign(&self, group: &str) -> Result<Tenure, CampaignError> {
         self.campaign_with(group, Campaign::default()).await
     }
 
-    /// The same, with a health gate, a priority or a term to exceed.
+    /// Campaigns as [`campaign`](Self::campaign) does, with a health gate, a priority or a term to
+    /// exceed. A future that is dropped withdraws from the campaign; a priority that was given
+    /// stays in force.
+    /// # Errors
+    /// As [`campaign`](Self::campaign).
     pub async fn campaign_with(&self, group: &str, how: Campaign) -> Result<Tenure, CampaignError> {
         let group = GroupName::new(group)?;
         let number = self.0.numbers.fetch_add(1, Relaxed);
@@ -270,7 +305,11 @@ impl Node {
         result.unwrap_or_else(|_| Err(CampaignError::Stopped(self.why_stopped())))
     }
 
-    /// Watches a group: who leads, that nobody does, and what leaders proclaim, never going back.
+    /// Watches a group: its leader, the lack of one, and the edicts that leaders proclaim. News
+    /// come in the order of terms and never go back. If the future is dropped before it returns,
+    /// the node may go on watching the group until it ends; no other harm is done.
+    /// # Errors
+    /// If the name is not a group's name, or the node has stopped.
     pub async fn observe(&self, group: &str) -> Result<Watch, CampaignError> {
         let group = GroupName::new(group)?;
         let (reply, scene) = oneshot::channel();
@@ -280,9 +319,12 @@ impl Node {
         Ok(Watch { group, scene, told: Scene::default(), mailbox })
     }
 
-    /// Takes part in an eventual group, and shows who seems to lead it: a hint without authority,
-    /// which in the end is the same everywhere. All members take part as soon as one does. Only for
-    /// members.
+    /// Takes part in an eventual group, and shows the process that seems to lead it. The answer is
+    /// a hint without authority, which in the end is the same everywhere. All members take part as
+    /// soon as one does, and go on if this future or its handle is dropped.
+    /// # Errors
+    /// A [`KindError`] if this node is no member, if there are too many such groups, if the name is
+    /// not a group's name, or if the node has stopped.
     pub async fn eventual(&self, group: &str) -> Result<Eventual, KindError> {
         let group = GroupName::new(group)?;
         let (reply, opinion) = oneshot::channel();
@@ -297,9 +339,12 @@ impl Node {
         })
     }
 
-    /// Takes part in a local group: one leader for every partition, and who is in it. Only those
-    /// members take part that call this, all with the same `how`; beside it there may be a strong
-    /// group of the same name.
+    /// Takes part in a local group: one leader and one list of members for every partition. Only
+    /// the members that call this take part, all with the same `how`. A strong group of the same
+    /// name may exist beside it. If the future is dropped, this process takes no part.
+    /// # Errors
+    /// A [`KindError`] if this node is no member, if `how` contradicts itself or what this node
+    /// takes part with already, if the name is not a group's name, or if the node has stopped.
     pub async fn local(&self, group: &str, how: &Locality) -> Result<Local, KindError> {
         let group = GroupName::new(group)?;
         let (reply, joined) = oneshot::channel();
@@ -311,9 +356,13 @@ impl Node {
         Ok(Local { group, surroundings, told: None, clock, mailbox, _held: joined.held })
     }
 
-    /// Asks the leader itself, and says for how long it is certain that nobody else leads. The
-    /// leader pledges not to hand over for `wanted`, but for no longer than its configuration
-    /// allows.
+    /// Asks the leader itself, and returns how long it is certain that no other process leads. The
+    /// leader pledges not to hand over for `wanted`, but for no longer than its
+    /// [`Config::longest_pledge`] allows. A decision that is made within that time is a
+    /// linearizable read of the leadership. If the future is dropped, the answer is ignored.
+    /// # Errors
+    /// [`VerifyError::NoLeader`] if no leader answers in time; others if the key or the name is
+    /// refused, or the node has stopped.
     pub async fn verify(&self, group: &str, wanted: Duration) -> Result<Certain, VerifyError> {
         let group = GroupName::new(group)?;
         let (reply, answer) = oneshot::channel();
@@ -322,16 +371,23 @@ impl Node {
         answer.await.unwrap_or_else(|_| Err(VerifyError::Stopped(self.why_stopped())))
     }
 
-    /// Asks the leader of `group`, wherever it is, to resign, to hand over or to proclaim, and
-    /// waits for its answer, ten seconds at most. It is for the holder of the leader's guard to do
-    /// it or to decline: see [`Tenure::asked`] and [`Node::lead`]. Done at most once. Only for
-    /// holders of the cluster's key or an operator's.
+    /// Asks the leader of `group`, wherever it is, to resign, to hand over or to proclaim. It waits
+    /// for the answer, ten seconds at most. The holder of the leader's guard does it or declines:
+    /// see [`Tenure::asked`] and [`Node::lead`]. Retransmissions are idempotent: the wish is done
+    /// at most once. Only holders of the cluster's key or of an operator's key may ask. If the
+    /// future is dropped, the leader may still do it.
+    /// # Errors
+    /// An [`AskError`]. After [`AskError::Timeout`] the leader may still do it; after `Stopped` it
+    /// may have done it.
     pub async fn ask(&self, group: &str, wish: Wish) -> Result<Granted, AskError> {
         self.ask_within(group, wish, ASK_WITHIN).await
     }
 
-    /// The same, with another patience: at most a minute. A leader whose work takes long to end
-    /// answers late.
+    /// Asks as [`ask`](Self::ask) does, and waits for at most `within`, a minute at the longest. A
+    /// leader whose work takes long to end answers late. If the future is dropped, the leader may
+    /// still do it.
+    /// # Errors
+    /// As [`ask`](Self::ask).
     pub async fn ask_within(&self, group: &str, wish: Wish, within: Duration) -> Result<Granted, AskError> {
         let group = GroupName::new(group)?;
         if let Wish::Proclaim { body } = &wish
@@ -345,13 +401,21 @@ impl Node {
         answer.await.unwrap_or_else(|_| Err(AskError::Stopped(self.why_stopped())))
     }
 
-    /// Changes the members, their quorums or their bounds. Every group goes on being led meanwhile.
+    /// Begins a change of the members, their quorums or their bounds. Leaders go on leading
+    /// meanwhile, except where [`MemberChange`] says otherwise. The returned [`Changing`] tells the
+    /// progress and the outcome.
+    /// # Errors
+    /// If a name, an address, the quorums or a bound in `change` is malformed. All else is told by
+    /// [`Changing`].
     pub fn change_members(&self, change: &MemberChange) -> Result<Changing, MembersError> {
         self.change(change, false)
     }
 
-    /// The same, also if those that answer will be no quorum afterwards: nothing is granted then
-    /// until more of them do.
+    /// Changes the members even if those that answer are no quorum of the new members. In that case
+    /// the members grant nothing until more of them answer.
+    /// [`change_members`](Self::change_members) refuses such a change.
+    /// # Errors
+    /// As [`change_members`](Self::change_members).
     pub fn change_members_anyway(&self, change: &MemberChange) -> Result<Changing, MembersError> {
         self.change(change, true)
     }
@@ -363,26 +427,33 @@ impl Node {
         Ok(Changing(changing))
     }
 
-    /// Goes on after a split brain ([`NotReady::SplitBrain`](crate::NotReady::SplitBrain)), after a
-    /// silence. Says whether there was one. To be called at each member of the cluster that is to
-    /// go on, *when the other one has been ended*: if that runs, both may have a leader until they
-    /// hear of each other again.
+    /// Resumes after a split brain ([`NotReady::SplitBrain`](crate::NotReady::SplitBrain)), after a
+    /// silence.
+    ///
+    /// Returns whether there was one. Call it at each member of the cluster that is to go on,
+    /// *after the other cluster has been ended*: if the other runs, both may have a leader until
+    /// they hear of each other again. If the future is dropped, the node may have resumed.
+    ///
+    /// # Errors
+    /// If the node has stopped.
     pub async fn accept_lineage(&self) -> Result<bool, Stopped> {
         let (reply, answer) = oneshot::channel();
         self.0.launched.mailbox.send(Request::AcceptLineage(reply));
         answer.await.map_err(|_| self.why_stopped())
     }
 
-    /// An operator's word that terms may be as high as this, though this member has never heard of
-    /// any so high: see [`TermStatus::doubted`](crate::TermStatus::doubted). Find out first who
-    /// granted such a term. A mistake cannot be taken back: terms never fall.
+    /// Confirms, on an operator's word, that terms may be as high as `term`. A member doubts a term
+    /// that is far above all that it has heard of: see
+    /// [`TermStatus::doubted`](crate::TermStatus::doubted). Find out first which member granted
+    /// such a term. A mistake cannot be undone: terms never fall.
     pub fn confirm_term(&self, term: Term) {
         self.0.launched.mailbox.send(Request::Confirm(term));
     }
 
-    /// Speaks with another key from now on, and accepts `old` ones beside it. To change the
-    /// cluster's key without anybody noticing: give every process the new one as an old one, then
-    /// speak it everywhere, then leave the old one out.
+    /// Replaces the keys of this node: it speaks `key` from now on and also accepts `old`. To
+    /// rotate the cluster's key without an interruption: first give every process the new key as an
+    /// old one, then speak it everywhere, then leave the old one out. A process that skips a step
+    /// is refused by the others.
     ///
     /// A member also takes its wall clock for right from now on: keys expire by it, even if it
     /// jumped.
@@ -391,14 +462,16 @@ impl Node {
         self.0.launched.mailbox.send(Request::Keys(credentials));
     }
 
-    /// Revokes one key that is no cluster's key, without a restart of anything. Members refuse it
-    /// from now on, and its sessions end. A leader under the key leads until its lease ends, and
-    /// does not renew it.
+    /// Revokes one scoped key without a restart. Members refuse the key from now on, and its
+    /// sessions end. A leader under the key leads until its lease ends, and cannot renew it.
     ///
-    /// It holds once a quorum has it: [`Revoked`] says who has it on the disk after a few seconds.
-    /// Others get it when they are reached. To ask again is harmless. `not_after` is when the key
-    /// expires, if that is known: the revocation is forgotten some months later. Only a member can
-    /// be asked.
+    /// The revocation holds once a quorum has stored it: [`Revoked`] lists the members that have it
+    /// on their disks after a few seconds. The others get it when they are reached. The call is
+    /// idempotent. `not_after` is when the key expires, if that is known: the revocation is
+    /// forgotten some months later. If the future is dropped, the revocation goes on.
+    /// # Errors
+    /// A [`RevokeError`] if this node is no member, if the key expired long ago, if the list is
+    /// full, or if the node has stopped.
     pub async fn revoke(&self, key: Serial, not_after: Option<u64>) -> Result<Revoked, RevokeError> {
         let (reply, revoked) = oneshot::channel();
         let order = driver::RevokeOrder { serial: key, not_after, reply };
@@ -406,35 +479,47 @@ impl Node {
         revoked.await.unwrap_or_else(|_| Err(RevokeError::Stopped(self.why_stopped())))
     }
 
-    /// The keys that this member refuses because they were revoked, by id.
+    /// Returns the revoked keys that this member refuses, sorted by id. A dropped future changes
+    /// nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn revoked_keys(&self) -> Result<Vec<RevokedKey>, Stopped> {
         let (reply, keys) = oneshot::channel();
         self.0.launched.mailbox.send(Request::RevokedKeys(reply));
         keys.await.map_err(|_| self.why_stopped())
     }
 
-    /// How it is. Costs little, however many groups there are and however many ask.
+    /// Returns the status of this node. It costs little, however many groups there are and however
+    /// many callers ask. A dropped future changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn status(&self) -> Result<Status, Stopped> {
         self.look().await.map(Arc::unwrap_or_clone)
     }
 
-    /// What happened before this call has been written down when it returns.
+    /// Everything that happened before this call is on the board when it returns.
     async fn look(&self) -> Result<Arc<Status>, Stopped> {
         let (reply, status) = oneshot::channel();
         self.0.launched.mailbox.send(Request::Status(reply));
         status.await.map_err(|_| self.why_stopped())
     }
 
-    /// Every group that this node knows, sorted by name: a member knows those for which somebody
-    /// has campaigned, until nobody has had to do with them for
-    /// [`Limits::forget_after`](crate::Limits); everybody those that it has to do with itself. What
-    /// a node knows of a group is about the past, except for what it leads itself; to be certain,
-    /// [`verify`](Self::verify). The list is made on the caller's thread, not on the node's.
+    /// Returns every group that this node knows, sorted by name. Every node knows the groups that
+    /// it campaigns for, leads, or observes. A member also knows the groups that any process has
+    /// campaigned for, until they were unused for [`Limits::forget_after`](crate::Limits). The
+    /// information is about the past, except for groups that this node leads itself; to be certain,
+    /// [`verify`](Self::verify). The list is made on the caller's thread, not on the node's. A
+    /// dropped future changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn groups(&self) -> Result<Vec<GroupStatus>, Stopped> {
         self.groups_after(None, usize::MAX).await
     }
 
-    /// At most `limit` of these, with names after `after`: in time proportional to their number.
+    /// Returns at most `limit` of the groups, with names after `after`: one page of the list. It
+    /// takes time in proportion to the page, not to all groups. A dropped future changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn groups_after(
         &self,
         after: Option<&GroupName>,
@@ -444,40 +529,53 @@ impl Node {
         Ok(self.0.launched.board.page(after, limit))
     }
 
-    /// At most `limit` of the groups that this node leads or campaigns for.
+    /// Returns at most `limit` of the groups that this node leads or campaigns for. A dropped
+    /// future changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn groups_here(&self, limit: usize) -> Result<Vec<GroupStatus>, Stopped> {
         self.look().await?;
         Ok(self.0.launched.board.here(limit))
     }
 
-    /// One of the groups that this node knows.
+    /// Returns the status of one group; `None` if this node does not know it. A dropped future
+    /// changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn group(&self, group: &GroupName) -> Result<Option<GroupStatus>, Stopped> {
         self.look().await?;
         Ok(self.0.launched.board.one(group))
     }
 
-    /// How many groups this node knows.
+    /// Returns the number of groups that this node knows. A dropped future changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn groups_known(&self) -> Result<usize, Stopped> {
         self.look().await?;
         Ok(self.0.launched.board.count())
     }
 
-    /// Waits until this node can do its part: it knows the members, is not silent after a restart,
-    /// and reaches a quorum. In a rolling restart, wait for this before the next node is stopped.
-    /// For a candidate or an observer it says that a quorum is there to be asked.
-    /// [`Status::not_ready`] tells what is missing.
+    /// Waits until this node is ready: it knows the members, grants, and reaches a quorum. A node
+    /// that waits out a silence after a restart is not ready. In a rolling restart, wait for this
+    /// before you stop the next node; otherwise the cluster may lose its quorum. For a candidate or
+    /// an observer it means that a quorum can be asked. [`Status::not_ready`] tells the reasons. A
+    /// dropped future changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn ready(&self) -> Result<(), Stopped> {
         self.until_ready_is(true).await
     }
 
-    /// Waits until this node cannot do its part any more: mostly because too few members answer.
-    /// That is noticed when they are asked something: within a few seconds by whoever leads or
-    /// campaigns, within a dozen by whoever is idle.
+    /// Waits until this node is no longer ready, mostly because too few members answer. A node
+    /// notices that when it asks them something: within a few seconds if it leads or campaigns,
+    /// within a dozen seconds if it is idle. A dropped future changes nothing.
+    /// # Errors
+    /// If the node has stopped.
     pub async fn unready(&self) -> Result<(), Stopped> {
         self.until_ready_is(false).await
     }
 
-    /// Whether it can do its part, as of its last look.
+    /// Returns whether this node was ready at its last check: see [`ready`](Self::ready).
     pub fn is_ready(&self) -> bool {
         *self.0.launched.ready.borrow()
     }
@@ -487,7 +585,8 @@ impl Node {
         ready.wait_for(|ready| *ready == wanted).await.map(drop).map_err(|_| self.why_stopped())
     }
 
-    /// Waits until the node has stopped, by itself or because it was told to, and says why.
+    /// Waits until the node has stopped, and returns the reason. A node stops when it is told to,
+    /// or by itself when it can no longer keep its promises. A dropped future changes nothing.
     pub async fn stopped(&self) -> Stopped {
         let mut stopped = self.0.launched.stopped.clone();
         match stopped.wait_for(Option::is_some).await {
@@ -496,8 +595,9 @@ impl Node {
         }
     }
 
-    /// Resigns everywhere, tells the grantors so, and ends. Guards that are left are over. Guarded
-    /// work should have ended before.
+    /// Resigns everywhere, releases the grants, and ends the node. Guards that are left are over.
+    /// End the guarded work first: other processes may lead as soon as the grants are released. If
+    /// the future is dropped after its first poll, the node ends all the same.
     pub async fn shutdown(self) {
         let (reply, done) = oneshot::channel();
         self.0.launched.mailbox.send(Request::Shutdown(reply));
@@ -515,7 +615,7 @@ impl Drop for Inner {
     }
 }
 
-/// Withdraws a campaign whose future is dropped.
+/// Withdraws a campaign when its future is dropped.
 struct Withdraw<'a> {
     mailbox: &'a Mailbox,
     group: &'a GroupName,

@@ -1,10 +1,11 @@
-//! What an observer sees of a group: who leads, that nobody does, and what leaders proclaim. Never
-//! going back.
+//! The watch of a group: its leader, the lack of one, and the edicts that leaders proclaim. It
+//! never goes back.
 //!
 //! Members report what they know, and pass on what leaders say. Messages overtake each other,
 //! members restart and forget, and an observer hears of one thing from several. So it goes by
-//! numbers, not by arrival: terms rise with each leader, and edicts with each act. What is not
-//! larger than what was seen before is dropped, whoever says it.
+//! numbers, not by arrival: terms rise with each leader, and the sequence numbers of edicts with
+//! each act. The observer drops every report that is not larger than the newest it has seen, from
+//! any sender.
 //!
 //! **All of it is about the past.** Between a leader's last word and its arrival anything may have
 //! happened. To be certain of a leader for a while, [verify](crate::Node::verify).
@@ -24,17 +25,17 @@ use crate::driver::{Mailbox, Request};
 use crate::name::{GroupName, NodeName};
 use crate::wire::{GroupState, Proclaim};
 
-/// All that is known about a group's leadership.
+/// The leadership of a group, as far as an observer knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Leadership {
-    /// Nothing was heard yet.
+    /// No member has reported yet.
     #[default]
     Unknown,
     /// This process led when it was last heard of.
     Leader {
         /// Its name; `None` if nobody has told it yet.
         name: Option<NodeName>,
-        /// In which term.
+        /// The leader's term.
         term: Term,
     },
     /// Nobody led any more, at some time after this term.
@@ -50,35 +51,37 @@ pub enum Leadership {
     },
 }
 
-/// An edict that a leader has proclaimed, with what it said.
+/// An edict that a leader has proclaimed, with its body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proclaimed {
-    /// Orders it among all edicts of the group.
+    /// The token, which orders it among all edicts of the group.
     pub token: Token,
-    /// What it says.
+    /// The bytes that were given to [`Tenure::proclaim`](crate::Tenure::proclaim).
     pub body: Vec<u8>,
 }
 
-/// One thing that is seen.
+/// One piece of news of a [`Watch`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sight {
-    /// Who leads, or that nobody does.
+    /// The leadership has changed.
     Leadership(Leadership),
-    /// What a leader says.
+    /// A leader has proclaimed an edict.
     Edict(Proclaimed),
 }
 
-/// All that is known of a group now.
+/// The newest state of a group that an observer knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scene {
-    /// Who leads.
+    /// The leadership.
     pub leadership: Leadership,
     /// The newest edict that was proclaimed.
     pub edict: Option<Proclaimed>,
 }
 
-/// Watches a group: see [`Node::observe`](crate::Node::observe). Keeps nothing but the newest: who
-/// is slow to look misses what was in between.
+/// A watch of a group: see [`Node::observe`](crate::Node::observe).
+///
+/// It keeps nothing but the newest state: a slow caller misses the states in between. Dropping it
+/// ends the watch.
 #[derive(Debug)]
 pub struct Watch {
     pub(crate) group: GroupName,
@@ -88,8 +91,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Waits for the next thing to see. `None` when the node has stopped. May be dropped and called
-    /// again: nothing is lost.
+    /// Waits for the next news of the group; returns `None` when the node has stopped.
+    ///
+    /// The future may be dropped and the call repeated: no news is lost.
     pub async fn next(&mut self) -> Option<Sight> {
         loop {
             if let Some(sight) = self.news() {
@@ -99,12 +103,12 @@ impl Watch {
         }
     }
 
-    /// What is known now, without waiting.
+    /// Returns the newest state of the group without waiting.
     pub fn now(&self) -> Scene {
         self.scene.borrow().clone()
     }
 
-    /// Who leads first, then what it says.
+    /// News of the leadership come first, then those of edicts.
     fn news(&mut self) -> Option<Sight> {
         let scene = self.scene.borrow_and_update().clone();
         if scene.leadership != self.told.leadership {
@@ -126,7 +130,7 @@ impl Drop for Watch {
 /// How long a report counts, in nanoseconds. Members repeat theirs each second.
 const FRESH: u64 = 3_000_000_000;
 
-/// What an observer makes of what it is told. Pure: it neither waits nor sends.
+/// The view that an observer forms from reports. Pure: it neither waits nor sends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     /// The newest leader that was heard of.
@@ -156,8 +160,8 @@ impl View {
         }
     }
 
-    /// Who was free before this leader was heard of may have been free before it was elected: that
-    /// says nothing any more.
+    /// Drops older reports of free members: they may have been free before this leader was elected,
+    /// so they no longer count against it.
     fn on_leader(&mut self, term: Term, leader: NodeId) {
         if self.leader.is_none_or(|(newest, _)| newest < term) {
             self.leader = Some((term, leader));
@@ -176,7 +180,7 @@ impl View {
         self.edict.as_ref()
     }
 
-    /// What that amounts to.
+    /// The scene that follows from all reports.
     pub(crate) fn scene(
         &mut self,
         quorums: &Quorums,

@@ -1,7 +1,7 @@
 //! The record of one term: what its handles share with the driver, and every step that either takes
 //! on it.
 //!
-//! Five words, no lock. Who may write what is what keeps them honest:
+//! Five words, no lock. Fixed writers keep them honest:
 //!
 //! | word | written by | read by |
 //! |---|---|---|
@@ -9,13 +9,13 @@
 //! | closed | handles: once, to true | all |
 //! | counter | handles, each time by one | handles |
 //! | beat | handles, upwards | the driver |
-//! | lent | whoever lends the record out, before anybody else has it | handles |
+//! | lent | the lender of the record, before anybody else has it | handles |
 //!
 //! An edict takes its number, then reads the clock, then loads E and `closed`; why in this order is
 //! shown at [`create`]. On the machine: the number is taken by a step that acquires, so that
 //! neither the clock (which begins with a load of its own) nor E is read ahead of it; E and
-//! `closed` are stored by steps that release. Whoever learns that a term has ended, by whatever
-//! way, and takes a number afterwards, therefore finds the E of the end, or `closed`.
+//! `closed` are stored by steps that release. A thread that learns that a term has ended, by
+//! whatever way, and takes a number afterwards, therefore finds the E of the end, or `closed`.
 //!
 //! `tests/model.rs` puts this very file under a model checker, which tries all interleavings and
 //! every value that the memory model lets a load see. For that the atomics come from
@@ -34,8 +34,8 @@ use crate::atomics::{AtomicBool, AtomicU64};
 
 /// All zero means: over. So a forked child, which finds zeros, leads nothing.
 ///
-/// What is seldom written and what is written often lie on cache lines of their own: a thread that
-/// only asks whether it leads is not slowed down by those who make edicts.
+/// Seldom written and often written words lie on cache lines of their own: a thread that only asks
+/// whether it leads is not slowed down by threads that make edicts.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 pub(crate) struct Record {
@@ -48,7 +48,7 @@ pub(crate) struct Record {
     often: Often,
 }
 
-/// What handles write again and again.
+/// The words that handles write again and again.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct Often {
@@ -64,8 +64,7 @@ impl Record {
         Self { lent: AtomicBool::new(true), ..Self::default() }
     }
 
-    /// Whether this is a forked child, where everything was wiped. What is written here reaches
-    /// nobody.
+    /// Whether this is a forked child, where everything was wiped. A write here reaches nobody.
     pub(crate) fn is_wiped(&self) -> bool {
         !self.lent.load(Acquire)
     }

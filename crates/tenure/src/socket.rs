@@ -85,8 +85,8 @@ impl Sockets {
         None
     }
 
-    /// Sends one datagram. What the kernel has no room for is lost, like any datagram may be. Says
-    /// whether it left.
+    /// Sends one datagram. A datagram that the kernel has no room for is lost, like any datagram
+    /// may be. Says whether it left.
     pub(crate) fn send(&self, packet: &[u8], to: SocketAddr) -> bool {
         let fits = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv6() || to.is_ipv4();
         let exact = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv4() == to.is_ipv4();

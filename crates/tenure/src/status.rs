@@ -1,8 +1,7 @@
-//! How a node is, as plain data: for daemons, dashboards and tests. Nothing is decided by any of
-//! it.
+//! The status of a node as plain data, for daemons, dashboards and tests. No decision rests on it.
 //!
-//! [`Status`] is about the process and those around it, and costs little; [`GroupStatus`] is one
-//! group, of which there may be very many. Lengths of time are as of the moment in which the node
+//! [`Status`] is about the process and its peers, and costs little; [`GroupStatus`] is about one
+//! group, and there may be very many groups. Lengths of time are as of the moment in which the node
 //! was asked.
 
 use std::fmt;
@@ -21,73 +20,75 @@ use crate::store::StoreId;
 use crate::tally::Tally;
 use crate::timing::Timings;
 
-/// How a node is: see [`Node::status`](crate::Node::status).
+/// The status of a node: see [`Node::status`](crate::Node::status).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {
-    /// Its name.
+    /// The name of this node.
     pub name: NodeName,
-    /// Its cluster.
+    /// The id of its cluster.
     pub cluster: ClusterId,
-    /// What it is there for.
+    /// Its role.
     pub role: Role,
-    /// Which life of it this is: members count them, others draw a number at each start.
+    /// The life of this process: members count their starts, others draw a number at each start.
     pub incarnation: u128,
     /// The newest epoch that it knows; `None` if it knows none yet.
     pub epoch: Option<Epoch>,
-    /// What that epoch lays down.
+    /// The charter of that epoch.
     pub charter: Option<CharterStatus>,
     /// The members of that epoch, where their names are known.
     pub members: Vec<NodeName>,
     /// Whether it is one of them.
     pub is_member: bool,
-    /// Whether it can do its part: see [`Node::ready`](crate::Node::ready).
+    /// Whether this node is ready: see [`Node::ready`](crate::Node::ready).
     pub ready: bool,
-    /// Why it cannot; empty if it is ready.
+    /// The reasons why it is not ready; empty if it is.
     pub not_ready: Vec<NotReady>,
-    /// For how much longer it waits out what it may have promised before a restart.
+    /// The rest of its silence: the time until all grants from before a restart have run out.
     pub silent_for: Option<Duration>,
-    /// How long the leases are that it asks for; the first ones, where leases follow the network.
+    /// The length of the leases that it asks for; of the first ones, where leases follow the
+    /// network.
     pub lease: Duration,
-    /// How many groups are led here.
+    /// The number of groups that this process leads.
     pub led: usize,
-    /// What happened.
+    /// Counts of events.
     pub tally: Tally,
-    /// How long things took.
+    /// Histograms of durations.
     pub timings: Timings,
-    /// What went over the network.
+    /// Counts of datagrams and bytes on the network.
     pub traffic: Traffic,
-    /// What sessions were begun, and what was refused before anybody read it.
+    /// Counts of sessions that were begun, and of packets that were refused before they were read.
     pub sessions: Counters,
-    /// With how many processes there are sessions.
+    /// The number of processes with which there are sessions.
     pub peers: usize,
     /// The members, this node among them if it is one, then others with whom there are sessions, a
     /// hundred at most. Each sorted by name.
     pub peers_known: Vec<PeerStatus>,
-    /// How many records were handed to the disk.
+    /// The number of records that were handed to the disk.
     pub persisted: u64,
-    /// How high terms are, as far as this node knows.
+    /// The height of terms, as far as this node knows.
     pub terms: TermStatus,
 }
 
-/// How high terms are, and how many are left for packed tokens, whose terms end at 2^31 - 1.
+/// The height of terms, and the rest of the range of packed tokens, whose terms end at 2^31 - 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TermStatus {
     /// The largest term that this member may have granted, in any group.
     pub top: Term,
-    /// How much of the range of packed tokens is used.
+    /// The used part of the range of packed tokens.
     pub packed: PackedTerms,
-    /// When that range ends if terms go on rising as they have since this node started; `None` if
-    /// they have not risen.
+    /// The time until that range ends if terms go on rising as they have since this node started;
+    /// `None` if they have not risen.
     pub packed_left: Option<Duration>,
     /// A term that is too high to be believed, and the member that said it, until an operator
     /// confirms it: [`Node::confirm_term`](crate::Node::confirm_term).
     pub doubted: Option<(String, Term)>,
 }
 
-/// How much of the range of [`PackedToken`](crate::PackedToken) is used. Wide tokens have no end
-/// that anybody reaches.
+/// The used part of the range of [`PackedToken`](crate::PackedToken).
+///
+/// The range of wide tokens is so large that no cluster reaches its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackedTerms {
@@ -100,7 +101,7 @@ pub enum PackedTerms {
 }
 
 impl PackedTerms {
-    /// How much of the range is used when terms go up to `top`.
+    /// Returns the used part of the range when terms go up to `top`.
     pub fn at(top: Term) -> Self {
         let last = PackedToken::LAST_TERM.0;
         match top.0 {
@@ -111,19 +112,21 @@ impl PackedTerms {
     }
 }
 
-/// What an epoch lays down for all.
+/// The charter of an epoch: lineage, quorums and bounds that hold for all members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CharterStatus {
-    /// Which founding it comes from, and which force-removes: a random number of 32 hexadecimal
-    /// digits for each, joined by commas. Two that begin differently are of two clusters.
+    /// The founding that it comes from, and the force-removes since.
+    ///
+    /// Each is a random number of 32 hexadecimal digits; commas join them. Two lineages that begin
+    /// differently are of two clusters.
     pub lineage: String,
-    /// Which sets of members suffice, written as in a configuration: `majority`, `weights:3,1,1`,
-    /// `grid:2x3`, `list:01,12,02`. Positions are those of [`Status::members`].
+    /// The quorums, written as in a configuration: `majority`, `weights:3,1,1`, `grid:2x3`,
+    /// `list:01,12,02`. Positions are those of [`Status::members`].
     pub quorums: String,
-    /// The assumptions about the clocks.
+    /// The assumption about the clocks.
     pub bound: ClockBound,
-    /// δ_max.
+    /// δ_max, the longest lease that a member grants.
     pub longest_lease: Duration,
     /// Whether a change of it is under way, as far as this node can tell: it has accepted a charter
     /// for the next epoch and has not heard yet whether that is decided, or was asked for a change
@@ -131,7 +134,7 @@ pub struct CharterStatus {
     pub changing: bool,
 }
 
-/// A process, as this node sees it.
+/// The status of another process or this one, as this node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerStatus {
@@ -164,21 +167,21 @@ pub struct PeerStatus {
     pub clock_trusted: bool,
 }
 
-/// Why a node cannot do its part yet, or any more.
+/// The reason why a node is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotReady {
-    /// Nobody has told it yet who the members are.
+    /// No member has told it the charter yet.
     NoCharter,
-    /// It is to grant, and is not among the members: `members add` makes it one.
+    /// Its role is to grant, but it is no member: `members add` makes it one.
     NotAMember,
-    /// It waits out what it may have promised before it was restarted.
+    /// It waits until all grants from before its restart have run out.
     Silent {
         /// For how much longer.
         left: Duration,
     },
-    /// It has heard of another cluster of this name and key, and neither grants nor leads until an
-    /// operator decides.
+    /// Split brain: it has heard of another cluster of this id and key, and neither grants nor
+    /// leads until an operator decides.
     SplitBrain {
         /// The lineage of the other.
         lineage: String,
@@ -241,7 +244,7 @@ impl fmt::Display for NotReady {
     }
 }
 
-/// What a node knows of one group: see [`Node::groups`](crate::Node::groups).
+/// The status of one group, as this node knows it: see [`Node::groups`](crate::Node::groups).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupStatus {

@@ -85,7 +85,7 @@ impl Suspends {
     }
 }
 
-/// What has happened to the clocks of this machine.
+/// A disturbance of the clocks of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disturbance {
@@ -93,7 +93,7 @@ pub enum Disturbance {
     Slept(Duration),
     /// The host of this virtual machine says that its clocks were disrupted.
     Disrupted,
-    /// What the host said it says no more: the page is gone.
+    /// The host's page is gone: it no longer tells of disruptions.
     PageGone,
 }
 
@@ -134,7 +134,7 @@ impl Disturbances {
         Self(Steady::begin(clock, page.map(Arc::new)))
     }
 
-    /// What has happened since, or since it was last told: each is told once.
+    /// Returns the disturbance since the start or since the last call: each is returned once.
     pub fn take(&mut self) -> Option<Disturbance> {
         let happened = self.0.disturbance()?;
         self.0 = self.0.anew();
@@ -142,9 +142,9 @@ impl Disturbances {
     }
 }
 
-/// What the driver and handles without a term share: the driver begins it anew after a disturbance,
-/// once it has taken back all that it showed before. A handle that still holds what was shown finds
-/// the old one, by which nothing lasts.
+/// The clock state that the driver and handles without a term share: the driver begins it anew
+/// after a disturbance, once it has taken back all that it showed before. A handle that still holds
+/// what was shown finds the old one, by which nothing lasts.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedSteady(Arc<RwLock<Steady>>);
 
@@ -165,12 +165,13 @@ impl SharedSteady {
     }
 }
 
-/// What must stay as it is for readings to belong together. A guard has that of its term, which
-/// never changes.
+/// The conditions that must stay the same for readings to belong together. A guard has that of its
+/// term, which never changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
     clock: Clock,
-    /// What is looked at besides the clock; `None` if there is nothing, which is one reading.
+    /// The marks that are checked besides the clock; `None` if there are none, which is one
+    /// reading.
     watched: Option<Watched>,
 }
 
@@ -230,7 +231,7 @@ impl Steady {
         }
     }
 
-    /// What has happened since, if anything has.
+    /// The disturbance since then, if there was one.
     pub(crate) fn disturbance(&self) -> Option<Disturbance> {
         let watched = self.watched.as_ref()?;
         if let Some((page, marker)) = &watched.page {
@@ -298,9 +299,9 @@ fn judge(before: u64, mut slept: impl FnMut() -> (u64, u64)) -> Verdict {
     Verdict::Unsure
 }
 
-/// What was slept up to now, at most, and at most [`SLACK`] too much. If that cannot be measured it
-/// is too little: then the next look says that the machine slept, which costs a silence and is
-/// safe.
+/// Returns the time slept up to now, at most, and at most [`SLACK`] too much. If that cannot be
+/// measured it is too little: then the next look says that the machine slept, which costs a silence
+/// and is safe.
 fn slept_now(mut slept: impl FnMut() -> (u64, u64)) -> u64 {
     let mut best = slept();
     for _ in 0..TRIES {

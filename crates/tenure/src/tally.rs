@@ -1,4 +1,4 @@
-//! What a node counts: plain numbers that only rise.
+//! The counters of a node: plain numbers that only rise.
 
 use tenure_proto::strong::{Event, Kind, Refusal};
 

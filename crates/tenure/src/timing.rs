@@ -1,4 +1,4 @@
-//! How long things took, as counts: what a daemon exports as a histogram.
+//! Histograms of durations, as a daemon exports them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const MICROSECONDS: [u64; Timing::BUCKETS] = [
     2_500_000, 10_000_000,
 ];
 
-/// Lengths of time, counted by size. Plain numbers that only rise.
+/// A histogram of durations. Plain numbers that only rise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
     /// How many are no longer than the bound of the same place, and longer than the one before it.
@@ -54,7 +54,7 @@ impl Timing {
     }
 }
 
-/// What a node has timed since it was started.
+/// The durations that a node has measured since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timings {

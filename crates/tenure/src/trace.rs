@@ -79,8 +79,8 @@ impl Trace {
         self.tell(at, What::LocalStart(start));
     }
 
-    /// What the machine of a local group says. Datagrams that came are left out: there are too
-    /// many.
+    /// Writes an event of the machine of a local group. Datagrams that came are left out: there are
+    /// too many.
     pub(crate) fn local(&self, at: Reading, group: GroupId, event: &local::Event) {
         if !matches!(event, local::Event::Heard { .. }) {
             self.tell(at, What::Local { group, event: *event });

@@ -1,4 +1,4 @@
-//! What the host of a virtual machine tells its guest about clocks: the page of `/dev/vmclock0`.
+//! The page of `/dev/vmclock0`: the host of a virtual machine tells its guest about clocks.
 //!
 //! Its layout is public (Linux, `include/uapi/linux/vmclock-abi.h`), all of it little-endian:
 //!
@@ -53,7 +53,7 @@ pub(crate) struct VmClock {
     has_generation: bool,
 }
 
-/// What changes when the clocks were disrupted. Only equality means anything.
+/// A marker that changes when the clocks were disrupted. Only equality means anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marker {
     disruption: u64,
@@ -99,8 +99,8 @@ impl VmClock {
         !writes && self.load() == marker && !self.is_lost()
     }
 
-    /// What the host says when it does not write. A host that never stops writing is believed as it
-    /// is: whoever asks whether it [still says](Self::still_says) so is refused until it has
+    /// The host's marker when it does not write. A host that never stops writing is believed as it
+    /// is: a caller that asks whether it [still says](Self::still_says) so is refused until it has
     /// stopped.
     pub(crate) fn settled(&self) -> Marker {
         for _ in 0..TRIES {

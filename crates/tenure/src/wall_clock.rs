@@ -49,7 +49,7 @@ pub(crate) struct Reading {
 /// The date, and how it came about.
 #[derive(Clone, Debug)]
 pub(crate) struct WallClock {
-    /// What the boot clock showed when the date was `since.wall`.
+    /// The reading of the boot clock when the date was `since.wall`.
     since: Reading,
     /// Seconds left of the allowance at `counted` of the boot clock.
     allowance: u64,

@@ -1,8 +1,8 @@
 //! Looks whether the clocks keep to what is assumed of them, and says so when they do not.
 //!
 //! **It is a detector, never part of the argument.** That no two lead rests on the bound; if a
-//! clock breaks it, two may lead until this notices, and only the fence protects meanwhile. What it
-//! looks at:
+//! clock breaks it, two may lead until this notices, and only the fence protects meanwhile. Its
+//! measurements:
 //!
 //! | looked at | by | if it is beyond the bound |
 //! |---|---|---|
@@ -37,7 +37,7 @@
 //! | a quorum of peers against the own clock, or a peer, off by `x` more than the bound allows | two times [`ASK`], a round trip and a look: 21 s, if no datagram is lost and round trips are quicker than `ASK·x/2` |
 //! | the error of a synchronised clock | a look |
 //!
-//! What was found against a peer is held against it until it has left the window: [`KEPT`] times
+//! A finding against a peer is held against it until it has left the window: [`KEPT`] times
 //! [`ASK`], or its restart.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -73,7 +73,7 @@ const JUMP: u64 = 500_000_000;
 
 const MILLION: u128 = 1_000_000;
 
-/// What the clocks of this host showed at one instant.
+/// The readings of this host's clocks at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Readings {
     /// The clock by which leases are judged.
@@ -99,7 +99,7 @@ impl Readings {
     }
 }
 
-/// What was found.
+/// A finding of the watchdog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// This node's clock cannot be trusted: it must neither lead nor grant.
@@ -379,7 +379,7 @@ mod tests {
         found.iter().any(|finding| matches!(finding, Finding::Broken(_)))
     }
 
-    /// What is found when the own clock runs at `ppm` millionths of the counter for three seconds.
+    /// The findings when the own clock runs at `ppm` millionths of the counter for three seconds.
     fn own(rate: u64, bound: u32) -> Vec<Finding> {
         let mut dog = Watchdog::default();
         let found = (0..12).map(|quarter| {

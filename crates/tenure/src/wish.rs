@@ -1,10 +1,10 @@
-//! Wishes: what others ask of a leader. Resign, hand over, proclaim.
+//! Wishes of operators to a leader: resign, hand over, proclaim.
 //!
 //! Only the holder of the guard can do any of it, for only it knows when the guarded work has
 //! ended. So a wish is a message and no more: it travels to the process that leads, and the holder
 //! hears of it by [`Tenure::asked`](crate::Tenure::asked), does it or does not, and says so.
-//! Nothing about a wish keeps a lease alive or ends one; whoever never listens leads on, and the
-//! asker is told that nobody listens.
+//! Nothing about a wish keeps a lease alive or ends one; a leader that never listens leads on, and
+//! the asker is told that nobody listens.
 //!
 //! ```text
 //!   asker ── who leads? ──▶ member            any member that supports somebody says whom, and in which term
@@ -12,10 +12,10 @@
 //!         ◀── granted, or declined, or nobody listens
 //! ```
 //!
-//! A wish has a random number and is for one term of one life of a process. A copy of it finds the
-//! number known and gets the same answer; one that comes too late finds the term over. So it is
-//! done at most once, however often it is sent, and never by the next leader in place of the one
-//! that was meant.
+//! Wishes are idempotent. Each has a random number and is for one term of one life of a process. A
+//! retransmission finds the number known and gets the same answer; one that comes too late finds
+//! the term over. So a wish is done at most once, however often it is sent, and never by the next
+//! leader in place of the one that was meant.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,40 +29,40 @@ use crate::driver::{Mailbox, Request};
 use crate::guard::SharedTerm;
 use crate::name::NodeName;
 
-/// The longest reason for which a wish is declined, in bytes.
+/// The longest reason of a [refusal](Asked::decline) that the asker is told, in bytes.
 pub const MAX_REASON: usize = 200;
 
-/// What is asked of a leader: see [`Node::ask`](crate::Node::ask).
+/// A wish of an operator to a leader: see [`Node::ask`](crate::Node::ask).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wish {
-    /// To give up its leadership.
+    /// Resign: give up the leadership.
     Resign,
-    /// To hand it over.
+    /// Hand the leadership over.
     Transfer {
-        /// To whom: a process that campaigns for the same group.
+        /// The successor: a process that campaigns for the same group.
         to: NodeName,
     },
-    /// To proclaim something.
+    /// Proclaim something.
     Proclaim {
-        /// What, at most [`MAX_PROCLAIM`](crate::MAX_PROCLAIM) bytes.
+        /// The body, at most [`MAX_PROCLAIM`](crate::MAX_PROCLAIM) bytes.
         body: Vec<u8>,
     },
 }
 
-/// A wish that was granted.
+/// The answer of a leader that has granted a wish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Granted {
-    /// Who led, and did it.
+    /// The leader that did it.
     pub leader: NodeName,
-    /// In which term.
+    /// The leader's term.
     pub term: Term,
     /// The token of the edict, if something was proclaimed.
     pub token: Option<Token>,
 }
 
-/// A wish, as the holder of a guard hears it. To drop it is to decline it.
+/// A wish, as the holder of a guard receives it. Dropping it declines it.
 #[must_use = "to drop it is to decline it"]
 pub struct Asked {
     id: u128,
@@ -74,23 +74,26 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What is wished.
+    /// Returns the wish.
     pub fn wish(&self) -> &Wish {
         &self.wish
     }
 
-    /// It was done: the guard has resigned, or the leadership was handed over. Say so afterwards,
-    /// not before.
+    /// Answers that it was done: the guard has resigned, or the leadership was handed over.
+    ///
+    /// Call it afterwards, not before: the asker may start work that relies on it.
     pub fn grant(self) {
         self.answer(Reply::Granted { token: None });
     }
 
-    /// It was proclaimed, with this edict.
+    /// Answers that it was proclaimed, with this edict.
     pub fn grant_as(self, edict: Edict) {
         self.answer(Reply::Granted { token: Some(edict.token()) });
     }
 
-    /// It was not done, and why: a line for people, of which [`MAX_REASON`] bytes are told.
+    /// Answers that it was not done, with a reason for people.
+    ///
+    /// The reason becomes one line, cut to [`MAX_REASON`] bytes.
     pub fn decline(self, reason: &str) {
         self.answer(Reply::Declined { reason: shown(reason) });
     }
@@ -124,7 +127,7 @@ fn shown(reason: &str) -> String {
     text
 }
 
-/// What becomes of a wish.
+/// The answer to a wish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// It was done.
@@ -185,7 +188,7 @@ impl Desk {
         std::iter::from_fn(|| notes.pop_front()).find(|note| note.claim.hear())
     }
 
-    /// Waits for it. Whoever is dropped while it waits has taken nothing.
+    /// Waits for the next wish. A future that is dropped while it waits has taken nothing.
     pub(crate) async fn next(&self) -> Note {
         loop {
             if let Some(note) = self.take() {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tokens::Role;
 
-/// What `GET /v1/tokens` says: the tokens that this daemon accepts, without their secrets.
+/// The answer of `GET /v1/tokens`: the tokens that this daemon accepts, without their secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tokens {
     /// In the order of the daemon's list.
@@ -30,7 +30,7 @@ pub(crate) struct Token {
 pub(crate) struct AddTokenOrder {
     /// The id that is in the token.
     pub(crate) id: String,
-    /// What it shall be good for.
+    /// The role of the new token.
     pub(crate) role: Role,
     /// The SHA-256 of the whole token, as 64 digits of 0-9 and a-f.
     pub(crate) sha256: String,
@@ -88,7 +88,7 @@ pub(crate) struct OpenOrder {
 pub(crate) struct SessionOpened {
     /// To be sent with every order, as the header `X-Tenure-Session`.
     pub(crate) proof: String,
-    /// What the session is good for.
+    /// The role of the session.
     pub(crate) role: Role,
     /// For how many seconds.
     pub(crate) good_for_s: u64,

@@ -1,5 +1,5 @@
-//! Changing the members. Each change is a `POST` to a member, answered by lines of progress, of
-//! which the last is `done` or `failed`.
+//! Changing the members. Each change is a `POST` to a member, answered by lines of progress; the
+//! last is `done` or `failed`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddOrder {
-    /// Who comes. It must run already, with a store that was made by joining.
+    /// The new member. It must run already, with a store that was made by joining.
     pub(crate) name: String,
     /// Where it is: `host:port`.
     pub(crate) address: String,
@@ -20,7 +20,7 @@ pub(crate) struct AddOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoveOrder {
-    /// Who goes.
+    /// The member that leaves.
     pub(crate) name: String,
     /// Also if those that answer will be no quorum afterwards.
     #[serde(default)]
@@ -31,9 +31,9 @@ pub(crate) struct RemoveOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplaceOrder {
-    /// Who goes.
+    /// The member that leaves.
     pub(crate) old: String,
-    /// Who comes. It must run already, with a store that was made by joining.
+    /// The new member. It must run already, with a store that was made by joining.
     pub(crate) name: String,
     /// Where it is: `host:port`.
     pub(crate) address: String,
@@ -93,7 +93,7 @@ pub(crate) struct ConfirmTermOrder {
 /// One line of how a change goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Step {
-    /// What is told.
+    /// The kind of the step.
     pub(crate) event: StepKind,
     /// The epoch, for `epoch` and `done`; else null.
     pub(crate) epoch: Option<u64>,
@@ -112,7 +112,7 @@ impl Step {
     }
 }
 
-/// What a line tells.
+/// The kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StepKind {

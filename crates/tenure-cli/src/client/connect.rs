@@ -29,7 +29,7 @@ pub(super) struct Endpoint {
     /// Without the brackets of IPv6.
     host: String,
     port: u16,
-    /// What comes before `/v1`, where a proxy wants something.
+    /// The path before `/v1`, where a proxy wants one.
     prefix: String,
     /// The unix socket of the same daemon.
     socket: Option<PathBuf>,
@@ -101,7 +101,7 @@ pub(super) enum Way {
     Network,
 }
 
-/// What bytes go over.
+/// A connection that carries bytes.
 pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 

@@ -115,7 +115,7 @@ pub(crate) struct Client {
     timeout: Duration,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug)]
 struct Question<'a> {
     method: Method,
@@ -259,7 +259,7 @@ impl Client {
                 Ok(Ok(Err((status, problem)))) => {
                     let said = Trouble::Said { endpoint: endpoint.to_string(), status, problem };
                     let stopped = question.repeatable && said.is(Code::Stopped);
-                    // What was asked of one that is no member, or busy, was not begun.
+                    // A daemon that is no member, or busy, has not begun the request.
                     let what = match () {
                         () if stopped => "it has stopped",
                         () if said.is(Code::NotAMember) => "it is no member",
@@ -342,7 +342,7 @@ async fn read_all(body: Incoming) -> Result<Bytes, String> {
     Ok(collected.to_bytes())
 }
 
-/// What an error's body says; any other program's error is told by its status.
+/// Reads the body of an error; any other program's error is told by its status.
 async fn refusal(response: Response<Incoming>, status: u16) -> Result<(u16, Problem), String> {
     let reason = response.status().canonical_reason().unwrap_or("an unknown status");
     let bytes = read_all(response.into_body()).await?;

@@ -29,7 +29,7 @@ impl Lines {
         Self { endpoint, body, buffer: Vec::new(), searched: 0 }
     }
 
-    /// Who answers.
+    /// The endpoint that answers.
     pub(crate) fn endpoint(&self) -> &str {
         &self.endpoint
     }
@@ -83,14 +83,14 @@ impl Lines {
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// What kind.
+    /// The kind of the event.
     pub(crate) name: String,
-    /// What it says.
+    /// The data of the event.
     pub(crate) data: String,
 }
 
 impl Event {
-    /// What it says, as JSON.
+    /// Parses the data as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_str(&self.data)
             .map_err(|error| Failure::new(format!("an event is not what was expected: {error}")))
@@ -108,7 +108,7 @@ impl Events {
         Self { lines }
     }
 
-    /// Who answers.
+    /// The endpoint that answers.
     pub(crate) fn endpoint(&self) -> &str {
         self.lines.endpoint()
     }

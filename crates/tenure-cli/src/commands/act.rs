@@ -1,4 +1,4 @@
-//! What proclaim, resign and transfer have in common: an order to the leader, wherever it is.
+//! The common part of proclaim, resign and transfer: an order to the leader, wherever it is.
 //!
 //! Within the command of `tenure run`, the leader is the runner itself: it is asked by its socket,
 //! which needs no daemon and no token.

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 pub(crate) struct Asked {
     /// Where.
     pub(crate) endpoint: String,
-    /// What it says, or why it says nothing.
+    /// Its status, or why it has none.
     pub(crate) status: Result<api::Status, Failure>,
 }
 

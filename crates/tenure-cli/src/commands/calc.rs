@@ -38,7 +38,8 @@ const CLOCK_ASKED_EVERY: f64 = 10.0;
 /// How many tries to renew `tenure run` wants to survive before it begins to stop its command.
 const TRIES: u32 = 3;
 
-/// What `tenure run` leaves between KILL and the end of the lease, unless it is told otherwise.
+/// The time that `tenure run` leaves between KILL and the end of the lease, unless it is told
+/// otherwise.
 const KILL_MARGIN: Duration = Duration::from_millis(200);
 
 /// Compute what a lease costs: failover, messages, silence after a restart.
@@ -161,7 +162,7 @@ fn span(length: Duration) -> Span {
     Span::from_nanos(nanos(length))
 }
 
-/// What the file says, if there is one. Read by itself: to compute, nobody needs the key.
+/// The settings of the file, if there is one. Read by itself: to compute, nobody needs the key.
 struct File<'a>(Option<&'a Settings>);
 
 impl File<'_> {
@@ -194,7 +195,7 @@ impl File<'_> {
     }
 }
 
-/// What is computed with.
+/// The inputs of the computation.
 struct Given {
     from: Option<String>,
     clocks: Clockwork,
@@ -263,7 +264,7 @@ struct Range {
     worst: Duration,
 }
 
-/// What comes out.
+/// The results.
 struct Figures {
     usable: Duration,
     renewal: Duration,
@@ -443,7 +444,7 @@ impl Given {
     }
 }
 
-/// The shortest lease of which its holder can count on `usable`.
+/// The shortest lease that gives its holder `usable` time.
 fn lease_with_usable(given: &Given, usable: Duration) -> Duration {
     match given.clocks.bound {
         Bound::Drift(drift) => {

@@ -117,7 +117,7 @@ fn count(number: usize) -> Value {
     Value::from(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// What is set, and the defaults of what is not.
+/// The settings of the file, and the defaults of the others.
 fn effective(settings: &Settings) -> Result<Table, Failure> {
     let config = settings.node()?;
     let key = match &config.key {

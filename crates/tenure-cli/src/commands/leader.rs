@@ -56,7 +56,7 @@ impl Leader {
     }
 }
 
-/// Who leads, and the exit code that says so.
+/// The leader, and the exit code that says so.
 fn told(group: &api::Group, format: Format) -> Result<Answer, Failure> {
     if group.state == State::Unknown {
         return Err(Failure::unavailable(format!(
@@ -87,7 +87,7 @@ pub(super) fn nobody(group: &api::Group) -> String {
     }
 }
 
-/// What has been told already; only what is newer is told.
+/// The newest news that was told; only newer ones are told.
 #[derive(Debug, Default)]
 struct Newest {
     term: Option<u64>,

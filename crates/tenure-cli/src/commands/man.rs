@@ -1,7 +1,7 @@
 //! `tenure man`: the help of every command as manual pages.
 //!
-//! A page says what `--help` says, from the same definition, so that the two cannot differ. What
-//! follows the options there (examples, exit codes) becomes sections of its own here.
+//! A page says what `--help` says, from the same definition, so that the two cannot differ. The
+//! text after the options there (examples, exit codes) becomes sections of its own here.
 
 use std::fs;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ fn page(command: &Command) -> std::io::Result<(String, Vec<u8>)> {
     Ok((page.get_filename(), text))
 }
 
-/// What follows the options, each heading a section. Lines stay as they are: most are commands.
+/// The text after the options, each heading a section. Lines stay as they are: most are commands.
 fn sections(after: &str) -> Roff {
     let mut roff = Roff::new();
     let mut within = String::new();

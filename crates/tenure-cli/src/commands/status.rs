@@ -78,7 +78,7 @@ fn head(status: &api::Status) -> String {
     pairs(lines)
 }
 
-/// What somebody should know of terms, if anything.
+/// The warning about terms, if there is one.
 pub(super) fn terms(terms: &api::Terms) -> Option<String> {
     if let Some(DoubtedTerm { member, term }) = &terms.doubted {
         return Some(format!("{member} speaks of term {term}, far above all that is known here"));

@@ -255,7 +255,7 @@ struct Daemons {
     patience: Duration,
 }
 
-/// What one of them said.
+/// The answer of one daemon.
 struct Told<T> {
     endpoint: String,
     answer: Result<T, Failure>,
@@ -293,7 +293,7 @@ fn first_failure<T>(told: Vec<Told<T>>) -> Failure {
         .unwrap_or_else(|| Failure::new("no daemon was asked"))
 }
 
-/// What each said, for programs.
+/// The answer of each, for programs.
 fn reached<T>(told: &[Told<T>], said: impl Fn(&T) -> Value) -> Vec<Value> {
     let one = |told: &Told<T>| {
         let (mut value, problem) = match &told.answer {

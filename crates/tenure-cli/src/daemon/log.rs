@@ -4,8 +4,8 @@
 //! time=2026-11-05T12:00:00.123Z level=info event=elected node=a group=jobs term=7 epoch=0 msg=leads
 //! ```
 //!
-//! What the library and the daemon say has a name, `event=…`, that does not change:
-//! `docs/reference/events.md` lists them all. What other crates say has `target=` in its place.
+//! Each event of the library and the daemon has a name, `event=…`, that does not change:
+//! `docs/reference/events.md` lists them all. Lines of other crates have `target=` in its place.
 //! Under systemd each line begins with its priority, as journald likes it.
 
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::output::harmless;
 use crate::settings::{LogFormat, Settings};
 
-/// What is logged unless the settings say otherwise.
+/// The log level unless the settings say otherwise.
 const USUAL: &str = "info";
 
 /// Names of events begin with this; the log leaves it out.
@@ -54,8 +54,8 @@ impl Log {
     }
 }
 
-/// What the settings say should be logged. A word alone is a level: the filter would take any other
-/// for the name of a crate, and log nothing else.
+/// The log filter of the settings. A word alone is a level: the filter would take any other for the
+/// name of a crate, and log nothing else.
 pub(crate) fn filter(settings: &Settings) -> Result<EnvFilter, Failure> {
     let text = settings.daemon.log.as_deref().unwrap_or(USUAL);
     let wrong = |why: &dyn fmt::Display| {
@@ -104,7 +104,7 @@ where
             None => fields.put("target", about.target().into()),
         }
         event.record(&mut fields);
-        // What it says in words comes last.
+        // The message comes last.
         if let Some(at) = fields.0.iter().position(|(key, _)| *key == "message") {
             let (_, message) = fields.0.remove(at);
             fields.put("msg", message);
@@ -129,7 +129,7 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// What an event carries, in its order.
+/// The fields of an event, in its order.
 struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {

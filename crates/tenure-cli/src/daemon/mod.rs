@@ -36,7 +36,7 @@ use replace::Replacer;
 use signals::{End, Signals, Told};
 use watch::Watcher;
 
-/// How long open requests are waited for when the daemon ends. What was led is given back at once.
+/// How long open requests are waited for when the daemon ends. Leaderships are given back at once.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// The exit code of a node that stopped by itself: software or hardware failed (EX_SOFTWARE).
@@ -58,7 +58,7 @@ pub(crate) enum Founding {
 
 /// A daemon that is to run.
 pub(crate) struct Daemon {
-    /// What it was told.
+    /// The settings of the daemon.
     pub(crate) settings: Settings,
     /// Whether its store is to be made.
     pub(crate) founding: Founding,

@@ -1,4 +1,4 @@
-//! What the service manager is told: the protocol of `sd_notify(3)`, which is one datagram a
+//! Messages to the service manager: the protocol of `sd_notify(3)`, which is one datagram a
 //! message.
 //!
 //! Written here because the name of the socket may be abstract (`@…`), as containers and

@@ -22,7 +22,7 @@ use crate::clock::clock;
 use crate::failure::Failure;
 use crate::settings::{Settings, Standby};
 
-/// Who is missing, and since when.
+/// The missing members, and since when they are missing.
 #[derive(Debug)]
 pub(super) struct Replacer {
     after: Duration,

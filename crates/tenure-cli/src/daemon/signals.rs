@@ -1,4 +1,4 @@
-//! What a daemon is told by signals.
+//! The signals of a daemon.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -13,7 +13,7 @@ pub(crate) struct Signals {
     user: Signal,
 }
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// To end.
@@ -42,7 +42,7 @@ impl End {
         }
     }
 
-    /// What a process exits with that it ended by force, as shells have it.
+    /// The exit code of a process that was ended by force, as shells have it.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Term => 128 + 15,

@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// How long a node may take to become ready before that is worth a line.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was seen so far.
+/// The state that was seen so far.
 #[derive(Debug)]
 pub(super) struct Watcher {
     ticks: tokio::time::Interval,
@@ -111,7 +111,7 @@ impl Watcher {
     }
 }
 
-/// What to do about packets that were refused, where something can be done.
+/// The advice about refused packets, where something can be done.
 fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "unknown_key" => {

@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(most)?).map_err(|_| DecodeError::Invalid)
     }
 
-    /// What is in a box; whatever `fields` leaves of it belongs to a later version.
+    /// Reads the fields of a box; bytes that `fields` leaves belong to a later version.
     pub(crate) fn boxed<T>(
         &mut self,
         fields: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,

@@ -1,5 +1,4 @@
-//! The parts of which messages and records are made: one way to write each, for the wire and the
-//! disk alike.
+//! The parts of messages and records: one way to write each, for the wire and the disk alike.
 
 use std::sync::Arc;
 

@@ -51,11 +51,11 @@ pub(crate) struct Checked {
     pub(crate) limits: Limits,
     pub(crate) time: Clock,
     pub(crate) vmclock: Option<PathBuf>,
-    /// What is said of the synchronised clock; tests say something else.
+    /// Reads the state of the synchronised clock; tests replace it.
     pub(crate) calendar: fn() -> Synchronised,
     /// Tests speak others.
     pub(crate) versions: Versions,
-    /// What the file says of the cluster, if it says anything.
+    /// The file's settings of the cluster, if it has any.
     body: Option<Body>,
     machine: Box<Config>,
 }
@@ -108,8 +108,8 @@ impl Checked {
         })
     }
 
-    /// What the machine is told, in a cluster that goes by `charter`. A member's file must agree
-    /// with it.
+    /// The machine's settings, in a cluster that goes by `charter`. A member's file must agree with
+    /// it.
     pub(crate) fn machine(&self, charter: &Charter) -> Result<MachineConfig, ConfigError> {
         if let Some(body) = &self.body {
             agree(body, charter, self.name.id())?;
@@ -140,7 +140,7 @@ impl Checked {
     }
 
     /// Whether the machine would take these settings in a cluster that is just what the file says.
-    /// Who has no list of members will be told one, with bounds that are not known yet.
+    /// A process without a list of members will be told one, with bounds that are not known yet.
     pub(super) fn check_machine(&self) -> Result<(), ConfigError> {
         if self.contacts.is_empty() {
             return Ok(());
@@ -188,7 +188,7 @@ fn weak(config: &Config) -> Result<Choice, ConfigError> {
     Ok(Choice::Ring(watch))
 }
 
-/// What a configuration would found.
+/// The cluster that a configuration would found.
 pub(super) fn body(config: &Config) -> Result<Body, ConfigError> {
     let contacts = contacts(&config.members)?;
     let ids: Vec<NodeId> = contacts.iter().map(|contact| contact.name.id()).collect();

@@ -10,7 +10,7 @@ use toml::de::Error;
 /// How every key begins, that of a cluster and those made from it.
 const KEY: &str = "tenure-";
 
-/// What is shown in the place of a secret.
+/// The text shown in place of a secret.
 const SECRET: &str = "(secret)";
 
 /// The shortest run of letters and digits that could be a part of a key: keys are in hexadecimal.

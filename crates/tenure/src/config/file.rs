@@ -233,20 +233,31 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketA
 }
 
 impl Config {
-    /// Reads a file. Relative paths in it are relative to it.
+    /// Reads the settings from a TOML file. Relative paths in it start from its folder.
+    ///
+    /// # Errors
+    /// If the file or a key file cannot be read, or a setting is unknown or malformed.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| problem(path, &error))?;
         Self::from_toml(&text, path)
     }
 
-    /// Reads a text; `path` is what to call it, and what relative paths start from.
+    /// Reads the settings from a text in TOML.
+    ///
+    /// `path` names it in errors; relative paths start from its folder.
+    ///
+    /// # Errors
+    /// As [`from_path`](Self::from_path).
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let file = toml::from_str(text).map_err(|error| problem(path, &explain_toml(&error, text)))?;
         Self::from_file(file, path)
     }
 
-    /// What a file says, after something was put over it.
+    /// Reads the settings from a table: a file with some values replaced.
+    ///
+    /// # Errors
+    /// As [`from_path`](Self::from_path).
     pub fn from_table(table: toml::Table, path: &Path) -> Result<Self, ConfigError> {
         let file = table.try_into().map_err(|error| problem(path, &explain_toml(&error, "")))?;
         Self::from_file(file, path)

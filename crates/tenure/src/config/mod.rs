@@ -1,5 +1,5 @@
-//! What a node is told: written freely ([`Config`]), checked once, and from then on known to hold
-//! together ([`Checked`]).
+//! The settings of a node: written freely ([`Config`]), checked once, and from then on known to be
+//! consistent ([`Checked`]).
 //!
 //! Three kinds of settings, because they live in different places:
 //!
@@ -38,7 +38,7 @@ pub use complaint::explain_toml;
 #[cfg(feature = "config")]
 pub use file::parse_length;
 
-/// What this process is in its cluster.
+/// The role of a process in its cluster: whether it grants leases and whether it may lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Grants, and may lead. Needs a store and the cluster's key.
@@ -54,7 +54,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// As it is written in a file.
+    /// Returns the role as it is written in a file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Member => "member",
@@ -64,77 +64,88 @@ impl Role {
         }
     }
 
-    /// Whether it grants, and so needs a store.
+    /// Returns whether a process of this role grants leases, and so needs a store.
     pub fn grants(self) -> bool {
         matches!(self, Self::Member | Self::Witness)
     }
 
-    /// Whether it may lead.
+    /// Returns whether a process of this role may lead.
     pub fn leads(self) -> bool {
         matches!(self, Self::Member | Self::Candidate)
     }
 }
 
-/// A process of the cluster, and where it can be reached.
+/// A process of the cluster: its name and its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
-    /// Its name: unique in the cluster, and for good. One that lost its disk comes back under
-    /// another.
+    /// The name of the process: unique in the cluster, and never used again for another store.
+    ///
+    /// A member that lost its disk comes back under a new name: under the old one the others would
+    /// count promises that it has forgotten.
     pub name: String,
-    /// `host:port`. A host name is looked up when the node starts, and again when its bearer falls
-    /// silent.
+    /// The address, as `host:port`.
+    ///
+    /// A host name is resolved when the node starts, and again when the peer falls silent.
     pub address: String,
 }
 
-/// The assumptions about the clocks of all processes.
+/// The assumption about the clocks of all processes: a bound on their rate or on their difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClockBound {
-    /// Their rates are off by less than this many parts per million. If a clock is worse, two
-    /// processes may lead at once, and only a fence protects. The default, a tenth, holds even
-    /// while a time daemon slews as fast as it can; where the slew is limited, 1000 shortens
-    /// failover by a fifth.
+    /// The rate of every clock is off by less than this many parts per million.
+    ///
+    /// If a clock is worse, two processes may lead at once (split brain), and only a fence
+    /// protects. No time service is needed. Larger is safer and makes failover longer, by about 2ρ
+    /// of a lease. The default, a tenth, holds even while a time daemon slews as fast as it can;
+    /// where the slew is limited, 1000 shortens failover by a fifth.
     Drift {
-        /// ρ.
+        /// ρ, in parts per million: 100,000 by default.
         ppm: u32,
     },
-    /// They are synchronised, and differ by less than this at any instant. A node whose clock's own
-    /// error bound exceeds half of it stops leading and granting.
+    /// Clocks are synchronised, and any two differ by less than this at any instant.
+    ///
+    /// It needs a time service that never fails. A node whose clock reports an error bound above
+    /// half of it stops leading and granting.
     Skew {
-        /// Δ.
+        /// Δ: the largest difference between two clocks. Larger is safer and makes failover longer.
         bound: Duration,
     },
 }
 
-/// How those who seem to have stopped are told from those who are slow.
+/// The failure detector of the ring: how a stopped process is told from a slow one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Watching {
-    /// By a fixed time without a word.
+    /// By a fixed time without a heartbeat.
     #[default]
     Heartbeat,
-    /// By how unusual the silence is: slower to accuse where the network is uneven.
+    /// By how unusual the silence is (phi accrual): slower to accuse where the network is uneven.
     Phi {
-        /// How unusual: each 1 more makes mistakes ten times rarer. 8 is usual within a site, 12
-        /// between sites.
+        /// The threshold: each 1 more makes mistakes ten times rarer and detection slower.
+        ///
+        /// 8 is usual within a site, 12 between sites.
         threshold: u32,
     },
 }
 
-/// How candidates find out whose turn it is when there is no leader. Advice only: no safety rests
-/// on it.
+/// The weak election: how candidates find out whose turn it is when there is no leader.
+///
+/// It is advice only: no safety rests on it. A bad choice costs failover time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WeakElection {
-    /// By their places on a ring of those who seem to live: mostly one tries, at once.
+    /// By their places on a ring of the live candidates: mostly one tries, at once. Needs the
+    /// fewest messages.
     Ring(Watching),
-    /// The same, but who was not answered by enough others in time stands behind those who were
-    /// (Omega): for networks in which some members are heard and yet reach nobody in time. While
-    /// nobody leads, signs of life go to all members, not to two.
+    /// By the ring, but a member that too few others answer in time is ranked last (Omega).
+    ///
+    /// It is for networks in which some members can send but not receive. While there is no leader,
+    /// heartbeats go to all members, not to two.
     Omega,
-    /// At random times.
+    /// By random back-off.
     Random,
 }
 
 impl WeakElection {
-    /// As it is written in a file.
+    /// Returns the kind as it is written in a file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ring(_) => "ring",
@@ -150,23 +161,30 @@ impl Default for WeakElection {
     }
 }
 
-/// How the length of leases follows the network.
+/// Leases whose length follows the measured network: longer at once, shorter slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AdaptiveLease {
-    /// No lease is shorter: about what can be borne when a leader dies.
+    /// The shortest lease.
+    ///
+    /// Larger: fewer messages and longer failover. Smaller: a short pause deposes the leader.
+    /// Choose about the time that the service can be without a leader.
     pub shortest: Duration,
-    /// How far apart renewals should be.
+    /// The time between two renewals that leases should allow for.
+    ///
+    /// Larger: fewer messages and longer leases. Smaller: shorter leases where the network is fast.
     pub interval: Duration,
-    /// How many lost renewals in a row a leader should survive.
+    /// The number of lost renewals in a row that a leader should survive.
+    ///
+    /// Larger: longer leases. Smaller: a few lost datagrams depose the leader. 2 is usual.
     pub retries: u32,
 }
 
-/// The key by which a process proves who it is.
+/// The key with which a process proves its identity.
 #[derive(Clone, Debug)]
 pub enum Key {
-    /// The cluster's own: for members, and for candidates that are trusted with everything.
+    /// The cluster's own key: for members, and for candidates that are trusted with everything.
     Cluster(ClusterKey),
-    /// A candidate's or an observer's, for some groups only.
+    /// A scoped key: for a candidate or an observer of some groups, or for an operator.
     Scoped(CandidateKey),
 }
 
@@ -182,7 +200,7 @@ impl Key {
 
 impl std::str::FromStr for Key {
     type Err = KeyError;
-    /// Whichever it is: the text says.
+    /// Reads either kind of key: the prefix of the text tells them apart.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         match text.parse() {
             Ok(key) => Ok(Self::Cluster(key)),
@@ -194,8 +212,11 @@ impl std::str::FromStr for Key {
     }
 }
 
-/// The settings of a node, not yet checked: [`Node::start`](crate::Node::start) does that, and says
-/// what to change.
+/// The settings of a node.
+///
+/// They are not yet checked: [`Node::start`](crate::Node::start) checks them and says what to
+/// change. `members`, `quorums`, `bound` and `longest_lease` belong to the cluster: they found it,
+/// and afterwards only [`Node::change_members`](crate::Node::change_members) changes them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -210,75 +231,130 @@ impl std::str::FromStr for Key {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The name of this process, unique in the cluster.
+    /// The name of this process. Required.
+    ///
+    /// 1 to 64 letters, digits, `.`, `_` and `-`, unique in the cluster. It never serves another
+    /// store: a member that lost its disk comes back under a new name.
     pub name: String,
-    /// What it is.
+    /// The role of this process: a [member](Role::Member) by default.
     pub role: Role,
-    /// Where it listens. Empty for a candidate or an observer that takes any free port.
+    /// The addresses on which this process listens. Empty by default.
+    ///
+    /// A member needs at least one. A candidate or an observer without an address takes any free
+    /// port.
     pub listen: Vec<SocketAddr>,
-    /// Where others reach it, if that is not where it listens: `host:port`, told to the other
-    /// members.
+    /// The address, as `host:port`, that the other members are told to use. Default `None`: that of
+    /// `listen`.
+    ///
+    /// Set it where `listen` is a wildcard, or where an address is translated (NAT); otherwise the
+    /// others may not reach this process.
     pub advertise: Option<String>,
-    /// The members that found the cluster, with addresses; afterwards, whom to greet first. This
-    /// node is among them if it is a member.
+    /// The members that found the cluster, with their addresses. Empty by default.
+    ///
+    /// Afterwards they are the members that this process greets first. A founding member lists
+    /// itself as well. Three members bear the loss of one, five of two.
     pub members: Vec<Peer>,
-    /// Which sets of members suffice: `majority`, `weights:3,1,1`, `grid:2x3` or `list:01,12,02`,
-    /// by their places in `members`.
+    /// The quorums: the sets of members that suffice to elect a leader. `majority` by default.
+    ///
+    /// Others are `weights:3,1,1`, `grid:2x3` and `list:01,12,02`, by the members' places in
+    /// `members`. Any two quorums must intersect, which is checked. Keep `majority` unless hosts
+    /// differ much in reliability.
     pub quorums: String,
-    /// The assumptions about the clocks.
+    /// The assumption about the clocks: a [drift](ClockBound::Drift) of a tenth by default.
     pub bound: ClockBound,
-    /// δ_max: the longest lease that a member promises to anybody. A member that lost its memory,
-    /// by a reboot, is silent for about this long.
+    /// δ_max: the longest lease that a member grants. 5 s by default.
+    ///
+    /// Larger: longer leases are possible, but a member is silent for longer after a reboot, and
+    /// changes of members take longer. Smaller: the reverse. Choose the longest lease that any
+    /// leader asks for.
     pub longest_lease: Duration,
-    /// δ: how long a lease lasts. When a leader dies, nobody leads for about lease·(1+ρ)/(1-ρ).
-    /// More than two round trips and the longest pause of a leader that it should survive; each
-    /// renewal is 2(n-1) datagrams.
+    /// δ: the length of the leases that this process asks for. 2 s by default, at most
+    /// `longest_lease`.
+    ///
+    /// When a leader dies, nobody leads for about lease·(1+ρ)/(1-ρ). Larger: slower failover.
+    /// Smaller: more datagrams (2(n-1) a renewal), and a shorter pause deposes the leader. Choose
+    /// more than two round trips and more than the longest pause that a healthy leader should
+    /// survive; `tenure calc` computes the rest.
     pub lease: Duration,
-    /// How long to wait for an answer before asking again: about a round trip and its usual delays.
+    /// The retransmission interval: how long to wait for an answer before asking again. 50 ms by
+    /// default.
+    ///
+    /// Larger: one lost datagram costs more of the lease. Smaller: more datagrams. Choose about a
+    /// round trip and its usual delays.
     pub retry: Duration,
-    /// The window in which candidates spread out when they have met: a few round trips a candidate.
+    /// The back-off window: candidates that collided retry at random times within it. 200 ms by
+    /// default.
+    ///
+    /// Larger: slower failover after a collision. Smaller: more collisions. Choose a few round
+    /// trips for each candidate.
     pub window: Duration,
-    /// How candidates take turns.
+    /// The weak election, by which candidates take turns: the [ring](WeakElection::Ring) with
+    /// heartbeats by default.
     pub weak: WeakElection,
-    /// Leases that follow the network; `None` for leases of one length.
+    /// Leases whose length follows the network. Default `None`: all leases have the length `lease`.
     pub adapt: Option<AdaptiveLease>,
-    /// For how long a process of better priority must be heard without a break before a leader
-    /// hands over to it; `None` if leaders do not.
+    /// How long a process of better priority must be heard without a break before a leader hands
+    /// over to it.
+    ///
+    /// Default `None`: leaders do not hand over by priority. Larger: the preferred process waits
+    /// longer. Smaller: a process that comes and goes may make the leadership flap.
     pub hold: Option<Duration>,
-    /// The groups there are; `None` if whoever campaigns for one creates it.
+    /// The closed list of groups. Default `None`: a group exists as soon as a process campaigns for
+    /// it.
+    ///
+    /// With a list, a campaign for any other group is refused, which catches misspelt names.
     pub groups: Option<Vec<String>>,
-    /// The key by which this process speaks.
+    /// The key with which this process proves its identity. Required.
     pub key: Key,
-    /// Keys that are still accepted from others, while keys are being changed.
+    /// Cluster keys that are still accepted from others while the key is rotated. Empty by default.
     pub old_keys: Vec<ClusterKey>,
-    /// Which cluster this is, for those without a store.
+    /// The id of the cluster. Default `None`: the store or a scoped key names it.
+    ///
+    /// A process with the cluster's key and without a store needs it.
     pub cluster: Option<ClusterId>,
-    /// Which founding this cluster comes from, as `tenure init` wrote it: a cluster with another is
-    /// refused. `None` to believe the first member that answers.
+    /// The lineage: the founding of the cluster, as `tenure init` wrote it.
+    ///
+    /// A cluster of another founding is refused, which protects against a split brain by two
+    /// foundings under one id and key. Default `None`: the lineage that a scoped key names, else
+    /// that of the first member that answers.
     pub lineage: Option<u128>,
-    /// The folder of the durable promise. On a disk, not on tmpfs; one process at a time.
+    /// The folder of the durable promises. Members and witnesses need it. Default `None`.
+    ///
+    /// Choose a local disk, not tmpfs and not NFS; one process uses it at a time. Never restore or
+    /// copy it: a store that went back has forgotten promises.
     pub store: Option<PathBuf>,
-    /// The folder for what survives a restart but not a reboot: on tmpfs, and writable by this user
-    /// alone. `None` for the folder of the service (`$RUNTIME_DIRECTORY`, `/run/tenure`), of the
-    /// session, or `/dev/shm/tenure-UID`.
+    /// The folder of the grants that survive a restart but not a reboot.
+    ///
+    /// It must be on tmpfs and writable by this user alone. Default `None`: the folder of the
+    /// service (`$RUNTIME_DIRECTORY`, `/run/tenure`), of the session, or `/dev/shm/tenure-UID`.
+    /// Without it, a silence of about `longest_lease` follows each restart.
     pub memory: Option<PathBuf>,
-    /// Where to write the protocol's events, for `tenure lab audit`; for tests and for finding
-    /// faults.
+    /// The file for the protocol's events, for `tenure lab audit`. Default `None`: no trace.
+    ///
+    /// It is for tests and for finding faults: the files grow without limit.
     pub trace: Option<PathBuf>,
-    /// For how long at most a leader promises, when it is asked to [verify](crate::Node::verify),
-    /// not to hand over.
+    /// The longest pledge of a leader not to hand over, when it is asked to
+    /// [verify](crate::Node::verify).
+    ///
+    /// 100 ms by default. Larger: verifications last longer, and hand-overs wait for them. Smaller:
+    /// the reverse. Choose the longest operation that must run under one verification.
     pub longest_pledge: Duration,
-    /// What one key may cost this node, if it is a member, and when it forgets.
+    /// The limits on the cost of one key at this member, and the time after which it forgets
+    /// groups.
     pub limits: Limits,
-    /// The clock. Only tests have another than the system's.
+    /// The clock by which leases are judged: [`Clock::boot`] by default.
+    ///
+    /// A cluster with [`ClockBound::Skew`] needs [`Clock::real`]. Only tests have another.
     pub time: Clock,
-    /// Where the host of a virtual machine tells that it has disrupted the clocks; `None` not to
-    /// look. If there is nothing, the machine is not virtual or its host does not tell.
+    /// The file in which the host of a virtual machine tells that it disrupted the clocks.
+    ///
+    /// [`VMCLOCK`](crate::VMCLOCK) by default; `None` not to look. If the file is missing, the
+    /// machine is not virtual, or its host does not tell.
     pub vmclock: Option<PathBuf>,
 }
 
 impl Config {
-    /// The defaults, for a member: lease 2 s, longest lease 5 s, ρ a tenth, majority.
+    /// Returns the defaults for a member: lease 2 s, longest lease 5 s, ρ a tenth, majority.
     pub fn new(name: &str, key: Key) -> Self {
         Self {
             name: name.to_owned(),
@@ -310,37 +386,48 @@ impl Config {
         }
     }
 
-    /// Checks everything that can be checked without a store, a socket or a word from anybody: what
-    /// [`Node::start`](crate::Node::start) would refuse for the configuration's sake alone.
+    /// Checks the settings without a store, a socket or an answer of another process.
+    ///
+    /// It finds all that [`Node::start`](crate::Node::start) refuses because of the configuration
+    /// alone.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] names the setting and what to write instead.
     pub fn check(&self) -> Result<(), ConfigError> {
         Checked::new(self)?.check_machine()
     }
 
-    /// What this file would found: members, quorums and bounds.
+    /// The cluster that this file would found: members, quorums and bounds.
     pub(crate) fn body(&self) -> Result<Body, ConfigError> {
         check::body(self)
     }
 }
 
-/// What one key may cost a member, and when a member forgets.
+/// Limits on the cost of one key at a member, and the time after which a member forgets groups.
 ///
 /// All processes under one key share its limits. The cluster's own key is not limited: its holder
 /// can do worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many groups one key makes a member know at once, by campaigning, asking or watching.
+    /// The number of groups that one key makes a member know at once, by campaigns, questions and
+    /// watches.
+    ///
     /// Default 10,000, about 40 MB of a member's memory. Larger: a key can cost a member more.
     /// Smaller: an application with more groups is refused
     /// ([`CampaignError::TooManyGroups`](crate::CampaignError)); give it several keys, or raise
     /// this at every member.
     pub groups_per_key: usize,
-    /// How many watches one key has at a member at once: a watch is one process that is told of one
-    /// group, and all names of a key share the limit. Default 1,000. Further watches are not
-    /// served, and their watchers see `Unknown`.
+    /// The number of watches that one key has at a member at once.
+    ///
+    /// A watch is one process that is told of one group, and all names of a key share the limit.
+    /// Default 1,000. Larger: a key can cost a member more. Smaller: further watches are not
+    /// served, and their watchers see `Unknown`. Choose processes times groups that they observe.
     pub watches_per_key: usize,
-    /// How long nobody has to do anything with a group before a member forgets it. Default ten
-    /// minutes; it takes at most twice as long. The group is listed no more then; terms rise on
-    /// when somebody campaigns for it again. Smaller: memory comes back sooner.
+    /// The time for which a group must be unused before a member forgets it.
+    ///
+    /// Default ten minutes; it takes at most twice as long. The group is no longer listed then; its
+    /// terms go on rising when a process campaigns for it again. Larger: forgotten groups hold
+    /// memory for longer. Smaller: memory comes back sooner.
     pub forget_after: Duration,
 }
 
@@ -350,20 +437,20 @@ impl Default for Limits {
     }
 }
 
-/// A list of members from pairs of name and address.
+/// Makes a list of members from pairs of name and address.
 pub fn peers<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Peer> {
     let peer = |(name, address): (&str, &str)| Peer { name: name.to_owned(), address: address.to_owned() };
     pairs.into_iter().map(peer).collect()
 }
 
-/// Why a configuration was refused. Each names the key and what to do.
+/// The reason why a configuration was refused: it names the setting and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A name is none.
+    /// A name is malformed.
     #[error("{key}: {error}")]
     Name {
-        /// Which setting.
+        /// The setting.
         key: &'static str,
         /// The flaw in it.
         error: NameError,
@@ -371,17 +458,17 @@ pub enum ConfigError {
     /// A setting is missing that this role needs.
     #[error("{key} is missing: {why}")]
     Missing {
-        /// Which.
+        /// The setting.
         key: &'static str,
-        /// What it is needed for, and what to write.
+        /// The purpose of the setting, and what to write.
         why: &'static str,
     },
     /// A setting has a value that makes no sense.
     #[error("{key}: {why}")]
     Invalid {
-        /// Which.
+        /// The setting.
         key: &'static str,
-        /// What is wrong, and what to write.
+        /// The flaw, and what to write.
         why: String,
     },
     /// The file is not what the cluster was founded with, or has become since.
@@ -389,11 +476,11 @@ pub enum ConfigError {
         "{key} is {here} in the configuration but {there} in the cluster (epoch {epoch}): the cluster rules; put {there} into the file, or change the cluster with `tenure members set`"
     )]
     Differs {
-        /// Which setting.
+        /// The setting.
         key: &'static str,
-        /// What the file says.
+        /// The value in the file.
         here: String,
-        /// What the epoch says.
+        /// The value in the epoch.
         there: String,
         /// The epoch.
         epoch: u64,
@@ -404,9 +491,9 @@ pub enum ConfigError {
          find out which is meant, and correct the file or end the other cluster"
     )]
     Lineage {
-        /// What the file says.
+        /// The lineage in the file.
         here: u128,
-        /// What the charter says.
+        /// The lineage in the charter.
         there: u128,
     },
     /// The file cannot be read.

@@ -5,7 +5,7 @@
 //! configuration that names it, and nobody else can write it. A group may read it, as services
 //! share secrets; everybody may not.
 //!
-//! What is no regular file (a pipe, as shells make them) has no mode that says anything, and is
+//! A file that is no regular file (a pipe, as shells make them) has no meaningful mode, and is
 //! read.
 
 use std::fs::{File, Metadata};

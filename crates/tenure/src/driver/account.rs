@@ -187,7 +187,7 @@ impl Driver {
         self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
     }
 
-    /// What is in the way of that.
+    /// The reasons why it is not.
     fn not_ready(&self, now: LocalTime) -> Vec<NotReady> {
         let Some(machine) = &self.machine else {
             let refused = self.kin.refused.map(|lineage| NotReady::OtherLineage { lineage });

@@ -1,9 +1,9 @@
-//! Who is who, and where: names, numbers and addresses.
+//! The address book: names, numbers and addresses of processes.
 //!
 //! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and
 //! from what members tell each other. A name is looked up again when its bearer falls silent, for
-//! it may have moved. Who answers from an authentic session is answered there, wherever that is;
-//! this book is only for those who must be greeted first.
+//! it may have moved. A peer with an authentic session is answered at the address it speaks from;
+//! this book is only for peers that must be greeted first.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,9 +13,9 @@ use tenure_proto::{LocalTime, NodeId};
 use crate::contact::Contact;
 use crate::name::NodeName;
 
-/// The most that is known at once: members, candidates, observers. Those of which only the name is
-/// known are forgotten long before that ([`Book::forget_strangers`]): a key for many names brings
-/// up as many as it likes.
+/// The most that is known at once: members, candidates, observers. Processes known by name alone
+/// are forgotten long before that ([`Book::forget_strangers`]): a key for many names brings up as
+/// many as it likes.
 const MOST_KNOWN: usize = 100_000;
 
 /// All that is known about one process.
@@ -24,7 +24,7 @@ struct Known {
     name: NodeName,
     /// `host:port`, as somebody wrote it.
     address: Option<String>,
-    /// What that means, as far as is known.
+    /// The addresses that the name resolves to, as far as is known.
     resolved: Vec<SocketAddr>,
     /// When it was last looked up.
     looked_up: Option<LocalTime>,
@@ -81,7 +81,7 @@ impl Book {
         self.known.get(&node)?.address.as_deref()
     }
 
-    /// What can be told to others of these.
+    /// The contacts of these nodes that can be told to others.
     pub(crate) fn contacts(&self, nodes: impl Iterator<Item = NodeId>) -> Vec<Contact> {
         let told = |node| {
             self.known.get(&node).map(|k| Contact { name: k.name.clone(), address: k.address.clone() })

@@ -1,5 +1,5 @@
-//! A change of the members under way: who is new must answer before it is begun, and whoever asked
-//! for it hears how it goes.
+//! A change of the members under way: new members must answer before it is begun, and the caller
+//! hears how it goes.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How often is looked how a change goes on.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long answers may be out before whoever asked is told whose, and how often it is told what is
+/// How long answers may be out before the caller is told whose, and how often it is told what is
 /// waited for.
 const TELL: Duration = Duration::from_secs(1);
 
@@ -38,11 +38,11 @@ pub(crate) struct ChangeOrder {
 pub(crate) struct Underway {
     progress: mpsc::UnboundedSender<Progress>,
     anyway: bool,
-    /// What is begun when those who are new answer.
+    /// The change that begins when the new members answer.
     held: Option<Change>,
     newcomers: Vec<NodeId>,
     deadline: LocalTime,
-    /// What was waited for when whoever asked was last told, or would have been.
+    /// The stage that the caller was last told, or would have been.
     stage: Option<Stage>,
     tell_at: LocalTime,
     pub(super) look_at: LocalTime,
@@ -172,7 +172,7 @@ impl Driver {
         lost.then_some(MembersError::NoQuorumLeft { live: live.len(), members: members.len() })
     }
 
-    /// Tells whoever asked what the change waits for, if that takes a while.
+    /// Tells the caller what the change waits for, if that takes a while.
     fn tell_stage(&mut self, now: LocalTime) {
         let stage = self.machine.as_ref().and_then(|machine| machine.change_stage());
         let Some(underway) = &mut self.questions.change else { return };
@@ -202,7 +202,7 @@ impl Driver {
         }
     }
 
-    /// What the machine has published may be about a change.
+    /// Handles an event of the machine that may be about a change.
     pub(super) fn on_change_event(&mut self, event: &Event) {
         match event {
             Event::Adopted { charter, .. } => self.tell_change(&Progress::Epoch(charter.epoch), false),

@@ -2,8 +2,8 @@
 //! member tells.
 //!
 //! An observer asks every member once a second to be told of a group; a member forgets who has not
-//! asked for a while. What changes is told at once. `watches` has the limits, and says when to look
-//! at which group.
+//! asked for a while. Changes are told at once. `watches` has the limits, and says when to look at
+//! which group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ pub(crate) struct Gallery {
     cut_off: bool,
 }
 
-/// What is to be sent, and to whom.
+/// Items to be sent, each with its receiver.
 pub(crate) type Post = Vec<(NodeId, Item)>;
 
 impl Gallery {
@@ -247,7 +247,7 @@ impl Gallery {
         kept.into_iter().chain(shown).max_by_key(|edict| edict.token)
     }
 
-    /// Who leads a group that is observed here, as far as was told.
+    /// The leader of a group that is observed here, as far as was told.
     pub(crate) fn leader(&self, group: GroupId) -> Option<(Term, NodeId)> {
         self.shown.get(&group).and_then(|shown| shown.view.leader())
     }
@@ -262,7 +262,7 @@ fn later(now: LocalTime, by: u64) -> LocalTime {
     LocalTime::from_nanos(now.as_nanos() + by)
 }
 
-/// What this member can say of a group. Only who is cut off speaks of a weak leader.
+/// The report that this member can give of a group. Only who is cut off speaks of a weak leader.
 fn state_of(
     machine: &Machine,
     (group, cut_off): (GroupId, bool),

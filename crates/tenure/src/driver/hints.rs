@@ -7,10 +7,11 @@
 //! and Δ, from one refresh to the next, two and a half times δ.
 //!
 //! **Nothing is kept over a restart.** A machine that is started does not know what it has
-//! acknowledged before, so it is silent until it has read that from the others. Where too few are
-//! left that know it (after a power cut, say, with one member gone for good) that would be for
-//! ever: so after the longest lease, many times what any round of before can have taken, it begins
-//! anew. A hint is no authority, and one that never comes is worth less than one that may be early.
+//! acknowledged before, so it is silent until it has read that from the others. Where too few
+//! members are left that know it (after a power cut, for example, with one member gone for good)
+//! the silence would never end: so after the longest lease, many times what any earlier round can
+//! have taken, it begins anew. A hint is no authority, and one that never comes is worth less than
+//! one that may be early.
 //!
 //! # Other members
 //!
@@ -46,7 +47,7 @@ use crate::eventual::{self, Opinion};
 use crate::name::GroupName;
 use crate::wire::{Hinting, Item};
 
-/// The most eventual groups of one cluster. Whoever names more is not heard.
+/// The most eventual groups of one cluster. A member that names more is not heard.
 const MOST: usize = 1_000;
 
 /// How many of δ the longest lease has.
@@ -129,8 +130,8 @@ fn shown_epoch(charter: Epoch, epoch: Leadership) -> u128 {
     half(charter.0) << 96 | half(epoch.serial) << 64 | u128::from(process)
 }
 
-/// What the members' charter makes of an election. Where clocks are synchronised, their rates are
-/// taken to be off by a thousandth.
+/// The settings of an election that follow from the members' charter. Where clocks are
+/// synchronised, their rates are taken to be off by a thousandth.
 fn settings(body: &Body) -> Option<Config> {
     let drift = match body.clocks.bound {
         Bound::Drift(drift) => drift,
@@ -152,8 +153,8 @@ fn settings(body: &Body) -> Option<Config> {
     settings.validate().ok()
 }
 
-/// What a machine is started with: by which charter, from when it speaks, and until when it may be
-/// silent.
+/// The start conditions of a machine: by which charter, from when it speaks, and until when it may
+/// be silent.
 struct Terms {
     charter: Epoch,
     config: Config,
@@ -177,7 +178,7 @@ impl Driver {
         let _ = order.reply.send(joined.and_then(|()| opinion.ok_or(no_room)));
     }
 
-    /// What members go by now, if this is one of them.
+    /// The charter and times that members go by now, if this is one of them.
     fn hint_terms(&self) -> Result<Terms, KindError> {
         let charter = self.machine.as_ref().map(|machine| machine.charter());
         let charter = charter.filter(|charter| charter.members().contains(&self.me));
@@ -218,7 +219,7 @@ impl Driver {
         if self.is_astray(from, charter) {
             return;
         }
-        let _ = self.join_hints(&group); // Who cannot take part does not hear it.
+        let _ = self.join_hints(&group); // A node that cannot take part does not hear it.
         let now = self.now();
         let Some(here) = self.hints.groups.get_mut(&group.id()) else { return };
         if here.charter == charter && here.name == group && here.quiet_until <= now {
@@ -227,9 +228,9 @@ impl Driver {
         }
     }
 
-    /// Whether a member goes by another charter. Then whoever has the older one is told of the
+    /// Whether a member goes by another charter. Then the member with the older one is told of the
     /// newer: a change is said once, and where no strong group is at work nothing else would bring
-    /// it to one that was down.
+    /// it to a member that was down.
     fn is_astray(&mut self, from: NodeId, charter: Epoch) -> bool {
         let Some(ours) = self.machine.as_ref().map(|machine| machine.epoch()) else { return true };
         let now = self.now();
@@ -275,7 +276,8 @@ impl Driver {
         }
     }
 
-    /// Begins anew by the charter that is in force. Whoever is no member any more has no opinion.
+    /// Begins anew by the charter that is in force. A process that is no longer a member has no
+    /// opinion.
     fn restart_hints(&mut self, id: GroupId, kind: BootKind<Record>) {
         let Ok(Terms { charter, config, quiet_until, patience }) = self.hint_terms() else {
             if let Some(group) = self.hints.groups.remove(&id) {
@@ -324,7 +326,7 @@ impl Driver {
     }
 }
 
-/// Whether whoever hears this answers at once.
+/// Whether the receiver of this message answers at once.
 pub(super) fn expects_answer(message: &Message) -> bool {
     matches!(message, Message::Refresh { .. })
 }

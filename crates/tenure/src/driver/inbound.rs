@@ -1,5 +1,5 @@
-//! Who may say what. Everything here is authentic; the question is whether its sender is entitled
-//! to it.
+//! The rights of senders. Everything here is authentic; the question is whether its sender is
+//! entitled to it.
 //!
 //! | sender | may |
 //! |---|---|
@@ -293,9 +293,9 @@ impl Driver {
         open && !unasked
     }
 
-    /// What others say, within this node's own limits: a question binds a leader for no longer than
-    /// its configuration allows, and a leader without the cluster's key is not believed when it
-    /// says which members live.
+    /// Bounds a message by this node's own limits: a question binds a leader for no longer than its
+    /// configuration allows, and a leader without the cluster's key is not believed when it says
+    /// which members live.
     pub(super) fn bounded(&self, rights: &Rights, message: Message) -> Message {
         match message {
             Message::Talk { group, talk: Talk::Verify { id, wanted } } => {
@@ -422,9 +422,9 @@ impl Driver {
     }
 }
 
-/// What one packet of an outsider may make a member do. Items may be as short as two bytes, and a
-/// question of two bytes has an answer of hundreds: six hundred of them in each packet would keep
-/// the granting thread from its work. Of members everything is taken.
+/// The work that one packet of an outsider may cause at a member. Items may be as short as two
+/// bytes, and a question of two bytes has an answer of hundreds: six hundred of them in each packet
+/// would keep the granting thread from its work. Of members everything is taken.
 struct Share {
     is_limited: bool,
     items: usize,

@@ -1,4 +1,4 @@
-//! What is kept: on the disk by a thread of its own, and in memory that survives the process.
+//! Persistence: on the disk by a thread of its own, and in memory that survives the process.
 
 use tenure_proto::strong::Cell;
 use tenure_proto::{NodeId, Ticket};
@@ -12,8 +12,8 @@ use crate::steady::Steady;
 use crate::store::{Store, StoreError, StoreId, Writer};
 use crate::timing::Timing;
 
-/// Store and memory of a node. Who grants nothing has neither, and promises nothing that would need
-/// them.
+/// Store and memory of a node. A node that grants nothing has neither, and promises nothing that
+/// would need them.
 #[derive(Default)]
 pub(crate) struct Keep {
     writer: Option<Writer>,

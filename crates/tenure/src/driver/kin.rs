@@ -54,7 +54,7 @@ pub(super) struct Kin {
     pub(super) refused: Option<u128>,
 }
 
-/// What was heard of a store.
+/// The newest life of a store that was heard.
 #[derive(Clone, Copy)]
 struct Life {
     highest: Incarnation,
@@ -91,7 +91,7 @@ impl Kin {
         *self = Self { tell_at: later(now, TELL_AGAIN), lives, start, ..Self::default() };
     }
 
-    /// What the disk says of the stores of others.
+    /// Loads the disk's records about the stores of others.
     pub(super) fn recall(&mut self, durable: &[Cell]) {
         for cell in durable {
             if let Cell::Life { store, highest, start, condemned } = cell {
@@ -117,8 +117,7 @@ impl Driver {
         }
     }
 
-    /// What is kept of peers is no more than a few times what sessions keep, whatever names come
-    /// and go.
+    /// Bounds the memory for peers to a few times that of sessions, whatever names come and go.
     fn forget_strangers(&mut self) {
         let sessions = &self.net.sessions;
         if self.kin.told.len() > 2 * sessions.peers() + 64 {
@@ -155,8 +154,8 @@ impl Driver {
         self.kin.tell_at = self.now();
     }
 
-    /// The origin of a peer of which nothing is known, wherever it is in the packet: what comes
-    /// before it counts too.
+    /// Reads the origin of an unknown peer, wherever it is in the packet: items before it count
+    /// too.
     pub(super) fn judge_origin(&mut self, peer: &Peer, bytes: &[u8]) {
         if !peer.rights.is_cluster() || self.known_origin(peer).is_some() {
             return;
@@ -203,8 +202,7 @@ impl Driver {
         charter.has(self.me) && !Sound.is_same_store(charter.body.stores.get(self.me), self.keep.store)
     }
 
-    /// Whether what a peer says may count. What it says of decided charters is compared by the
-    /// machine itself.
+    /// Whether what a peer says may count. The machine itself compares decided charters.
     pub(super) fn counts(&self, peer: &Peer, message: &Message) -> bool {
         let compared = matches!(
             message,
@@ -238,10 +236,10 @@ impl Driver {
     }
 
     /// Whether a process is of an older life of a member's store than another that was heard: a
-    /// store that was put back from a backup, or a copy. What it promises counts nothing then.
-    /// Lives count by one, so it would catch up by restarts: the store is condemned for good, but
-    /// only when such a process has answered a question that was asked after the higher life was
-    /// heard. A late or repeated packet answers nothing, and condemns nobody.
+    /// store that was put back from a backup, or a copy. Its promises count nothing then. Lives
+    /// count by one, so it would catch up by restarts: the store is condemned for good, but only
+    /// when such a process has answered a question that was asked after the higher life was heard.
+    /// A late or repeated packet answers nothing, and condemns nobody.
     fn doubts_life(&mut self, peer: &Peer, origin: &Origin) -> bool {
         let charter = self.machine.as_ref().map(|machine| machine.charter());
         let named = charter.and_then(|charter| charter.body.stores.get(peer.id));

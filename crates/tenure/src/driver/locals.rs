@@ -2,9 +2,9 @@
 //! long as somebody there holds a handle of it.
 //!
 //! Nothing is kept over a restart: a machine that is started supports nobody for the length of its
-//! lock, and so breaks no promise of an earlier life, as long as that went by the same constants.
-//! What an earlier machine of this process promised, by whatever constants, is remembered. The
-//! members are those of the cluster's charter; where the charter changes, machines begin anew.
+//! lock, and so breaks no promise of an earlier life, as long as that went by the same constants. A
+//! promise of an earlier machine of this process, by whatever constants, is remembered. The members
+//! are those of the cluster's charter; where the charter changes, machines begin anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) struct LocalOrder {
     pub(crate) reply: oneshot::Sender<Result<Joined, KindError>>,
 }
 
-/// What a user gets.
+/// The handles that a user gets.
 pub(crate) struct Joined {
     pub(crate) surroundings: watch::Receiver<Surroundings>,
     pub(crate) held: mpsc::Sender<()>,
@@ -102,7 +102,7 @@ impl Locals {
     }
 }
 
-/// The machine's constants. What is left open becomes the least that the rest allows.
+/// The machine's constants. A setting that is left open becomes the least that the rest allows.
 fn settings(how: &Locality, charter: &Charter) -> Result<Config, KindError> {
     let refuse = |reason: String| KindError::Refused { reason };
     let drift = Drift::from_ppm(how.drift_ppm).ok_or_else(|| refuse("rho < 1 does not hold".to_owned()))?;
@@ -248,8 +248,8 @@ impl Driver {
         }
     }
 
-    /// Other members, other machines. Whoever is no member any more takes no part. `at` is when the
-    /// charter was adopted: lines of a trace stand in the order of their readings.
+    /// Other members, other machines. A process that is no longer a member takes no part. `at` is
+    /// when the charter was adopted: lines of a trace stand in the order of their readings.
     pub(super) fn renew_locals(&mut self, at: Reading) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
         for id in self.locals.which(|group| group.charter != charter.epoch) {
@@ -258,7 +258,7 @@ impl Driver {
     }
 
     /// The clock went back: a lease would last longer by that than those believe who support it.
-    /// What was promised to others is kept.
+    /// Promises to others are kept.
     pub(super) fn forget_locals(&mut self) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
         for id in self.locals.which(|_| true) {

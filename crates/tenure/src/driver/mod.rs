@@ -121,7 +121,7 @@ const SHOW_AGAIN: u64 = 5_000_000;
 /// How long a node that shuts down tries to get its releases out.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// What handles ask of the driver.
+/// A request of a handle to the driver.
 pub(crate) enum Request {
     /// Lead this group.
     Campaign(Entry, Option<u8>),
@@ -153,7 +153,7 @@ pub(crate) enum Request {
     Verify(VerifyOrder),
     /// Have a leader do something.
     Ask(AskOrder),
-    /// What became of something that a leader here was asked for.
+    /// The answer to a wish that a leader here was asked for.
     Answer { id: u128, reply: Reply },
     /// Answer after a lease has passed.
     Rest(oneshot::Sender<()>),
@@ -176,7 +176,7 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// The group of which something else may be told afterwards.
+    /// The group that a later report may be about.
     fn group(&self) -> Option<GroupId> {
         match self {
             Self::Campaign(entry, _) => Some(entry.group.id()),
@@ -195,13 +195,13 @@ impl Request {
 pub(crate) struct Mailbox(mpsc::UnboundedSender<Request>);
 
 impl Mailbox {
-    /// If the driver has ended nobody will answer: whoever waits for an answer finds out.
+    /// If the driver has ended nobody will answer: a caller that waits for an answer finds out.
     pub(crate) fn send(&self, request: Request) {
         let _ = self.0.send(request);
     }
 }
 
-/// What comes from helpers of the driver.
+/// A message from a helper of the driver.
 pub(crate) enum Notice {
     /// The writer's thread has written, or has failed.
     Durable(Durable),
@@ -220,7 +220,7 @@ pub(crate) struct Driver {
     incarnation: u128,
     config: Checked,
     clock: Clock,
-    /// What must be as it is for readings to belong together.
+    /// The conditions under which readings of the clock belong together.
     steady: Steady,
     /// The same, for handles that have no term.
     shared: SharedSteady,
@@ -229,14 +229,14 @@ pub(crate) struct Driver {
     machine: Option<Machine>,
     tickets: Ticket,
     effects: Vec<Effect<Machine>>,
-    /// What this process says to itself.
+    /// Messages of this process to itself.
     loopback: VecDeque<Message>,
-    /// What follows from what was published.
+    /// Commands that follow from published events.
     orders: VecDeque<Command>,
     /// Sends that wait for a record.
     waiting: BTreeMap<Ticket, Vec<(NodeId, Message)>>,
     registry: Registry,
-    /// What is shown of groups, which of them to write down anew, and which no more.
+    /// The board of groups, and the groups to write there anew or to remove.
     board: Arc<Board>,
     dirty: BTreeSet<GroupId>,
     erased: Vec<GroupName>,
@@ -263,7 +263,7 @@ pub(crate) struct Driver {
     terms: Terms,
     stopwatch: Stopwatch,
     watchdog: Watchdog,
-    /// What the next start of a machine needs, until it has started.
+    /// The inputs for the next start of a machine, until it has started.
     setup: Option<setup::Pending>,
     ready: watch::Sender<bool>,
     stopped: watch::Sender<Option<Stopped>>,
@@ -323,8 +323,8 @@ impl Driver {
         }
     }
 
-    /// Whether there is a next turn. A node that has stopped takes no request any more: whoever
-    /// waits for an answer then is told why, by the handle.
+    /// Whether there is a next turn. A node that has stopped takes no request any more: the handle
+    /// tells a caller that waits for an answer why.
     fn goes_on(&self) -> bool {
         self.farewell.is_none() && self.stopped.borrow().is_none()
     }
@@ -336,7 +336,7 @@ impl Driver {
         self.on_time(now);
         self.settle();
         if self.stopped.borrow().is_some() {
-            return; // What it would say now, it must not.
+            return; // It must not say any more what it would say now.
         }
         let now = self.clock.read();
         if let (Some(machine), true) = (&self.machine, self.gallery.has_news()) {
@@ -349,8 +349,8 @@ impl Driver {
         self.tell_status(now);
     }
 
-    /// How long nothing needs to be done, as far as is known. A hint: whoever wakes looks at the
-    /// clock.
+    /// How long nothing needs to be done, as far as is known. A hint: the driver looks at the clock
+    /// when it wakes.
     fn nap(&self) -> Duration {
         let now = self.clock.read();
         let deadlines = [
@@ -500,8 +500,8 @@ impl Driver {
         let _ = self.learn_group(group, (By::Cluster, For::Election));
         self.registry.note_election(id);
         self.over_limit.remove(&id);
-        // Whoever saw by the clock that its lease is over may campaign again at once, before any
-        // timer has told us.
+        // A caller that saw by the clock that its lease is over may campaign again at once, before
+        // any timer has told us.
         if self.office.is_led(id) {
             let now = self.now();
             self.on_time(now);
@@ -535,8 +535,8 @@ impl Driver {
     fn stop(&mut self, why: Stopped) {
         tracing::error!(name: "tenure.stopped", node = %self.name, reason = %why, "the node stops");
         let loss = if matches!(why, Stopped::Clock { .. }) { Loss::Clock } else { Loss::Stopped };
-        // Authority ends before the node says that it has stopped, and whoever is told of its loss
-        // may ask at once why.
+        // Authority ends before the node says that it has stopped, and a caller that is told of the
+        // loss may ask at once why.
         self.disown();
         self.stopped.send_replace(Some(why.clone()));
         self.office.close(loss, &CampaignError::Stopped(why));
@@ -583,8 +583,8 @@ impl Driver {
     }
 }
 
-/// Waits, and lets the runtime look whether something has come in any case: whoever has no time to
-/// wait would otherwise never hear of it.
+/// Waits, and lets the runtime look in any case whether something has come in: a driver without
+/// time to wait would otherwise never hear of it.
 async fn pause(nap: Duration) {
     match nap.is_zero() {
         true => tokio::task::yield_now().await,

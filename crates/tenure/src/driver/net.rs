@@ -129,7 +129,7 @@ impl Net {
         }
     }
 
-    /// Opens a datagram. What is forged, broken or old ends here.
+    /// Opens a datagram. Forged, broken and old packets end here.
     pub(crate) fn open<'p>(&mut self, packet: &'p mut [u8], from: SocketAddr, now: LocalTime) -> Opened<'p> {
         self.traffic.datagrams_received += 1;
         self.traffic.bytes_received += packet.len() as u64;
@@ -158,7 +158,8 @@ impl Net {
         }
     }
 
-    /// What an operator must know of, told once for each peer: all else is only counted.
+    /// Reports, once for each peer, a refusal that an operator must know of: all else is only
+    /// counted.
     fn report(&mut self, refusal: &Refusal) {
         let Refusal::Versions { peer, theirs, ours } = refusal else { return };
         if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(peer.id()) {
@@ -291,7 +292,8 @@ impl Net {
     }
 }
 
-/// Whether whoever hears this answers at once. Silence then means that it has lost the session.
+/// Whether the receiver of this item answers at once. Silence then means that it has lost the
+/// session.
 fn expects_answer(item: &Item) -> bool {
     match item {
         Item::Machine { message, .. } => {
@@ -304,7 +306,7 @@ fn expects_answer(item: &Item) -> bool {
     }
 }
 
-/// What it waits with.
+/// The lane in which an item waits.
 fn lane(item: &Item) -> Lane {
     match item {
         Item::Machine { message: Message::Extend { request, .. }, .. } => Lane::Renewal(request.group),

@@ -1,8 +1,8 @@
-//! Who campaigns and who leads here: campaigns that wait, and terms that have a guard.
+//! Campaigns that wait, and terms that have a guard, in this process.
 //!
 //! The machine goes on campaigning after a loss, for it knows nothing of guards. Here a campaign
-//! ends with its first term: whoever lost it may campaign again. So each loss, and each victory
-//! that nobody waits for any more, is followed by an order to withdraw.
+//! ends with its first term: a caller that lost the term may campaign again. So each loss, and each
+//! victory that nobody waits for any more, is followed by an order to withdraw.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::wish::{Desk, Note};
 /// Where a campaign's guard goes when it is won.
 pub(crate) type Prize = oneshot::Sender<Result<Tenure, CampaignError>>;
 
-/// What a handle asked for.
+/// A campaign that a handle asked for.
 pub(crate) struct Entry {
     pub(crate) group: GroupName,
     /// Tells this campaign from a later one of the same group.
@@ -42,7 +42,7 @@ struct Led {
 
 /// All campaigns and terms of this process.
 pub(crate) struct Office {
-    /// What the terms that begin from here on go by.
+    /// The clock conditions of the terms that begin from here on.
     pub(crate) steady: Steady,
     trace: Option<Trace>,
     mailbox: Mailbox,
@@ -165,8 +165,8 @@ impl Office {
         self.led.len()
     }
 
-    /// The node is to end. Whoever asked for that has ended the guarded work before, and what was
-    /// granted is given back. If the node was only dropped, work that still holds a guard may be
+    /// The node is to end. A caller that asked for it has ended the guarded work before, so the
+    /// grants are released. If the node was only dropped, work that still holds a guard may be
     /// writing: authority ends, and the lease runs out.
     pub(crate) fn leave(&mut self, asked: bool) -> Vec<Command> {
         for (group, led) in &self.led {
@@ -180,7 +180,7 @@ impl Office {
         waiting.chain(self.led.keys().copied().map(give_up)).collect()
     }
 
-    /// What the machine tells of who leads. Says what to tell it in return.
+    /// Handles an event of the machine about leadership. Says what to tell it in return.
     pub(crate) fn on_event(&mut self, event: &Event) -> Option<Command> {
         match event {
             Event::Leads { group, kind: Kind::Renew, term, until, .. } => {
@@ -198,7 +198,7 @@ impl Office {
         }
     }
 
-    /// A term begins: its guard goes to whoever waits for it, with E in it before anybody sees it.
+    /// A term begins: its guard goes to the waiting campaign, with E in it before anybody sees it.
     fn begin(&mut self, group: GroupId, number: Term, tag: ByTerm, until: LocalTime) -> Option<Command> {
         let Some(entry) = self.waiting.remove(&group) else { return Some(Command::Resign(group)) };
         let record = match self.pages.lend() {
@@ -246,8 +246,8 @@ impl Office {
             MachineLoss::Disturbed => Loss::Disturbed,
             MachineLoss::Lapsed | MachineLoss::EndedEpoch | MachineLoss::NextEpoch => Loss::Lapsed,
         });
-        // Who stood down gives back later; everybody else has nothing left to give, and stops
-        // asking.
+        // A term that stood down gives its grants back later; every other has nothing left to give,
+        // and stops asking.
         (!self.held.contains_key(&group)).then_some(Command::Resign(group))
     }
 
@@ -304,7 +304,7 @@ impl Office {
 impl Drop for Office {
     /// Where the driver has ended in good order there is nothing left to do. If it panicked, nobody
     /// renews any more, and nobody would tell: the leases would hold until E, for nothing that
-    /// rests on them was sent, but whoever waits for the loss would wait forever.
+    /// rests on them was sent, but a caller that waits for the loss would wait forever.
     fn drop(&mut self) {
         self.close(Loss::Stopped, &CampaignError::Stopped(Stopped::Crashed));
     }

@@ -1,4 +1,5 @@
-//! What is to be sent: items wait here for a session, for room in a datagram, and for their turn.
+//! The send queue: items wait here for a session, for room in a datagram, and for their turn
+//! (batching).
 //!
 //! Items to one peer are put together into datagrams of at most 1200 bytes. Four rules keep ten
 //! thousand groups from drowning their members, and each other:
@@ -44,7 +45,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// The most bytes that wait for a peer without a session.
 const MOST_UNGREETED: usize = 64 << 10;
 
-/// Who waits for company waits no longer than this, in nanoseconds.
+/// Longest time an item waits to be batched with others, in nanoseconds.
 const LONGEST_WAIT: u64 = 5_000_000;
 
 /// A datagram is as good as full if this much or less is left of it: few items are shorter.
@@ -66,7 +67,7 @@ pub(crate) struct Encoded {
     pub(crate) lane: Lane,
 }
 
-/// What an item waits with.
+/// The lane in which an item waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// In a hurry, and never held back.
@@ -149,7 +150,7 @@ impl Flight {
     }
 }
 
-/// What waits for one peer.
+/// The queue of one peer.
 #[derive(Debug, Default)]
 struct Queue {
     swift: VecDeque<Encoded>,
@@ -175,7 +176,7 @@ pub(crate) struct Outbox {
     pub(crate) overflowed: u64,
 }
 
-/// What may leave now: items for one datagram, or one that fits none.
+/// Items that may leave now: those of one datagram, or one that fits none.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     pub(crate) bytes: Vec<u8>,

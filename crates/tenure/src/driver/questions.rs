@@ -155,7 +155,7 @@ impl Driver {
         }
     }
 
-    /// What the machine has published may answer a question.
+    /// Handles an event of the machine that may answer a question.
     pub(super) fn on_answer(&mut self, event: &Event, now: LocalTime) {
         match event {
             Event::Found { group, leader, .. } => self.on_found(*group, *leader),

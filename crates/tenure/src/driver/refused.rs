@@ -15,7 +15,7 @@ use super::Driver;
 use crate::error::{AskError, CampaignError, VerifyError};
 use crate::seal::KeyRefusal;
 
-/// What members have said of the key.
+/// The members' refusals of this node's key.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     by: BTreeMap<NodeId, KeyRefusal>,

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(learn(&mut registry, 3, KEY), Err(Full));
         assert_eq!(learn(&mut registry, 2, KEY), Ok(false), "one that it has already");
         assert_eq!(learn(&mut registry, 3, By::Key(8)), Ok(true));
-        assert_eq!(learn(&mut registry, 3, KEY), Ok(false), "it is charged to whoever brought it up");
+        assert_eq!(learn(&mut registry, 3, KEY), Ok(false), "it is charged to the key that brought it up");
         assert!((10..20).all(|number| learn(&mut registry, number, By::Cluster) == Ok(true)));
     }
 

@@ -47,8 +47,7 @@ use crate::watchdog::Watchdog;
 use crate::wire::Item;
 use crate::{Machine, MachineConfig, chance};
 
-/// What a machine will be started with as soon as somebody has told which charter the cluster goes
-/// by.
+/// The inputs of a machine that starts as soon as some member has told the charter of the cluster.
 pub(super) struct Pending {
     boot: Boot<Cell>,
     pub(super) ask_at: LocalTime,
@@ -75,7 +74,7 @@ pub(crate) fn launch(config: Checked) -> Result<oneshot::Receiver<Result<Launche
                 }
             }
         });
-        drop(runtime); // And with it the sockets: whoever is told of the end can listen there.
+        drop(runtime); // And with it the sockets: a caller that is told of the end can listen there.
         if let Some(farewell) = farewell {
             let _ = farewell.send(());
         }
@@ -90,7 +89,7 @@ pub(super) struct Ends {
     pub(super) bulk: Bulk,
 }
 
-/// What was found of this process's former lives.
+/// The remains of this process's former lives.
 struct Past {
     cluster: ClusterId,
     keep: Keep,
@@ -250,7 +249,7 @@ fn remember(config: &Checked, steady: &Steady, opened: &Opened) -> Result<(Memor
     }
 }
 
-/// Who this process is in this life, by name and key.
+/// The identity of this process in this life: its name and key.
 fn identity(config: &Checked, cluster: ClusterId, boot: u128) -> Identity {
     let name = config.name.clone();
     match credentials(&config.key, &config.old_keys) {
@@ -259,7 +258,7 @@ fn identity(config: &Checked, cluster: ClusterId, boot: u128) -> Identity {
     }
 }
 
-/// What a node proves itself with, by its keys.
+/// The credentials of a node, by its keys.
 pub(crate) fn credentials(key: &Key, old: &[ClusterKey]) -> Credentials {
     match key {
         Key::Cluster(key) => Credentials::Member(Keyring { speak: key.clone(), accept: old.to_vec() }),
@@ -332,7 +331,7 @@ impl Driver {
         }
     }
 
-    /// Who does not know the charter asks for it, of everybody it knows.
+    /// A node without a charter asks every process that it knows for one.
     pub(super) fn await_charter(&mut self, now: LocalTime) {
         let Some(pending) = self.setup.as_mut().filter(|pending| pending.ask_at <= now) else { return };
         pending.ask_at = LocalTime::from_nanos(now.as_nanos() + nanos(self.config.retry()) * 4);
@@ -351,7 +350,7 @@ impl Driver {
     }
 
     /// A member has told the charter: it is decided, or it founded the cluster. An old one is as
-    /// good as a new one: whoever is asked by it tells of the newer.
+    /// good as a new one: a member that is asked under it tells of the newer.
     pub(super) fn on_charter(&mut self, from: NodeId, charter: &Arc<Charter>) {
         if self.machine.is_some() {
             if self.refuses_name(charter) {
@@ -382,7 +381,7 @@ impl Driver {
         self.start_machine(&config, charter);
     }
 
-    /// Whoever is told of a charter is told who its members are, and where.
+    /// Tells the receiver of a charter the names and addresses of its members.
     pub(super) fn introduce(&mut self, to: NodeId, message: &Message) {
         let charter = match message {
             Message::Epoch(EpochTalk::Decided(charter) | EpochTalk::Accept { charter, .. }) => charter,

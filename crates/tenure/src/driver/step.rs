@@ -83,7 +83,7 @@ impl Driver {
         }
     }
 
-    /// What one says to oneself, and what follows from what was published, until nothing more does.
+    /// Handles messages to itself and commands that follow from events, until none is left.
     pub(super) fn settle(&mut self) {
         loop {
             if let Some(message) = self.loopback.pop_front() {
@@ -220,8 +220,8 @@ impl Driver {
         Some((ways[self.detours % ways.len()], pass))
     }
 
-    /// Whoever is no member names its groups always: its key's scope is judged by the name. Members
-    /// do when a group may be new.
+    /// A process that is no member always names its groups: its key's scope is judged by the name.
+    /// Members do when a group may be new.
     fn must_name(&self, message: &Message) -> bool {
         if !self.config.role.grants() {
             return true;
@@ -256,8 +256,8 @@ impl Driver {
         }
     }
 
-    /// What the machine shows: first on paper, then to those for whom it is authority, then to
-    /// those who only want to know.
+    /// Publishes an event of the machine: first to the trace, then where it is authority, then to
+    /// observers.
     fn publish(&mut self, event: &Event, at: Reading) {
         let now = at.own;
         if let Some(trace) = &self.trace {
@@ -307,7 +307,7 @@ impl Driver {
         }
     }
 
-    /// A leader's word goes to every member, and from there to whoever watches.
+    /// A leader's proclamation goes to every member, and from there to the observers.
     pub(super) fn proclaim(&mut self, group: GroupId, token: Token, body: Option<Vec<u8>>) {
         let Some(machine) = &self.machine else { return };
         let word = Proclaim { group, epoch: machine.epoch(), leader: self.me, token, body };
@@ -354,7 +354,7 @@ impl Driver {
     }
 }
 
-/// The group of which an event changes what is shown.
+/// The group whose status an event changes.
 fn shown_of(event: &Event) -> Option<GroupId> {
     match event {
         Event::Granted { request, .. } => Some(request.group),

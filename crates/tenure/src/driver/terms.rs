@@ -20,12 +20,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How often is said that outsiders ask for terms that are too high.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What was seen and said of terms.
+/// The terms that were seen, and the warnings about them.
 #[derive(Default)]
 pub(super) struct Terms {
     /// The top when it was first looked at, and when that was.
     began: Option<(Term, LocalTime)>,
-    /// What was said last of the range of packed tokens, and when to say it again.
+    /// The last warning about the range of packed tokens, and when to repeat it.
     said: Option<(PackedTerms, LocalTime)>,
     /// When to say again that somebody asked for too much.
     tell_at: Option<LocalTime>,

@@ -149,7 +149,8 @@ impl Driver {
         }
     }
 
-    /// A term is over: whoever has heard of a wish still answers, and nobody else will hear of it.
+    /// A term is over: a holder that has heard of a wish still answers, and nobody else will hear
+    /// of it.
     pub(super) fn on_term_over(&mut self, group: GroupId, term: Term) {
         let of_term = |taken: &Taken| taken.said.is_none() && (taken.group, taken.term) == (group, term);
         let unheard = self.wishes.taken.iter().filter(|(_, taken)| of_term(taken) && taken.claim.withdraw());
@@ -217,7 +218,7 @@ impl Driver {
         self.net.send(leader, &Item::Ask(ask));
     }
 
-    /// Who leads, as far as is known here: this process, or whom it supports.
+    /// The leader, as far as is known here: this process, or the one that it supports.
     fn locate(&self, group: GroupId, now: LocalTime) -> Said {
         let Some(machine) = &self.machine else { return Said::Nowhere };
         let own = machine.leadership(group, now).and_then(|_| self.office.term_of(group));

@@ -9,7 +9,7 @@
 //! packed token is told apart (it is below 2^64) and refused, since the two do not compare. The
 //! header does not name the election: the address says which resource, and one resource has one
 //! election. Nor does it name the writer, whom a fence [in order](super::Fence::in_order) asks for:
-//! that is whoever the server has authenticated.
+//! the server takes the name that it has authenticated.
 //!
 //! No HTTP library is needed or chosen here: a server hands the value of the header to
 //! [`admit_header`], and turns the [`Rejection`] into its answer.
@@ -33,13 +33,17 @@ use super::{FileError, Refused, Stale, Token, TokenError};
 /// case.
 pub const HEADER: &str = "Tenure-Token";
 
-/// What a leader sends as the value of [`HEADER`].
+/// Returns the value of [`HEADER`] that a leader sends.
 pub fn print(token: Token) -> String {
     token.to_string()
 }
 
-/// Reads the value of [`HEADER`], given as the bytes that HTTP libraries hold. Blanks around a
-/// value are no part of it.
+/// Reads the value of [`HEADER`], given as the bytes that HTTP libraries hold.
+///
+/// Blanks around the value are ignored.
+///
+/// # Errors
+/// If the value is not a wide token in decimal digits.
 pub fn parse(value: &[u8]) -> Result<Token, TokenError> {
     match str::from_utf8(value) {
         Ok(text) => text.trim_matches([' ', '\t']).parse(),
@@ -47,8 +51,12 @@ pub fn parse(value: &[u8]) -> Result<Token, TokenError> {
     }
 }
 
-/// Decides on a request by its header, `None` if it has none. `admit` is the fence, or better: the
-/// whole write under it. It is called only with a token.
+/// Decides on a request by its header, `None` if it has none.
+///
+/// `admit` is the fence, or better: the whole write under it. It is called only with a token.
+///
+/// # Errors
+/// A [`Rejection`], whose [status](Rejection::status) is the answer to send.
 ///
 /// ```
 /// use tenure::fence::{Fence, Term, Token, http};
@@ -76,10 +84,10 @@ pub fn admit_header<T, E: Into<Refused>>(
     })
 }
 
-/// Why a request is not carried out. As text it is a body that helps the sender.
+/// The reason why a request is not carried out. Its text is a body that helps the sender.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
-    /// The request does not say on whose behalf it comes.
+    /// The request has no token.
     #[error("no {HEADER} header: this resource takes writes of a leader only")]
     Missing,
     /// The header's value is not a token.
@@ -94,7 +102,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// The status code to answer with; the table above has the reasons.
+    /// Returns the HTTP status code to answer with; the table of the module has the reasons.
     pub const fn status(&self) -> u16 {
         match self {
             Self::Missing => 428,

@@ -5,15 +5,17 @@
 //! it. So [`MemoryFence::write`] makes the write itself, under the lock of its resource.
 //! [`MemoryFence::admit`] only decides.
 //!
-//! What it knows is gone with the process: for a resource that outlives it, it is the wrong fence.
+//! Its tokens are gone with the process: for a resource that outlives the process, it is the wrong
+//! fence.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Admitted, Fence, Newest, Rule, Stale, Token};
 
-/// Fences of any number of resources, to be shared by threads. `K` names resources; `W` names
-/// writers, as in [`Fence`].
+/// A fence in memory for any number of resources, shared by threads.
+///
+/// `K` names resources; `W` names writers, as in [`Fence`].
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -37,19 +39,24 @@ pub struct MemoryFence<K, W> {
 }
 
 impl<K: Ord + Clone, W: Eq + Clone> MemoryFence<K, W> {
-    /// No resource has seen a token yet. All are judged by one rule.
+    /// Makes a fence with one rule for all resources. No resource has seen a token yet.
     pub const fn new(rule: Rule) -> Self {
         Self { rule, fences: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Makes a write if the token is admitted. Nobody else's write to this resource is decided on
-    /// meanwhile; writes to other resources go on. The write must not call this fence for the same
-    /// resource: it would wait for itself.
+    /// Runs a write under the lock of its resource if the token is admitted.
+    ///
+    /// No other write to this resource is decided on meanwhile; writes to other resources go on.
+    /// The write must not call this fence for the same resource: it would wait for itself.
     ///
     /// A write that says `Err` has changed nothing: then the fence has seen nothing either, and the
     /// same write may come again. One that panics may have changed anything: older writes are
     /// refused from then on, and in order it cannot be repeated, since nobody knows whether it
     /// happened.
+    ///
+    /// # Errors
+    /// [`Stale`] if a newer token was admitted before; then the write was not run. The inner result
+    /// is that of the write.
     pub fn write<T, E>(
         &self,
         resource: &K,
@@ -63,29 +70,34 @@ impl<K: Ord + Clone, W: Eq + Clone> MemoryFence<K, W> {
         let mut after = fence.clone();
         let admitted = after.admit(token, writer)?;
         if after != before {
-            fence.newest = Some(Newest { token, writer: None }); // What stays if the write panics.
+            fence.newest = Some(Newest { token, writer: None }); // This stays if the write panics.
         }
         let outcome = write(admitted);
         *fence = if outcome.is_ok() { after } else { before };
         Ok(outcome)
     }
 
-    /// Decides on a write and remembers it, no more. Enough only where the caller holds a lock of
-    /// its own from before this call until the write is made; otherwise an older write can still be
-    /// made after a newer one.
+    /// Decides on a write and remembers its token, without running the write.
+    ///
+    /// It suffices only where the caller holds a lock of its own from before this call until the
+    /// write is made; otherwise an older write can still be made after a newer one.
+    ///
+    /// # Errors
+    /// [`Stale`] if a newer token was admitted before.
     pub fn admit(&self, resource: &K, token: Token, writer: W) -> Result<Admitted, Stale> {
         lock(&self.resource(resource)).admit(token, writer)
     }
 
-    /// The largest token that was admitted to a resource. It may be out of date when it is looked
-    /// at.
+    /// Returns the largest token that was admitted to a resource. It may be out of date at once.
     pub fn newest(&self, resource: &K) -> Option<Token> {
         let resource = lock(&self.fences).get(resource).cloned()?;
         lock(&resource).newest.as_ref().map(|newest| newest.token)
     }
 
-    /// Frees the memory of a resource that is gone for good, and that nobody writes to any more. If
-    /// it comes back under its name, the first write is admitted, whoever sends it.
+    /// Frees the memory of a resource that is gone for good.
+    ///
+    /// If the resource comes back under its name, the first write is admitted, from any sender: an
+    /// old leader's as well.
     pub fn forget(&self, resource: &K) {
         lock(&self.fences).remove(resource);
     }

@@ -1,8 +1,8 @@
-//! Fences: where the receiver of a leader's writes keeps the newest token, so that it refuses those
-//! of an old leader.
+//! Fences: the receiver of a leader's writes keeps the newest token and refuses the writes of an
+//! old leader.
 //!
-//! What a fence decides, and what it does not promise, is told once, in [`tenure_proto::fence`];
-//! the types are the same ones. This module says where the decision is *stored*. That is the whole
+//! [`tenure_proto::fence`] explains what a fence decides and what it does not promise; the types
+//! are the same ones. This module says where the decision is *stored*. That is the whole
 //! difficulty: the token must be compared and stored in one step with the write, and must survive
 //! whatever the resource survives. So the fence belongs to where the resource is:
 //!
@@ -33,11 +33,11 @@ pub use tenure_proto::fence::{Admitted, Fence, Newest, Rule, Stale};
 pub use tenure_proto::strong::Term;
 pub use tenure_proto::strong::edict::{Exhausted, Form, PackedToken, Part, Token, TokenError};
 
-/// Why a fence that can fail did not admit a write. In either case the write must not happen.
+/// The reason why a fence did not admit a write. In either case the write must not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// Something newer was admitted: whoever sent this leads no more, or was overtaken. To try
-    /// again is useless.
+    /// A newer token was admitted: the sender no longer leads, or was overtaken. A retry is
+    /// useless.
     #[error(transparent)]
     Stale(#[from] Stale),
     /// The fence could not decide, or could not store its decision. The write may be sent again

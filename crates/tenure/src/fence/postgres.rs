@@ -45,8 +45,8 @@
 //! | `40001` | PostgreSQL's own, see below | try the transaction again |
 //! | `40P01` | PostgreSQL's own: a deadlock | try the transaction again; admit first, and it is rare |
 //!
-//! Whoever catches the error inside the transaction, by a savepoint or an `EXCEPTION` block, and
-//! goes on to write, writes without a fence.
+//! A program that catches the error inside the transaction, by a savepoint or an `EXCEPTION` block,
+//! and goes on to write, writes without a fence.
 //!
 //! # Concurrency
 //!
@@ -60,7 +60,7 @@
 //! any row that it has written. Bound that by `idle_in_transaction_session_timeout` and
 //! `tcp_user_timeout`, which end such a transaction.
 //!
-//! What a leader reads in the transaction that shows its token depends on the isolation:
+//! The reads of a leader in the transaction that shows its token depend on the isolation:
 //!
 //! * `READ COMMITTED`: admit first, by a statement of its own. The statements after it see all that
 //!   older leaders wrote.
@@ -71,7 +71,7 @@
 //! * `SERIALIZABLE`, if all use it: nothing to mind but `40001`, as before.
 
 /// Makes or completes the schema, table and functions: one statement, which may be run again at any
-/// time, also by several clients at once. What is stored stays.
+/// time, also by several clients at once. Stored tokens stay.
 pub const INSTALL: &str = include_str!("postgres.sql");
 
 /// SQLSTATE of a refusal: something newer was admitted.

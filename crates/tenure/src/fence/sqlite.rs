@@ -38,7 +38,7 @@ use super::Token;
 pub use super::postgres::{NOT_A_TOKEN, OTHER_RULE, STALE};
 
 /// Makes table, views and triggers where they are missing. Several statements; may be run again at
-/// any time. What is stored stays.
+/// any time. Stored tokens stay.
 pub const INSTALL: &str = include_str!("sqlite.sql");
 
 /// Admits a packed token (2) to a resource (1) by its term.

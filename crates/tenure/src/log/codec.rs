@@ -1,6 +1,5 @@
-//! What processes of a log say to each other, and what their disks keep, as bytes. Lengths are
-//! bounded by the frame or the file that they came in: the reader takes no more memory than the
-//! bytes account for.
+//! Messages of a log and records of its disk, as bytes. Lengths are bounded by the frame or the
+//! file that they came in: the reader takes no more memory than the bytes account for.
 
 use tenure_proto::paxos::{
     Ballot, Bytes, Entry, Message, Record, Seen, Session, Sessions, Slot, Standing, Vote,

@@ -1,4 +1,4 @@
-//! What a process of a log is told, and what follows from it.
+//! The settings of a process of a log, and the checked form of them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,48 +26,61 @@ const PAGE: usize = 1 << 20;
 /// The longest write that may be allowed: several fit in a message.
 const LONGEST_WRITE: usize = MAX_MESSAGE / 4;
 
-/// What goes with the state in a message that has a snapshot, at most: the table of sessions.
+/// The most bytes that accompany the state in a message with a snapshot: the table of sessions.
 const BESIDE_STATE: usize = 1 << 20;
 
-/// The settings of a log, not yet checked: [`Log::open`](super::Log::open) does that.
+/// The settings of a log. [`Log::open`](super::Log::open) checks them.
 ///
 /// `log`, `cluster` and `members` are the same for all members and fixed when the log is founded.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The name of the log. Where a strong group elects, that of the group.
+    /// The name of the log. With [`Election::Strong`](super::Election::Strong) it is the name of
+    /// the group.
     pub log: String,
     /// The name of this process: one of `members`.
     pub name: String,
-    /// All members with their addresses, `host:port`, for streams (TCP). Not those of nodes.
+    /// All members with their addresses, `host:port`, for streams (TCP). They differ from those of
+    /// nodes.
     pub members: Vec<Peer>,
-    /// Where this process listens. `None` if the log has no other member.
+    /// The address on which this process listens. Default `None`, for a log without other members.
     pub listen: Option<SocketAddr>,
-    /// Which cluster this is: two clusters with one key by mistake do not hear each other.
+    /// The id of the cluster: two clusters that share a key by mistake do not hear each other.
     pub cluster: ClusterId,
-    /// The key of the cluster, and those accepted beside it while keys change.
+    /// The key of the cluster, and the keys that are accepted beside it during a rotation.
     pub keys: Keyring,
-    /// Where acceptor, log and snapshot are kept: on a local disk, one process at a time.
+    /// The folder of acceptor, log and snapshot: on a local disk, for one process at a time.
     pub folder: PathBuf,
-    /// f: how many members may fail. A write needs f+1 of them, a new leader all but f; (n-1)/2
-    /// unless told.
+    /// f: the number of members that may fail. Default `None`: (n-1)/2.
+    ///
+    /// A write needs f+1 members, a new leader all but f. Smaller: faster writes, but fewer
+    /// failures are survived by a new leader's election.
     pub faults: Option<usize>,
-    /// After how long something unanswered is said again: a round trip and a sync of the disk.
+    /// The retransmission interval. 100 ms by default.
+    ///
+    /// Larger: a lost message costs more time. Smaller: more messages. Choose about a round trip
+    /// and a sync of the disk.
     pub retry: Duration,
-    /// How many writes may be on their way at once: of the leader altogether, and of the users of
-    /// each process.
+    /// The number of writes that may be under way at once (backpressure). 256 by default.
+    ///
+    /// It holds for the leader altogether, and for the users of each process. Larger: more
+    /// throughput and memory. Smaller: callers wait earlier.
     pub window: u64,
-    /// After how many writes the state is written down and the log before it forgotten.
+    /// The number of writes after which a snapshot replaces the log before it. 10,000 by default.
+    ///
+    /// Larger: a longer log on the disk and a slower start. Smaller: more snapshots.
     pub snapshot_every: u64,
-    /// How many writes before that are kept nevertheless, for members that are a little behind.
+    /// The number of writes before a snapshot that are kept for slow members. 2,000 by default.
+    ///
+    /// Larger: more disk. Smaller: a member that is a little behind gets a whole snapshot.
     pub keep: u64,
-    /// The longest write, in bytes. At most 64 MiB.
+    /// The longest write, in bytes. 1 MiB by default, at most 64 MiB.
     pub longest_write: usize,
-    /// The clock by which the strong lease is judged: that of the node.
+    /// The clock by which the strong lease is judged: that of the node. [`Clock::boot`] by default.
     pub time: Clock,
 }
 
 impl Config {
-    /// The defaults. To be added: `members`, `listen`, `folder`.
+    /// Returns the defaults. Set `members`, `listen` and `folder` as well.
     pub fn new(log: &str, name: &str, cluster: ClusterId, key: ClusterKey) -> Self {
         Self {
             log: log.to_owned(),
@@ -87,9 +100,14 @@ impl Config {
         }
     }
 
-    /// The log of this name beside a member's node: its name, members, keys and clock, with a
-    /// folder within that of its store, at ports that are `offset` above those of the nodes.
+    /// Returns the settings of a log beside a member's node.
+    ///
+    /// It takes name, members, keys and clock from the node, a folder within that of its store, and
+    /// ports that are `offset` above those of the nodes.
     /// [`Status::cluster`](crate::Status::cluster) has the id of the cluster.
+    ///
+    /// # Errors
+    /// If the node has no store or not the cluster's key, or if an address or port does not fit.
     pub fn beside(
         node: &crate::Config,
         cluster: ClusterId,
@@ -129,7 +147,7 @@ impl Config {
     }
 }
 
-/// A configuration that holds together.
+/// A configuration that was checked.
 pub(super) struct Checked {
     pub(super) log: GroupName,
     pub(super) me: NodeName,
@@ -202,7 +220,7 @@ impl Checked {
         })
     }
 
-    /// What all members must agree on, in short: who they are, and how many of them suffice.
+    /// A digest of the settings that all members must agree on: their names, and how many suffice.
     pub(super) fn shape(&self) -> u64 {
         let names: Vec<&str> = self.members.iter().map(|(name, _)| name.as_str()).collect();
         let text = format!("tenure log {} of {} but {}", self.log, names.join(" "), self.faults());

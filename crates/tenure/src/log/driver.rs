@@ -38,7 +38,7 @@ pub(super) trait Look<S>: Send {
     fn is_wanted(&self) -> bool;
 }
 
-/// What the driver is told.
+/// An input of the driver.
 pub(super) enum Item<S> {
     Propose(Proposal),
     Read(Box<dyn Look<S>>),
@@ -48,7 +48,7 @@ pub(super) enum Item<S> {
     Message {
         from: NodeId,
         message: Message,
-        /// What it takes of the room for messages that wait.
+        /// Its share of the room for messages that wait.
         _room: OwnedSemaphorePermit,
     },
     Durable(Durable),
@@ -56,7 +56,7 @@ pub(super) enum Item<S> {
     Shutdown(Option<oneshot::Sender<()>>),
 }
 
-/// What a driver is made of.
+/// The parts of a driver.
 pub(super) struct Parts<S> {
     pub(super) config: Checked,
     pub(super) state: S,
@@ -72,7 +72,7 @@ pub(super) struct Driver<S> {
     machine: Paxos,
     tickets: Ticket,
     effects: Vec<Effect<Paxos>>,
-    /// What the machine is to be told next, before anything else.
+    /// The next inputs of the machine, before anything else.
     inputs: VecDeque<Input<Paxos>>,
     state: S,
     users: Users,
@@ -81,13 +81,13 @@ pub(super) struct Driver<S> {
     /// At how many reads those are looked for whose users have gone.
     sweep_at: usize,
     writer: Writer,
-    /// What waits for the disk, in order.
+    /// The messages that wait for the disk, in order.
     waiting: VecDeque<(Ticket, NodeId, Message)>,
     /// All records up to this one are on the disk.
     durable: Ticket,
     full: bool,
     links: Arc<Links>,
-    /// Who leads, as others see it, and the epoch of that.
+    /// The leader, as others see it, and the epoch of that.
     seen: (Option<NodeId>, u64),
     tenure: Option<Tenure>,
     /// The longest that the lease was seen to last.
@@ -184,8 +184,8 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// Takes what waits behind an item. What comes after a reason to stop is not looked at any
-    /// more: its sender is told the reason.
+    /// Takes what waits behind an item. Items after a reason to stop are not handled any more:
+    /// their senders are told the reason.
     fn take_more(&mut self, inbox: &Receiver<Item<S>>) {
         let mut left = BATCH;
         while left > 0
@@ -231,9 +231,9 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// What is to be done under the lease, if it is held: to get promises, to have chosen what was
-    /// proposed, to learn what others know. And to reach f others: what their users wish for may
-    /// not get here.
+    /// The work that is open under the lease, if it is held: to get promises, to have proposals
+    /// chosen, to learn what others know. And to reach f others: what their users wish for may not
+    /// get here.
     fn work(&self) -> Option<Work> {
         let (leads, applied) = (self.machine.leads().is_some(), self.machine.applied());
         let begun = self.machine.known().is_some_and(|known| known.max(self.proposed) > applied);
@@ -313,8 +313,8 @@ impl<S: StateMachine> Driver<S> {
         self.hint();
     }
 
-    /// Who cannot write, got nothing done, or has forgotten its promises, would stand in the way of
-    /// everybody else.
+    /// A member that cannot write, got nothing done, or has forgotten its promises would block
+    /// everybody else as a leader.
     fn say_whether_it_may_lead(&self) {
         let able = !self.full && !self.machine.is_amnesiac();
         self.may_lead.send_replace(able && self.rests_until.is_none());

@@ -1,5 +1,5 @@
-//! Who should lead the log. No safety rests on it: any number of processes may be told at once, and
-//! a value costs more rounds then.
+//! The election of the log's leader. No safety rests on it: any number of processes may be told at
+//! once, and a value costs more rounds then.
 
 use std::time::Duration;
 
@@ -36,21 +36,22 @@ pub enum Election {
         /// after about twenty of these.
         round: Duration,
     },
-    /// Somebody else says so, and may change it at any time.
+    /// The caller tells who leads, and may change it at any time.
     Told(watch::Receiver<Hint>),
 }
 
 impl Election {
-    /// Always the same one: for a log of one member, and for tests.
+    /// Returns an election that always names the same leader: for a log of one member, and for
+    /// tests.
     pub fn fixed(leader: NodeName) -> Self {
         Self::Told(watch::channel(Hint { leader: Some(leader), epoch: 0 }).1)
     }
 }
 
-/// An opinion of who should lead.
+/// An opinion about the leader of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
-    /// Who, if anybody.
+    /// The process that should lead, if any.
     pub leader: Option<NodeName>,
     /// Rises with each leadership, where the election counts them; else 0.
     pub epoch: u64,
@@ -70,9 +71,9 @@ pub(super) fn check(election: &Election, config: &Checked, boot: &Boot<Record>) 
     }
 }
 
-/// What the driver of a log is told.
+/// A message of the election to the driver of a log.
 pub(super) enum Opinion {
-    /// Who leads, as others see it.
+    /// The leader, as others see it.
     Seen { leader: Option<NodeId>, epoch: u64 },
     /// This process leads by the strong lease.
     Elected(Tenure),
@@ -104,7 +105,7 @@ pub(super) async fn run(
             let Hint { leader, epoch } = hint.borrow_and_update().clone();
             tell(Opinion::Seen { leader: leader.map(|name| name.id()), epoch });
             if hint.changed().await.is_err() {
-                return; // Whoever knew it has gone: the last word stands.
+                return; // The caller that knew it has gone: the last word stands.
             }
         },
         Source::Strong(node, log) => {

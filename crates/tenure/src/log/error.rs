@@ -1,4 +1,4 @@
-//! What can go wrong with a log, and what to do about it.
+//! The errors of a log, each with what to do about it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::store::advice;
 
-/// Why a log did not open. Nothing was promised to anybody.
+/// The reason why a log did not open. The member has promised nothing.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -17,10 +17,10 @@ pub enum OpenError {
     Config {
         /// Which.
         key: &'static str,
-        /// What is wrong, and what to write.
+        /// The flaw, and what to write.
         why: String,
     },
-    /// There is nothing there. Nobody guesses whether this is a first start or a lost disk.
+    /// There is no log. The program does not guess whether this is a first start or a lost disk.
     #[error(
         "there is no log in {}: make it with `log::found` if all its members are being founded; if this member lost its disk, \
          make it with `log::relearn`, for promises that it has forgotten may count",
@@ -30,7 +30,7 @@ pub enum OpenError {
         /// Where one was looked for.
         folder: PathBuf,
     },
-    /// There is one already, and to make another would forget what it has promised.
+    /// There is a log already; making another would forget its promises.
     #[error("there is a log in {} already: open it, or choose another folder", folder.display())]
     AlreadyThere {
         /// Where.
@@ -42,7 +42,7 @@ pub enum OpenError {
         /// Where.
         folder: PathBuf,
     },
-    /// It is somebody else's, or has other members.
+    /// The log belongs to another process, or has other members.
     #[error(
         "the log in {} was founded with {key} {found}, not {wanted}: correct the configuration; the members of a log are fixed",
         folder.display()
@@ -50,7 +50,7 @@ pub enum OpenError {
     Other {
         /// Where.
         folder: PathBuf,
-        /// What differs.
+        /// The setting that differs.
         key: &'static str,
         /// As it was founded.
         found: String,
@@ -69,7 +69,7 @@ pub enum OpenError {
         /// The last term that it knows of.
         term: u64,
     },
-    /// What is there is spoilt in a way that no crash explains.
+    /// The file is damaged in a way that no crash explains.
     #[error(
         "{} is damaged ({what}): what this member promised may be lost; restore nothing from a backup, move the folder away and \
          make it anew with `log::relearn`",
@@ -78,15 +78,15 @@ pub enum OpenError {
     Damaged {
         /// Which file.
         file: PathBuf,
-        /// What was found.
+        /// The damage.
         what: &'static str,
     },
     /// The disk failed.
     #[error("cannot {what} {}: {source}; {}", path.display(), advice(source))]
     Disk {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With what.
+        /// The file or folder.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -117,17 +117,17 @@ impl OpenError {
     }
 }
 
-/// Why a log has stopped in this process. The other members go on without it.
+/// The reason why a log has stopped in this process. The other members go on without it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Stopped {
     /// [`Log::shutdown`](crate::log::Log::shutdown) was called, or the last handle is gone.
     #[error("the log was shut down")]
     ShutDown,
-    /// The disk failed: what was promised may not be on it.
+    /// The disk failed: promises of this member may not be on it.
     #[error("the disk of the log failed ({reason}): mend it, and open the log again")]
     Disk {
-        /// What happened.
+        /// The error of the disk.
         reason: String,
     },
     /// The state machine did not understand a snapshot of another member.
@@ -138,7 +138,7 @@ pub enum Stopped {
         /// The message.
         reason: String,
     },
-    /// Nobody says any more who leads.
+    /// The election no longer tells who leads.
     #[error("the election of the log has ended: {reason}")]
     Election {
         /// Why.
@@ -149,7 +149,7 @@ pub enum Stopped {
     Crashed,
 }
 
-/// Why nothing is known to have been written.
+/// The reason why a write is not known to be in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProposeError {
@@ -164,19 +164,19 @@ pub enum ProposeError {
     /// The disk of this process is full. Nothing was written; reads go on, and so do other members.
     #[error("the disk of this member is full: make room, or write by another member")]
     DiskFull,
-    /// Too much waits here already. Nothing was written.
+    /// Too many writes wait here already (backpressure). Nothing was written.
     #[error("too many writes wait here: try again later")]
     Overloaded,
     /// The answer got lost: this process was so far behind that it was given a snapshot, in which
     /// its session is not any more.
     #[error("it is not known whether this was written: look before you write it again")]
     Unknown,
-    /// The log has stopped here. What was on its way may be written by the others.
+    /// The log has stopped here. The others may still carry out a write that was under way.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
 
-/// Why nothing was read.
+/// The reason why nothing was read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReadError {

@@ -2,10 +2,10 @@
 //! streams.
 //!
 //! It needs no node, no lease and no timely link: in the end one leads that reaches some f others
-//! in time, not always the same ones. What the log needs of it is a hint; two that lead at once
-//! cost rounds. So nothing of it is kept over a restart, although within the election a process
-//! that forgot what it acknowledged could let two lead: each life begins like a founding, asks n-f
-//! members for their highest epoch, and stands above all of them.
+//! in time, not always the same ones. The log needs only a hint of it; two processes that lead at
+//! once cost rounds. So nothing of it is kept over a restart, although within the election a
+//! process that forgot what it acknowledged could let two lead: each life begins like a founding,
+//! asks n-f members for their highest epoch, and stands above all of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::driver::Os;
 /// Clocks that are worse than this make leaders change for nothing, and do no other harm.
 const DRIFT: Option<Drift> = Drift::from_ppm(10_000);
 
-/// What the election is made of. `round` is δ; a process may be late by as much, and tells the
+/// The settings of the election. `round` is δ; a process may be late by as much, and tells the
 /// others of itself every third.
 pub(super) fn settings(config: &Checked, round: Duration) -> Result<Config, OpenError> {
     let refuse = |why: String| OpenError::Config { key: "election", why };
@@ -120,7 +120,7 @@ impl Omega {
         }
     }
 
-    /// What the machine is to be told of it, if anything.
+    /// Carries out an effect, and returns the next input of the machine, if any.
     fn carry_out(
         &self,
         effect: Effect<Stable>,

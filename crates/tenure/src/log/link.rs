@@ -60,11 +60,11 @@ const SILENCE: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What precedes each piece: whether the message goes on after it.
+/// The byte before each piece: whether the message goes on after it.
 const GOES_ON: u8 = 1;
 const ENDS: u8 = 0;
 
-/// What goes through a stream.
+/// A message on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Talk {
     /// Of the log.
@@ -73,14 +73,14 @@ pub(super) enum Talk {
     Election(eventual::Message),
 }
 
-/// What came in. It takes room until it is dropped.
+/// A message that came in. It takes room until it is dropped.
 pub(super) struct Delivery {
     pub(super) from: NodeId,
     pub(super) talk: Talk,
     pub(super) _room: OwnedSemaphorePermit,
 }
 
-/// What all streams of a process share.
+/// The state that all streams of a process share.
 struct Shared {
     me: NodeName,
     log: GroupName,
@@ -92,7 +92,7 @@ struct Shared {
     room: Arc<Semaphore>,
     /// The stream on which each member is heard. A newer one takes its place.
     heard: Mutex<BTreeMap<NodeId, AbortHandle>>,
-    /// What was complained of: once is enough.
+    /// The complaints that were logged: once is enough.
     said: Mutex<BTreeSet<String>>,
 }
 
@@ -297,8 +297,8 @@ async fn transmit(
     }
 }
 
-/// What was taken from the queue and is not sent yet. It waits as well: while a snapshot is on its
-/// way no second one is queued.
+/// A message that was taken from the queue and is not sent yet. It waits as well: while a snapshot
+/// is on its way no second one is queued.
 struct OnItsWay<'a> {
     state: &'a LineState,
     bytes: usize,

@@ -1,11 +1,11 @@
-//! A replicated log: what is written is in the same order on every member, once, and survives
-//! whatever f of them do.
+//! A replicated log: every member has the same writes in the same order, each once, and they
+//! survive the failure of f members.
 //!
 //! A [`StateMachine`] is carried along by it: the same writes in the same order give the same state
-//! everywhere. [`Log::propose`] writes, [`Log::read`] sees every write that was answered before, on
-//! any member. Multi-decree Paxos underneath ([`tenure_proto::paxos`], which says why nothing
-//! chosen is ever lost); an [`Election`] says who should lead, and a wrong one costs time, never a
-//! write.
+//! everywhere. [`Log::propose`] writes; [`Log::read`] is a linearizable read: it sees every write
+//! that was answered before, on any member. Multi-decree Paxos underneath ([`tenure_proto::paxos`],
+//! which says why nothing chosen is ever lost); an [`Election`] says who should lead, and a wrong
+//! one costs time, never a write.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -47,17 +47,17 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! * A write that was answered is on the disks of f+1 members, and in the state of every later
 //!   read.
-//! * A write is carried out at most once, however often it had to be said again, and exactly once
+//! * A write is idempotent under retransmission: it is carried out at most once, and exactly once
 //!   if it is answered with its index.
 //! * A process that is killed at any instant comes back with everything that it has promised. A
 //!   torn write is found and dropped; a full disk refuses writes, with [`ProposeError::DiskFull`],
 //!   until there is room.
 //!
-//! # What is assumed
+//! # Assumptions
 //!
 //! * Members are fixed when the log is founded, do not lie, and hold the cluster's key. One that
 //!   lost its disk comes back by [`relearn`]: it learns, but is counted among the f that may fail,
@@ -103,48 +103,53 @@ use eventual::Omega;
 use link::{Delivery, Talk};
 use users::Proposal;
 
-/// How many reads of one process may be on their way.
+/// The number of reads of one process that may be under way: backpressure beyond it.
 const READS: usize = 1024;
 
-/// How many writes a slow subscriber may be behind.
+/// The number of writes that a slow subscriber may be behind.
 const BEHIND: usize = 4096;
 
-/// Why a state could not be restored.
+/// The reason why a state could not be restored.
 pub type StateError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the log is for. It lives on the log's own thread: what takes long here keeps the log
-/// waiting, and nothing else.
+/// The state that a log replicates.
+///
+/// It lives on the log's own thread: a slow call delays the log, and nothing else.
 pub trait StateMachine: Send + 'static {
-    /// Carries out a write, and says what its proposer is to be answered. The same state and write
-    /// must give the same state and answer on every member. After a restart the writes since the
-    /// last snapshot are carried out again, on the state that was restored.
+    /// Carries out a write, and returns the answer for its proposer.
+    ///
+    /// The same state and write must give the same state and answer on every member; otherwise the
+    /// members' states diverge. After a restart the writes since the last snapshot are carried out
+    /// again, on the state that was restored.
     fn apply(&mut self, index: u64, write: &[u8]) -> Vec<u8>;
 
-    /// All of the state, as bytes.
+    /// Returns the whole state as bytes.
     fn snapshot(&self) -> Vec<u8>;
 
-    /// Becomes the state that a snapshot was made of, whatever it was before. An error stops the
-    /// log on this member.
+    /// Replaces the state by the one of a snapshot, whatever it was before.
+    ///
+    /// # Errors
+    /// If the snapshot is not understood. An error stops the log on this member.
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError>;
 }
 
 /// A write that is in the log, and was carried out here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its place in the log. There are others between those of writes.
+    /// Its place in the log. Places between those of writes belong to the log itself.
     pub index: u64,
-    /// What [`StateMachine::apply`] said.
+    /// The answer of [`StateMachine::apply`].
     pub answer: Vec<u8>,
 }
 
-/// What a subscriber is told.
+/// One piece of news of a [`Subscription`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// A write was carried out here. They come in order, once in each life of the process.
     Applied {
         /// Its place.
         index: u64,
-        /// What was written.
+        /// The write.
         bytes: Arc<[u8]>,
     },
     /// The state was taken from another member: the writes up to there are not told.
@@ -159,13 +164,13 @@ pub enum News {
     },
 }
 
-/// How a process of a log is.
+/// The status of a process of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Its name.
+    /// The name of this process.
     pub name: NodeName,
-    /// Who should lead, as far as it has heard.
+    /// The process that should lead, as far as this one has heard.
     pub leader: Option<NodeName>,
     /// Whether it leads: it has promises of enough members, and proposes.
     pub leads: bool,
@@ -177,29 +182,40 @@ pub struct Status {
     pub reached: Vec<NodeName>,
     /// Whether its disk is full.
     pub disk_full: bool,
-    /// Whether it has lost its disk once, and so does not count any more.
+    /// Whether it has lost its disk once, and so no longer counts for quorums.
     pub only_learns: bool,
-    /// How many records it has written since it was opened.
+    /// The number of records that it has written since it was opened.
     pub records: u64,
-    /// By how many syncs of the disk.
+    /// The number of disk syncs for them: batching makes it smaller than the number of records.
     pub syncs: u64,
 }
 
-/// Makes the log of the member that `config` is for, in its folder. To be called once for each
-/// founding member, and never again: one that forgot what it promised must not be taken for one
-/// that never promised anything.
+/// Makes the log of a founding member, in the folder that `config` names.
+///
+/// Call it once for each founding member, and never again: a member that forgot its promises must
+/// not be taken for one that never promised anything.
+///
+/// # Errors
+/// If a setting is refused, if there is a log already, or if the disk fails.
 pub fn found(config: &Config) -> Result<(), OpenError> {
     disk::make(&Checked::new(config)?, false)
 }
 
-/// Makes the log of a member that lost its disk: it learns all that is chosen, answers its users,
-/// and never again promises or accepts anything.
+/// Makes the log of a member that lost its disk.
+///
+/// The member learns all that is chosen and answers its users, but never again promises or accepts
+/// anything: it may have forgotten promises.
+///
+/// # Errors
+/// If a setting is refused, if there is a log already, or if the disk fails.
 pub fn relearn(config: &Config) -> Result<(), OpenError> {
     disk::make(&Checked::new(config)?, true)
 }
 
-/// A process of a replicated log. Cheap to clone. When the last clone is dropped the log ends here;
-/// to wait for that, [`shutdown`](Self::shutdown).
+/// A running process of a replicated log.
+///
+/// Cheap to clone. When the last clone is dropped, the log ends in this process; to wait for that,
+/// call [`shutdown`](Self::shutdown).
 pub struct Log<S: StateMachine>(Arc<Inner<S>>);
 
 impl<S: StateMachine> Clone for Log<S> {
@@ -224,15 +240,20 @@ struct Inner<S: StateMachine> {
 
 impl<S: StateMachine> Log<S> {
     /// Opens the log of this member: reads its disk, restores the state, listens and calls the
-    /// others. The disk makes it block for a moment. `state` is the state before anything was
+    /// others.
+    ///
+    /// The call blocks for as long as the disk takes. `state` is the state before anything was
     /// written.
+    ///
+    /// # Errors
+    /// An [`OpenError`] says what to change. The member has promised nothing then.
     pub fn open(config: &Config, election: Election, state: S) -> Result<Self, OpenError> {
         let config = Checked::new(config)?;
         let (disk, boot) = disk::open(&config)?;
         Self::run(config, election, state, (disk, boot))
     }
 
-    /// The same, with a disk that is open.
+    /// Opens the log with a disk that is open.
     fn run(
         config: Checked,
         election: Election,
@@ -293,9 +314,14 @@ impl<S: StateMachine> Log<S> {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Writes, and waits until that is in the log and carried out here; for however long that
-    /// takes, if too few members can be reached. If the future is dropped, the write may come about
-    /// nevertheless.
+    /// Writes to the log, and waits until the write is chosen and carried out here.
+    ///
+    /// It waits for however long that takes, if too few members can be reached. Backpressure: at
+    /// most `window` writes of this process are under way, and further calls wait. If the future is
+    /// dropped, the write may come about nevertheless.
+    ///
+    /// # Errors
+    /// A [`ProposeError`]. After `Unknown` and `Stopped` the write may be in the log.
     pub async fn propose(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Chosen, ProposeError> {
         let bytes = bytes.into();
         let (length, most) = (bytes.len(), self.0.longest_write);
@@ -308,9 +334,14 @@ impl<S: StateMachine> Log<S> {
         answer.await.unwrap_or_else(|_| Err(self.why_stopped().into()))
     }
 
-    /// Looks at the state after every write that was answered before this was called, wherever that
-    /// was. Costs one round to f+1 members, which reads share; nothing on a leader that holds the
-    /// strong lease. `look` may be called twice, if the lease ends meanwhile.
+    /// Reads the state with every write that was answered before the call: a linearizable read.
+    ///
+    /// It costs one round to f+1 members, which concurrent reads share (batching); it costs no
+    /// message on a leader that holds the strong lease. `look` may be called twice, if the lease
+    /// ends meanwhile. If the future is dropped, `look` may still be called.
+    ///
+    /// # Errors
+    /// If the log has stopped in this process.
     pub async fn read<T: Send + 'static>(
         &self,
         look: impl FnMut(&S) -> T + Send + 'static,
@@ -319,7 +350,13 @@ impl<S: StateMachine> Log<S> {
         self.look(look, Item::Read).await
     }
 
-    /// Looks at the state as it is here. It may be older than what others have seen.
+    /// Reads the state as it is in this process, which may be stale.
+    ///
+    /// Other members may have answered later writes. If the future is dropped, `look` may still be
+    /// called.
+    ///
+    /// # Errors
+    /// If the log has stopped in this process.
     pub async fn peek<T: Send + 'static>(
         &self,
         look: impl FnMut(&S) -> T + Send + 'static,
@@ -337,34 +374,41 @@ impl<S: StateMachine> Log<S> {
         answer.await.map_err(|_| self.why_stopped().into())
     }
 
-    /// Hears of every write from now on, as it is carried out here.
+    /// Subscribes to every write from now on, as it is carried out in this process.
     pub fn subscribe(&self) -> Subscription {
         let news = self.0.news.upgrade();
         Subscription(news.map_or_else(|| broadcast::channel(1).1, |news| news.subscribe()))
     }
 
-    /// Speaks and accepts other keys from now on, without a restart. Streams under keys that are
-    /// accepted no more end at once and are opened anew; the others go on. Change keys in the three
-    /// steps of [`Node::set_keys`](crate::Node::set_keys): accept the new one everywhere, speak it
+    /// Replaces the keys of this process without a restart. Streams under keys that are accepted no
+    /// more end at once and are opened anew; the others go on. Change keys in the three steps of
+    /// [`Node::set_keys`](crate::Node::set_keys): accept the new one everywhere, speak it
     /// everywhere, then leave the old one out.
     pub fn set_keys(&self, keys: Keyring) {
         self.0.keys.send_replace(keys);
     }
 
-    /// How it is.
+    /// Returns the status of this process. A dropped future changes nothing.
+    ///
+    /// # Errors
+    /// If the log has stopped in this process.
     pub async fn status(&self) -> Result<Status, Stopped> {
         let (reply, status) = oneshot::channel();
         self.tell(Item::Status(reply));
         status.await.map_err(|_| self.why_stopped())
     }
 
-    /// Waits until the log has stopped here, by itself or because it was told to, and says why.
+    /// Waits until the log has stopped in this process, and returns the reason.
+    ///
+    /// A dropped future changes nothing.
     pub async fn stopped(&self) -> Stopped {
         let _ = self.0.stopped.clone().wait_for(|stopped| *stopped).await;
         self.why_stopped()
     }
 
-    /// Gives back the lease, writes what is to be written, and ends.
+    /// Releases the lease, finishes the writes to the disk, and ends the log in this process.
+    ///
+    /// If the future is dropped after its first poll, the log ends all the same.
     pub async fn shutdown(self) {
         let (reply, done) = oneshot::channel();
         self.tell(Item::Shutdown(Some(reply)));
@@ -392,13 +436,14 @@ impl<S: StateMachine> Drop for Inner<S> {
     }
 }
 
-/// Hears what a log carries out: see [`Log::subscribe`].
+/// A subscription to the writes of a log: see [`Log::subscribe`].
 #[derive(Debug)]
 pub struct Subscription(broadcast::Receiver<News>);
 
 impl Subscription {
-    /// Waits for what comes next. `None` when the log has stopped here. May be dropped and called
-    /// again: nothing is lost.
+    /// Waits for the next news; returns `None` when the log has stopped in this process.
+    ///
+    /// The future may be dropped and the call repeated: no news is lost.
     pub async fn next(&mut self) -> Option<News> {
         match self.0.recv().await {
             Ok(news) => Some(news),
@@ -450,7 +495,8 @@ impl Network {
         Ok(Self { stop, thread })
     }
 
-    /// Closes all streams and waits until they are: whoever is told of the end can listen there.
+    /// Closes all streams and waits until they are closed: a caller that is told of the end can
+    /// listen on the port at once.
     fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.thread.join();

@@ -34,8 +34,8 @@ struct Mark {
     /// Whether it has led since something was applied: to lead once more is no progress.
     led: bool,
     /// The most that it was told since then: to be told so much once more is none either. Under a
-    /// new lease it is counted anew, so whoever needs long for the promises can always finish, as
-    /// long as more and more of them come.
+    /// new lease it is counted anew, so a leader that needs long for the promises can always
+    /// finish, as long as more and more of them come.
     gathered: usize,
     applied: Slot,
 }

@@ -5,8 +5,8 @@
 //! those of former lives are forgotten by the log in time.
 //!
 //! The answer of each session's last write is kept beside the state, on every process, and is part
-//! of its snapshot. Whoever was restored from a snapshot that has its write in it finds the answer
-//! there.
+//! of its snapshot. A process that was restored from a snapshot that has its write in it finds the
+//! answer there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -32,7 +32,7 @@ struct Flight {
     unseen: bool,
 }
 
-/// What the last write of a session was answered with.
+/// The answer to the last write of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kept {
     number: u64,
@@ -48,12 +48,12 @@ pub(super) struct Users {
     waiting: VecDeque<Proposal>,
     flights: BTreeMap<(Session, u64), Flight>,
     kept: BTreeMap<Session, Kept>,
-    /// What the machine is to be told.
+    /// The commands that the machine is to be told.
     commands: Vec<Command>,
 }
 
 impl Users {
-    /// What the machine is to be told now.
+    /// Takes the commands that the machine is to be told now.
     pub(super) fn commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }

@@ -1,4 +1,4 @@
-//! Which boot of which machine this is, and by which clock.
+//! The identity of this boot of this machine, and its clock.
 
 use std::fs;
 

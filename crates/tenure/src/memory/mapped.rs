@@ -48,7 +48,7 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// Whether the file was cut while it was mapped. What is read since then means nothing.
+    /// Whether the file was cut while it was mapped. Readings since then mean nothing.
     pub(super) fn is_lost(&self) -> bool {
         // Of a million groups there are a thousand pieces: they are asked only if any mapping was
         // lost at all.

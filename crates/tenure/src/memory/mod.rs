@@ -119,7 +119,7 @@ pub enum MemoryError {
     /// This machine does not say which boot this is.
     #[error("{what} does not say which boot this is, so every restart of this node is followed by a silence")]
     NoBootId {
-        /// What was read.
+        /// The file that was read.
         what: &'static str,
     },
     /// The system refused, for example because the tmpfs is full.
@@ -135,7 +135,7 @@ pub enum MemoryError {
     },
 }
 
-/// What survives the process, where there is a place for it.
+/// The memory that survives the process, where there is a place for it.
 pub(crate) struct Memory(State);
 
 enum State {
@@ -145,7 +145,7 @@ enum State {
 
 struct Kept {
     table: Table<Mapped>,
-    /// What it will say, or says, whose it is.
+    /// The header that names the owner of the file.
     header: Header,
     path: PathBuf,
     lock: Lock,
@@ -169,7 +169,7 @@ impl Memory {
     }
 
     /// Opens the memory of a store for the life `writer`, and says what it holds of the one before.
-    /// What it says is for [`Boot::judge`]. The only error is the proof that the store is an old
+    /// Its contents are for [`Boot::judge`]. The only error is the proof that the store is an old
     /// copy.
     pub(crate) fn open(
         path: &Path,
@@ -267,7 +267,7 @@ fn take(
     Ok((table, found))
 }
 
-/// What a memory of this store says, where there is no doubt.
+/// Reads a memory of this store, where there is no doubt.
 fn read(mapped: Mapped, owner: StoreId) -> Option<(Table<Mapped>, Found<Cell>)> {
     let Header { boot, writer, .. } = Header::read(&mapped).filter(|header| header.owner == owner)?;
     let (table, records) = Table::load(mapped)?;

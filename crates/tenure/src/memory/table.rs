@@ -34,7 +34,7 @@ pub(super) const HEADER_WORDS: usize = 512;
 pub(super) const SLOT_WORDS: usize = 2 * COPY_WORDS;
 const COPY_WORDS: usize = 16;
 
-/// What a copy has room for beside its checksum and its number: the longest remembered cell has 100
+/// The room of a copy beside its checksum and its number: the longest remembered cell has 100
 /// bytes.
 const ROOM: usize = (COPY_WORDS - 2) * 8;
 
@@ -63,7 +63,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// What is there, if it is whole.
+    /// Reads the header, if it is whole.
     pub(super) fn read(words: &impl Words) -> Option<Self> {
         let named: [u64; NAMED] = std::array::from_fn(|at| words.load(at));
         let [format, owner_high, owner_low, boot_high, boot_low, offset, rest @ ..] = named;
@@ -119,7 +119,7 @@ fn checksum(place: usize, words: &[u64]) -> u64 {
     sum | 1
 }
 
-/// What is in one copy of a slot.
+/// The contents of one copy of a slot.
 enum Copy {
     /// Never written.
     Empty,
@@ -175,7 +175,7 @@ impl<W: Words> Table<W> {
         }
     }
 
-    /// What a memory says, or `None` where there is any doubt.
+    /// Loads a memory; `None` where there is any doubt.
     pub(super) fn load(words: W) -> Option<(Self, Vec<Cell>)> {
         let mark = usize::try_from(words.load(MARK)).ok().filter(|mark| *mark <= words.slots())?;
         let mut table = Self::blank(words);

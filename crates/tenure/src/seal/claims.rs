@@ -1,4 +1,4 @@
-//! What a key was made for: everything that its holder may say of itself, and no more.
+//! The claims of a key: everything that its holder may say of itself, and no more.
 //!
 //! A key's secret is derived from these fields, written as bytes in one way only. Its holder sends
 //! the same bytes in every greeting, and members derive the secret anew from them. So a holder that
@@ -134,7 +134,7 @@ impl FromStr for Names {
     }
 }
 
-/// What a key for one that is no member is made for. Each has an id of its own.
+/// The claims of a scoped key: kind, names, scope, expiry and founding. Each has an id of its own.
 ///
 /// ```
 /// use tenure::{Claims, ClusterId, ClusterKey, Names, Scope};
@@ -157,17 +157,17 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// For a process that campaigns for the groups of `scope`.
+    /// Makes the claims of a process that campaigns for the groups of `scope`.
     pub fn candidate(names: impl Into<Names>, scope: Scope) -> Self {
         Self::new(KeyKind::Candidate, names.into(), Some(scope))
     }
 
-    /// For a process that only watches the groups of `scope`.
+    /// Makes the claims of a process that only watches the groups of `scope`.
     pub fn observer(names: impl Into<Names>, scope: Scope) -> Self {
         Self::new(KeyKind::Observer, names.into(), Some(scope))
     }
 
-    /// For a person or tool that watches everything and changes the members.
+    /// Makes the claims of a person or tool that watches everything and changes the members.
     pub fn operator(names: impl Into<Names>) -> Self {
         Self::new(KeyKind::Operator, names.into(), None)
     }
@@ -176,19 +176,19 @@ impl Claims {
         Self { kind, names, scope, serial: Serial::draw(), not_after: None, lineage: None }
     }
 
-    /// The key is good up to and including this second, counted from 1970 (UTC).
+    /// Sets the expiry: the key is good up to and including this second, counted from 1970 (UTC).
     #[must_use]
     pub fn not_after(self, second: u64) -> Self {
         Self { not_after: Some(second), ..self }
     }
 
-    /// The key is for the cluster of this founding only.
+    /// Restricts the key to the cluster of this founding.
     #[must_use]
     pub fn lineage(self, lineage: u128) -> Self {
         Self { lineage: Some(lineage), ..self }
     }
 
-    /// The id that the key will have.
+    /// Returns the id that the key will have.
     pub fn serial(&self) -> Serial {
         self.serial
     }
@@ -242,7 +242,7 @@ impl<'p> Stated<'p> {
         fits.then_some(Self { bytes, kind, names, scope, serial, not_after })
     }
 
-    /// What a holder under this name may do. `None` if there is no such key, or it is not for the
+    /// The rights of a holder under this name. `None` if there is no such key, or it is not for the
     /// name.
     pub(super) fn rights(&self, name: &NodeName) -> Option<Rights> {
         Names::new(self.names).ok().filter(|names| names.has(name))?;

@@ -1,4 +1,4 @@
-//! Who this process is, and which keys it has.
+//! The identity of this process, and its keys.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
@@ -9,7 +9,7 @@ use super::packet::Sender;
 use super::refusal::Versions;
 use crate::name::{ClusterId, NodeName};
 
-/// Who this process is.
+/// The identity of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) name: NodeName,
@@ -22,7 +22,7 @@ pub(crate) struct Identity {
     pub(crate) versions: Versions,
 }
 
-/// What this process proves itself with.
+/// The credentials of this process.
 #[derive(Clone, Debug)]
 pub(crate) enum Credentials {
     /// It holds the cluster's keys, and answers greetings.

@@ -32,8 +32,9 @@ const CLUSTER_PREFIX: &str = "tenure-key-1:";
 /// Bytes of the checksum at the end of a key's text.
 const CHECKSUM: usize = 4;
 
-/// The key of a whole cluster. Who holds it is believed to be a member, and can make the key of
-/// anybody.
+/// The key of a whole cluster.
+///
+/// A holder of it counts as a member and can make every other key.
 ///
 /// ```
 /// use tenure::ClusterKey;
@@ -53,40 +54,44 @@ impl ClusterKey {
         Self::from_bytes(bytes)
     }
 
-    /// A key from 32 bytes, which must come from a good generator: a password is no key.
+    /// Makes a key from 32 bytes, which must come from a good generator: a password is no key.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(Secret::new(bytes))
     }
 
-    /// The secret as text, for a file that nobody else may read. Ends with a checksum, so that a
-    /// typo is told from a key that is another one.
+    /// Returns the secret as text, for a file that only the node may read.
+    ///
+    /// It ends with a checksum, so that a typo is told from another key.
     pub fn reveal(&self) -> String {
         sign(format!("{CLUSTER_PREFIX}{}", hex(self.0.bytes())))
     }
 
-    /// A short name of this key, no secret: the same for equal keys, and for hardly any others.
+    /// Returns a short name of this key. It is no secret: equal keys have the same, others hardly
+    /// ever.
     pub fn id(&self) -> KeyId {
         KeyId(self.0.derive(&[b"tenure key id\0"]))
     }
 
-    /// The key of a process that campaigns for the groups of `scope` and is no member. Each call
-    /// makes another key, with an id of its own.
+    /// Makes the key of a candidate: it campaigns for the groups of `scope` and is no member.
+    ///
+    /// Each call makes another key, with an id of its own.
     pub fn candidate(&self, cluster: ClusterId, name: NodeName, scope: Scope) -> CandidateKey {
         self.derive(cluster, Claims::candidate(name, scope))
     }
 
-    /// The key of a process that only watches the groups of `scope`.
+    /// Makes the key of a process that only watches the groups of `scope`.
     pub fn observer(&self, cluster: ClusterId, name: NodeName, scope: Scope) -> CandidateKey {
         self.derive(cluster, Claims::observer(name, scope))
     }
 
-    /// The key of a person or tool that changes the members. It never leads.
+    /// Makes the key of a person or tool that changes the members. It never leads.
     pub fn operator(&self, cluster: ClusterId, name: NodeName) -> CandidateKey {
         self.derive(cluster, Claims::operator(name))
     }
 
-    /// A key for exactly these claims. Members need not be told: they derive the same from the
-    /// claims.
+    /// Makes a key for exactly these claims.
+    ///
+    /// Members need not be told: they derive the same key from the claims.
     pub fn derive(&self, cluster: ClusterId, claims: Claims) -> CandidateKey {
         let root = Root::new(self, cluster);
         let secret = root.outsider(&claims.to_bytes());
@@ -130,8 +135,7 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// The keys of one member: the one that it speaks, and those that it also understands while keys
-/// change.
+/// The keys of one member: the one that it speaks, and those that it accepts during a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyring {
     /// Used for every greeting that this member sends. Also accepted.
@@ -141,7 +145,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// One key and no other.
+    /// Makes a keyring of one key.
     pub fn new(speak: ClusterKey) -> Self {
         Self { speak, accept: Vec::new() }
     }
@@ -157,7 +161,7 @@ impl Keyring {
     }
 }
 
-/// What a process that is no member is there for.
+/// The kind of a scoped key: what its holder may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// It campaigns for the groups of its scope.
@@ -217,43 +221,45 @@ pub struct CandidateKey {
 }
 
 impl CandidateKey {
-    /// What its holder is there for.
+    /// Returns the kind of the key.
     pub fn kind(&self) -> KeyKind {
         self.claims.kind
     }
 
-    /// The cluster that it belongs to.
+    /// Returns the cluster that the key belongs to.
     pub fn cluster(&self) -> ClusterId {
         self.cluster
     }
 
-    /// The cluster's key that it was made from: when that is taken away, this one is worthless.
+    /// Returns the id of the cluster key that it was made from.
+    ///
+    /// When members no longer accept that key, this one is worthless.
     pub fn made_from(&self) -> KeyId {
         self.key
     }
 
-    /// Its own id, by which it can be revoked.
+    /// Returns the key's own id, by which it can be revoked.
     pub fn serial(&self) -> Serial {
         self.claims.serial
     }
 
-    /// The last second, counted from 1970 (UTC), in which members accept it. `None`: it does not
-    /// expire.
+    /// Returns the last second, counted from 1970 (UTC), in which members accept it. `None`: it
+    /// does not expire.
     pub fn expires(&self) -> Option<u64> {
         self.claims.not_after
     }
 
-    /// The founding of the cluster that it is for, if it says.
+    /// Returns the founding of the cluster that it is for, if it names one.
     pub fn lineage(&self) -> Option<u128> {
         self.claims.lineage
     }
 
-    /// The only names under which its holder can speak.
+    /// Returns the only names under which its holder can speak.
     pub fn names(&self) -> &Names {
         &self.claims.names
     }
 
-    /// The groups that it is for. An operator's key has none: it is for all.
+    /// Returns the groups that it is for. An operator's key has no scope: it is for all groups.
     pub fn scope(&self) -> Option<&Scope> {
         self.claims.scope.as_ref()
     }
@@ -361,10 +367,10 @@ pub enum KeyError {
     Scope(#[from] ScopeError),
 }
 
-/// What a cluster key is in one cluster: everything that members derive comes from here.
+/// A cluster key bound to one cluster: everything that members derive comes from here.
 pub(super) struct Root {
     pub(super) id: KeyId,
-    /// What greetings of outsiders carry a checksum of.
+    /// The key for the checksum in greetings of outsiders.
     pub(super) knock: Knock,
     secret: Secret,
 }
@@ -375,8 +381,8 @@ impl Root {
         Self { id: key.id(), knock: Knock(secret.derive(&[b"tenure knock\0"])), secret }
     }
 
-    /// What greetings of members carry a checksum of. No outsider can make one, so none can use up
-    /// what members are allowed.
+    /// The key for the checksum in greetings of members. No outsider can make one, so none can use
+    /// up what members are allowed.
     pub(super) fn members_knock(&self) -> Knock {
         Knock(self.secret.derive(&[b"tenure members knock\0"]))
     }
@@ -408,8 +414,8 @@ fn length(text: &str) -> [u8; 2] {
     u16::try_from(text.len()).expect("names and scopes are short").to_be_bytes()
 }
 
-/// What all outsiders with a key of the cluster share, or all members. It opens nothing: it lets a
-/// receiver drop, for the price of one hash, greetings from those who hold none.
+/// A secret shared by all outsiders with a key of the cluster, or by all members. It opens nothing:
+/// it lets a receiver drop, for the price of one hash, greetings from those who hold none.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Knock([u8; 16]);
 
@@ -425,7 +431,7 @@ impl Drop for Knock {
     }
 }
 
-/// What two processes share, and nobody else but members.
+/// The secret of two processes; only members can derive it as well.
 pub(super) struct Pair(pub(super) Secret);
 
 /// Adds the checksum of everything before it.

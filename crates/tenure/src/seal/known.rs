@@ -1,4 +1,4 @@
-//! What is kept of one peer: up to three sessions, and which of them to speak on.
+//! The state of one peer: up to three sessions, and which of them to speak on.
 //!
 //! Each side may begin a session at any time, both at once too. So there is a place for the session
 //! that the peer began (`theirs`) and one for that which this side began (`mine`), and packets are

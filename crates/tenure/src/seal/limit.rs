@@ -3,10 +3,10 @@
 //! most.
 //!
 //! Only what was made with some key of the cluster comes this far, so a stranger cannot use the
-//! allowance up. Whoever has overheard packets can send them again, from any address; that is what
-//! the third limit is for, which counts by the challenge in the packet. All memory is taken at the
-//! start: two tables whose places are found by a hash that nobody outside can compute. Two sources
-//! that meet in one place share its allowance.
+//! allowance up. An attacker that has overheard packets can send them again, from any address; that
+//! is what the third limit is for, which counts by the challenge in the packet. All memory is taken
+//! at the start: two tables whose places are found by a hash that nobody outside can compute. Two
+//! sources that meet in one place share its allowance.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -32,7 +32,7 @@ pub(super) struct Limiter {
 /// An allowance that grows with time. Its state is one number: when it will be whole again.
 #[derive(Clone, Copy)]
 pub(super) struct Rate {
-    /// What one use costs, in nanoseconds of growth.
+    /// The cost of one use, in nanoseconds of growth.
     cost: u64,
     /// The whole allowance.
     most: u64,
@@ -57,8 +57,8 @@ impl Rate {
 }
 
 impl Limiter {
-    /// `all` from everywhere each second, `source` from one part of the network, for each of which
-    /// a tenth of a second's worth may come at once; and `challenge` for one and the same.
+    /// `all` from everywhere each second, `source` from one part of the network, each with bursts
+    /// of a tenth of a second's worth; and `challenge` for one and the same.
     pub(super) fn new(all: u32, source: u32, challenge: Rate, seed: u64) -> Self {
         Self {
             seed,

@@ -70,7 +70,7 @@
 //! Rule 3 also keeps a First that was held back from replacing a newer session; and one of another
 //! boot or key than the sessions that are there must be newer than all of them ([`known`]).
 //!
-//! # What a process is told whose key is refused
+//! # How a process learns that its key is refused
 //!
 //! A key may be genuine and not good any more: revoked, or expired. Its holder is told so, in a
 //! Welcome that begins nothing, or else it would wait without ever knowing why. This opens no door:
@@ -87,13 +87,13 @@
 //!   anyway (a blocking set), never a single one.
 //! * *Beginnings.* The stamp is over version 0, and no First with that version is taken.
 //!
-//! # What an attacker can still do
+//! # Attacks that remain
 //!
 //! One who sees and sends packets can hold them back, and sees names, scopes and sizes. If it sends
 //! a packet on faster than the network does, from its own address, the answers go there until the
-//! next packet of the real sender; it cannot read them. Who has the cluster's key can do
+//! next packet of the real sender; it cannot read them. A holder of the cluster's key can do
 //! everything: there is no protection against members that lie. There is no forward secrecy either:
-//! who learns the key later can read what it recorded. What travels here are leases.
+//! an attacker that learns the key later can read what it recorded. The packets carry leases.
 //!
 //! A process that was cloned or forked repeats counters. The cipher, AES-256-GCM-SIV, then tells a
 //! listener no more than whether two packets were the same, and receivers take only one of the two.
@@ -133,5 +133,5 @@ pub(crate) use stream::{Answer, Hello, MAX_GREETING, STREAM_TAG, Stream, Turned,
 /// The longest packet: it passes every network that is in use without being cut into pieces.
 pub(crate) const MAX_PACKET: usize = 1200;
 
-/// What sealing adds to a packet, in bytes.
+/// The bytes that sealing adds to a packet.
 pub(crate) const OVERHEAD: usize = packet::DATA_HEAD + packet::TAG;

@@ -12,10 +12,10 @@
 //!   introduction   sender · boot 16 · challenge 16 · version 1 · issued 8 · stamp 16
 //! ```
 //!
-//! What is not sealed is authenticated all the same: it is the associated data of the seal. (Of a
-//! Hello, what comes after the knock; the knock is made last, over all that follows it.) Names and
-//! scopes can be read by whoever sees the packets. The readers are total, take no memory, and
-//! ignore what a later version may have put at the end of a sealed part.
+//! Fields outside of the seal are authenticated all the same: they are the associated data of the
+//! seal. (Of a Hello, all that comes after the knock; the knock is made last, over all that follows
+//! it.) Anyone who sees the packets can read names and scopes. The readers are total, take no
+//! memory, and ignore what a later version may have put at the end of a sealed part.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -32,7 +32,7 @@ use crate::name::{MAX_NODE_NAME, NodeName};
 /// The first byte of every packet.
 const MAGIC: u8 = 0xe7;
 
-/// What sealing adds.
+/// The bytes that sealing adds.
 pub(super) const TAG: usize = 16;
 
 /// Kind, session and counter: what comes before the introduction of a First, and before the sealed
@@ -82,7 +82,7 @@ impl Kind {
     }
 }
 
-/// Who says that it sends: the fields as they stand in the packet.
+/// The claimed sender: the fields as they stand in the packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender<'p> {
     pub(super) bytes: &'p [u8],
@@ -105,7 +105,7 @@ impl<'p> Sender<'p> {
         Some(Self { bytes, key: KeyId(*key), claims, name })
     }
 
-    /// Who it is and what it may do, if it is who it says. `None` if there is no such key.
+    /// The name and rights of the sender, if the claim is true. `None` if there is no such key.
     pub(super) fn rights(&self) -> Option<(NodeName, Rights)> {
         let name = NodeName::new(self.name).ok()?;
         let rights = match &self.claims {
@@ -163,14 +163,14 @@ impl<'p> Hello<'p> {
         aws_lc_rs::constant_time::verify_slices_are_equal(&expected, &self.head[2..KNOCKED]).is_ok()
     }
 
-    /// What is sealed in it: versions and boot. `None` if it was not sealed with this key.
+    /// Opens the sealed part: versions and boot. `None` if it was not sealed with this key.
     pub(super) fn open(self, key: &LessSafeKey) -> Option<(Versions, u128)> {
         let plain = open(key, nonce_of(&self.challenge), &self.head[KNOCKED..], self.sealed)?;
         Some((Versions { oldest: plain[0], newest: plain[1] }, u128::from_be_bytes(array(plain, 2))))
     }
 }
 
-/// What a greeting says.
+/// The contents of a greeting.
 pub(super) struct Greeting<'a> {
     pub(super) cluster: [u8; 4],
     pub(super) to: NodeId,
@@ -225,7 +225,7 @@ impl<'p> Welcome<'p> {
         Some(Self { challenge, issued, stamp: array(head, 26), head, sealed })
     }
 
-    /// What is sealed in it: the verdict, and the boot of the sender.
+    /// Opens the sealed part: the verdict, and the boot of the sender.
     pub(super) fn open(self, key: &LessSafeKey) -> Option<(Verdict, u128)> {
         let plain = open(key, nonce_of(&self.stamp), self.head, self.sealed)?;
         let versions = Versions { oldest: plain[1], newest: plain[2] };
@@ -259,7 +259,7 @@ impl Verdict {
     }
 }
 
-/// What an answer to a greeting says.
+/// The contents of an answer to a greeting.
 pub(super) struct Answer {
     pub(super) challenge: [u8; 16],
     pub(super) issued: u64,
@@ -287,7 +287,7 @@ impl Answer {
     }
 }
 
-/// What a First tells a receiver that has kept nothing.
+/// The part of a First that introduces its sender to a receiver that has kept nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Introduction<'p> {
     pub(super) bytes: &'p [u8],
@@ -317,7 +317,7 @@ impl<'p> Introduction<'p> {
         })
     }
 
-    /// What the stamp is for.
+    /// The bytes that the stamp covers.
     pub(super) fn said(&self) -> &'p [u8] {
         &self.bytes[..self.bytes.len() - self.stamp.len()]
     }
@@ -333,8 +333,8 @@ pub(super) fn say(sender: &[u8], boot: u128, challenge: [u8; 16], version: u8, i
     bytes
 }
 
-/// The stamp of one who answers a greeting: whoever shows it again, from this address, has said
-/// this before.
+/// The stamp of a process that answers a greeting: a sender that shows it again, from this address,
+/// has said this before.
 pub(super) fn stamp(key: &hmac::Key, said: &[u8], from: SocketAddr) -> [u8; 16] {
     let mut context = hmac::Context::with_key(key);
     let ip = match from.ip() {

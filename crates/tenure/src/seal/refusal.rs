@@ -164,7 +164,7 @@ impl Refusal {
     }
 }
 
-/// What happened to packets and sessions since the node was started.
+/// Counts of packets and sessions since the node was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -189,13 +189,12 @@ impl Counters {
         self.refused[refusal.index()] += 1;
     }
 
-    /// How often packets were refused, for each reason, also those that never applied. Names are
-    /// stable.
+    /// Returns the number of refused packets for each reason, zeros included. The names are stable.
     pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Refusal::NAMES.into_iter().zip(self.refused)
     }
 
-    /// How often packets were refused, for whatever reason.
+    /// Returns the number of refused packets, for all reasons together.
     pub fn refusals(&self) -> u64 {
         self.refused.iter().sum()
     }

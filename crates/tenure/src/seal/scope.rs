@@ -1,5 +1,5 @@
-//! What a peer may do: everything for those that hold the cluster's key, for others what their key
-//! was made for.
+//! The rights of a peer: everything for holders of the cluster's key, for others what their key was
+//! made for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -111,7 +111,7 @@ pub enum ScopeError {
     },
 }
 
-/// What the key of a peer allows.
+/// The rights that the key of a peer gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// The peer holds the cluster's key. Whether it is a member is for the epoch to say.

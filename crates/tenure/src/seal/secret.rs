@@ -32,7 +32,7 @@ impl Secret {
         Self(fill(&prk, &[b"tenure root\0"]))
     }
 
-    /// Further bytes for the purpose that `parts` names, of which the first is the label.
+    /// Derives further bytes for the purpose that `parts` names; the first part is the label.
     pub(super) fn derive<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
         fill(&Prk::new_less_safe(HKDF_SHA256, &self.0), parts)
     }

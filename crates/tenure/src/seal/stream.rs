@@ -10,7 +10,7 @@
 //! The key of the frames comes from the pair key of the two and from both greetings, and there is a
 //! fresh challenge in each. So an old Welcome proves nothing to A, and old frames do not open at B:
 //! its challenge was another then. Frames count from zero: one that is missing, repeated or moved
-//! does not open, and neither does any after it. What goes the other way has a stream of its own.
+//! does not open, and neither does any after it. The other direction has a stream of its own.
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use aws_lc_rs::hmac;
@@ -23,7 +23,7 @@ use crate::name::{ClusterId, GroupName, NodeName};
 /// The first bytes of every stream, with the version.
 const MAGIC: &[u8; 8] = b"tenure-1";
 
-/// What sealing adds to a frame.
+/// The bytes that sealing adds to a frame.
 pub(crate) const STREAM_TAG: usize = 16;
 
 /// The longest greeting of either side, in bytes.
@@ -31,14 +31,14 @@ pub(crate) const MAX_GREETING: usize = 512;
 
 const PROOF: usize = 32;
 
-/// What the one who calls says first.
+/// The first message of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) from: NodeName,
     pub(crate) to: NodeName,
-    /// What the stream is for.
+    /// The log that the stream is for.
     pub(crate) log: GroupName,
-    /// What both must agree on besides, in short.
+    /// A digest of the settings that both must agree on.
     pub(crate) shape: u64,
     /// Which of the cluster's keys it speaks.
     pub(crate) key: KeyId,
@@ -90,7 +90,7 @@ pub(crate) enum Turned {
     Log,
 }
 
-/// What the one who is called answers.
+/// The answer of the process that is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Welcome { challenge: [u8; 32], proof: [u8; PROOF] },
@@ -177,7 +177,7 @@ impl Stream {
         frame.extend_from_slice(tag.expect("a frame is shorter than the cipher allows").as_ref());
     }
 
-    /// What the next frame says. `None` if it is not the next one, or not whole: then the stream is
+    /// Opens the next frame. `None` if it is not the next one, or not whole: then the stream is
     /// over.
     pub(crate) fn open<'f>(&mut self, head: &[u8], sealed: &'f mut [u8]) -> Option<&'f [u8]> {
         let nonce = self.nonce();

@@ -14,7 +14,7 @@ pub(super) const FILE: &str = "store";
 const NEW: &str = "store.new";
 
 pub(super) trait Disk: Send {
-    /// All of the file. What cannot be read is zeros: that is no content, so it counts as spoilt.
+    /// All of the file. Unreadable parts are zeros: that is no content, so it counts as spoilt.
     fn read(&mut self) -> io::Result<Vec<u8>>;
     /// Writes into the file; durable after the next [`Disk::sync`].
     fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;

@@ -1,4 +1,4 @@
-//! What can be wrong with a store, and what to do about it.
+//! The errors of a store, each with what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use thiserror::Error;
 
 use crate::name::{ClusterId, NodeName};
 
-/// Why a store was refused, or stopped. Whatever was confirmed before stays on the disk.
+/// The reason why a store was refused, or stopped. All that was confirmed before stays on the disk.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// There is none. Nobody guesses whether this is a first start or a lost disk.
+    /// There is no store. The program does not guess whether this is a first start or a lost disk.
     #[error(
         "there is no store in {}: if this cluster is being founded, make it with `tenure init` (or start the node \
          with --found); if this is a new member, start it with --join. A member that lost its disk must not come \
@@ -22,7 +22,7 @@ pub enum StoreError {
         /// Where one was looked for.
         dir: PathBuf,
     },
-    /// There is one already, and to make another would forget what it has promised.
+    /// There is a store already; making another would forget its promises.
     #[error(
         "there is a store in {} already: start the node without --found and --join, or choose another folder",
         dir.display()
@@ -120,10 +120,10 @@ pub enum StoreError {
     /// The members named do not fit the quorums, or this node is not among them.
     #[error("cannot found: {what}")]
     Founding {
-        /// What does not fit.
+        /// The contradiction.
         what: String,
     },
-    /// What it was given could not be read again, so it was not written.
+    /// The record could not be read back, so it was not written.
     #[error(
         "{} cannot hold what it was given: an address or a list of quorums is too long, or is not one; correct it, \
          then start the node again",
@@ -136,9 +136,9 @@ pub enum StoreError {
     /// The disk refused.
     #[error("cannot {what} {}: {source}; {}", path.display(), advice(source))]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With what.
+        /// The file or folder.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -152,7 +152,7 @@ impl StoreError {
     }
 }
 
-/// What to do about an error of the disk.
+/// The advice for an error of the disk.
 pub(crate) fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

@@ -39,7 +39,7 @@ impl Image {
         if from.is_empty() { Ok(image) } else { Err(DecodeError::TooLong) }
     }
 
-    /// What a start is judged by.
+    /// The record by which a start is judged.
     pub(super) fn boot_store(&self) -> boot::Store<Cell> {
         match self.incarnation {
             None => boot::Store::Founded(self.cells.clone()),

@@ -11,7 +11,7 @@
 //! store is made on purpose, by [`Store::found`] or [`Store::join`], and [`Store::open`] never
 //! makes one.
 //!
-//! # What a write is
+//! # Writing
 //!
 //! One file of four places; a generation is written to two of them, then synced, then confirmed
 //! (`places` says what that survives). So an acquisition costs at most one sync, as many cells as
@@ -19,13 +19,14 @@
 //! place, a larger file is written beside the old one and renamed: that is for a larger cluster,
 //! never for an acquisition.
 //!
-//! # What an open is
+//! # Opening
 //!
 //! 1. The folder is locked: two processes on one store would each promise what the other does not
 //!    know.
-//! 2. What is found may be in the cache of the system only: if the former life stopped because a
-//!    sync failed, the disk has something older. So the newest generation is written once more, one
-//!    place after the other, before anything older is overwritten (`places::judge`).
+//! 2. The contents that are found may be in the cache of the system only: if the former life
+//!    stopped because a sync failed, the disk has something older. So the newest generation is
+//!    written once more, one place after the other, before anything older is overwritten
+//!    (`places::judge`).
 //! 3. The next generation has the incarnation of this life. It is on the disk before `open`
 //!    returns: no two lives share one.
 //!
@@ -70,7 +71,7 @@ use image::Image;
 pub(crate) use revoked::RevokedFile;
 pub(crate) use writer::{Durable, Writer};
 
-/// What a founding writes: the same for every founding member but for `me`.
+/// The record that a founding writes: the same for every founding member but for `me`.
 #[derive(Clone, Debug)]
 pub(crate) struct Founding {
     /// Drawn at random, once for the cluster.
@@ -79,7 +80,7 @@ pub(crate) struct Founding {
     pub me: NodeName,
     /// All members, this one too.
     pub members: Vec<Contact>,
-    /// Who grants, and under which bounds; afterwards only a change of epoch alters it.
+    /// The grantors and their bounds; afterwards only a change of epoch alters them.
     pub body: Body,
     /// No term up to this is ever granted. A cluster that is founded anew needs one above the terms
     /// of the old one, or fences that remember it refuse the new leaders.
@@ -100,14 +101,14 @@ pub(crate) struct Store {
     _lock: Lock,
 }
 
-/// What a store said when it was opened.
+/// The contents of a store when it was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     /// Which cluster it belongs to.
     pub cluster: ClusterId,
     /// Which store this is: remembered grants belong to it alone.
     pub id: StoreId,
-    /// What was on the disk before this start, for [`Boot::judge`].
+    /// The state on the disk before this start, for [`Boot::judge`].
     pub boot_store: boot::Store<Cell>,
     /// The incarnation of this start, durable already. [`Boot::judge`] says the same.
     pub incarnation: Incarnation,

@@ -14,10 +14,10 @@
 //! * **Rot** of a stretch of the file that takes both places of a confirmed generation takes the
 //!   place between them too, which belongs to the generation before. So that generation is not
 //!   found twice, and no crash explains it: refused.
-//! * What remains is rot in just the two places of the newest generation and in neither of the
-//!   others. It looks like a crash, and goes back behind a confirmed promise. This is assumed not
-//!   to happen: the places are kilobytes apart, and one would have to lose two separate blocks of a
-//!   file that has four.
+//! * The remaining case is rot in just the two places of the newest generation and in neither of
+//!   the others. It looks like a crash, and goes back behind a confirmed promise. This is assumed
+//!   not to happen: the places are kilobytes apart, and one would have to lose two separate blocks
+//!   of a file that has four.
 //!
 //! Both copies are written before one sync: to have a promise twice costs bytes, and no second wait
 //! for the disk.
@@ -33,7 +33,7 @@ pub(super) const PLACES: usize = 4;
 const BLOCK: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"tenure: ";
-/// What it is, format, place, room, generation, length: eight bytes each.
+/// Magic, format, place, room, generation, length: eight bytes each.
 const HEAD: usize = 6 * 8;
 const SUM: usize = 32;
 
@@ -92,7 +92,7 @@ pub(super) fn fresh(generation: u64, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What is in one place, if it is whole.
+/// The contents of one place, if it is whole.
 fn unframe(place: usize, bytes: &[u8]) -> Option<Found> {
     let head = bytes.get(..HEAD).filter(|head| head.starts_with(&MAGIC))?;
     let number = |at: usize| head[8 * at..].iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
@@ -107,11 +107,11 @@ fn unframe(place: usize, bytes: &[u8]) -> Option<Found> {
 
 /// Finds the newest generation, or says why that would be a guess.
 ///
-/// What is found may be in the system's cache alone, where a sync has failed: the disk then holds
-/// the generation before it, which must not be overwritten yet. So the newest is to be written
-/// again, first to the place where it is not whole, if there is one. Not so if it has no whole
-/// neighbour: only a crash of the machine leaves a file like that, and then the cache has nothing
-/// but what is on the disk. The places to write next are those that are spoilt.
+/// The contents that are found may be in the system's cache alone, where a sync has failed: the
+/// disk then holds the generation before it, which must not be overwritten yet. So the newest is to
+/// be written again, first to the place where it is not whole, if there is one. Not so if it has no
+/// whole neighbour: only a crash of the machine leaves a file like that, and then the cache has
+/// nothing but what is on the disk. The places to write next are those that are spoilt.
 pub(super) fn judge(file: &[u8]) -> Result<Found, &'static str> {
     if file.is_empty() || !file.len().is_multiple_of(PLACES * BLOCK) {
         return Err("its length is wrong");

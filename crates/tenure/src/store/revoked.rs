@@ -20,7 +20,7 @@ const NEW: &str = "revoked.new";
 const MAGIC: &[u8; 16] = b"tenure-revoked-1";
 const SUM: usize = 32;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RevokedFile {
     /// The keys.

@@ -168,7 +168,7 @@ fn replace(address: usize) -> bool {
     false
 }
 
-/// What would have happened without us.
+/// Does what would have happened without our handler.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: set before this handler was installed, and never freed.
     let former = unsafe { FORMER.load(Ordering::Acquire).as_ref() };

@@ -30,7 +30,7 @@ pub(crate) fn read(which: Which) -> u64 {
     time.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec.cast_unsigned())
 }
 
-/// What the kernel says about the synchronised clock.
+/// The kernel's state of the synchronised clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Synchronised {
     /// Whether anybody keeps it synchronised at all.

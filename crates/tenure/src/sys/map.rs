@@ -1,10 +1,10 @@
-//! A part of a file, mapped into memory and shared with whoever opens the file next: what is stored
-//! here is there when this process is killed at the next instruction, without a system call.
+//! A part of a file, mapped into memory and shared with the next process that opens the file: a
+//! stored word is there when this process is killed at the next instruction, without a system call.
 //!
 //! It is seen as words of 64 bits, and every word is atomic. A store is either done or not; and
 //! since each is a release, they are done in the order in which the program says so, as far as the
-//! compiler goes. The processor keeps that order for whoever comes after the kill: an instruction
-//! that was carried out is not taken back.
+//! compiler goes. The processor keeps that order for a process that comes after the kill: an
+//! instruction that was carried out is not taken back.
 #![allow(
     unsafe_code,
     reason = "the standard library cannot map a file, nor tell what kind of file system it is on"

@@ -1,4 +1,5 @@
-//! What the standard library does not offer: the only place in the project with `unsafe`.
+//! System calls that the standard library does not offer: the only place in the project with
+//! `unsafe`.
 //!
 //! | file | holds |
 //! |---|---|

@@ -114,7 +114,7 @@ impl std::ops::Deref for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if self.is_wiped() {
-            return; // A forked child: whoever held the lock when it forked does not run here.
+            return; // A forked child: the thread that held the lock when it forked does not run here.
         }
         let mut free = self.pages.0.lock().unwrap_or_else(PoisonError::into_inner);
         free.records.push(self.record);
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// What a forked child does with a record, and whether it was as it should be.
+    /// Runs `look` on a record in a forked child, and returns whether it was as it should be.
     fn in_a_child(record: Lent, look: impl FnOnce(Lent) -> bool) -> (i32, Lent) {
         // SAFETY: the child does what `look` does, which takes no lock and no memory, and leaves at
         // once.

@@ -1,4 +1,4 @@
-//! What is said about the members: who decides the next charter, and which is decided.
+//! Messages about the members: who decides the next charter, and which is decided.
 //!
 //! A charter that comes in is checked like one that an operator types: quorums that need not meet
 //! are refused, so no process can be talked into a system that elects two leaders.
@@ -12,7 +12,7 @@ use tenure_proto::time::LocalSpan;
 use super::unknown;
 use crate::codec::{DecodeError, Reader, Wire, Writer};
 
-/// What is said. Numbers are never used again for something else.
+/// The kind of a message. Numbers are never used again for something else.
 mod kind {
     pub(super) const DECIDED: u8 = 1;
     pub(super) const UNKNOWN: u8 = 2;

@@ -1,8 +1,8 @@
-//! What the members of an eventual group say to each other. The messages themselves are written as
-//! those of a log's own election are.
+//! The messages of the members of an eventual group. The messages themselves are written as those
+//! of a log's own election are.
 //!
-//! The group is said by name, always: whoever hears of it for the first time takes part from then
-//! on. The epoch of the cluster is said too, for states are told by the members' places, and
+//! The group is said by name, always: a member that hears of it for the first time takes part from
+//! then on. The epoch of the cluster is said too, for states are told by the members' places, and
 //! another epoch has other members.
 
 use tenure_proto::eventual::Message;
@@ -20,7 +20,7 @@ pub(crate) struct Hinting {
     pub group: GroupName,
     /// The epoch of the cluster.
     pub charter: Epoch,
-    /// What is said.
+    /// The message of the election.
     pub message: Message,
 }
 

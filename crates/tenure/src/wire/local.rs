@@ -1,5 +1,5 @@
-//! What the members of a local group say to each other. The group is said by name, so that a node
-//! which has never heard of it can tell that it has nothing to do with it.
+//! The messages of the members of a local group. They carry the group's name, so that a node that
+//! does not take part can tell.
 
 use tenure_proto::NodeId;
 use tenure_proto::detect::fail_aware::{Header, HelperStamp};
@@ -16,11 +16,11 @@ use crate::name::GroupName;
 pub(crate) struct Neighbourly {
     /// Which group.
     pub group: GroupName,
-    /// What is said.
+    /// The datagram of the protocol.
     pub datagram: Datagram,
 }
 
-/// What is said. Numbers are never used again for something else.
+/// The kind of a message. Numbers are never reused for something else.
 mod kind {
     pub(super) const ELECTION: u8 = 1;
     pub(super) const REPLY: u8 = 2;

@@ -163,7 +163,7 @@ fn read_group(from: &mut Reader<'_>) -> Result<(Option<GroupName>, GroupId), Dec
     }
 }
 
-/// What is said of all groups at once has no name.
+/// A message about all groups at once has no name.
 fn no_group(name: Option<&GroupName>) -> Result<(), EncodeError> {
     if name.is_some() { Err(EncodeError::OtherGroup) } else { Ok(()) }
 }

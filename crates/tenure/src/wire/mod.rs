@@ -1,4 +1,4 @@
-//! What processes say to each other, as bytes: a datagram is a row of items.
+//! The wire format: a datagram is a row of items.
 //!
 //! An item is a tag and a box, that is a length and fields:
 //!
@@ -9,8 +9,8 @@
 //! So every item can be passed over without being understood. An unknown tag belongs to a later
 //! version and is skipped, and so is what a later version appends to the fields. An item that makes
 //! no sense is an error of its own, and those after it are read all the same; only where the tags
-//! and lengths themselves break off is the rest lost. What a later version cannot append (a new
-//! kind of talk, say) it says only to those who have greeted it with that version.
+//! and lengths themselves break off is the rest lost. A later version sends a field that it cannot
+//! append (a new kind of talk, for example) only to peers that have greeted it with that version.
 //!
 //! **A group is named once.** An item says its group by number or by name, never both, and what is
 //! nested in it (the request that a hand-over passes on) is about the same group. A process that
@@ -67,10 +67,10 @@ pub(crate) enum Item {
         /// The group by name, where the receiver may not know it: for acquisitions, and for all
         /// that is said by those who are no members. Always the name of the message's own group.
         group: Option<GroupName>,
-        /// What is said.
+        /// The message.
         message: Message,
     },
-    /// Who is who: nodes that other items mention by number. At most [`MAX_CONTACTS`].
+    /// Names and addresses of nodes that other items mention by number. At most [`MAX_CONTACTS`].
     Contacts(Vec<Contact>),
     /// An observer wants to be told about a group, for a while.
     Watch {
@@ -118,14 +118,14 @@ pub(crate) enum Item {
     },
     /// The answer to it.
     Pong {
-        /// What the ping said.
+        /// The time of the ping.
         echo: LocalTime,
         /// The answering process's clock.
         at: LocalTime,
     },
     /// Something is asked of a leader, or first of members: who leads?
     Ask(Ask),
-    /// What became of that.
+    /// The answer to that.
     Told(Told),
     /// A word of an eventual group, from one member to another.
     Hinting(Hinting),
@@ -148,7 +148,7 @@ pub(crate) enum Item {
 /// Where a process comes from: compared before anything that it says counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// What it goes by, if it knows a charter.
+    /// The charter that it goes by, if it knows one.
     pub goes_by: Option<CharterId>,
     /// Its store, if it has one.
     pub store: Option<StoreId>,
@@ -158,14 +158,14 @@ pub(crate) struct Origin {
     pub echo: Option<u128>,
 }
 
-/// What a member knows of a group.
+/// A member's report about a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Of which group.
+    /// The group.
     pub group: GroupId,
     /// The member's epoch.
     pub epoch: Epoch,
-    /// What it knows.
+    /// The state of the group at that member.
     pub state: GroupState,
 }
 
@@ -181,7 +181,7 @@ pub(crate) enum GroupState {
     Bound {
         /// Whose.
         holder: NodeId,
-        /// Of which term.
+        /// The term of the grant.
         term: Term,
         /// Whether the holder is known to lead: it has renewed, or says so itself.
         leads: bool,
@@ -200,11 +200,11 @@ pub(crate) struct Proclaim {
     pub group: GroupId,
     /// In which epoch.
     pub epoch: Epoch,
-    /// Who leads.
+    /// The leader.
     pub leader: NodeId,
     /// Orders what is proclaimed: by term, then by number.
     pub token: Token,
-    /// What is said, at most [`MAX_PROCLAIM`] bytes; nothing but "I lead" if there is none.
+    /// The body, at most [`MAX_PROCLAIM`] bytes; without one it says only "I lead".
     pub body: Option<Vec<u8>>,
 }
 
@@ -260,8 +260,8 @@ mod tag {
     pub(super) const CONDEMNED: u64 = 35;
 }
 
-/// One item as bytes. Items one after the other are a datagram. What this gives is read back as the
-/// same item.
+/// One item as bytes. Items one after the other are a datagram. `decode` reads the result back as
+/// the same item.
 pub(crate) fn encode(item: &Item) -> Result<Vec<u8>, EncodeError> {
     let mut fields = Writer::new();
     let tag = write(item, &mut fields)?;

@@ -1,5 +1,5 @@
-//! What processes of a group say besides asking and granting: hand-over, verification, and where
-//! the leader is.
+//! Messages of a group besides asking and granting: hand-over, verification, and where the leader
+//! is.
 //!
 //! The group has been said before. A request that is passed on is about the same group and does not
 //! say it again: who may speak of one group cannot slip in a request for another.
@@ -12,7 +12,7 @@ use super::machine::{read_request, write_request};
 use super::{EncodeError, unknown};
 use crate::codec::{DecodeError, Reader, Wire, Writer};
 
-/// What is said. Numbers are never used again for something else.
+/// The kind of a message. Numbers are never used again for something else.
 mod kind {
     pub(super) const TAKE_OVER: u8 = 1;
     pub(super) const READY: u8 = 2;

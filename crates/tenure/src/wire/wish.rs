@@ -13,9 +13,9 @@ use crate::wish::{MAX_REASON, Reply, Wish};
 pub(crate) struct Ask {
     /// Names the question: random, the same in every copy.
     pub(crate) id: u128,
-    /// Of which group.
+    /// The group.
     pub(crate) group: GroupName,
-    /// What is wished, of whom, and in which term; `None` asks who leads.
+    /// The wish, its addressee and its term; `None` asks who leads.
     pub(crate) order: Option<Order>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Told {
     pub(crate) said: Said,
 }
 
-/// What is answered.
+/// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// This process is supported here. It may lead.
@@ -83,7 +83,7 @@ fn is_passed_on(talk: &Talk) -> bool {
     matches!(talk, Talk::TakeOver { .. } | Talk::Ready(_))
 }
 
-/// What is said. Numbers are never used again for something else.
+/// The kind of a message. Numbers are never used again for something else.
 mod kind {
     pub(super) const RESIGN: u8 = 1;
     pub(super) const TRANSFER: u8 = 2;

@@ -1,8 +1,9 @@
-//! Clocks: everything rests on their rates. Who corrects them, by how much, and what that means for
-//! ρ.
+//! Clocks: everything rests on their rates. The time service that corrects them, by how much, and
+//! what that means for ρ.
 //!
-//! Leases are counted by CLOCK_BOOTTIME. Nobody sets it, but whoever synchronises the calendar
-//! makes it run faster or slower meanwhile, and what is allowed to them is what ρ must cover.
+//! Leases are counted by CLOCK_BOOTTIME. Nobody sets it, but the time service that synchronises the
+//! calendar makes it run faster or slower meanwhile, and ρ must cover the slew that is allowed to
+//! it.
 
 use std::fs;
 #[cfg(test)]
@@ -68,7 +69,7 @@ impl Host {
     }
 }
 
-/// What the kernel counts time by.
+/// Checks the kernel's clock source.
 pub(super) fn source(host: &Host) -> Finding {
     const CHECK: &str = "clock source";
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -127,7 +128,7 @@ fn judge_suspend(asleep: Duration, able: Suspends) -> Finding {
     }
 }
 
-/// Who corrects the clocks, and how much they are allowed to.
+/// The time service that corrects the clocks, and the slew that is allowed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Keeper {
     /// As it is called.
@@ -135,7 +136,7 @@ pub(super) struct Keeper {
     /// By how much the rate may be off while it works, in millionths; `None` if it cannot be known
     /// here.
     pub(super) most: Option<u32>,
-    /// What makes that less.
+    /// The setting that makes that less.
     pub(super) remedy: &'static str,
 }
 
@@ -234,8 +235,8 @@ pub(super) fn slew(keeper: &Keeper, bound: Option<ClockBound>) -> Finding {
     }
 }
 
-/// What the kernel is told to do to its clocks, and whether they are synchronised where that is
-/// needed.
+/// Checks the corrections that the kernel applies to its clocks, and whether they are synchronised
+/// where that is needed.
 pub(super) fn kernel(discipline: Option<Discipline>, bound: Option<ClockBound>) -> Finding {
     const CHECK: &str = "kernel clock";
     let Some(kernel) = discipline else {
@@ -272,7 +273,7 @@ pub(super) fn kernel(discipline: Option<Discipline>, bound: Option<ClockBound>) 
     }
 }
 
-/// What a second on this machine was like.
+/// The measurements of one second on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Second {
     /// How much faster the boot clock ran than the hardware's counter, in millionths.

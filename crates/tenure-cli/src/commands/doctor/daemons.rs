@@ -6,7 +6,7 @@ use super::finding::Finding;
 use crate::api::{DoubtedTerm, Packed, Status};
 use crate::commands::asked::Asked;
 
-/// Who answered.
+/// The daemons that answered.
 pub(super) fn answering(asked: &[Asked]) -> Vec<String> {
     asked.iter().filter_map(|one| Some(one.status.as_ref().ok()?.name.clone())).collect()
 }
@@ -41,8 +41,7 @@ pub(super) fn ready(asked: &[Asked]) -> Vec<Finding> {
     asked.iter().map(judge).collect()
 }
 
-/// What somebody should know of terms: nothing, unless they are absurdly high or packed tokens run
-/// out.
+/// The findings about terms: none, unless they are absurdly high or packed tokens run out.
 pub(super) fn terms(asked: &[Asked]) -> Vec<Finding> {
     const CHECK: &str = "terms";
     let answers = asked.iter().filter_map(|one| one.status.as_ref().ok());

@@ -1,4 +1,4 @@
-//! What a check says.
+//! The result of a check.
 
 use serde_json::{Value, json};
 
@@ -29,13 +29,13 @@ impl State {
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// What was looked at: a stable word for programs.
+    /// The check: a stable word for programs.
     pub(super) check: &'static str,
     /// How it is.
     pub(super) state: State,
-    /// What was found.
+    /// The finding in words.
     pub(super) says: String,
-    /// What to do about it, unless it is ok.
+    /// The advice, unless it is ok.
     pub(super) advice: Option<String>,
 }
 

@@ -14,7 +14,7 @@ fn file(settings: &Settings) -> Option<PathBuf> {
     Some(settings.resolve(Path::new(path)))
 }
 
-/// What kind of key there is, and its short name, which is no secret.
+/// Checks the kind of the key, and shows its short name, which is no secret.
 pub(super) fn key(settings: &Settings) -> Finding {
     const CHECK: &str = "key";
     let text = match (file(settings), settings.get("key").and_then(|key| key.as_str())) {

@@ -30,12 +30,12 @@ pub(super) struct Greeted {
     pub(super) took: Option<Duration>,
 }
 
-/// What came of greeting all members.
+/// The result of greeting all members.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Greeting {
     /// The members of the newest epoch, or of the configuration if no epoch was learnt.
     pub(super) members: Vec<Greeted>,
-    /// What they go by.
+    /// The charter that they go by.
     pub(super) charter: Option<CharterStatus>,
 }
 

@@ -1,7 +1,7 @@
 //! `tenure doctor`: what is wrong with this machine and its cluster, and what to do.
 //!
-//! One function a check, each of which gives a [`Finding`]. Without a configuration only the
-//! machine is looked at.
+//! One function a check; each gives a [`Finding`]. Without a configuration only the machine is
+//! looked at.
 
 mod clocks;
 mod daemons;
@@ -101,7 +101,7 @@ impl Doctor {
         findings
     }
 
-    /// What a node with this configuration needs, and whether it finds the members.
+    /// Checks the needs of a node with this configuration, and whether it finds the members.
     async fn examine_node(
         &self,
         settings: &Settings,

@@ -66,7 +66,7 @@ struct Files {
     key: PathBuf,
     new: PathBuf,
     old: PathBuf,
-    /// What `key_file` says, for the line that names the others.
+    /// The value of `key_file`, for the line that names the others.
     written: String,
 }
 

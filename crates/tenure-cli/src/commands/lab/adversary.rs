@@ -129,7 +129,7 @@ fn levels(siege: &Siege) -> impl Iterator<Item = (usize, Vec<&Join>)> {
     })
 }
 
-/// What speaks against the algorithm.
+/// The evidence against the algorithm.
 fn broken(siege: &Siege) -> Option<String> {
     let open = siege
         .decided_open

@@ -41,7 +41,7 @@ impl List {
     }
 }
 
-/// What `--set` takes for a ring.
+/// The constants that `--set` takes for a ring.
 const RING_CONSTANTS: [(&str, &str); 7] = [
     ("delays", "unit, random (up to one unit), chaos (any link next), newest (the last message first)"),
     ("wake", "all, some (drawn from the seed), or the place of the one node that wakes by itself"),

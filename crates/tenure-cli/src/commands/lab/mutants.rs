@@ -54,13 +54,13 @@ struct Fate {
     mutant: &'static str,
     /// The property that noticed.
     property: Option<&'static str>,
-    /// What showed it.
+    /// The evidence.
     by: Option<By>,
     schedules: u64,
     seconds: f64,
 }
 
-/// What shows a mutant.
+/// The kinds of evidence against a mutant.
 enum By {
     Sweep,
     Showcase(Showcase),
@@ -82,12 +82,12 @@ impl fmt::Display for By {
     }
 }
 
-/// What the sound protocol said to the same.
+/// The result of the sound protocol under the same trial.
 struct Sound {
     protocol: &'static str,
     schedules: u64,
     scenarios: u64,
-    /// What it should not have said.
+    /// The violations that it should not have.
     said: Vec<String>,
 }
 
@@ -274,7 +274,7 @@ fn cases(fates: &[Fate]) -> Vec<&Showcase> {
     cases
 }
 
-/// What a sweep of the sound protocol says against it.
+/// The violations in a sweep of the sound protocol.
 fn broken_by(swept: &Swept) -> Vec<String> {
     let violations = swept.violations.iter();
     violations.map(|(seed, v)| format!("seed {seed} breaks {}: {}", v.property, v.text)).collect()

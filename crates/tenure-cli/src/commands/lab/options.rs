@@ -1,4 +1,4 @@
-//! What `run`, `sweep` and `mutants` have in common.
+//! The common options of `run`, `sweep` and `mutants`.
 
 use clap::Args;
 use tenure_lab::catalogue::{Experiment, Trial};
@@ -110,7 +110,7 @@ impl Common {
         }
     }
 
-    /// What the laboratory is asked to try.
+    /// The trial that the laboratory is asked for.
     pub(super) fn trial(&self, faults: Faults) -> Result<Trial, Failure> {
         if self.nodes > 64 {
             return Err(Failure::new("--nodes: there must be 1 to 64 nodes; only rings may have more"));

@@ -114,7 +114,7 @@ pub(super) struct Race {
     threads: Option<usize>,
 }
 
-/// What is compared, as far as flags are concerned.
+/// The subject of the comparison, as far as flags are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Study(Study),

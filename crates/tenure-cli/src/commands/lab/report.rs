@@ -25,12 +25,12 @@ pub(super) struct Told<'a> {
 pub(super) struct Scenario {
     /// As it was asked for.
     pub(super) name: String,
-    /// What it says of itself, in one paragraph: nothing, if it has no remarks.
+    /// Its description, in one paragraph: empty, if it has no remarks.
     pub(super) says: String,
 }
 
 impl Scenario {
-    /// What the remarks at the head of a file say.
+    /// Reads the remarks at the head of a file.
     pub(super) fn new(name: &str, text: &str) -> Self {
         let remarks = text.lines().skip(1).map_while(|line| line.strip_prefix('#')).map(str::trim);
         let words: Vec<&str> = remarks.filter(|remark| !remark.is_empty()).collect();
@@ -108,7 +108,7 @@ impl Told<'_> {
         text + &table.render()
     }
 
-    /// What else is broken: where a run goes on after its first violation, more follows.
+    /// The next violation: where a run goes on after its first, more follow.
     fn also_broken(&self, first: &str) -> Option<(&'static str, String)> {
         let broken = self.report.properties.iter().filter(|(p, s)| *s == Status::Broken && p.name != first);
         let names: Vec<&str> = broken.map(|(property, _)| property.name).collect();
@@ -132,7 +132,7 @@ impl Told<'_> {
     }
 }
 
-/// What is broken, and whether that says anything about the protocol.
+/// The facts of a violation, and whether it says anything about the protocol.
 pub(super) fn broken_facts(violation: &Violation, assumption: Option<&str>) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("broken", format!("{} at {}", violation.property, violation.at)),

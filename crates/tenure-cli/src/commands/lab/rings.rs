@@ -54,7 +54,7 @@ pub(super) struct Trial {
     pub(super) trace: Option<PathBuf>,
 }
 
-/// What `--set` asked for.
+/// The constants that `--set` asked for.
 #[derive(Clone, Debug)]
 struct Wishes {
     setup: Setup,

@@ -52,7 +52,7 @@ pub(super) struct Sweep {
     no_shrink: bool,
 }
 
-/// What a sweep found, and what was made of it.
+/// The result of a sweep, and the evaluation of it.
 struct Found<'a> {
     sweep: &'a Sweep,
     faults: Faults,
@@ -322,7 +322,7 @@ fn properties_text(swept: &Swept) -> String {
     table.render()
 }
 
-/// What happened, in two columns of kinds.
+/// The counts of events, in two columns of kinds.
 fn counts_text(swept: &Swept) -> String {
     let counts = swept.counts.sorted();
     let half = counts.len().div_ceil(2);

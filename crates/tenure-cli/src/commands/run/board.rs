@@ -1,4 +1,4 @@
-//! What runner and sentinel both know of the lease: its end, on this host's boot clock.
+//! The end of the lease, on this host's boot clock, as runner and sentinel share it.
 //!
 //! Sixteen bytes of memory without a name, written with one call and read with one call: E, and a
 //! checksum of it. A reader that finds the two at odds met a writer half-way and reads again.

@@ -20,11 +20,11 @@ use super::timing::{Timing, nanos};
 /// The longest line that is read: a proclaim of 512 bytes, and its word.
 const LONGEST: u64 = 1024;
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Clone)]
 pub(crate) struct Desk {
-    /// The guard lies here only while the command may use it: whoever takes it away holds the last
-    /// one.
+    /// The guard lies here only while the command may use it: the task that takes it away holds the
+    /// last one.
     guard: Arc<Mutex<Option<Tenure>>>,
     node: String,
     timing: Timing,
@@ -32,7 +32,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Listens at `path`. What the second part hears is that the command wants to lead no more.
+    /// Listens at `path`. The second part hears when the command no longer wants to lead.
     pub(crate) fn open(path: &Path, node: &str, timing: Timing) -> io::Result<(Self, UnboundedReceiver<()>)> {
         let listener = UnixListener::bind(path)?;
         let (resign, resigned) = unbounded_channel();

@@ -1,13 +1,13 @@
 //! Everything that a process has started, however deep, and its death.
 //!
-//! Runner and sentinel are *subreapers*: whoever descends from them and loses its parent becomes
-//! their child. A process that forks twice, or opens a session of its own, gets away from its
-//! process group, but not from its family. And a subreaper without a child has no descendants at
-//! all: the kernel's own answer "no child" (ECHILD) confirms the death of all of them, at one
-//! instant, where a look through `/proc` could always miss the one that was born meanwhile.
+//! Runner and sentinel are *subreapers*: a descendant that loses its parent becomes their child. A
+//! process that forks twice, or opens a session of its own, gets away from its process group, but
+//! not from its family. And a subreaper without a child has no descendants at all: the kernel's own
+//! answer "no child" (ECHILD) confirms the death of all of them, at one instant, where a look
+//! through `/proc` could always miss the one that was born meanwhile.
 //!
 //! To kill all, three ways at once: the process groups (no fork slips through), the cgroup if there
-//! is one (nor a session), and whoever is found in `/proc`. Repeated until nobody is left.
+//! is one (nor a session), and every descendant found in `/proc`. Repeated until nobody is left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,8 +25,8 @@ pub(crate) fn adopt() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(getpid())).map_err(io::Error::from)
 }
 
-/// Whoever has ended is told to `note`. Says whether this process has no children, and so no
-/// descendants, any more.
+/// `note` is told of each process that has ended. Says whether this process has no children, and so
+/// no descendants, any more.
 pub(crate) fn reap(mut note: impl FnMut(Pid, WaitStatus)) -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -39,7 +39,7 @@ pub(crate) fn reap(mut note: impl FnMut(Pid, WaitStatus)) -> bool {
     }
 }
 
-/// Sends a signal to whoever descends from this process, as far as `/proc` tells.
+/// Sends a signal to every descendant of this process, as far as `/proc` tells.
 pub(crate) fn signal_all(signal: Signal) {
     for pid in descendants() {
         let _ = kill_process(pid, signal); // It may have ended since.
@@ -75,7 +75,7 @@ pub(crate) fn code(status: WaitStatus) -> Option<u8> {
     status.exit_status().or(signal).and_then(|code| u8::try_from(code).ok())
 }
 
-/// Who descends from this process, without itself.
+/// The descendants of this process, without itself.
 fn descendants() -> Vec<Pid> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

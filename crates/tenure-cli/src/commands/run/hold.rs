@@ -78,7 +78,7 @@ pub(super) struct Ended {
     pub(super) dead: bool,
 }
 
-/// What is going on.
+/// The stage of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// `--on-elected` runs.

@@ -40,7 +40,7 @@ use post::{Brief, Posted};
 use scratch::Scratch;
 use timing::Timing;
 
-/// What a command that could not be confirmed dead makes of the exit code.
+/// The exit code when the command could not be confirmed dead.
 pub(crate) const UNDEAD: u8 = 80;
 
 const HELP: &str = "\
@@ -171,7 +171,7 @@ impl Run {
         Ok(Answer { verdict: Verdict::Code(code), ..Answer::text(String::new()) })
     }
 
-    /// What the candidate is: the file's cluster, our name, our lease.
+    /// The configuration of the candidate: the file's cluster, our name, our lease.
     fn config(&self, common: &Common, timing: Timing) -> Result<Config, Failure> {
         let mut settings = common.settings()?;
         let named = self.name.clone().or_else(|| std::env::var("TENURE_NAME").ok());

@@ -22,14 +22,14 @@ use crate::settings::secret_variables;
 /// How long a sentinel may take to start.
 const STARTING: Duration = Duration::from_secs(10);
 
-/// What a sentinel must know from the start.
+/// The facts that a sentinel must know from the start.
 #[derive(Clone, Debug)]
 pub(crate) struct Brief {
-    /// What it will run.
+    /// The command that it will run.
     pub(crate) command: Vec<OsString>,
     /// How it counts.
     pub(crate) timing: Timing,
-    /// What it removes when the runner cannot.
+    /// The folder that it removes when the runner cannot.
     pub(crate) scratch: PathBuf,
     /// Whether it may make a cgroup.
     pub(crate) cgroup: bool,
@@ -120,7 +120,7 @@ impl Post {
         }
     }
 
-    /// What was reported and not read yet; for one who comes back from a pause.
+    /// A report that was not read yet; for a runner that comes back from a pause.
     pub(crate) fn pending(&mut self) -> Option<Report> {
         self.inbox.fill(&self.socket);
         self.inbox.next()

@@ -1,6 +1,6 @@
 //! Signals: which ones go to the command, and how the sentinel outlives them.
 //!
-//! What the parent had ignored (`nohup`) stays ignored, here and in the command.
+//! A signal that the parent had ignored (`nohup`) stays ignored, here and in the command.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// What a runner passes on: TERM, INT, HUP, QUIT, USR1, USR2 and WINCH.
+/// The signals that a runner forwards: TERM, INT, HUP, QUIT, USR1, USR2 and WINCH.
 const FORWARDED: [SignalKind; 7] = [
     SignalKind::terminate(),
     SignalKind::interrupt(),

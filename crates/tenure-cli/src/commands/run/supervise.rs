@@ -39,7 +39,7 @@ pub(super) struct Runner {
     refused: u32,
 }
 
-/// What comes after a term.
+/// The next step after a term.
 enum Next {
     Exit(u8),
     /// Campaign again, after a while.
@@ -64,7 +64,7 @@ pub(super) async fn supervise(run: Run, config: Config, brief: Brief, posted: Po
 }
 
 impl Runner {
-    /// The sentinel was told to quit, and tidies up. Who does not go is ended.
+    /// The sentinel was told to quit, and tidies up. A sentinel that does not go is killed.
     async fn dismiss(&mut self) {
         let limit = now().saturating_add(nanos(FAREWELL));
         while !family::reap(|_, _| {}) && now() < limit {
@@ -74,7 +74,7 @@ impl Runner {
         self.post.tidy();
     }
 
-    /// Says something to whoever started us.
+    /// Writes a note to the terminal or log of the caller.
     pub(super) fn note(&self, what: &str) {
         if !self.run.quiet {
             output::note(&format!("tenure: {}: {what}", self.run.group));
@@ -155,7 +155,7 @@ impl Runner {
         if self.post.is_gone() {
             self.replace_post().await?;
         }
-        while self.resigned.try_recv().is_ok() {} // What the last command wanted.
+        while self.resigned.try_recv().is_ok() {} // Requests of the last command.
         self.note(&format!("leads in term {} as {}", tenure.term().0, self.node.name()));
         let environment = self.environment(&tenure);
         self.desk.place(Some(tenure.clone()));
@@ -218,7 +218,7 @@ impl Runner {
         })
     }
 
-    /// What the command and the hooks find in their environment.
+    /// The environment of the command and the hooks.
     fn environment(&self, tenure: &Tenure) -> Vec<(String, String)> {
         let socket = self.brief.scratch.join("socket").to_string_lossy().into_owned();
         [

@@ -1,4 +1,4 @@
-//! What runner and sentinel say to each other: a line of JSON each, over a pair of sockets that
+//! The messages between runner and sentinel: a line of JSON each, over a pair of sockets that
 //! nobody else has.
 //!
 //! Neither ever waits for the other: who is stopped must not hold up who is not. The first line of
@@ -17,7 +17,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What the sentinel can run.
+/// The jobs that the sentinel can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Job {
     /// The command itself.
@@ -39,18 +39,18 @@ pub(crate) enum Order {
         grace: u64,
         /// From KILL to the end of the lease.
         margin: u64,
-        /// What to remove when all is over and the runner cannot.
+        /// The folder to remove when all is over and the runner cannot.
         scratch: PathBuf,
         /// Whether to make a cgroup.
         cgroup: bool,
     },
     /// Run this.
     Start {
-        /// What for.
+        /// The job.
         job: Job,
         /// For the shell; `None` for the command that the sentinel was started with.
         script: Option<String>,
-        /// What to add to the environment.
+        /// The variables to add to the environment.
         environment: Vec<(String, String)>,
         /// How long it may take, in nanoseconds.
         limit: Option<u64>,

@@ -14,7 +14,7 @@ use rustix::time::{
 };
 use tenure::{Clock, Disturbances};
 
-/// What was seen of it.
+/// The sleeps that were seen.
 #[derive(Debug)]
 pub(super) struct Sleep {
     seen: Disturbances,

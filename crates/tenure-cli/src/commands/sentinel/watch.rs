@@ -1,7 +1,7 @@
 //! The sentinel's one loop: hear, reap, decide, wait.
 //!
 //! It decides by two readings, taken anew each time: the boot clock, and E from the board. It
-//! believes no timer: one that comes late finds a clock that is later still. What it decides:
+//! believes no timer: one that comes late finds a clock that is later still. Its decisions:
 //!
 //! | seen | done |
 //! |---|---|
@@ -163,7 +163,7 @@ impl Watch {
     }
 
     fn tell(&self, report: &Report) {
-        let _ = say(stdin(), report); // A runner that is gone, or stopped for ever, needs no reports.
+        let _ = say(stdin(), report); // A runner that is gone, or stopped forever, needs no reports.
     }
 
     fn obey(&mut self) {
@@ -272,7 +272,7 @@ impl Watch {
             } else if self.work().is_some_and(|work| work.code.is_some()) {
                 self.end(Why::Exit, now.saturating_add(nanos(timing.grace)));
                 if !alone {
-                    family::signal_all(Signal::TERM); // Whoever the command left behind, in whatever group.
+                    family::signal_all(Signal::TERM); // All that the command left behind, in whatever group.
                 }
             } else if self.lease().is_some_and(|end| now >= timing.term_at(end)) {
                 self.end(Why::Lease, u64::MAX);
@@ -308,7 +308,7 @@ impl Watch {
         self.ending = Some(Ending { why, kill_at, killing: false });
         for running in &self.jobs {
             running.signal(Signal::TERM);
-            running.signal(Signal::CONT); // Who is stopped could not end otherwise.
+            running.signal(Signal::CONT); // A stopped process could not end otherwise.
         }
         self.tell(&Report::Terminating(why));
     }

@@ -129,7 +129,7 @@ fn show(terminal: &mut DefaultTerminal, view: &mut View, news: &Receiver<Vec<Ask
     }
 }
 
-/// What a key does. Says whether to go on.
+/// Handles a key. Says whether to go on.
 fn press(view: &mut View, key: KeyEvent) -> bool {
     if key.kind == KeyEventKind::Release {
         return true;

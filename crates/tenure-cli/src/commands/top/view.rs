@@ -1,4 +1,4 @@
-//! What `top` knows: nodes, groups and what has changed, put together from what each daemon says.
+//! The state of `top`: nodes, groups and changes, merged from what each daemon says.
 //!
 //! No daemon knows all. Of a group the one counts that tells of the newest term; how much is left
 //! of its lease is the most that any member has granted.
@@ -38,7 +38,7 @@ pub(super) struct NodeRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupRow {
     pub(super) group: String,
-    /// Who leads; nobody if `None`.
+    /// The leader; `None` if there is none.
     pub(super) leader: Option<String>,
     /// It speaks for a minority, without authority.
     pub(super) weak: bool,
@@ -100,7 +100,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What the daemons say now.
+    /// Takes over the daemons' answers.
     pub(super) fn update(&mut self, asked: &[Asked], time: &str) {
         let nodes: Vec<NodeRow> = asked.iter().map(|one| node_row(one, &self.nodes)).collect();
         let statuses: Vec<&api::Status> = asked.iter().filter_map(|one| one.status.as_ref().ok()).collect();
@@ -113,7 +113,7 @@ impl View {
             }
             self.events.truncate(KEPT);
         }
-        // Who asked nobody yet knows of no change.
+        // A view without an answer yet knows of no change.
         self.seen |= !statuses.is_empty();
         (self.nodes, self.groups) = (nodes, groups);
         self.chosen = self.chosen.min(self.shown().len().saturating_sub(1));
@@ -215,7 +215,7 @@ fn node_row(asked: &Asked, before: &[NodeRow]) -> NodeRow {
     }
 }
 
-/// What all daemons together say of the groups.
+/// The groups as all daemons together describe them.
 fn merged(statuses: &[&api::Status], before: &BTreeMap<String, GroupRow>) -> BTreeMap<String, GroupRow> {
     let mut told: BTreeMap<&str, Vec<&api::Group>> = BTreeMap::new();
     for group in statuses.iter().flat_map(|status| &status.groups) {

@@ -72,7 +72,7 @@ impl Cluster {
         self.folder.join(FILE)
     }
 
-    /// What its clients are told.
+    /// The settings of its clients.
     pub(super) fn settings(&self) -> Result<Settings, Failure> {
         read(&self.file())
     }

@@ -1,4 +1,5 @@
-//! Who leads, as it changes: heard from one of the daemons, from another if that one ends.
+//! Follows the leadership as it changes: heard from one of the daemons, from another if that one
+//! ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub(super) struct Change {
     /// Which group.
     pub(super) group: String,
-    /// Who leads it; `None` if nobody does.
+    /// The leader of it; `None` if there is none.
     pub(super) leader: Option<String>,
     /// In which term, or after which.
     pub(super) term: Option<u64>,
@@ -50,12 +51,12 @@ pub(super) fn follow(cluster: &Cluster) -> Result<mpsc::UnboundedReceiver<Change
     Ok(heard)
 }
 
-/// What was said of each group already.
+/// The last state of each group that was told.
 #[derive(Debug, Default)]
 struct Known(BTreeMap<String, (Option<String>, Option<u64>)>);
 
 impl Known {
-    /// What is new. A daemon that lags behind another brings nobody back: terms only rise.
+    /// Returns the changes. A daemon that lags behind another brings nobody back: terms only rise.
     fn learn(&mut self, groups: &[Group]) -> Vec<Change> {
         let mut changes = Vec::new();
         for group in groups {
@@ -66,7 +67,7 @@ impl Known {
                 _ => continue,
             };
             let (before, at) = self.0.get(&name).cloned().unwrap_or_default();
-            // Who supports nobody need not know after which term.
+            // A grantor without a grant does not report a term.
             let term = term.or(at.filter(|_| leader.is_none()));
             let is_new = term >= at && before != leader || term > at && leader.is_some();
             if is_new {

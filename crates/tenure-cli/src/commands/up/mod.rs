@@ -71,7 +71,7 @@ pub(crate) struct Up {
     lease: Option<Duration>,
 }
 
-/// What a new cluster shall be like, or an old one must be like.
+/// The wanted shape of a new cluster, or the required shape of an old one.
 #[derive(Clone, Copy, Debug)]
 struct Wishes {
     nodes: Option<u16>,

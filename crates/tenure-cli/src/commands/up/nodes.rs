@@ -12,7 +12,8 @@ use super::cluster::{Cluster, Member};
 use super::notices::Notices;
 use crate::failure::Failure;
 
-/// What nodes take from the environment of `up`. Everything else of ours is for commands that ask.
+/// The variables that nodes take from the environment of `up`. Everything else of ours is for
+/// commands that ask.
 const PASSED: [&str; 2] = ["TENURE_LOG", "TENURE_LOG_FORMAT"];
 
 /// The nodes of a cluster.
@@ -28,12 +29,12 @@ pub(super) struct Node {
     /// Where it says how it is.
     notices: Notices,
     ready: bool,
-    /// What it said last.
+    /// Its last status line.
     status: String,
     ended: Option<ExitStatus>,
 }
 
-/// What happened to one of them.
+/// An event of one of the nodes.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
     /// It can do its part.
@@ -164,7 +165,7 @@ impl Node {
         self.ended.is_none()
     }
 
-    /// What it said of itself last.
+    /// Returns the node's last status line.
     pub(super) fn status(&self) -> &str {
         &self.status
     }

@@ -22,7 +22,7 @@ const LONGEST: usize = 4_096;
 #[derive(Debug)]
 pub(super) struct Notices {
     socket: UnixDatagram,
-    /// What `NOTIFY_SOCKET` must say.
+    /// The value for `NOTIFY_SOCKET`.
     pub(super) address: String,
 }
 

@@ -1,4 +1,4 @@
-//! What `tenure up` says: lines for people, or an object a line for programs.
+//! The output of `tenure up`: lines for people, or an object a line for programs.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

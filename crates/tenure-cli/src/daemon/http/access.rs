@@ -44,7 +44,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The most tokens of one daemon.
 const MOST_TOKENS: usize = 1_000;
 
-/// What a daemon accepts. Cheap to clone.
+/// The credentials that a daemon accepts. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Access(Arc<Mutex<Inner>>);
 
@@ -285,7 +285,7 @@ pub(super) async fn add(
         }
         None => {}
     }
-    // What a file cannot say again must not come into it.
+    // An entry that a file cannot express must not come into it.
     let listed: Listed = listed.to_string().parse().map_err(Refused::bad)?;
     let answer = shown(&listed);
     list.0.push(listed);

@@ -31,12 +31,12 @@ impl Refused {
         Self { code, message: message.to_string() }
     }
 
-    /// What kind of error it is.
+    /// The kind of the error.
     pub(super) fn code(&self) -> Code {
         self.code
     }
 
-    /// What is wrong and what to do.
+    /// The error and what to do.
     pub(super) fn message(&self) -> &str {
         &self.message
     }

@@ -146,7 +146,7 @@ impl Act {
         }
     }
 
-    /// Who does it.
+    /// The identity that acts.
     pub(super) fn who(&self) -> String {
         let story = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         story.as_ref().map(|story| story.who.clone()).unwrap_or_default()

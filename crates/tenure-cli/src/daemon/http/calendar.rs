@@ -23,7 +23,7 @@ use std::time::Duration;
 /// By how much the calendar may differ from what is expected, in seconds.
 const TOLERANCE: u64 = 3_600;
 
-/// What the calendar says, and what it ought to say.
+/// The date of the calendar, and the date that it ought to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Calendar {
     /// Seconds since 1970 at the start.

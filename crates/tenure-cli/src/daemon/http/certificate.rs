@@ -21,7 +21,7 @@ const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 /// The most names that are looked at.
 const MOST: usize = 64;
 
-/// What a certificate says of its owner: `CN=alice`, `DNS=ci.example`, `EMAIL=a@b.example`,
+/// The names of a certificate's owner: `CN=alice`, `DNS=ci.example`, `EMAIL=a@b.example`,
 /// `URI=spiffe://…`, `OU=ops`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names(Vec<String>);
@@ -30,7 +30,7 @@ impl Names {
     /// Of a certificate in DER.
     pub(super) fn of(certificate: &[u8]) -> Self {
         let mut names = Self::default();
-        let _ = names.read(certificate); // What was found before something strange stays.
+        let _ = names.read(certificate); // Names before something strange stay.
         names
     }
 

@@ -1,10 +1,10 @@
-//! What handlers share: the node, and what is known of groups.
+//! The state that handlers share: the node, and what is known of groups.
 //!
 //! A group that somebody asks about is observed for a while after, so that a load balancer that
 //! asks each second is answered at once, by what the members have reported meanwhile.
 //!
-//! What is told of groups is read from the node's board, on the handler's own thread, and no more
-//! of it than is asked for: the thread that grants and renews leases takes no part in it.
+//! Handlers read the state of groups from the node's board, on their own threads, and no more of it
+//! than is asked for: the thread that grants and renews leases takes no part in it.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -26,15 +26,15 @@ use super::kept::{KeptGroups, SWEEP};
 /// How long an answer waits for what is not known yet.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What every handler has at hand. Cheap to clone.
+/// The handle that every handler has. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Desk(Arc<Things>);
 
-/// What is on it.
+/// The contents of a desk.
 pub(super) struct Things {
     /// The node.
     pub(super) node: Node,
-    /// What its file says of clocks; the charter's word is better.
+    /// The bound on clocks in its file; the charter's is better.
     pub(super) bound: ClockBound,
     /// When it began to serve.
     pub(super) since: Instant,
@@ -90,7 +90,7 @@ impl Desk {
                 }
             }
         };
-        let _ = timeout(PATIENCE, known).await; // What is still unknown then is said to be.
+        let _ = timeout(PATIENCE, known).await; // A group still unknown then is shown as unknown.
         Ok(watch.now())
     }
 

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access control.
 //!
 //! Every path needs a role (`routes.rs`), and every caller has at most one:
 //!
@@ -46,7 +46,7 @@ use super::certificate::Names;
 use super::sessions::PROOF;
 use super::sidecar::decoded;
 
-/// What a path needs.
+/// The requirement of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     /// The least role; `None` for what is open to everybody.
@@ -77,7 +77,8 @@ impl Need {
     }
 }
 
-/// What is required of callers, as it is now: a daemon may read its settings again. Cheap to clone.
+/// The requirements for callers, as they are now: a daemon may read its settings again. Cheap to
+/// clone.
 #[derive(Clone, Debug)]
 pub(super) struct Entry(Arc<Gate>);
 
@@ -90,7 +91,7 @@ struct Gate {
     refusals: Mutex<Refusals>,
 }
 
-/// What the settings require.
+/// The requirements of the settings.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     /// Whether everything but what is open to all needs a certificate.
@@ -110,7 +111,7 @@ pub(super) enum Caller {
     Remote {
         /// Its address.
         from: Option<SocketAddr>,
-        /// What its certificate says.
+        /// The names in its certificate.
         certificate: Option<Arc<Names>>,
     },
     /// Over the unix socket.
@@ -322,8 +323,8 @@ impl Entry {
         story
     }
 
-    /// Writes down that an act was refused. What strangers try is bounded: they must not fill the
-    /// log.
+    /// Writes down that an act was refused. Refusals of strangers are bounded: they must not fill
+    /// the log.
     fn tell_refusal(&self, mut story: Story, identity: Option<&Identity>, refused: &Refused) {
         if !identity.is_some_and(|identity| identity.is_known) {
             let mut refusals = self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner);

@@ -114,9 +114,9 @@ pub(super) async fn transfer(
     desk.ask(group, wish, order.within_ms).await.map(Json)
 }
 
-/// What another host may count of a length that this host's clock has measured. Ours may be fast by
-/// ρ and theirs slow by ρ, so that (1 - ρ)/(1 + ρ) of it is left; of synchronised clocks, two
-/// readings that differ by Δ in all.
+/// The part of a length, measured by this host's clock, that another host may count on. Ours may be
+/// fast by ρ and theirs slow by ρ, so that (1 - ρ)/(1 + ρ) of it is left; of synchronised clocks,
+/// two readings that differ by Δ in all.
 fn countable(length: Duration, bound: ClockBound) -> Duration {
     match bound {
         ClockBound::Drift { ppm } => {
@@ -128,8 +128,8 @@ fn countable(length: Duration, bound: ClockBound) -> Duration {
 }
 
 impl Desk {
-    /// At most `limit` groups that the node knows, by name. What it observes itself is newer than
-    /// what it grants.
+    /// At most `limit` groups that the node knows, by name. A group that it observes itself is
+    /// newer than one that it grants.
     pub(super) async fn groups(
         &self,
         after: Option<&GroupName>,
@@ -197,7 +197,7 @@ fn granted(known: &GroupStatus) -> api::Group {
     }
 }
 
-/// A group of which nothing is known but its name.
+/// A group that is known by its name alone.
 fn unknown(group: &GroupName) -> api::Group {
     api::Group {
         group: group.to_string(),
@@ -224,7 +224,7 @@ pub(super) fn told(leadership: &Leadership) -> (api::State, Option<String>, Opti
     }
 }
 
-/// What was proclaimed.
+/// The proclamation, as JSON has it.
 pub(super) fn edict(proclaimed: &Proclaimed) -> api::Edict {
     let text = String::from_utf8(proclaimed.body.clone()).ok();
     let hex = text.is_none().then(|| proclaimed.body.iter().map(|byte| format!("{byte:02x}")).collect());

@@ -1,6 +1,6 @@
 //! Sockets, TLS, limits, and the end.
 //!
-//! What a stranger can do without a token is bounded: so many connections in all and from one
+//! The cost of a stranger without a token is bounded: so many connections in all and from one
 //! source (`places.rs`), so long for a handshake and a header, so many bytes of it, so long with an
 //! answer unread (`stalls.rs`). A daemon that ends lets requests come to their end for a short
 //! while, and streams hear of it at once.
@@ -74,7 +74,8 @@ pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failu
         None => builder.with_no_client_auth(),
         Some(path) => {
             let roots = pem::roots("daemon.tls_client_ca", settings.resolve(path))?;
-            // Who shows none gets as far as the paths that are open to all: see `entry`.
+            // A client without a certificate reaches only the paths that are open to all: see
+            // `entry`.
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
@@ -88,7 +89,7 @@ pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failu
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-/// What a socket serves, and within which limits.
+/// The service of a socket, and its limits.
 #[derive(Clone)]
 pub(super) struct Served {
     /// Everything it answers.
@@ -202,7 +203,7 @@ pub(super) async fn exchange(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
-        // What a client does wrong is its own affair.
+        // An error of a client is its own affair.
         _ = connection.as_mut() => {}
         () = told(&mut stopping) => {
             connection.as_mut().graceful_shutdown();

@@ -1,5 +1,5 @@
-//! What a daemon serves over HTTP: the interface of version 1 (`crate::api`), health, metrics, and
-//! a page.
+//! The HTTP service of a daemon: the interface of version 1 (`crate::api`), health, metrics, and a
+//! page.
 //!
 //! | file | has |
 //! |---|---|
@@ -59,7 +59,7 @@ use places::Limits;
 use tokio_rustls::TlsAcceptor;
 use unix::Socket;
 
-/// What a daemon serves. Dropping it ends it at once.
+/// The HTTP server of a daemon. Dropping it ends it at once.
 pub(crate) struct Server {
     addresses: Vec<SocketAddr>,
     socket: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub(crate) struct Server {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// What a running server can be told anew.
+/// The settings that a running server can reload.
 struct Door {
     address: SocketAddr,
     rules: watch::Sender<Rules>,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::Notify;
 
-/// What one socket allows.
+/// The limits of one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// The most connections that may ask for anything.
@@ -83,7 +83,7 @@ fn open_files() -> usize {
     usize::try_from(current).unwrap_or(usize::MAX)
 }
 
-/// What a place is for.
+/// The purpose of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     /// Any request, one after the other.

@@ -42,8 +42,8 @@ pub(super) fn routes() -> Vec<Route> {
         ("post", "/v1/session/link", Need::operate("session link"), post(access::link)),
         // The code of a link suffices: nothing else is needed.
         ("post", "/v1/session", Need { role: None, act: Some("session open") }, post(access::open)),
-        // The rest of the path is the group's name: whoever sets up a load balancer need not encode
-        // its slashes.
+        // The rest of the path is the group's name: the configuration of a load balancer need not
+        // encode its slashes.
         ("get", "/leader/{*group}", Need::READ, get(health::leader)),
     ];
     all.extend(members::routes());
@@ -51,7 +51,7 @@ pub(super) fn routes() -> Vec<Route> {
     all
 }
 
-/// What each path needs.
+/// The requirement of each path.
 pub(super) fn needs() -> BTreeMap<&'static str, Need> {
     routes().into_iter().map(|(_, path, need, _)| (path, need)).collect()
 }

@@ -3,7 +3,7 @@
 //!
 //! The group is `daemon.sidecar_group`; if that is not set, the path names it: `GET /jobs`. It asks
 //! for no token, and says no more than a name; an empty one if nobody leads, as the old one did.
-//! Who asks must ask for `localhost` or a number: a page of another site whose name was made to
+//! The client must ask for `localhost` or a number: a page of another site whose name was made to
 //! lead here (DNS rebinding) is refused.
 
 use axum::extract::{Request, State};
@@ -20,7 +20,7 @@ use super::answer::Refused;
 use super::desk::Desk;
 use super::entry;
 
-/// What it says.
+/// The answer.
 #[derive(Debug, Serialize)]
 struct Name {
     name: String,
@@ -69,7 +69,7 @@ fn named(path: &str) -> Result<GroupName, Refused> {
     Ok(GroupName::new(&text)?)
 }
 
-/// A path without its percent signs. What is no text afterwards is no group's name either.
+/// A path without its percent signs. A path that is no text afterwards is no group's name either.
 pub(super) fn decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -1,6 +1,6 @@
 //! Streams: events as they happen, for as long as somebody listens (SSE).
 //!
-//! Who is slow misses what was in between and sees the newest: nothing is queued for anybody. A
+//! A slow client misses the states in between and sees the newest: nothing is queued for anybody. A
 //! comment every few seconds tells a listener that the daemon lives, and the daemon that the
 //! listener does. When the daemon ends, streams end.
 
@@ -58,7 +58,7 @@ async fn next_sight(watch: &mut Watch, group: &GroupName) -> Option<Result<Event
     }
 }
 
-/// What is seen, as JSON has it; nothing as long as nothing is known.
+/// The news as JSON has it; `None` as long as nothing is known.
 fn seen(group: &GroupName, sight: &Sight) -> Option<api::Sight> {
     let group = group.to_string();
     Some(match sight {

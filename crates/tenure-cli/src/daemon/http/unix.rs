@@ -51,8 +51,8 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Opens the socket that the settings name, if they do. What was left there by an earlier
-    /// daemon is replaced: the store is locked, so that no two daemons have one file.
+    /// Opens the socket that the settings name, if they do. A socket that an earlier daemon left
+    /// there is replaced: the store is locked, so that no two daemons have one file.
     pub(super) fn open(settings: &Settings) -> Result<Option<Self>, Failure> {
         let Some(path) = settings.daemon.socket.as_ref().map(|path| settings.resolve(path)) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Why a file is not a fence that can be used, and what to do about it.
+//! The errors of a file fence, each with what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::text::NAME_LONGEST;
 use crate::fence::Rule;
 
-/// Why a file fence cannot be used. Nothing was admitted.
+/// The reason why a file fence cannot be used. Nothing was admitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -15,7 +15,7 @@ pub enum FileError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// Its answer.
         #[source]
@@ -54,7 +54,7 @@ pub enum FileError {
     Version {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The version in the file.
         found: String,
     },
     /// The file is damaged.
@@ -66,7 +66,7 @@ pub enum FileError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// By what it is seen.
+        /// The damage.
         why: &'static str,
     },
     /// The fence belongs to another resource.

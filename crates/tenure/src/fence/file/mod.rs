@@ -19,12 +19,12 @@
 //! * FILE is complete at every instant: the old state or the new. A bad checksum is therefore never
 //!   an interrupted write but damage, and is refused; a fence that guessed at an older state would
 //!   forget.
-//! * The new file is locked before it has its name. Whoever opens FILE finds it locked by the
-//!   process that uses it.
+//! * The new file is locked before it has its name. A process that opens FILE finds it locked by
+//!   the process that uses it.
 //! * When an fsync fails nobody knows what is on the disk, and to ask again proves nothing. The
 //!   fence is poisoned: it admits nothing until it is opened anew.
-//! * To open a fence stores it afresh: what a process left there before it died may not have been
-//!   durable.
+//! * Opening a fence stores it afresh: the state that a process left before it died may not have
+//!   been durable.
 //! * By term, only the first write of a term costs a disk write; the others change nothing that
 //!   must be remembered.
 //!
@@ -48,7 +48,7 @@ use text::State;
 
 use super::{Admitted, Fence, Newest, Refused, Rule, Token};
 
-/// The fence of one resource, kept in one file. One process can have it open, once.
+/// A durable fence of one resource, kept in one file. One process can have it open, once.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("tenure-doc-fence-{}", std::process::id()));
@@ -76,13 +76,13 @@ pub struct FileFence {
     sync: Sync,
 }
 
-/// What a file fence had admitted when it was looked at: see [`FileFence::look`].
+/// The state of a file fence when it was read: see [`FileFence::look`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileFenceState {
-    /// What it guards.
+    /// The resource that it guards.
     pub resource: String,
-    /// How it decides.
+    /// The rule by which it decides.
     pub rule: Rule,
     /// The largest token that was admitted, if any was.
     pub newest: Option<Newest<String>>,
@@ -91,22 +91,29 @@ pub struct FileFenceState {
 type Sync = Box<dyn FnMut(&File) -> io::Result<()> + Send>;
 
 impl FileFence {
-    /// Makes the fence of a new resource, which admits everything at first. To make it anew for a
-    /// resource that had one is to forget which leaders were admitted: an old one may write again.
+    /// Makes the fence of a new resource. It admits any token at first.
+    ///
+    /// Making it anew for a resource that had one forgets which leaders were admitted: an old
+    /// leader may write again.
     ///
     /// `resource` is stored, so that the fence of one resource is not taken for that of another.
+    ///
+    /// # Errors
+    /// If the file exists already, cannot be written, or if the name of the resource is malformed.
     pub fn create(path: impl AsRef<Path>, resource: &str, rule: Rule) -> Result<Self, FileError> {
         Self::create_with(path.as_ref(), resource, rule, Box::new(File::sync_all))
     }
 
-    /// Opens the fence that was made for this resource and rule. Everything else is refused: a file
-    /// that is missing, damaged, not a fence, another's, or in use.
+    /// Opens the fence that was made for this resource and rule.
+    ///
+    /// # Errors
+    /// If the file is missing, damaged, not a fence, of another resource or rule, or in use.
     pub fn open(path: impl AsRef<Path>, resource: &str, rule: Rule) -> Result<Self, FileError> {
         Self::open_with(path.as_ref(), resource, rule, Box::new(File::sync_all))
     }
 
-    /// Reads what a fence has admitted, without a lock and without a change: for people who look,
-    /// not for a decision. The process that uses the fence may admit something newer at any moment.
+    /// Reads the state of a fence without a lock and without a change: for people, not for a
+    /// decision. The process that uses the fence may admit something newer at any moment.
     ///
     /// # Errors
     /// If the file is missing, damaged or not a fence.
@@ -120,8 +127,14 @@ impl FileFence {
         Ok(FileFenceState { resource, rule, newest })
     }
 
-    /// Decides on a write. If it is admitted, that is on the disk already. Make the write before
-    /// anybody else asks, that is, while you hold the fence.
+    /// Decides on a write; an admitted token is on the disk when the call returns.
+    ///
+    /// Make the write while you hold the fence, before another caller asks: otherwise an older
+    /// write can follow a newer one.
+    ///
+    /// # Errors
+    /// [`Refused::Stale`] if a newer token was admitted; [`Refused::Failed`] if the fence could not
+    /// store its decision. In either case the write must not happen.
     pub fn admit(&mut self, token: Token, writer: &str) -> Result<Admitted, Refused> {
         if self.poisoned {
             return Err(FileError::Poisoned { path: self.path.clone() }.into());
@@ -139,8 +152,9 @@ impl FileFence {
         Ok(admitted)
     }
 
-    /// The largest token that was admitted. By term, one that is larger only by its number may be
-    /// forgotten by a restart.
+    /// Returns the largest token that was admitted.
+    ///
+    /// By term, a restart may forget a token that is larger only by its sequence number.
     pub fn newest(&self) -> Option<&Newest<String>> {
         self.state.fence.newest.as_ref()
     }
@@ -190,8 +204,8 @@ impl FileFence {
         Ok(fence)
     }
 
-    /// Makes the state durable. What fails before the first fsync leaves the old state as it was.
-    /// Afterwards nobody knows which of the two the disk has.
+    /// Makes the state durable. A failure before the first fsync leaves the old state as it was.
+    /// After a later failure nobody knows which of the two states the disk has.
     fn store(&mut self) -> Result<(), FileError> {
         let new_path = new_path(&self.path);
         let new = self.write_new(&new_path)?;

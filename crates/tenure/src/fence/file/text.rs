@@ -1,4 +1,4 @@
-//! What is in the file: a few lines that a person can read, and a checksum over them.
+//! The format of the file: a few lines that a person can read, and a checksum over them.
 //!
 //! ```text
 //!   tenure fence 1
@@ -27,7 +27,7 @@ pub(super) const LONGEST: u64 = 1024;
 const BEGINS: &str = "tenure fence ";
 const VERSION: &str = "1";
 
-/// What a file fence remembers.
+/// The state that a file fence remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) resource: String,

@@ -33,7 +33,7 @@ const MAGIC: [u8; 4] = *b"tlog";
 const SUM: usize = 16;
 const FRAME: usize = 4 + 8 + 4 + SUM;
 
-/// What a file begins with.
+/// The head of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// Drawn for this file.
@@ -128,7 +128,7 @@ fn unframe(salt: u128, bytes: &[u8]) -> Option<(u64, &[u8])> {
     (sum(salt, number, content) == head[16..]).then_some((number, content))
 }
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) head: Head,

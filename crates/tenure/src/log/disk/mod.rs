@@ -1,7 +1,7 @@
-//! What an acceptor must never forget, and what spares it to learn the log anew: one file, written
-//! at its end.
+//! The durable state of an acceptor, and the log that it need not learn anew: one file, written at
+//! its end.
 //!
-//! # What a write is
+//! # Writing
 //!
 //! All records that wait become one frame, written at the end of the file and made durable by one
 //! sync (`file` says what that survives). While the disk is busy further records gather: under load
@@ -12,15 +12,15 @@
 //! the state and the writes since the last snapshot. For a while there are two. Where there is no
 //! room for that, snapshot and base are put off, both of them: the file still has all that they
 //! would replace, as if the snapshot had not been made yet. Records are appended meanwhile, and the
-//! new file is tried again. What this process says of slots below the base that is put off rests on
-//! their being chosen, so on records of f+1 members, and those are deleted nowhere before a
-//! snapshot is durable.
+//! new file is tried again. The statements of this process about slots below a base that is put off
+//! rest on those slots being chosen, so on records of f+1 members, and those are deleted nowhere
+//! before a snapshot is durable.
 //!
-//! # What an open is
+//! # Opening
 //!
 //! The folder is locked, the file is read, a torn tail is dropped, and everything is written to a
-//! new file, with the number of this life. What was found may have been in the cache of the system
-//! only, where a sync has failed: now it is on the disk.
+//! new file, with the number of this life. The records that were found may have been in the cache
+//! of the system only, where a sync has failed: now they are on the disk.
 //!
 //! Where there is no room for a new file, the old one is used further. A torn tail is cut off. A
 //! sync can have failed after the last frame only, for nothing was written afterwards: that frame
@@ -63,7 +63,7 @@ const FILE: &str = "log";
 /// A new one before it has its name. One that is found was interrupted, and means nothing.
 const NEW: &str = "log.new";
 
-/// What keeps a little room, for the life after one that has filled the disk.
+/// A file that keeps a little room, for the life after one that has filled the disk.
 const ROOM: &str = "log.room";
 
 /// How much.
@@ -294,7 +294,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Takes snapshot and base from these records. What they would replace stays in the file.
+    /// Takes snapshot and base from these records. The records that they would replace stay in the
+    /// file.
     fn put_off(&mut self, records: &mut Vec<Record>) {
         let waits = |record: &mut Record| matches!(record.key(), Cell::Snapshot | Cell::Base);
         self.put_off.extend(records.extract_if(.., waits).map(|record| (record.key(), record)));

@@ -104,10 +104,10 @@ impl<F: Fn(Durable)> Drop for Unwinds<'_, F> {
     }
 }
 
-/// What waits for the disk, in order.
+/// The jobs that wait for the disk, in order.
 pub(super) struct Jobs {
     queue: Receiver<Job>,
-    /// What came while there was no room. Without a record: only to be confirmed.
+    /// Records that came while there was no room. Without a record: only to be confirmed.
     later: VecDeque<(Ticket, Option<Record>)>,
 }
 

@@ -26,7 +26,7 @@ use super::scope::Rights;
 use super::secret::Secret;
 use crate::name::NodeName;
 
-/// What sessions may cost.
+/// Limits on the cost of sessions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Peers with sessions, of about 2 KiB each. When there are more, the one that was silent for
@@ -134,7 +134,7 @@ pub(crate) struct Sessions {
     counters: Counters,
 }
 
-/// What members are allowed, and what all others are: no outsider can use up what members need.
+/// The allowances of members and of all others: no outsider can use up what members need.
 struct Limiters {
     members: Limiter,
     outsiders: Limiter,
@@ -252,7 +252,7 @@ impl Sessions {
     }
 
     /// Seals for a peer with a session: the packet, and where to send it. `None`: there is no
-    /// session, greet first. What is longer than a datagram together with the overhead is for a
+    /// session, greet first. A message that is longer than a datagram with the overhead is for a
     /// stream.
     pub(crate) fn seal(
         &mut self,
@@ -349,7 +349,7 @@ impl Sessions {
         let challenge = hello.challenge;
         let pair = self.me.pair_of(&accepted.root, &sender);
         let (theirs, boot) = hello.open(&hello_key(&pair, sender.name)).ok_or(Refusal::Forged)?;
-        // What the key was made for is true, as the greeting opened: it must allow the name.
+        // The claims of the key are true, as the greeting opened: they must allow the name.
         let (name, _) = sender.rights().ok_or(Refusal::Forged)?;
         if name.id() == self.me.id {
             return Err(Refusal::NameTaken);

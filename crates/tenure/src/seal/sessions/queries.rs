@@ -14,7 +14,7 @@ impl Sessions {
         self.known.contains_key(&peer)
     }
 
-    /// Who a peer with a session has proved to be.
+    /// The identity that a peer with a session has proved.
     pub(crate) fn peer(&self, peer: NodeId) -> Option<&Peer> {
         self.known.get(&peer).map(|known| known.peer.as_ref())
     }
