@@ -293,10 +293,14 @@ async fn a_store_that_was_put_back_from_a_backup_is_condemned_also_after_restart
         .await;
         assert!(matches!(stopped, Stopped::RolledBack { .. }), "{stopped}");
     }
-    let peers = nodes[0].status().await.expect("it runs").peers_known;
-    let condemned: Vec<&str> =
-        peers.iter().filter(|peer| peer.condemned).map(|peer| peer.name.as_str()).collect();
-    assert_eq!(condemned, ["c"]);
+    // It ends at the word of the first that it greets: the other member need not have heard it.
+    let mut condemned = Vec::new();
+    for node in &nodes {
+        let peers = node.status().await.expect("it runs").peers_known;
+        let names = peers.into_iter().filter(|peer| peer.condemned).map(|peer| peer.name.to_string());
+        condemned.extend(names);
+    }
+    assert!(!condemned.is_empty() && condemned.iter().all(|name| name == "c"), "{condemned:?}");
     within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("the others go on");
 }
 

@@ -102,9 +102,9 @@ pub(super) struct Replace {
 /// Change the bounds on clocks and leases, or the quorums.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Values that are not given stay. Afterwards change the members' files too: a file that differs from what
-the cluster has agreed on is an error at the next start. Quorums speak of the members in the
-order of `tenure members list`.
+    after_help = "Values that are not given stay. Afterwards change the members' files too: a file that differs
+from what the cluster has agreed on is an error at the next start. Quorums speak of the members
+in the order of `tenure members list`.
 
 Examples:
   tenure members set --drift-ppm 1000
