@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::epoch::{Change, Epoch, Halt, Stage, Stores};
 use tenure_proto::strong::{Command, Event, Sound};
-use tenure_proto::{GroupId, LocalTime, NodeId};
+use tenure_proto::{LocalTime, NodeId};
 use tokio::sync::mpsc;
 
 use super::Driver;
@@ -232,12 +232,7 @@ impl Driver {
             let name = self.net.name(node)?;
             Some((node.to_string(), name.to_string()))
         });
-        let groups = text.split(|c: char| !c.is_alphanumeric()).filter_map(|word| {
-            let group = GroupId(word.strip_prefix('g')?.parse().ok()?);
-            Some((word.to_owned(), self.registry.name(group)?.to_string()))
-        });
-        let known = members.chain(groups);
-        known.fold(text.to_owned(), |text, (number, name)| text.replace(&number, &format!("'{name}'")))
+        members.fold(text.to_owned(), |text, (number, name)| text.replace(&number, &format!("'{name}'")))
     }
 
     fn tell_change(&mut self, progress: &Progress, last: bool) {
