@@ -1,4 +1,4 @@
-//! What is known of other processes: names, numbers and addresses.
+//! Other processes: their names, numbers and addresses.
 //!
 //! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and
 //! from what members tell each other. A name is looked up again when its bearer falls silent, for
