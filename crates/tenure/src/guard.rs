@@ -271,7 +271,7 @@ impl Tenure {
     ///
     /// The asker holds the cluster's key or an operator's key. The holder of this guard decides,
     /// because it alone knows when the guarded work has ended: end the work, then
-    /// [`resign`](Self::resign) or [`transfer`](Self::transfer), then [`Asked::grant`]. If no
+    /// [`resign`](Self::resign) or [`transfer`](Self::transfer), then [`Asked::fulfil`]. If no
     /// caller takes the request within a second, the node answers that nobody listens. If several
     /// callers wait, one gets it.
     ///
