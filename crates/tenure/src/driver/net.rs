@@ -1,4 +1,4 @@
-//! The way out and in: book, sessions, outbox and sockets, put together.
+//! The way out and in: addresses, sessions, outbox and sockets, put together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use tenure_proto::{LocalTime, NodeId};
 use tokio::sync::mpsc;
 
 use super::Notice;
-use super::book::Book;
-use super::hints;
+use super::addresses::Addresses;
+use super::eventual;
 use super::outbox::{Encoded, Lane, Outbox, Parcel};
 use crate::name::NodeName;
 use crate::seal::{Expect, KeyRefusal, Peer, Received, Refusal, Sessions};
@@ -61,7 +61,7 @@ pub struct Traffic {
 /// Everything between the machine and the network.
 pub(crate) struct Net {
     me: NodeId,
-    pub(crate) book: Book,
+    pub(crate) addresses: Addresses,
     pub(crate) sessions: Sessions,
     outbox: Outbox,
     pub(crate) sockets: Sockets,
@@ -93,7 +93,7 @@ pub(crate) enum Opened<'p> {
 impl Net {
     pub(crate) fn new(
         me: NodeId,
-        book: Book,
+        addresses: Addresses,
         sessions: Sessions,
         sockets: Sockets,
         notices: mpsc::UnboundedSender<Notice>,
@@ -101,7 +101,7 @@ impl Net {
     ) -> Self {
         Self {
             me,
-            book,
+            addresses,
             sessions,
             outbox: Outbox::new(retry, measures),
             sockets,
@@ -146,11 +146,11 @@ impl Net {
                     self.transmit(&reply, from);
                 }
                 self.waits.remove(&peer.id);
-                self.book.met(peer.id, &peer.name);
+                self.addresses.met(peer.id, &peer.name);
                 Opened::Session(peer)
             }
             Received::Data { peer, plaintext } => {
-                self.book.met(peer.id, &peer.name);
+                self.addresses.met(peer.id, &peer.name);
                 Opened::Items(peer, plaintext)
             }
             Received::KeyRefused { by, why } => Opened::KeyRefused(by, why),
@@ -197,9 +197,9 @@ impl Net {
 
     /// Greets a process, wherever it may be, unless that was done just now.
     pub(crate) fn greet(&mut self, peer: NodeId, now: LocalTime) {
-        let Some(name) = self.book.name(peer).cloned() else { return };
+        let Some(name) = self.addresses.name(peer).cloned() else { return };
         self.look_up(peer, now);
-        let addresses = self.book.addresses(peer).to_vec();
+        let addresses = self.addresses.of(peer).to_vec();
         if addresses.is_empty() {
             return;
         }
@@ -263,7 +263,7 @@ impl Net {
 
     /// Looks a name up again, in the background, if that was not done lately.
     fn look_up(&mut self, peer: NodeId, now: LocalTime) {
-        let Some(address) = self.book.look_up(peer, now, LOOK_UP_PAUSE) else { return };
+        let Some(address) = self.addresses.look_up(peer, now, LOOK_UP_PAUSE) else { return };
         let notices = self.notices.clone();
         tokio::spawn(async move {
             let found = tokio::net::lookup_host(address).await.map(Iterator::collect).unwrap_or_default();
@@ -287,7 +287,7 @@ impl Net {
 
     /// The name of a node, if anybody has told it.
     pub(crate) fn name(&self, node: NodeId) -> Option<NodeName> {
-        self.book.name(node).cloned()
+        self.addresses.name(node).cloned()
     }
 }
 
@@ -300,7 +300,7 @@ fn expects_answer(item: &Item) -> bool {
         }
         Item::Watch { .. } | Item::AskCharter | Item::AskOrigin { .. } | Item::Ping { .. } => true,
         Item::Ask(ask) => ask.order.is_none(),
-        Item::Hinting(said) => hints::expects_answer(&said.message),
+        Item::Eventual(said) => eventual::expects_answer(&said.message),
         _ => false,
     }
 }

@@ -49,7 +49,7 @@ impl Driver {
         if !std::mem::replace(&mut self.refused.said, true) {
             tracing::error!(name: "tenure.key_refused", node = %self.name, why = %why, "the members refuse the key of this process: ask for a new one (`tenure key derive`)");
         }
-        for order in self.office.refuse_all(&CampaignError::KeyRefused { why }) {
+        for order in self.campaigns.refuse_all(&CampaignError::KeyRefused { why }) {
             if let Command::Resign(group) = &order {
                 self.touch(*group);
             }
