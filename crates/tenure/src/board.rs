@@ -5,10 +5,13 @@
 //! reader keeps the lock for [`SLICE`] groups at most; the driver never waits for it: what it
 //! cannot write now it writes in a later turn. So a million groups and any number of readers cost a
 //! leader nothing.
+//!
+//! Almost all changes are renewals, which move the end of a lease and nothing else. The driver has
+//! the [`Row`] of each group at hand and moves the end there, without a search by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use tenure_proto::LocalTime;
@@ -28,9 +31,22 @@ pub(crate) struct Facts {
     /// The term led here, and E.
     pub(crate) led: Option<(Term, LocalTime)>,
     pub(crate) grant: Option<GrantFacts>,
+    pub(crate) is_campaigning: bool,
+    /// In a box, for most groups have none of it.
+    pub(crate) heard: Option<Box<Heard>>,
+}
+
+impl Facts {
+    fn is_here(&self) -> bool {
+        self.led.is_some() || self.is_campaigning
+    }
+}
+
+/// What the leader of a group, or members, said of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heard {
     /// The leader, as observers were told.
     pub(crate) told: Option<(Option<NodeName>, Term)>,
-    pub(crate) is_campaigning: bool,
     pub(crate) proclaimed: Option<Proclaimed>,
 }
 
@@ -43,9 +59,44 @@ pub(crate) struct GrantFacts {
     pub(crate) leads: bool,
 }
 
+/// One group on the board. Readers lock it only while they have the board's own lock, so a driver
+/// that has the [`Pen`] waits for nobody here.
+#[derive(Debug)]
+pub(crate) struct Row(Mutex<Facts>);
+
+impl Row {
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This process leads on, until then. Returns whether that is all that is new here, and noted.
+    pub(crate) fn leads_on(&self, term: Term, until: LocalTime) -> bool {
+        let Some(mut facts) = free(&self.0) else { return false };
+        let led = facts.led.as_mut().filter(|(led, _)| *led == term);
+        led.map(|(_, end)| *end = until).is_some()
+    }
+
+    /// A grant is extended until then. Returns whether that is all that is new here, and noted.
+    pub(crate) fn grants_on(&self, term: Term, until: LocalTime) -> bool {
+        let Some(mut facts) = free(&self.0) else { return false };
+        // The name of a holder may be known by now, and a holder that renews is known to lead.
+        let is_same = |grant: &&mut GrantFacts| grant.term == term && grant.leads && grant.holder.is_some();
+        facts.grant.as_mut().filter(is_same).map(|grant| grant.until = until).is_some()
+    }
+}
+
+/// The lock, if nobody has it at this moment.
+fn free<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match lock.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 #[derive(Debug, Default)]
 struct Groups {
-    all: BTreeMap<GroupName, Facts>,
+    all: BTreeMap<GroupName, Arc<Row>>,
     /// Those that are led or campaigned for here.
     here: BTreeSet<GroupName>,
 }
@@ -62,24 +113,30 @@ pub(crate) struct Board {
 pub(crate) struct Pen<'a>(MutexGuard<'a, Groups>);
 
 impl Pen<'_> {
-    pub(crate) fn write(&mut self, group: &GroupName, facts: Facts) {
-        let is_here = facts.led.is_some() || facts.is_campaigning;
-        if is_here != self.0.here.contains(group) {
-            if is_here { _ = self.0.here.insert(group.clone()) } else { _ = self.0.here.remove(group) }
+    /// Writes the first row of a group.
+    pub(crate) fn add(&mut self, group: &GroupName, facts: Facts) -> Arc<Row> {
+        if facts.is_here() {
+            self.0.here.insert(group.clone());
         }
-        match self.0.all.get_mut(group) {
-            Some(known) => *known = facts,
-            None => _ = self.0.all.insert(group.clone(), facts),
+        let row = Arc::new(Row(Mutex::new(facts)));
+        self.0.all.insert(group.clone(), row.clone());
+        row
+    }
+
+    /// Writes the row of a group anew.
+    pub(crate) fn rewrite(&mut self, group: &GroupName, row: &Row, facts: Facts) {
+        let is_here = facts.is_here();
+        let was_here = std::mem::replace(&mut *row.facts(), facts).is_here();
+        if is_here && !was_here {
+            self.0.here.insert(group.clone());
+        } else if was_here && !is_here {
+            self.0.here.remove(group);
         }
     }
 
     pub(crate) fn erase(&mut self, group: &GroupName) {
         self.0.all.remove(group);
         self.0.here.remove(group);
-    }
-
-    pub(crate) fn has(&self, group: &GroupName) -> bool {
-        self.0.all.contains_key(group)
     }
 }
 
@@ -90,11 +147,7 @@ impl Board {
 
     /// For the driver: `None` if somebody reads at this moment.
     pub(crate) fn try_write(&self) -> Option<Pen<'_>> {
-        match self.groups.try_lock() {
-            Ok(groups) => Some(Pen(groups)),
-            Err(TryLockError::Poisoned(groups)) => Some(Pen(groups.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        free(&self.groups).map(Pen)
     }
 
     fn read(&self) -> MutexGuard<'_, Groups> {
@@ -122,7 +175,7 @@ impl Board {
             let slice: Vec<(GroupName, Facts)> = {
                 let groups = self.read();
                 let next = groups.all.range((from, Bound::Unbounded)).take(wanted);
-                next.map(|(name, facts)| (name.clone(), facts.clone())).collect()
+                next.map(|(name, row)| (name.clone(), row.facts().clone())).collect()
             };
             let is_last = slice.len() < wanted;
             page.extend(slice.into_iter().map(|(name, facts)| self.status(name, facts)));
@@ -140,7 +193,7 @@ impl Board {
     }
 
     pub(crate) fn one(&self, group: &GroupName) -> Option<GroupStatus> {
-        let facts = self.read().all.get(group).cloned()?;
+        let facts = self.read().all.get(group)?.facts().clone();
         Some(self.status(group.clone(), facts))
     }
 
@@ -152,7 +205,8 @@ impl Board {
         let grant = facts.grant.filter(|grant| now < grant.until);
         let own = led.map(|(term, _)| (Some(self.me.clone()), term, true));
         let granted = grant.as_ref().map(|grant| (grant.holder.clone(), grant.term, grant.leads));
-        let told = facts.told.map(|(leader, term)| (leader, term, true));
+        let heard = facts.heard.map(|heard| *heard).unwrap_or_default();
+        let told = heard.told.map(|(leader, term)| (leader, term, true));
         let holder = own.or(granted).or(told);
         GroupStatus {
             group,
@@ -163,7 +217,7 @@ impl Board {
             led_here: led.is_some(),
             lease_remaining: led.map(|(_, until)| left(until)),
             campaigning_here: facts.is_campaigning,
-            proclaimed: facts.proclaimed,
+            proclaimed: heard.proclaimed,
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use tenure_proto::{GroupId, NodeId};
@@ -80,16 +81,25 @@ impl NodeName {
     }
 }
 
-/// The name of an election.
+/// The name of an election. Cheap to copy: copies share the text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupName(Box<str>);
+pub struct GroupName(Arc<Numbered>);
+
+/// A name with its number, which is computed once: a hash costs more than most that is done with
+/// a name. The text comes first, so that names are sorted by it.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Numbered {
+    text: Box<str>,
+    id: GroupId,
+}
 
 impl GroupName {
     /// Letters, digits, `.`, `_`, `-`, `:` and `/`; at most [`MAX_GROUP_NAME`] bytes.
     pub fn new(text: &str) -> Result<Self, NameError> {
         let fits = !text.is_empty() && text.len() <= MAX_GROUP_NAME;
         if fits && text.bytes().all(|byte| is_plain(byte) || byte == b'/' || byte == b':') {
-            Ok(Self(text.into()))
+            let id = GroupId(number("group", text));
+            Ok(Self(Arc::new(Numbered { text: text.into(), id })))
         } else {
             Err(NameError::Group { text: shown(text) })
         }
@@ -97,12 +107,12 @@ impl GroupName {
 
     /// As text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.0.text
     }
 
     /// The number by which the protocol knows this group.
     pub fn id(&self) -> GroupId {
-        GroupId(number("group", &self.0))
+        self.0.id
     }
 }
 
@@ -143,13 +153,13 @@ impl FromStr for NodeName {
 
 impl fmt::Display for GroupName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for GroupName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 

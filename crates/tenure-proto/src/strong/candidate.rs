@@ -57,7 +57,7 @@ impl From<Timer> for usize {
     }
 }
 
-/// A run in flight: Start and the answers so far.
+/// A run in flight: Start and the answers so far. In a box, for most groups have none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Run {
     pub(super) request: GrantRequest,
@@ -153,9 +153,9 @@ pub(super) struct Lead {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Candidate {
     pub(super) campaigns: bool,
-    run: Option<Run>,
+    run: Option<Box<Run>>,
     /// The run that completed last, where its stamps are not frozen: nothing, under sound rules.
-    completed: Option<Run>,
+    completed: Option<Box<Run>>,
     pub(super) lead: Option<Lead>,
     /// It has stopped leading or asking, and has given nothing back.
     stood_down: bool,
@@ -442,7 +442,7 @@ impl Candidate {
         let request = GrantRequest { group: around.group, epoch, id, start: now, lease, kind, term };
         let settings = around.process.config.settings();
         self.timers.set(Timer::Fail, settings.rules.lease_end(charter.body.clocks, now, now, lease));
-        self.run = Some(Run {
+        self.run = Some(Box::new(Run {
             request,
             charter,
             oks: settings.rules.counted_unasked(around.process.position),
@@ -455,7 +455,7 @@ impl Candidate {
             held_back: None,
             rival: None,
             hurry: self.hurry(around),
-        });
+        }));
         self.timers.set(Timer::Retry, now.after(self.pause_before_retry(around)));
         self.timers.clear(Timer::Start);
         self.timers.clear(Timer::Look);

@@ -45,6 +45,11 @@ impl Writer {
         Self::default()
     }
 
+    /// Builds bytes that need about this much room.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
     /// Builds in the room of bytes that are not needed any more.
     pub(crate) fn reusing(mut bytes: Vec<u8>) -> Self {
         bytes.clear();

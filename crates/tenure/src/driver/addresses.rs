@@ -42,7 +42,18 @@ impl Addresses {
     /// Somebody tells of a process. A new address replaces an older one; no address leaves it as it
     /// is.
     pub(crate) fn learn(&mut self, contact: &Contact) {
-        let id = contact.name.id();
+        self.learn_by(contact.name.id(), contact);
+    }
+
+    /// A process speaks: its name is known from now on. Its number is not computed again, for each
+    /// datagram comes by here.
+    pub(crate) fn met(&mut self, id: NodeId, name: &NodeName) {
+        if !self.known.contains_key(&id) {
+            self.learn_by(id, &Contact { name: name.clone(), address: None });
+        }
+    }
+
+    fn learn_by(&mut self, id: NodeId, contact: &Contact) {
         if let Some(known) = self.known.get_mut(&id) {
             if contact.address.is_some() && known.address != contact.address && known.name == contact.name {
                 self.strangers -= usize::from(known.address.is_none());

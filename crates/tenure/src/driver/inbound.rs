@@ -14,7 +14,7 @@ use tenure_proto::strong::{Command, GrantRequest, Holder, Message, Refusal, Talk
 use tenure_proto::{GroupId, Incarnation, Input, LocalTime, NodeId};
 
 use super::Driver;
-use super::registry::{By, For, Full};
+use super::registry::{By, For, Full, Learnt};
 use super::step::group_of;
 use crate::error::CampaignError;
 use crate::name::GroupName;
@@ -58,9 +58,10 @@ impl Driver {
     }
 
     fn on_item(&mut self, peer: &Peer, item: Item, received: LocalTime) {
-        let now = self.now();
         match item {
-            Item::Machine { message, .. } if !self.counts(peer, &message) => self.ask_origin(peer, now),
+            Item::Machine { message, .. } if !self.counts(peer, &message) => {
+                self.ask_origin(peer, self.now());
+            }
             Item::Machine { group, message } => self.on_message(peer, group, message, received),
             Item::Origin(origin) if peer.rights.is_cluster() => self.on_origin(peer, &origin),
             Item::AskOrigin { nonce } => self.answer_origin(peer.id, Some(nonce)),
@@ -71,11 +72,12 @@ impl Driver {
                 contacts.iter().for_each(|contact| self.net.addresses.learn(contact));
             }
             Item::Watch { group } if peer.rights.may_watch(&group) && self.config.role.grants() => {
-                self.on_watch(peer, group, now);
+                self.on_watch(peer, group, self.now());
             }
             Item::Unwatch { group } => self.observers.on_unwatch(peer.id, group),
             Item::Report(report) if peer.rights.is_cluster() => {
                 self.touch(report.group);
+                let now = self.now();
                 self.observers.on_report(peer.id, &report, now);
             }
             Item::Proclaim(word) if self.may_proclaim(peer, &word) => {
@@ -85,7 +87,7 @@ impl Driver {
             }
             Item::AskCharter => self.tell_charter(peer.id),
             Item::Charter(charter) if peer.rights.is_cluster() => self.on_charter(peer.id, &charter),
-            Item::Ping { at } => self.net.send(peer.id, &Item::Pong { echo: at, at: now }),
+            Item::Ping { at } => self.net.send(peer.id, &Item::Pong { echo: at, at: self.now() }),
             Item::Pong { echo, at } if echo <= received => {
                 self.watchdog.on_pong(peer.id, peer.boot, [echo, at, received]);
             }
@@ -158,15 +160,13 @@ impl Driver {
             Message::Request(_) | Message::Extend { .. } => For::Election,
             _ => For::Question,
         };
-        if let Some(group) = group
-            && self.learn(group, name, (by(peer), purpose)).is_err()
-        {
-            return self.refuse(peer, &message);
-        }
-        if let Message::Request(request) | Message::Extend { request, .. } = &message
-            && self.registry.note_election(request.group)
-        {
-            self.touch(request.group);
+        if let Some(group) = group {
+            let Ok(learnt) = self.learn(group, name, (by(peer), purpose), received) else {
+                return self.refuse(peer, &message);
+            };
+            if purpose == For::Election && !learnt.was_election && self.registry.note_election(group) {
+                self.touch(group);
+            }
         }
         if let Message::Nack { group, refusal: Refusal::TooManyGroups, .. } = &message {
             self.on_too_many_groups(peer.id, *group);
@@ -321,17 +321,23 @@ impl Driver {
 
     /// Keeps the name of a group. One whose number is taken by another name is not believed.
     pub(super) fn learn_group(&mut self, name: GroupName, by: (By, For)) -> Result<(), Full> {
-        self.learn(name.id(), Some(name), by)
+        self.learn(name.id(), Some(name), by, self.now()).map(|_| ())
     }
 
-    fn learn(&mut self, group: GroupId, name: Option<GroupName>, by: (By, For)) -> Result<(), Full> {
-        let now = self.now();
-        if self.registry.learn(group, name, by, now)?
+    fn learn(
+        &mut self,
+        group: GroupId,
+        name: Option<GroupName>,
+        by: (By, For),
+        now: LocalTime,
+    ) -> Result<Learnt, Full> {
+        let learnt = self.registry.learn(group, name, by, now)?;
+        if learnt.name_is_new
             && let (Some(trace), Some(name)) = (&self.trace, self.registry.name(group))
         {
             trace.group(self.clock.reading(), name);
         }
-        Ok(())
+        Ok(learnt)
     }
 
     /// Somebody wants to be told of a group, if its key may have one more.
@@ -393,6 +399,7 @@ impl Driver {
             self.over_limit.remove(&group);
             let why = |group| CampaignError::TooManyGroups { group };
             self.orders.extend(self.campaigns.refuse(group, why));
+            self.touch(group);
         }
     }
 

@@ -13,7 +13,6 @@ use super::Notice;
 use super::addresses::Addresses;
 use super::eventual;
 use super::outbox::{Encoded, Lane, Outbox, Parcel};
-use crate::contact::Contact;
 use crate::name::NodeName;
 use crate::seal::{Expect, KeyRefusal, Peer, Received, Refusal, Sessions};
 use crate::socket::Sockets;
@@ -147,11 +146,11 @@ impl Net {
                     self.transmit(&reply, from);
                 }
                 self.waits.remove(&peer.id);
-                self.addresses.learn(&Contact { name: peer.name.clone(), address: None });
+                self.addresses.met(peer.id, &peer.name);
                 Opened::Session(peer)
             }
             Received::Data { peer, plaintext } => {
-                self.addresses.learn(&Contact { name: peer.name.clone(), address: None });
+                self.addresses.met(peer.id, &peer.name);
                 Opened::Items(peer, plaintext)
             }
             Received::KeyRefused { by, why } => Opened::KeyRefused(by, why),

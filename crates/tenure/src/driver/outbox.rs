@@ -327,6 +327,9 @@ impl Queue {
                 item
             });
             let Some(item) = item else { break };
+            if parcel.bytes.is_empty() {
+                parcel.bytes.reserve(ROOM);
+            }
             parcel.bytes.extend_from_slice(&item.bytes);
             parcel.expects_answer |= item.expects_answer;
         }

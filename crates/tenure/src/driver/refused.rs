@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use tenure_proto::NodeId;
 use tenure_proto::quorum::NodeSet;
+use tenure_proto::strong::Command;
 
 use super::Driver;
 use crate::error::{AskError, CampaignError, VerifyError};
@@ -48,8 +49,12 @@ impl Driver {
         if !std::mem::replace(&mut self.refused.said, true) {
             tracing::error!(name: "tenure.key_refused", node = %self.name, why = %why, "the members refuse the key of this process: ask for a new one (`tenure key derive`)");
         }
-        let orders = self.campaigns.refuse_all(&CampaignError::KeyRefused { why });
-        self.orders.extend(orders);
+        for order in self.campaigns.refuse_all(&CampaignError::KeyRefused { why }) {
+            if let Command::Resign(group) = &order {
+                self.touch(*group);
+            }
+            self.orders.push_back(order);
+        }
         self.questions.fail_all(&VerifyError::KeyRefused { why });
         self.fail_asks(&AskError::KeyRefused { why });
         self.settle();

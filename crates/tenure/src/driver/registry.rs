@@ -14,10 +14,12 @@
 //! without limits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::{GroupId, LocalTime};
 
+use crate::board::Row;
 use crate::config::Limits;
 use crate::name::GroupName;
 
@@ -57,10 +59,21 @@ pub(super) enum For {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
+/// What was known of a group that somebody brings up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Learnt {
+    /// Its name was not.
+    pub(super) name_is_new: bool,
+    /// Somebody had campaigned for it.
+    pub(super) was_election: bool,
+}
+
 #[derive(Debug)]
 struct Known {
     /// Members speak of groups by number; their name comes with the next acquisition.
     name: Option<GroupName>,
+    /// Where it is shown, if it is.
+    row: Option<Arc<Row>>,
     charged: Option<u64>,
     /// Somebody has campaigned for it. The others were only asked about.
     is_election: bool,
@@ -93,6 +106,24 @@ impl Registry {
         self.known.get(&group)?.name.as_ref()
     }
 
+    /// The name of a group, and where it is shown, if both are so.
+    pub(super) fn shown(&self, group: GroupId) -> Option<(&GroupName, Option<&Arc<Row>>)> {
+        let known = self.known.get(&group)?;
+        Some((known.name.as_ref()?, known.row.as_ref()))
+    }
+
+    /// Where a group is shown.
+    pub(super) fn row(&self, group: GroupId) -> Option<&Row> {
+        self.known.get(&group)?.row.as_deref()
+    }
+
+    /// A group is shown there from now on.
+    pub(super) fn set_row(&mut self, group: GroupId, row: Arc<Row>) {
+        if let Some(known) = self.known.get_mut(&group) {
+            known.row = Some(row);
+        }
+    }
+
     pub(super) fn is_election(&self, group: GroupId) -> bool {
         self.known.get(&group).is_some_and(|known| known.is_election)
     }
@@ -106,27 +137,29 @@ impl Registry {
         true
     }
 
-    /// Adds a group, or only its name. Says whether the name is new.
+    /// Adds a group, or only its name. Says what was known of it.
     pub(super) fn learn(
         &mut self,
         group: GroupId,
         name: Option<GroupName>,
         (by, purpose): (By, For),
         now: LocalTime,
-    ) -> Result<bool, Full> {
+    ) -> Result<Learnt, Full> {
         if let Some(known) = self.known.get_mut(&group) {
-            let is_new = known.name.is_none() && name.is_some();
-            known.name = known.name.take().or(name);
-            return Ok(is_new);
+            let name_is_new = known.name.is_none() && name.is_some();
+            if name_is_new {
+                known.name = name;
+            }
+            return Ok(Learnt { name_is_new, was_election: known.is_election });
         }
         let charged = self.charge(by, purpose)?;
-        let is_new = name.is_some();
+        let name_is_new = name.is_some();
         let look_at = self.next_look(false, now);
         self.asked += 1;
-        let known = Known { name, charged, is_election: false, was_idle: false, look_at };
+        let known = Known { name, row: None, charged, is_election: false, was_idle: false, look_at };
         self.known.insert(group, known);
         self.looks.insert((look_at, group));
-        Ok(is_new)
+        Ok(Learnt { name_is_new, was_election: false })
     }
 
     fn charge(&mut self, by: By, purpose: For) -> Result<Option<u64>, Full> {
@@ -216,7 +249,8 @@ mod tests {
     }
 
     fn learn(registry: &mut Registry, number: u64, by: By) -> Result<bool, Full> {
-        registry.learn(name(number).id(), Some(name(number)), (by, For::Question), at(0))
+        let learnt = registry.learn(name(number).id(), Some(name(number)), (by, For::Question), at(0));
+        learnt.map(|learnt| learnt.name_is_new)
     }
 
     #[test]
@@ -269,7 +303,8 @@ mod tests {
         let mut registry = Registry::new(Limits::default());
         let most = u64::try_from(MOST_ASKED).unwrap();
         let ask = |registry: &mut Registry, number, purpose| {
-            registry.learn(GroupId(number), None, (By::Cluster, purpose), at(0))
+            let learnt = registry.learn(GroupId(number), None, (By::Cluster, purpose), at(0));
+            learnt.map(|learnt| learnt.name_is_new)
         };
         for number in 0..most {
             ask(&mut registry, number, For::Question).unwrap();

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::strong::epoch::Charter;
+use tenure_proto::strong::{Event, GrantRequest, Kind};
 use tenure_proto::time::Bound;
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use super::Driver;
 use super::observers::is_known_to_lead;
-use crate::board::{Facts, GrantFacts};
+use crate::board::{Facts, GrantFacts, Heard};
 use crate::config::ClockBound;
 use crate::status::{CharterStatus, NotReady, PeerStatus, Status};
 use crate::timing::Timings;
@@ -136,14 +137,16 @@ impl Driver {
             pen.erase(&name);
         }
         for group in std::mem::take(&mut self.dirty) {
-            let Some(name) = self.registry.name(group) else { continue };
+            let Some((name, row)) = self.registry.shown(group) else { continue };
             let facts = self.facts(group, now);
-            let is_told = facts.led.is_some()
-                || facts.grant.is_some()
-                || facts.told.is_some()
-                || facts.proclaimed.is_some();
-            if is_told || self.registry.is_election(group) || pen.has(name) {
-                pen.write(name, facts);
+            if let Some(row) = row {
+                pen.rewrite(name, row, facts);
+                continue;
+            }
+            let is_told = facts.led.is_some() || facts.grant.is_some() || facts.heard.is_some();
+            if is_told || self.registry.is_election(group) {
+                let row = pen.add(name, facts);
+                self.registry.set_row(group, row);
             }
         }
     }
@@ -160,9 +163,34 @@ impl Driver {
                 until: grant.until,
                 leads: is_known_to_lead(machine, id, self.observers.word(id), grant, now),
             }),
-            told: self.observers.leader(id).map(|(term, leader)| (self.net.name(leader), term)),
             is_campaigning: self.campaigns.campaigns_for(id),
-            proclaimed: self.observers.newest_edict(id),
+            heard: self.heard(id).map(Box::new),
+        }
+    }
+
+    fn heard(&self, id: GroupId) -> Option<Heard> {
+        let told = self.observers.leader(id).map(|(term, leader)| (self.net.name(leader), term));
+        let proclaimed = self.observers.newest_edict(id);
+        (told.is_some() || proclaimed.is_some()).then_some(Heard { told, proclaimed })
+    }
+
+    /// Shows an event. A renewal moves the end of a lease, where the group is shown already;
+    /// everything else is written down at the end of the turn.
+    pub(super) fn show(&mut self, event: &Event) {
+        let (group, is_noted) = match event {
+            Event::Granted { request: GrantRequest { group, kind, term, .. }, until, .. } => {
+                let row = self.registry.row(*group).filter(|_| *kind == Kind::Renew);
+                (group, row.is_some_and(|row| row.grants_on(*term, *until)))
+            }
+            Event::Leads { group, kind, term, until, .. } => {
+                let row = self.registry.row(*group).filter(|_| *kind == Kind::Renew);
+                (group, row.is_some_and(|row| row.leads_on(*term, *until)))
+            }
+            Event::Freed { group, .. } | Event::Lost { group, .. } => (group, false),
+            _ => return,
+        };
+        if !is_noted {
+            self.touch(*group);
         }
     }
 

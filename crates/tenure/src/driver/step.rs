@@ -270,7 +270,7 @@ impl Driver {
         self.log(event);
         self.on_height_event(event, now);
         self.on_answer(event, now);
-        self.dirty.extend(shown_of(event));
+        self.show(event);
         match event {
             Event::Leads { group, kind: Kind::Acquire, term, .. } => {
                 self.proclaim(*group, Token::of_term(*term), None);
@@ -351,15 +351,6 @@ impl Driver {
     /// Gives a command to the machine once it is there.
     pub(super) fn order(&mut self, command: Command) {
         self.orders.push_back(command);
-    }
-}
-
-/// The group whose status an event changes.
-fn shown_of(event: &Event) -> Option<GroupId> {
-    match event {
-        Event::Granted { request, .. } => Some(request.group),
-        Event::Leads { group, .. } | Event::Freed { group, .. } | Event::Lost { group, .. } => Some(*group),
-        _ => None,
     }
 }
 

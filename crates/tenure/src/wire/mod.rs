@@ -260,14 +260,21 @@ mod tag {
     pub(super) const CONDEMNED: u64 = 35;
 }
 
+/// Most items are no longer than this, in bytes.
+const USUAL: usize = 128;
+
+/// The tag of an item and its length: one byte each, or two for a long one.
+const HEAD: usize = 4;
+
 /// One item as bytes. Items one after the other are a datagram. `decode` reads the result back as
 /// the same item.
 pub(crate) fn encode(item: &Item) -> Result<Vec<u8>, EncodeError> {
-    let mut fields = Writer::new();
+    let mut fields = Writer::with_room(USUAL);
     let tag = write(item, &mut fields)?;
-    let mut to = Writer::new();
+    let fields = fields.into_bytes();
+    let mut to = Writer::with_room(fields.len() + HEAD);
     to.number(tag);
-    to.bytes(&fields.into_bytes());
+    to.bytes(&fields);
     Ok(to.into_bytes())
 }
 
