@@ -4,7 +4,7 @@
 //! |----------------|-------------------|------------------------------------------------------------|
 //! | `test`         | `test/`           | set-up, every check, every test                            |
 //! | `setup`        | `setup.rs`        | installs what the tests need and this machine lacks        |
-//! | `tidy`         | `tidy.rs`         | the rules that the compiler does not know                  |
+//! | `tidy`         | `tidy/`           | the rules that the compiler does not know                  |
 //! | `dependencies` | `dependencies.rs` | licences, sources and bans of `deny.toml`                  |
 //! | `bench NAME`   | `bench.rs`        | one benchmark, with ratios to a baseline of the same run   |
 //! | `package`      | `package.rs`      | the Debian package, with manual pages and completions      |

@@ -19,7 +19,7 @@ use tenure::{Clock, ClusterId, ClusterKey, Config, Key, Local, Locality, Node, T
 use tenure_proto::NodeId;
 use tenure_proto::local::Event as Said;
 use tenure_proto::strong::Event;
-use tenure_proto::strong::trace::{Line, LocalStart, Reader, What};
+use tenure_proto::trace::{Line, LocalStart, Reader, What};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const GROUP: &str = "lights";

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use runner::{Stage, ask, is_alive, now, signal};
 use rustix::process::Signal;
-use tenure::{NodeName, Scope, Wish};
+use tenure::{NodeName, OperatorRequest, Scope};
 
 /// Leases that end soon, for tests in which they do.
 const SHORT: [&str; 3] = ["--lease=1500ms", "--grace=200ms", "--kill-margin=200ms"];
@@ -329,16 +329,16 @@ fn an_operator_who_asks_for_it_is_answered_when_the_command_is_dead() {
     let stage = Stage::set();
     let _first = stage.jobs(&["--name=one"], "echo $$ > pid; exec sleep 600");
     let pid = stage.pid("pid");
-    stage.ask(Wish::Proclaim { body: b"hello".to_vec() }).expect("it proclaims");
+    stage.ask(OperatorRequest::Proclaim { body: b"hello".to_vec() }).expect("it proclaims");
     assert!(is_alive(pid));
     let _second = stage.jobs(&["--name=two"], "echo $$ > second; exec sleep 600");
     let to = NodeName::new("two").unwrap();
     // The second may still be on its way to the campaign: then the first resigns, and is asked
     // again when it leads.
-    stage.wait("the hand-over", || stage.ask(Wish::Transfer { to: to.clone() }).ok());
+    stage.wait("the hand-over", || stage.ask(OperatorRequest::Transfer { to: to.clone() }).ok());
     assert!(!is_alive(pid), "it was dead before the answer");
     let second = stage.pid("second");
-    stage.ask(Wish::Resign).expect("it resigns");
+    stage.ask(OperatorRequest::Resign).expect("it resigns");
     assert!(!is_alive(second));
 }
 

@@ -21,8 +21,8 @@ use tenure_lab::world::{Action, Foundation, Interrupt, World};
 use tenure_proto::local::{Config, Event, Local, Rules, Sound};
 use tenure_proto::quorum::{Quorums, Rule};
 use tenure_proto::strong::epoch::{Body, Charter};
-use tenure_proto::strong::trace::{Common, HEADER, Life, Line, LocalStart, Start, What};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Span};
+use tenure_proto::trace::{Common, HEADER, Life, Line, LocalStart, Start, What};
 use tenure_proto::{GroupId, Incarnation, NodeId};
 use written::{assert_silent, assert_silent_on_parts, audited, saved, sees, stormy};
 

@@ -23,9 +23,9 @@ use tenure_lab::subject::strong::Strong;
 use tenure_lab::subject::{Assumption, Made, Office, Subject};
 use tenure_lab::world::{Action, Flaws, Foundation, Freeze, How, Interrupt, RealTime, World};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
-use tenure_proto::strong::trace::{Common, EdictMade, HEADER, Life, Line, Start, What, write_event};
 use tenure_proto::strong::{Event, Nerio, Rules, Sound};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
+use tenure_proto::trace::{Common, EdictMade, HEADER, Life, Line, Start, What, write_event};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId, Protocol};
 use written::{assert_silent, assert_silent_on_parts, audited, saved, sees, stormy};
 

@@ -30,7 +30,7 @@
 //! | [`eventual`] | Omega: in the end one leader, without a link that is always timely |
 //! | [`local`] | Fetzer and Cristian: a leader for every partition |
 //! | [`classic`] | the elections of the lectures, on anonymous ports and among named processes |
-//! | [`paxos`] | a replicated log, driven by an election |
+//! | [`log`] | a replicated log, driven by an election |
 //! | [`fence`] | the receiver's side: admits a leader's write by its token, or refuses it |
 
 pub mod boot;
@@ -39,11 +39,12 @@ pub mod detect;
 pub mod eventual;
 pub mod fence;
 pub mod local;
-pub mod paxos;
+pub mod log;
 pub mod quorum;
 pub mod strong;
 pub mod time;
 pub mod timers;
+pub mod trace;
 
 use std::fmt::{self, Debug, Display};
 use std::hash::Hash;

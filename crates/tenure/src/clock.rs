@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_proto::LocalTime;
-use tenure_proto::strong::trace::Common;
 use tenure_proto::time::Bound;
+use tenure_proto::trace::Common;
 
 use crate::steady::{SharedSteady, Suspends};
 use crate::sys::clock::{Which, correction, read, synchronised};

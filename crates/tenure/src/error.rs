@@ -271,9 +271,9 @@ pub enum AskError {
         /// Why.
         reason: String,
     },
-    /// The program that leads does not listen for wishes. Nothing was done.
+    /// The program that leads does not listen for requests. Nothing was done.
     #[error(
-        "the program that leads takes no wishes: it must call `Tenure::asked`, or lead by `Node::lead` or `tenure run`; to move the leadership, stop it"
+        "the program that leads takes no requests: it must call `Tenure::asked`, or lead by `Node::lead` or `tenure run`; to move the leadership, stop it"
     )]
     NotListening,
     /// The key of this process may not ask anything of leaders.

@@ -7,9 +7,9 @@ use tenure_proto::quorum::{NodeSet, Rule};
 use tenure_proto::strong::Message;
 use tenure_proto::strong::epoch::{Body, Charter, EpochTalk, Lineage, StoreId};
 
+use crate::operator_request::{OperatorRequest, Reply};
 use crate::seal::{Revocation, Serial};
-use crate::wire::{self, Contact, Item, Neighbourly, Pass, Said, Told};
-use crate::wish::{Reply, Wish};
+use crate::wire::{self, Contact, Item, LocalTalk, Pass, Said, Told};
 
 /// How many bytes of memory a byte of input may take.
 const MOST_HEAP: usize = 128;
@@ -45,16 +45,16 @@ fn heap(item: &Item) -> usize {
             });
             contacts.capacity() * size_of::<Contact>() + texts.sum::<usize>()
         }
-        Item::Watch { group }
-        | Item::Pass(Pass { group, .. })
-        | Item::Neighbourly(Neighbourly { group, .. }) => group.as_str().len(),
+        Item::Watch { group } | Item::Pass(Pass { group, .. }) | Item::Local(LocalTalk { group, .. }) => {
+            group.as_str().len()
+        }
         Item::Ask(ask) => {
-            ask.group.as_str().len() + ask.order.as_ref().map_or(0, |order| heap_of_wish(&order.wish))
+            ask.group.as_str().len() + ask.order.as_ref().map_or(0, |order| heap_of_request(&order.request))
         }
         Item::Told(Told { said: Said::Of(Reply::Declined { reason }), .. }) => reason.capacity(),
         Item::Proclaim(proclaim) => proclaim.body.as_ref().map_or(0, Vec::capacity),
         Item::Charter(charter) => heap_of_charter(charter),
-        Item::Hinting(said) => said.group.as_str().len() + heap_of_hinting(&said.message),
+        Item::Eventual(said) => said.group.as_str().len() + heap_of_hinting(&said.message),
         Item::Revoked { keys, .. } => {
             keys.capacity() * size_of::<Revocation>() + keys.iter().map(Revocation::heap).sum::<usize>()
         }
@@ -81,11 +81,11 @@ fn heap_of_hinting(message: &eventual::Message) -> usize {
     }
 }
 
-fn heap_of_wish(wish: &Wish) -> usize {
-    match wish {
-        Wish::Resign => 0,
-        Wish::Transfer { to } => to.as_str().len(),
-        Wish::Proclaim { body } => body.capacity(),
+fn heap_of_request(request: &OperatorRequest) -> usize {
+    match request {
+        OperatorRequest::Resign => 0,
+        OperatorRequest::Transfer { to } => to.as_str().len(),
+        OperatorRequest::Proclaim { body } => body.capacity(),
     }
 }
 

@@ -24,19 +24,19 @@ use std::time::Duration;
 
 use tenure_proto::LocalTime;
 use tenure_proto::strong::edict::{ByTerm, NotLeader};
-use tenure_proto::strong::trace::Common;
 use tenure_proto::strong::{Edict, Term, Token};
+use tenure_proto::trace::Common;
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::nanos;
 use crate::driver::{Mailbox, Request};
 use crate::error::{ProclaimError, TransferError};
 use crate::name::{GroupName, NodeName};
+use crate::operator_request::{Asked, Desk};
 use crate::steady::Steady;
 use crate::sys::clock::{Which, read};
 use crate::sys::page::Lent;
 use crate::trace::Trace;
-use crate::wish::{Asked, Desk};
 
 /// The largest body, in bytes, that can be [proclaimed](Tenure::proclaim) with an edict.
 pub const MAX_PROCLAIM: usize = 512;
@@ -64,7 +64,7 @@ pub(crate) struct SharedTerm {
     pub(crate) trace: Option<Trace>,
     /// Why it ended, once it has.
     pub(crate) loss: watch::Sender<Option<Loss>>,
-    /// The wishes of operators that wait for this leader.
+    /// The requests of operators that wait for this leader.
     pub(crate) desk: Desk,
 }
 
@@ -266,16 +266,17 @@ impl Tenure {
         answer.await.unwrap_or(Err(TransferError::Stopped))
     }
 
-    /// Waits for a [wish](crate::Wish) of an operator: to resign, to hand over or to proclaim.
+    /// Waits for a [request](crate::OperatorRequest) of an operator: to resign, to hand over or to
+    /// proclaim.
     ///
     /// The asker holds the cluster's key or an operator's key. The holder of this guard decides,
     /// because it alone knows when the guarded work has ended: end the work, then
     /// [`resign`](Self::resign) or [`transfer`](Self::transfer), then [`Asked::grant`]. If no
-    /// caller takes the wish within a second, the node answers that nobody listens. If several
+    /// caller takes the request within a second, the node answers that nobody listens. If several
     /// callers wait, one gets it.
     ///
     /// It never returns once the term is over: wait for [`lost`](Self::lost) beside it. The future
-    /// may be dropped and the call repeated: no wish is lost.
+    /// may be dropped and the call repeated: no request is lost.
     pub async fn asked(&self) -> Asked {
         if self.term.record.is_wiped() {
             std::future::pending::<()>().await; // A forked child is asked nothing.

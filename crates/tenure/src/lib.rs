@@ -107,7 +107,7 @@ mod memory;
 mod name;
 mod node;
 mod observe;
-mod record;
+mod operator_request;
 mod seal;
 mod socket;
 mod status;
@@ -115,15 +115,15 @@ mod steady;
 mod store;
 mod sys;
 mod tally;
+mod term_record;
 mod timing;
 mod trace;
 mod vmclock;
 mod wall_clock;
 mod watchdog;
 mod wire;
-mod wish;
 
-/// The atomics of a term's record. The model checker of `record` puts its own in this place.
+/// The atomics of a term's record. The model checker of `term_record` puts its own in this place.
 mod atomics {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
 }
@@ -148,6 +148,7 @@ pub use memory::{MemoryError, memory_folder};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
 pub use node::{Campaign, Certain, Node, Revoked, RevokedKey, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
+pub use operator_request::{Asked, Fulfilled, MAX_REASON, OperatorRequest};
 pub use seal::Counters as SessionCounters;
 pub use seal::{
     CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, KeyRefusal, Keyring, MAX_SCOPE, Names, Scope,
@@ -163,7 +164,6 @@ pub use tenure_proto::strong::epoch::Epoch;
 pub use tenure_proto::strong::{Edict, Term, Token};
 pub use timing::{Timing, Timings};
 pub use vmclock::{VMCLOCK, tells_disruptions};
-pub use wish::{Asked, Granted, MAX_REASON, Wish};
 
 /// The strong machine that every node runs: the protocol under its sound rules.
 ///

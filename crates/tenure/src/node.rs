@@ -26,12 +26,12 @@ use crate::local::{Local, Locality};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
+use crate::operator_request::{Asked, Fulfilled, OperatorRequest};
 use crate::seal::{ClusterKey, Serial};
 use crate::status::{GroupStatus, Status};
 use crate::steady::{SharedSteady, Steady};
 use crate::store::{Founding, Store, founding_draw};
 use crate::sys::clock::{Which, read};
-use crate::wish::{Asked, Granted, Wish};
 
 /// A running process of a cluster: it grants, campaigns and observes, as its [`Role`](crate::Role)
 /// says.
@@ -238,11 +238,11 @@ impl Node {
     /// begins anew: losing is normal. Work that must not be cancelled like that checks its guard
     /// itself, with a guard from [`campaign`](Self::campaign).
     ///
-    /// It grants [wishes](Wish) of operators. Asked to proclaim, it proclaims. Asked to resign or
-    /// to hand over, it drops the work as on a loss, and only then gives up the leadership. After a
-    /// resignation it backs off for the length of a lease, so that others can be elected, and
-    /// campaigns again; after a hand-over it campaigns at once. If the successor does not take
-    /// over, the work begins anew, in the same term.
+    /// It fulfils [requests](OperatorRequest) of operators. Asked to proclaim, it proclaims. Asked
+    /// to resign or to hand over, it drops the work as on a loss, and only then gives up the
+    /// leadership. After a resignation it backs off for the length of a lease, so that others can
+    /// be elected, and campaigns again; after a hand-over it campaigns at once. If the successor
+    /// does not take over, the work begins anew, in the same term.
     ///
     /// If the future is dropped, the work is dropped, and this process resigns or withdraws from
     /// the campaign. A clone of the guard that lives elsewhere keeps the leadership.
@@ -265,7 +265,7 @@ impl Node {
                 Outcome::Lost(_) => {}
                 Outcome::Resign(asked) => {
                     tenure.resign();
-                    asked.grant();
+                    asked.fulfil();
                     let (reply, rested) = oneshot::channel();
                     self.0.launched.mailbox.send(Request::Rest(reply));
                     let _ = rested.await;
@@ -328,8 +328,8 @@ impl Node {
     pub async fn eventual(&self, group: &str) -> Result<Eventual, KindError> {
         let group = GroupName::new(group)?;
         let (reply, opinion) = oneshot::channel();
-        let order = driver::HintOrder { group: group.clone(), reply };
-        self.0.launched.mailbox.send(Request::Hint(order));
+        let order = driver::EventualOrder { group: group.clone(), reply };
+        self.0.launched.mailbox.send(Request::Eventual(order));
         let opinion = opinion.await.map_err(|_| KindError::Stopped(self.why_stopped()))??;
         Ok(Eventual {
             group,
@@ -373,14 +373,14 @@ impl Node {
 
     /// Asks the leader of `group`, wherever it is, to resign, to hand over or to proclaim. It waits
     /// for the answer, ten seconds at most. The holder of the leader's guard does it or declines:
-    /// see [`Tenure::asked`] and [`Node::lead`]. Retransmissions are idempotent: the wish is done
-    /// at most once. Only holders of the cluster's key or of an operator's key may ask. If the
+    /// see [`Tenure::asked`] and [`Node::lead`]. Retransmissions are idempotent: the request is
+    /// done at most once. Only holders of the cluster's key or of an operator's key may ask. If the
     /// future is dropped, the leader may still do it.
     /// # Errors
     /// An [`AskError`]. After [`AskError::Timeout`] the leader may still do it; after `Stopped` it
     /// may have done it.
-    pub async fn ask(&self, group: &str, wish: Wish) -> Result<Granted, AskError> {
-        self.ask_within(group, wish, ASK_WITHIN).await
+    pub async fn ask(&self, group: &str, request: OperatorRequest) -> Result<Fulfilled, AskError> {
+        self.ask_within(group, request, ASK_WITHIN).await
     }
 
     /// Asks as [`ask`](Self::ask) does, and waits for at most `within`, a minute at the longest. A
@@ -388,16 +388,21 @@ impl Node {
     /// still do it.
     /// # Errors
     /// As [`ask`](Self::ask).
-    pub async fn ask_within(&self, group: &str, wish: Wish, within: Duration) -> Result<Granted, AskError> {
+    pub async fn ask_within(
+        &self,
+        group: &str,
+        request: OperatorRequest,
+        within: Duration,
+    ) -> Result<Fulfilled, AskError> {
         let group = GroupName::new(group)?;
-        if let Wish::Proclaim { body } = &wish
+        if let OperatorRequest::Proclaim { body } = &request
             && body.len() > MAX_PROCLAIM
         {
             return Err(AskError::TooLong { length: body.len() });
         }
         let (reply, answer) = oneshot::channel();
         let within = within.min(driver::LONGEST_ASK);
-        self.0.launched.mailbox.send(Request::Ask(driver::AskOrder { group, wish, within, reply }));
+        self.0.launched.mailbox.send(Request::Ask(driver::AskOrder { group, request, within, reply }));
         answer.await.unwrap_or_else(|_| Err(AskError::Stopped(self.why_stopped())))
     }
 
@@ -647,8 +652,8 @@ enum Outcome<T> {
     Resign(Asked),
 }
 
-/// Runs the work while `tenure` lasts, and does what others wish. The work first, if several things
-/// happen at once.
+/// Runs the work while `tenure` lasts, and fulfils requests. The work first, if several
+/// things happen at once.
 async fn lead_once<T, F: Future<Output = T>>(
     tenure: &Tenure,
     work: &mut impl FnMut(Tenure) -> F,
@@ -663,14 +668,14 @@ async fn lead_once<T, F: Future<Output = T>>(
                     loss = tenure.lost() => return Outcome::Lost(loss),
                     asked = tenure.asked() => asked,
                 };
-                match asked.wish() {
-                    Wish::Resign => break (asked, None),
-                    Wish::Transfer { to } => {
+                match asked.request() {
+                    OperatorRequest::Resign => break (asked, None),
+                    OperatorRequest::Transfer { to } => {
                         let to = to.clone();
                         break (asked, Some(to));
                     }
-                    Wish::Proclaim { body } => match tenure.proclaim(body) {
-                        Ok(edict) => asked.grant_as(edict),
+                    OperatorRequest::Proclaim { body } => match tenure.proclaim(body) {
+                        Ok(edict) => asked.fulfil_as(edict),
                         Err(error) => asked.decline(&error.to_string()),
                     },
                 }
@@ -679,7 +684,7 @@ async fn lead_once<T, F: Future<Output = T>>(
         let Some(to) = to else { return Outcome::Resign(asked) };
         match tenure.transfer(&to).await {
             Ok(()) => {
-                asked.grant();
+                asked.fulfil();
                 return Outcome::Lost(Loss::HandedOver);
             }
             Err(error) => asked.decline(&error.to_string()),

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_proto::local;
 use tenure_proto::strong::edict::ByTerm;
-use tenure_proto::strong::trace::{self, Common, EdictMade, Line, LocalStart, Start, What};
 use tenure_proto::strong::{Edict, Event};
+use tenure_proto::trace::{self, Common, EdictMade, Line, LocalStart, Start, What};
 use tenure_proto::{GroupId, LocalTime};
 
 use crate::clock::Reading;

@@ -14,7 +14,7 @@ use support::chance::Chance;
 use support::{Cluster, within};
 use tenure::{Clock, Loss, Node, Tenure, Token};
 use tenure_proto::strong::Event;
-use tenure_proto::strong::trace::{Reader, What};
+use tenure_proto::trace::{Reader, What};
 
 const SOON: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_millis(100);

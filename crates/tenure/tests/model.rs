@@ -21,10 +21,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use atomics::{AtomicBool, AtomicU64};
 use loom::sync::Arc;
 use loom::thread;
-use record::Record;
 use tenure_proto::LocalTime;
 use tenure_proto::strong::Term;
 use tenure_proto::strong::edict::{Authority, create};
+use term_record::Record;
 
 /// What `record.rs` is made of here.
 mod atomics {
@@ -32,8 +32,8 @@ mod atomics {
 }
 
 #[allow(dead_code, reason = "signs of life and forks are not modelled")]
-#[path = "../src/record.rs"]
-mod record;
+#[path = "../src/term_record.rs"]
+mod term_record;
 
 /// How often running threads are interrupted in one run, unless `LOOM_MAX_PREEMPTIONS` says
 /// otherwise. All faults below show with two; each one more takes about ten times as long.

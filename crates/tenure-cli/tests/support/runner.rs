@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tenure::{AskError, Clock, Granted, Node, Wish};
+use tenure::{AskError, Clock, Fulfilled, Node, OperatorRequest};
 
 use crate::cluster::Cluster;
 
@@ -58,8 +58,8 @@ impl Stage {
     }
 
     /// Asks the leader of `jobs` for something, as an operator does.
-    pub(crate) fn ask(&self, wish: Wish) -> Result<Granted, AskError> {
-        self.runtime.block_on(self.nodes[0].ask_within("jobs", wish, Duration::from_secs(20)))
+    pub(crate) fn ask(&self, request: OperatorRequest) -> Result<Fulfilled, AskError> {
+        self.runtime.block_on(self.nodes[0].ask_within("jobs", request, Duration::from_secs(20)))
     }
 
     /// Stops all members: no lease can be renewed.

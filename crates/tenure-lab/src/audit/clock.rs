@@ -20,8 +20,8 @@
 //! is exact.
 
 use tenure_proto::LocalTime;
-use tenure_proto::strong::trace::Common;
 use tenure_proto::time::{Bound, Clockwork, LocalSpan};
+use tenure_proto::trace::Common;
 
 /// A reading of the own clock, and when that was on the common one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

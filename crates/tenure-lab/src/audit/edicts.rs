@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::strong::edict::ByTerm;
-use tenure_proto::strong::trace::Common;
 use tenure_proto::strong::{Edict, Event, Holder, Kind, Term};
+use tenure_proto::trace::Common;
 use tenure_proto::{GroupId, LocalTime};
 
 use super::Findings;

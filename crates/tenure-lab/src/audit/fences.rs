@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tenure_proto::fence::Rule;
 use tenure_proto::strong::Token;
-use tenure_proto::strong::trace::Decision;
+use tenure_proto::trace::Decision;
 
 use super::record::Record;
 use super::{ADMITTED, Findings};

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_proto::local::{Event, Lease, View};
 use tenure_proto::quorum::NodeSet;
-use tenure_proto::strong::trace::{Common, LocalStart};
+use tenure_proto::trace::{Common, LocalStart};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::Findings;

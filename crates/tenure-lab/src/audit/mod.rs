@@ -1,6 +1,6 @@
 //! Judges what real nodes have written down, by the properties of the laboratory.
 //!
-//! The [traces](tenure_proto::strong::trace) of a cluster are read, put in order by the clock that
+//! The [traces](tenure_proto::trace) of a cluster are read, put in order by the clock that
 //! their writers shared, and shown to the same judge that looks at simulated worlds. The judge sees
 //! all else through a [`Sight`](crate::property::strong::Sight): instants between two readings, and
 //! the edge of what is known.

@@ -6,11 +6,9 @@ use std::sync::Arc;
 
 use tenure_proto::strong::edict::{ByTerm, QuorumStamp};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
-use tenure_proto::strong::trace::{
-    Common, Decision, EdictMade, Line, LocalStart, Reader, Start, TraceError, What,
-};
 use tenure_proto::strong::{Event, Holder, InstanceId, Kind, Loss, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Stamp};
+use tenure_proto::trace::{Common, Decision, EdictMade, Line, LocalStart, Reader, Start, TraceError, What};
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::File;

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_proto::strong::trace::Common;
 use tenure_proto::strong::{Event, Holder, Kind};
 use tenure_proto::time::Stamp;
+use tenure_proto::trace::Common;
 use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::record::{Life, Record, Step};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tenure_proto::local::Sound as Quiet;
 use tenure_proto::strong::Sound;
-use tenure_proto::strong::trace::{Decision, EdictMade, HEADER, Line, Reader, What};
+use tenure_proto::trace::{Decision, EdictMade, HEADER, Line, Reader, What};
 use tenure_proto::{GroupId, NodeId};
 
 use super::locals::{Told, placed, told};

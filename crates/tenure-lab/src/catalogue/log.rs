@@ -1,6 +1,6 @@
 //! The log in the catalogue: the sound machine, or one of its mutants.
 
-use tenure_proto::paxos::Sound;
+use tenure_proto::log::Sound;
 
 use super::bench::Bench;
 use super::{

@@ -1,6 +1,6 @@
 //! Known-wrong logs: each breaks one rule, and a property must notice.
 
-use tenure_proto::paxos::{Ballot, Entry, LocalRead, Rules, Sessions, Slot, Standing, Vote};
+use tenure_proto::log::{Ballot, Entry, LocalRead, Rules, Sessions, Slot, Standing, Vote};
 use tenure_proto::{LocalTime, Ticket};
 
 use crate::subject::log::Log;

@@ -171,7 +171,6 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod tombs;
-pub mod trace;
 mod transfer;
 mod turn;
 mod verify;

@@ -130,15 +130,15 @@ impl Keeps for Redb {
     }
 }
 
-type Wish = (Vec<u8>, Sender<()>);
+type OperatorRequest = (Vec<u8>, Sender<()>);
 
 /// Clients that write to something that gathers what waits, as the log's own thread for its disk
 /// does.
 fn gathered(clients: usize, mut store: impl Keeps) -> Turn {
-    let (wishes, queue) = mpsc::channel::<Wish>();
+    let (wishes, queue) = mpsc::channel::<OperatorRequest>();
     let keeper = thread::spawn(move || serve(&queue, &mut store));
     let until = now() + TURN;
-    let client = |wishes: Sender<Wish>| {
+    let client = |wishes: Sender<OperatorRequest>| {
         move || {
             let (answer, answers) = mpsc::channel();
             let mut took = Vec::new();
@@ -158,7 +158,7 @@ fn gathered(clients: usize, mut store: impl Keeps) -> Turn {
     turn(took)
 }
 
-fn serve(queue: &Receiver<Wish>, store: &mut impl Keeps) {
+fn serve(queue: &Receiver<OperatorRequest>, store: &mut impl Keeps) {
     while let Ok(first) = queue.recv() {
         let (values, answers): (Vec<_>, Vec<_>) = std::iter::once(first).chain(queue.try_iter()).unzip();
         store.keep(&values);

@@ -61,7 +61,7 @@ impl Driver {
         let newcomers: Vec<NodeId> = wanted.contacts.iter().map(|contact| contact.name.id()).collect();
         let newcomers = newcomers.into_iter().filter(|new| !members.contains(new)).collect();
         for contact in &wanted.contacts {
-            self.net.book.learn(contact);
+            self.net.addresses.learn(contact);
         }
         // Everybody must be able to greet the newcomers before they are told to.
         if !wanted.contacts.is_empty() {

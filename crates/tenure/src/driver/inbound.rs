@@ -6,7 +6,7 @@
 //! | holder of the cluster's key | everything, once it has shown that it is of this cluster (`kin`); the machine itself judges whether it is a member |
 //! | candidate | ask, release and talk about groups in its scope, watch them, and ask for the charter |
 //! | observer | watch groups in its scope, ask for and verify their leaders, and ask for the charter |
-//! | operator | the same for all groups, and have wishes of their leaders |
+//! | operator | the same for all groups, and make requests to their leaders |
 
 use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::epoch::EpochTalk;
@@ -68,19 +68,19 @@ impl Driver {
                 self.on_condemned(store, highest);
             }
             Item::Contacts(contacts) if peer.rights.is_cluster() => {
-                contacts.iter().for_each(|contact| self.net.book.learn(contact));
+                contacts.iter().for_each(|contact| self.net.addresses.learn(contact));
             }
             Item::Watch { group } if peer.rights.may_watch(&group) && self.config.role.grants() => {
                 self.on_watch(peer, group, now);
             }
-            Item::Unwatch { group } => self.gallery.on_unwatch(peer.id, group),
+            Item::Unwatch { group } => self.observers.on_unwatch(peer.id, group),
             Item::Report(report) if peer.rights.is_cluster() => {
                 self.touch(report.group);
-                self.gallery.on_report(peer.id, &report, now);
+                self.observers.on_report(peer.id, &report, now);
             }
             Item::Proclaim(word) if self.may_proclaim(peer, &word) => {
                 self.touch(word.group);
-                let post = self.gallery.on_proclaim(&word, self.config.role.grants());
+                let post = self.observers.on_proclaim(&word, self.config.role.grants());
                 self.post(post);
             }
             Item::AskCharter => self.tell_charter(peer.id),
@@ -94,12 +94,14 @@ impl Driver {
             Item::Ask(ask) => self.on_ask(peer.id, peer.rights.may_operate(), ask),
             Item::Told(told) => self.on_told(peer.id, peer.rights.is_cluster(), told),
             Item::Pass(pass) => self.on_pass(peer, pass, received),
-            Item::Neighbourly(said) if peer.rights.is_cluster() => self.on_neighbour(peer.id, said, received),
+            Item::Local(said) if peer.rights.is_cluster() => self.on_local_talk(peer.id, said, received),
             Item::Revoked { keys, answer } if peer.rights.is_cluster() => {
                 self.on_revoked(peer.id, &keys, answer);
             }
             Item::RevokedKept(keys) if peer.rights.is_cluster() => self.on_revoked_kept(peer.id, &keys),
-            Item::Hinting(said) if peer.rights.is_cluster() => self.on_hinting(peer.id, said, received),
+            Item::Eventual(said) if peer.rights.is_cluster() => {
+                self.on_eventual_talk(peer.id, said, received);
+            }
             Item::Contacts(_)
             | Item::Watch { .. }
             | Item::Report(_)
@@ -108,10 +110,10 @@ impl Driver {
             | Item::Charter(_)
             | Item::Origin(_)
             | Item::Condemned { .. }
-            | Item::Hinting(_)
+            | Item::Eventual(_)
             | Item::Revoked { .. }
             | Item::RevokedKept(_)
-            | Item::Neighbourly(_) => {
+            | Item::Local(_) => {
                 self.tally.out_of_scope += 1;
             }
         }
@@ -123,18 +125,18 @@ impl Driver {
         match item {
             Item::Watch { group } if self.config.role.grants() => {
                 let Some(machine) = &self.machine else { return };
-                if let Ok(post) = self.gallery.on_watch((self.me, By::Cluster), group.id(), machine, now) {
+                if let Ok(post) = self.observers.on_watch((self.me, By::Cluster), group.id(), machine, now) {
                     self.post(post);
                 }
             }
-            Item::Unwatch { group } => self.gallery.on_unwatch(self.me, *group),
+            Item::Unwatch { group } => self.observers.on_unwatch(self.me, *group),
             Item::Report(report) => {
                 self.touch(report.group);
-                self.gallery.on_report(self.me, report, now);
+                self.observers.on_report(self.me, report, now);
             }
             Item::Proclaim(word) => {
                 self.touch(word.group);
-                let post = self.gallery.on_proclaim(word, self.config.role.grants());
+                let post = self.observers.on_proclaim(word, self.config.role.grants());
                 self.post(post.into_iter().filter(|(to, _)| *to != self.me).collect());
             }
             _ => {}
@@ -289,7 +291,7 @@ impl Driver {
         }
         let open = self.config.groups.as_ref().is_none_or(|groups| groups.contains(&group));
         let unasked = matches!(message, Message::Talk { talk: Talk::TakeOver { .. }, .. })
-            && !self.office.campaigns_for(group);
+            && !self.campaigns.campaigns_for(group);
         open && !unasked
     }
 
@@ -336,11 +338,11 @@ impl Driver {
     fn on_watch(&mut self, peer: &Peer, group: GroupName, now: LocalTime) {
         let (id, by) = (group.id(), by(peer));
         let Some(machine) = &self.machine else { return };
-        let post = self.gallery.on_watch((peer.id, by), id, machine, now);
+        let post = self.observers.on_watch((peer.id, by), id, machine, now);
         match post.and_then(|post| self.learn_group(group, (by, For::Question)).map(|()| post)) {
             Ok(post) => self.post(post),
             Err(Full) => {
-                self.gallery.on_unwatch(peer.id, id);
+                self.observers.on_unwatch(peer.id, id);
                 self.tally.over_limit += 1;
                 self.net.send(peer.id, &Item::Limited { group: id });
             }
@@ -350,7 +352,7 @@ impl Driver {
     /// A member does not tell this node of a group: its key watches or names too many.
     fn on_limited(&mut self, peer: &Peer, group: GroupId) {
         let group = self.registry.name(group).map_or_else(|| group.to_string(), ToString::to_string);
-        if self.gallery.tell_limited(self.now()) {
+        if self.observers.tell_limited(self.now()) {
             tracing::warn!(name: "tenure.limited", node = %self.name, member = %peer.name, group, "a member does not tell of a group: this node's key watches or names as many as it may there (`limits` of the member); its leader is unknown here");
         }
     }
@@ -380,7 +382,7 @@ impl Driver {
     /// A member cannot know one more group of this node's key. If so many cannot that no quorum is
     /// left, the campaign is told: to ask on would be in vain.
     fn on_too_many_groups(&mut self, member: NodeId, group: GroupId) {
-        let Some(machine) = self.machine.as_ref().filter(|_| self.office.campaigns_for(group)) else {
+        let Some(machine) = self.machine.as_ref().filter(|_| self.campaigns.campaigns_for(group)) else {
             return;
         };
         let quorums = &machine.charter().body.quorums;
@@ -390,7 +392,7 @@ impl Driver {
         if quorums.is_blocking(places) {
             self.over_limit.remove(&group);
             let why = |group| CampaignError::TooManyGroups { group };
-            self.orders.extend(self.office.refuse(group, why));
+            self.orders.extend(self.campaigns.refuse(group, why));
         }
     }
 
@@ -400,11 +402,11 @@ impl Driver {
         for _ in 0..LOOKS {
             let Some(group) = self.registry.due(now) else { return self.return_memory(SOME) };
             let Some(machine) = &self.machine else { return };
-            let used_here = self.office.has_to_do_with(group) || self.gallery.has_to_do_with(group, now);
+            let used_here = self.campaigns.has_to_do_with(group) || self.observers.has_to_do_with(group, now);
             let is_idle = !used_here && machine.may_forget(group, now);
             if self.registry.looked(group, is_idle, now) {
                 self.step(Input::Command(Command::Forget(group)));
-                self.gallery.forget(group);
+                self.observers.forget(group);
                 self.over_limit.remove(&group);
                 self.erase(group);
                 self.tally.forgotten += 1;

@@ -125,11 +125,11 @@ impl Driver {
             self.kin.known.retain(|peer, _| sessions.has_session(*peer));
             self.kin.asked.retain(|peer, _| sessions.has_session(*peer));
         }
-        if self.net.book.strangers() > 2 * sessions.peers() + 1024 {
+        if self.net.addresses.strangers() > 2 * sessions.peers() + 1024 {
             let members: BTreeSet<NodeId> = self.members().into_iter().collect();
             let sessions = &self.net.sessions;
             let stays = |peer| members.contains(&peer) || sessions.has_session(peer);
-            self.net.book.forget_strangers(stays);
+            self.net.addresses.forget_strangers(stays);
         }
     }
 
@@ -144,7 +144,7 @@ impl Driver {
             return; // Nobody would hear it.
         }
         let goes_by = self.machine.as_ref().map(|machine| machine.charter().id());
-        let origin = Origin { goes_by, store: self.keep.store, start: self.kin.start, echo };
+        let origin = Origin { goes_by, store: self.persistence.store, start: self.kin.start, echo };
         self.net.send(to, &Item::Origin(origin));
     }
 
@@ -191,7 +191,7 @@ impl Driver {
     /// The store of a member, as the charter names it, or of another as it was announced.
     pub(super) fn store_of(&self, peer: NodeId) -> Option<StoreId> {
         let charter = self.machine.as_ref().map(|machine| machine.charter());
-        let own = || (peer == self.me).then_some(self.keep.store).flatten();
+        let own = || (peer == self.me).then_some(self.persistence.store).flatten();
         let named = charter.and_then(|charter| charter.body.stores.get(peer));
         named.or_else(own).or_else(|| self.announced_store(peer))
     }
@@ -199,7 +199,7 @@ impl Driver {
     /// Whether a charter names another store under this node's name: this one has promised nothing
     /// to anybody, and must never grant as if it were that one.
     pub(super) fn is_named_for_another(&self, charter: &Charter) -> bool {
-        charter.has(self.me) && !Sound.is_same_store(charter.body.stores.get(self.me), self.keep.store)
+        charter.has(self.me) && !Sound.is_same_store(charter.body.stores.get(self.me), self.persistence.store)
     }
 
     /// Whether what a peer says may count. The machine itself compares decided charters.
@@ -276,7 +276,8 @@ impl Driver {
         self.kin.lives.insert(store, life);
         let Life { highest, start, condemned } = life;
         self.tickets.0 += 1;
-        self.keep.persist(self.tickets, Cell::Life { store, highest, start, condemned }, |_| Vec::new());
+        self.persistence
+            .persist(self.tickets, Cell::Life { store, highest, start, condemned }, |_| Vec::new());
     }
 
     fn tell_condemned(&mut self, to: NodeId, store: StoreId, life: Life) {
@@ -285,7 +286,7 @@ impl Driver {
 
     /// A member says that this store is not to be used any more.
     pub(super) fn on_condemned(&mut self, store: StoreId, highest: Incarnation) {
-        if self.keep.store == Some(store) {
+        if self.persistence.store == Some(store) {
             let (name, life) = (self.name.clone(), self.incarnation);
             self.stop(Stopped::RolledBack { name, life, highest: highest.0 });
         }

@@ -17,44 +17,44 @@
 //! |---|---|
 //! | `step` | the machine, its effects, and what is published |
 //! | `inbound` | who may say what |
-//! | `office` | campaigns and the terms that are led here |
-//! | `gallery`, `watches` | observers: what they are told, and how many there may be |
+//! | `campaigns` | campaigns and the terms that are led here |
+//! | `observers`, `watches` | observers: what they are told, and how many there may be |
 //! | `registry` | the groups that are known, what a key may cost, what is forgotten |
 //! | `questions` | verifications and hand-overs under way |
-//! | `wishes` | what others ask of leaders |
+//! | `operator_requests` | what others ask of leaders |
 //! | `revoking`, `refused` | keys that are revoked or expire: by this node, and its own |
 //! | `kin` | whether a peer is of this very cluster |
 //! | `change` | changes of members under way |
-//! | `hosted`, `hints`, `locals` | machines beside the strong one: eventual and local groups |
-//! | `account` | how this node is, for those who ask |
+//! | `hosted`, `eventual`, `local` | machines beside the strong one: eventual and local groups |
+//! | `status` | how this node is, for those who ask |
 //! | `terms` | how high terms are, and what an operator should know of it in time |
-//! | `net`, `book`, `outbox` | sessions, addresses, pacing |
-//! | `keep` | store and memory |
+//! | `net`, `addresses`, `outbox` | sessions, addresses, pacing |
+//! | `persistence` | store and memory |
 
-mod account;
-mod book;
+mod addresses;
+mod campaigns;
 mod change;
-mod gallery;
-mod hints;
+mod eventual;
 mod hosted;
 mod inbound;
-mod keep;
 mod kin;
-mod locals;
+mod local;
 mod net;
-mod office;
+mod observers;
+mod operator_requests;
 mod outbox;
+mod persistence;
 mod questions;
 mod refused;
 mod registry;
 mod revoking;
 mod setup;
+mod status;
 mod step;
 mod terms;
 #[cfg(test)]
 mod tests;
 mod watches;
-mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -74,6 +74,7 @@ use crate::guard::Loss;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::node::RevokedKey;
 use crate::observe::Scene;
+use crate::operator_request::Reply;
 use crate::seal::Credentials;
 use crate::socket::Bulk;
 use crate::status::Status;
@@ -84,19 +85,20 @@ use crate::timing::Stopwatch;
 use crate::trace::Trace;
 use crate::watchdog::Watchdog;
 use crate::wire::Said;
-use crate::wish::Reply;
+use campaigns::Campaigns;
+pub(crate) use campaigns::Entry;
 pub(crate) use change::ChangeOrder;
-use gallery::Gallery;
-pub(crate) use hints::HintOrder;
-use hints::Hints;
-use keep::Keep;
+use eventual::EventualGroups;
+pub(crate) use eventual::EventualOrder;
 use kin::Kin;
-pub(crate) use locals::LocalOrder;
-use locals::Locals;
+use local::LocalGroups;
+pub(crate) use local::LocalOrder;
 pub use net::Traffic;
 use net::{Net, Opened};
-pub(crate) use office::Entry;
-use office::Office;
+use observers::Observers;
+use operator_requests::OperatorRequests;
+pub(crate) use operator_requests::{AskOrder, LONGEST_ASK};
+use persistence::Persistence;
 use questions::Questions;
 pub(crate) use questions::VerifyOrder;
 use refused::Refused;
@@ -106,8 +108,6 @@ use revoking::Revoking;
 pub(crate) use setup::{credentials, launch};
 pub(crate) use step::Os;
 use terms::Terms;
-use wishes::Wishes;
-pub(crate) use wishes::{AskOrder, LONGEST_ASK};
 
 /// How many datagrams are taken before deadlines and users are looked at again.
 const BATCH: usize = 256;
@@ -144,7 +144,7 @@ pub(crate) enum Request {
     /// ... and no more.
     Unobserve { group: GroupId },
     /// Take part in an eventual group, and show the opinion.
-    Hint(HintOrder),
+    Eventual(EventualOrder),
     /// Take part in a local group.
     Local(LocalOrder),
     /// Lead a local group no more.
@@ -153,7 +153,7 @@ pub(crate) enum Request {
     Verify(VerifyOrder),
     /// Have a leader do something.
     Ask(AskOrder),
-    /// The answer to a wish that a leader here was asked for.
+    /// The answer to a request that a leader here was asked for.
     Answer { id: u128, reply: Reply },
     /// Answer after a lease has passed.
     Rest(oneshot::Sender<()>),
@@ -246,14 +246,14 @@ pub(crate) struct Driver {
     /// Which members know too many groups of this node's key to know one that it campaigns for.
     over_limit: BTreeMap<GroupId, BTreeSet<NodeId>>,
     net: Net,
-    keep: Keep,
-    office: Office,
-    gallery: Gallery,
+    persistence: Persistence,
+    campaigns: Campaigns,
+    observers: Observers,
     questions: Questions,
     kin: Kin,
-    hints: Hints,
-    locals: Locals,
-    wishes: Wishes,
+    eventual: EventualGroups,
+    local: LocalGroups,
+    operator_requests: OperatorRequests,
     refused: Refused,
     revoking: Revoking,
     /// How many messages went by a detour.
@@ -339,9 +339,9 @@ impl Driver {
             return; // It must not say any more what it would say now.
         }
         let now = self.clock.read();
-        if let (Some(machine), true) = (&self.machine, self.gallery.has_news()) {
+        if let (Some(machine), true) = (&self.machine, self.observers.has_news()) {
             let net = &self.net;
-            self.gallery.show(&machine.charter().body.quorums, now, |node| net.name(node));
+            self.observers.show(&machine.charter().body.quorums, now, |node| net.name(node));
         }
         self.net.flush(now);
         self.tell_ready(now);
@@ -356,12 +356,12 @@ impl Driver {
         let deadlines = [
             self.machine.as_ref().and_then(Protocol::next_deadline),
             self.machine.as_ref().map(|_| self.watchdog.next_wake()),
-            self.office.next_check(),
-            self.gallery.next_wake(),
+            self.campaigns.next_check(),
+            self.observers.next_wake(),
             self.questions.next_wake(),
-            self.hints.next_wake(),
-            self.locals.next_wake(),
-            self.wishes.next_wake(),
+            self.eventual.next_wake(),
+            self.local.next_wake(),
+            self.operator_requests.next_wake(),
             self.revoking.next_wake(),
             self.net.next_wake(now),
             self.machine.as_ref().map(|_| self.kin.tell_at),
@@ -414,7 +414,7 @@ impl Driver {
     fn on_notice(&mut self, notice: Notice) {
         match notice {
             Notice::Durable(Durable::Upto(ticket)) => {
-                self.keep.durable = Some(ticket);
+                self.persistence.durable = Some(ticket);
                 let later = self.waiting.split_off(&Ticket(ticket.0 + 1));
                 for (to, message) in std::mem::replace(&mut self.waiting, later).into_values().flatten() {
                     self.send(to, message);
@@ -423,7 +423,7 @@ impl Driver {
             Notice::Durable(Durable::Failed(error)) => {
                 self.stop(Stopped::Store { reason: error.to_string() });
             }
-            Notice::Resolved(node, addresses) => self.net.book.resolved(node, addresses),
+            Notice::Resolved(node, addresses) => self.net.addresses.resolved(node, addresses),
             Notice::RevokedKept(done) => self.on_revoked_written(done),
         }
     }
@@ -436,15 +436,15 @@ impl Driver {
             Request::Raise { group, above } => self.order(Command::Raise { group: group.id(), above }),
             Request::Confirm(term) => self.order(Command::Confirm(term)),
             Request::Withdraw { group, number } => {
-                let order = self.office.withdraw(group, number);
+                let order = self.campaigns.withdraw(group, number);
                 self.orders.extend(order);
             }
             Request::StandDown { group, term } => {
-                let order = self.office.stand_down(group, term);
+                let order = self.campaigns.stand_down(group, term);
                 self.orders.extend(order);
             }
             Request::Gone { group, term } => {
-                let order = self.office.gone(group, term);
+                let order = self.campaigns.gone(group, term);
                 self.orders.extend(order);
             }
             Request::Transfer { group, term, to, reply } => self.on_transfer(group, term, to, reply),
@@ -452,19 +452,19 @@ impl Driver {
             Request::Observe { group, reply } => {
                 let now = self.clock.read();
                 let _ = self.learn_group(group.clone(), (By::Cluster, For::Question));
-                let _ = reply.send(self.gallery.observe(group, now));
+                let _ = reply.send(self.observers.observe(group, now));
             }
             Request::Unobserve { group } => {
                 let members = self.members();
-                let post = self.gallery.unobserve(group, &members);
+                let post = self.observers.unobserve(group, &members);
                 self.post(post);
             }
-            Request::Hint(order) => self.on_hint_order(order),
+            Request::Eventual(order) => self.on_eventual_order(order),
             Request::Local(order) => self.on_local_order(order),
             Request::ResignLocal { group } => self.on_resign_local(group),
             Request::Verify(order) => self.on_verify_order(order),
             Request::Ask(order) => self.on_ask_order(order),
-            Request::Answer { id, reply } => self.settle_wish(id, Said::Of(reply)),
+            Request::Answer { id, reply } => self.settle_request(id, Said::Of(reply)),
             Request::Rest(reply) => self.on_rest(self.config.lease(), reply),
             Request::Change(order) => self.on_change_order(order),
             Request::AcceptLineage(reply) => self.on_accept_lineage(reply),
@@ -502,14 +502,14 @@ impl Driver {
         self.over_limit.remove(&id);
         // A caller that saw by the clock that its lease is over may campaign again at once, before
         // any timer has told us.
-        if self.office.is_led(id) {
+        if self.campaigns.is_led(id) {
             let now = self.now();
             self.on_time(now);
         }
         if let Some(priority) = priority {
             self.orders.push_back(Command::Rank { group: id, priority });
         }
-        let order = self.office.enter(entry);
+        let order = self.campaigns.enter(entry);
         self.orders.extend(order);
     }
 
@@ -539,28 +539,28 @@ impl Driver {
         // loss may ask at once why.
         self.disown();
         self.stopped.send_replace(Some(why.clone()));
-        self.office.close(loss, &CampaignError::Stopped(why));
+        self.campaigns.close(loss, &CampaignError::Stopped(why));
     }
 
     /// From here on nobody leads anything by this node, of whatever kind.
     fn disown(&mut self) {
-        self.office.disown();
-        self.hints.disown();
-        self.locals.disown();
+        self.campaigns.disown();
+        self.eventual.disown();
+        self.local.disown();
     }
 
     /// Gives up what is led here, and gives it back if the node may still speak.
     async fn end(&mut self) {
         if self.stopped.borrow().is_none() {
             let asked = matches!(self.farewell, Some(Farewell::Asked(_)));
-            self.orders.extend(self.office.leave(asked));
+            self.orders.extend(self.campaigns.leave(asked));
             self.settle();
             // The machine's last word: the exact largest term that it granted. It takes no step
             // after that.
             self.step(Input::Command(Command::Close));
             self.disown();
             self.stopped.send_replace(Some(Stopped::ShutDown));
-            self.office.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
+            self.campaigns.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
             let slots = FAREWELL.as_millis();
             for _ in 0..slots {
                 let now = self.clock.read();
@@ -574,7 +574,7 @@ impl Driver {
         if let Some(trace) = &self.trace {
             trace.stop(self.clock.reading());
         }
-        self.keep.close();
+        self.persistence.close();
     }
 
     /// A reading for what happens now.

@@ -1,4 +1,4 @@
-//! The way out and in: book, sessions, outbox and sockets, put together.
+//! The way out and in: addresses, sessions, outbox and sockets, put together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use tenure_proto::{LocalTime, NodeId};
 use tokio::sync::mpsc;
 
 use super::Notice;
-use super::book::Book;
-use super::hints;
+use super::addresses::Addresses;
+use super::eventual;
 use super::outbox::{Encoded, Lane, Outbox, Parcel};
 use crate::contact::Contact;
 use crate::name::NodeName;
@@ -62,7 +62,7 @@ pub struct Traffic {
 /// Everything between the machine and the network.
 pub(crate) struct Net {
     me: NodeId,
-    pub(crate) book: Book,
+    pub(crate) addresses: Addresses,
     pub(crate) sessions: Sessions,
     outbox: Outbox,
     pub(crate) sockets: Sockets,
@@ -94,7 +94,7 @@ pub(crate) enum Opened<'p> {
 impl Net {
     pub(crate) fn new(
         me: NodeId,
-        book: Book,
+        addresses: Addresses,
         sessions: Sessions,
         sockets: Sockets,
         notices: mpsc::UnboundedSender<Notice>,
@@ -102,7 +102,7 @@ impl Net {
     ) -> Self {
         Self {
             me,
-            book,
+            addresses,
             sessions,
             outbox: Outbox::new(retry, measures),
             sockets,
@@ -147,11 +147,11 @@ impl Net {
                     self.transmit(&reply, from);
                 }
                 self.waits.remove(&peer.id);
-                self.book.learn(&Contact { name: peer.name.clone(), address: None });
+                self.addresses.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Session(peer)
             }
             Received::Data { peer, plaintext } => {
-                self.book.learn(&Contact { name: peer.name.clone(), address: None });
+                self.addresses.learn(&Contact { name: peer.name.clone(), address: None });
                 Opened::Items(peer, plaintext)
             }
             Received::KeyRefused { by, why } => Opened::KeyRefused(by, why),
@@ -198,9 +198,9 @@ impl Net {
 
     /// Greets a process, wherever it may be, unless that was done just now.
     pub(crate) fn greet(&mut self, peer: NodeId, now: LocalTime) {
-        let Some(name) = self.book.name(peer).cloned() else { return };
+        let Some(name) = self.addresses.name(peer).cloned() else { return };
         self.look_up(peer, now);
-        let addresses = self.book.addresses(peer).to_vec();
+        let addresses = self.addresses.of(peer).to_vec();
         if addresses.is_empty() {
             return;
         }
@@ -264,7 +264,7 @@ impl Net {
 
     /// Looks a name up again, in the background, if that was not done lately.
     fn look_up(&mut self, peer: NodeId, now: LocalTime) {
-        let Some(address) = self.book.look_up(peer, now, LOOK_UP_PAUSE) else { return };
+        let Some(address) = self.addresses.look_up(peer, now, LOOK_UP_PAUSE) else { return };
         let notices = self.notices.clone();
         tokio::spawn(async move {
             let found = tokio::net::lookup_host(address).await.map(Iterator::collect).unwrap_or_default();
@@ -288,7 +288,7 @@ impl Net {
 
     /// The name of a node, if anybody has told it.
     pub(crate) fn name(&self, node: NodeId) -> Option<NodeName> {
-        self.book.name(node).cloned()
+        self.addresses.name(node).cloned()
     }
 }
 
@@ -301,7 +301,7 @@ fn expects_answer(item: &Item) -> bool {
         }
         Item::Watch { .. } | Item::AskCharter | Item::AskOrigin { .. } | Item::Ping { .. } => true,
         Item::Ask(ask) => ask.order.is_none(),
-        Item::Hinting(said) => hints::expects_answer(&said.message),
+        Item::Eventual(said) => eventual::expects_answer(&said.message),
         _ => false,
     }
 }

@@ -97,7 +97,7 @@ impl Driver {
         to: NodeName,
         reply: oneshot::Sender<Result<(), TransferError>>,
     ) {
-        if !self.office.leads(group, term) {
+        if !self.campaigns.leads(group, term) {
             let _ = reply.send(Err(TransferError::NotLeader));
             return;
         }
@@ -111,7 +111,7 @@ impl Driver {
     pub(super) fn on_question_time(&mut self, now: LocalTime) {
         self.ask_again(now);
         self.hand_over_again(now);
-        self.on_wish_time(now);
+        self.on_request_time(now);
         self.on_change_time(now);
         self.settle();
     }

@@ -48,7 +48,7 @@ impl Driver {
         if !std::mem::replace(&mut self.refused.said, true) {
             tracing::error!(name: "tenure.key_refused", node = %self.name, why = %why, "the members refuse the key of this process: ask for a new one (`tenure key derive`)");
         }
-        let orders = self.office.refuse_all(&CampaignError::KeyRefused { why });
+        let orders = self.campaigns.refuse_all(&CampaignError::KeyRefused { why });
         self.orders.extend(orders);
         self.questions.fail_all(&VerifyError::KeyRefused { why });
         self.fail_asks(&AskError::KeyRefused { why });

@@ -5,27 +5,27 @@ use std::thread;
 
 use tenure_proto::boot::BootId;
 use tenure_proto::strong::epoch::{Charter, EpochTalk};
-use tenure_proto::strong::trace::{Life, Start};
 use tenure_proto::strong::{Cell, Message};
 use tenure_proto::time::LocalSpan;
+use tenure_proto::trace::{Life, Start};
 use tenure_proto::{Boot, BootKind, Context, Incarnation, Input, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::book::Book;
-use super::gallery::Gallery;
-use super::hints::Hints;
-use super::keep::Keep;
+use super::addresses::Addresses;
+use super::campaigns::Campaigns;
+use super::eventual::EventualGroups;
 use super::kin::Kin;
-use super::locals::Locals;
+use super::local::LocalGroups;
 use super::net::Net;
-use super::office::Office;
+use super::observers::Observers;
+use super::operator_requests::OperatorRequests;
+use super::persistence::Persistence;
 use super::questions::Questions;
 use super::refused::Refused;
 use super::registry::{By, For, Registry};
 use super::revoking::Revoking;
 use super::step::Os;
 use super::terms::Terms;
-use super::wishes::Wishes;
 use super::{Driver, Mailbox, Notice, Request};
 use crate::board::Board;
 use crate::clock::nanos;
@@ -92,7 +92,7 @@ pub(super) struct Ends {
 /// The remains of this process's former lives.
 struct Past {
     cluster: ClusterId,
-    keep: Keep,
+    persistence: Persistence,
     boot: Boot<Cell>,
     charter: Option<Arc<Charter>>,
     contacts: Vec<Contact>,
@@ -148,14 +148,14 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         status_at: LocalTime::ZERO,
         over_limit: std::collections::BTreeMap::new(),
         net,
-        keep: past.keep,
-        office: Office::new(steady, trace.clone(), mailbox),
-        gallery: Gallery::new(config.limits.watches_per_key),
+        persistence: past.persistence,
+        campaigns: Campaigns::new(steady, trace.clone(), mailbox),
+        observers: Observers::new(config.limits.watches_per_key),
         questions: Questions::default(),
         kin: Kin::default(),
-        hints: Hints::default(),
-        locals: Locals::default(),
-        wishes: Wishes::default(),
+        eventual: EventualGroups::default(),
+        local: LocalGroups::default(),
+        operator_requests: OperatorRequests::default(),
         refused: Refused::default(),
         revoking: past.revoking,
         detours: 0,
@@ -176,13 +176,13 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
 
 /// The peers that this node knows, and its sessions with them.
 fn network(config: &Checked, past: &Past, sockets: Sockets, notice: mpsc::UnboundedSender<Notice>) -> Net {
-    let mut book = Book::default();
-    past.contacts.iter().chain(&config.contacts).for_each(|contact| book.learn(contact));
-    book.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
+    let mut addresses = Addresses::default();
+    past.contacts.iter().chain(&config.contacts).for_each(|contact| addresses.learn(contact));
+    addresses.learn(&Contact { name: config.name.clone(), address: config.advertise.clone() });
     let identity = identity(config, past.cluster, past.boot.incarnation.0);
     let limits = Limits { retry: LocalSpan::from_nanos(nanos(config.retry())), ..Limits::default() };
     let sessions = past.revoking.applied(Sessions::new(identity, limits, chance::bytes()));
-    Net::new(config.name.id(), book, sessions, sockets, notice, (limits.retry, config.adapts()))
+    Net::new(config.name.id(), addresses, sessions, sockets, notice, (limits.retry, config.adapts()))
 }
 
 /// Looks at the clock, at how long the machine has slept, and at what the host of a virtual machine
@@ -217,7 +217,7 @@ fn recall(
         };
         return Ok(Past {
             cluster,
-            keep: Keep::default(),
+            persistence: Persistence::default(),
             boot,
             charter: None,
             contacts: Vec::new(),
@@ -227,9 +227,9 @@ fn recall(
     let (store, opened) = Store::open(dir, &config.name, config.cluster)?;
     let revoking = Revoking::new(dir.clone(), RevokedFile::read(dir)?);
     let (memory, boot) = remember(config, steady, &opened)?;
-    let keep = Keep::new((store, opened.id), memory, notices.clone())?;
+    let persistence = Persistence::new((store, opened.id), memory, notices.clone())?;
     let (cluster, charter, contacts) = (opened.cluster, opened.charter, opened.contacts);
-    Ok(Past { cluster, keep, boot, charter, contacts, revoking })
+    Ok(Past { cluster, persistence, boot, charter, contacts, revoking })
 }
 
 /// Opens the memory, and judges by store and memory what this start may believe.
@@ -285,7 +285,7 @@ impl Driver {
     /// Says good day to everybody who may have to do with this node.
     pub(super) fn begin(&mut self) {
         let now = self.now();
-        let me = self.net.book.contacts(std::iter::once(self.me));
+        let me = self.net.addresses.contacts(std::iter::once(self.me));
         for member in self.members().into_iter().filter(|member| *member != self.me) {
             self.net.greet(member, now);
             if self.config.advertise.is_some() {
@@ -321,12 +321,12 @@ impl Driver {
         }
         self.machine = Some(machine);
         self.perform(&mut effects, at);
-        self.keep.claim();
+        self.persistence.claim();
         self.kin.begin(at.own);
         if let Some(other) = self.machine.as_ref().and_then(|machine| machine.split_brain()) {
             self.log_split_brain(other);
         }
-        if let Some(trouble) = self.keep.trouble() {
+        if let Some(trouble) = self.persistence.trouble() {
             tracing::warn!(name: "tenure.memory", node = %self.name, "{trouble}");
         }
     }
@@ -344,7 +344,7 @@ impl Driver {
     pub(super) fn tell_charter(&mut self, to: NodeId) {
         let Some(machine) = &self.machine else { return };
         let charter = machine.charter().clone();
-        let contacts = self.net.book.contacts(charter.members_and_former());
+        let contacts = self.net.addresses.contacts(charter.members_and_former());
         self.net.send(to, &Item::Contacts(contacts));
         self.net.send(to, &Item::Charter(charter));
     }
@@ -372,12 +372,12 @@ impl Driver {
             return self.stop(Stopped::NameTaken { name });
         }
         self.tickets.0 += 1;
-        let book = &self.net.book;
+        let addresses = &self.net.addresses;
         let cell = Cell::Charter(charter.clone());
         if let Some(pending) = &mut self.setup {
             tenure_proto::boot::overwrite(&mut pending.boot.durable, cell.clone());
         }
-        self.keep.persist(self.tickets, cell, |nodes| book.contacts(nodes.into_iter()));
+        self.persistence.persist(self.tickets, cell, |nodes| addresses.contacts(nodes.into_iter()));
         self.start_machine(&config, charter);
     }
 
@@ -388,7 +388,7 @@ impl Driver {
             Message::Epoch(EpochTalk::Promise { accepted: Some((_, charter)), .. }) => charter,
             _ => return,
         };
-        let contacts = self.net.book.contacts(charter.members_and_former());
+        let contacts = self.net.addresses.contacts(charter.members_and_former());
         self.net.send(to, &Item::Contacts(contacts));
     }
 }

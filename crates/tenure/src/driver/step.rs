@@ -5,7 +5,7 @@ use tenure_proto::strong::{Command, Event, GrantRequest, Kind, Message, Talk};
 use tenure_proto::{Chooser, Context, Effect, GroupId, Input, LocalTime, NodeId, Protocol};
 
 use super::Driver;
-use super::gallery::Post;
+use super::observers::Post;
 use crate::clock::Reading;
 use crate::config::UNSUITED;
 use crate::error::Stopped;
@@ -39,10 +39,10 @@ impl Driver {
         let steady = self.steady.anew();
         tracing::warn!(name: "tenure.disturbed", node = %self.name, reason = %why, "all leaderships here are over, and this member is silent for a longest lease");
         self.step_undisturbed(Input::Command(Command::Disturbed));
-        self.forget_hints();
-        self.forget_locals();
-        self.keep.claim_anew(&steady);
-        self.office.steady = steady.clone();
+        self.forget_eventual();
+        self.forget_local();
+        self.persistence.claim_anew(&steady);
+        self.campaigns.steady = steady.clone();
         self.shared.replace(steady.clone());
         self.steady = steady;
     }
@@ -64,17 +64,17 @@ impl Driver {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Persist { ticket, record } => {
-                    let book = &self.net.book;
-                    self.keep.persist(ticket, record, |nodes| book.contacts(nodes.into_iter()));
+                    let addresses = &self.net.addresses;
+                    self.persistence.persist(ticket, record, |nodes| addresses.contacts(nodes.into_iter()));
                 }
                 Effect::Remember(record) => {
-                    if let Some(trouble) = self.keep.remember(&record) {
+                    if let Some(trouble) = self.persistence.remember(&record) {
                         tracing::warn!(name: "tenure.memory", node = %self.name, "{trouble}");
                     }
                 }
                 Effect::Publish(event) => self.publish(&event, at),
                 Effect::Send { to, message, after } => match after {
-                    Some(ticket) if !self.keep.is_durable(ticket) => {
+                    Some(ticket) if !self.persistence.is_durable(ticket) => {
                         self.waiting.entry(ticket).or_default().push((to, message));
                     }
                     _ => self.send(to, message),
@@ -102,7 +102,7 @@ impl Driver {
     /// Deadlines of all kinds.
     pub(super) fn on_time(&mut self, now: LocalTime) {
         self.await_charter(now);
-        let unhealthy = self.office.unhealthy();
+        let unhealthy = self.campaigns.unhealthy();
         self.orders.extend(unhealthy);
         self.settle();
         let is_due = self.machine.as_ref().and_then(Protocol::next_deadline).is_some_and(|at| at <= now);
@@ -115,18 +115,18 @@ impl Driver {
         if went_back {
             // Where no strong group is at work the machine has seen no reading beyond this one, and
             // says nothing of it.
-            self.forget_hints();
-            self.forget_locals();
+            self.forget_eventual();
+            self.forget_local();
         }
         self.watch_clocks(now);
         self.on_key_time(now);
         self.on_kin_time(now);
         self.forget_groups(now);
         self.on_question_time(now);
-        self.on_hint_time(now);
+        self.on_eventual_time(now);
         self.on_local_time(now);
         if let Some(machine) = &self.machine {
-            let post = self.gallery.on_time(machine, now);
+            let post = self.observers.on_time(machine, now);
             self.post(post);
         }
     }
@@ -248,7 +248,7 @@ impl Driver {
                 Item::Proclaim(word) if word.leader != self.me => Some(word.leader),
                 _ => None,
             };
-            let named = self.net.book.contacts(leader.into_iter());
+            let named = self.net.addresses.contacts(leader.into_iter());
             if !named.is_empty() {
                 self.net.send(to, &Item::Contacts(named));
             }
@@ -263,7 +263,7 @@ impl Driver {
         if let Some(trace) = &self.trace {
             trace.event(at, event);
         }
-        let order = self.office.on_event(event);
+        let order = self.campaigns.on_event(event);
         self.orders.extend(order);
         self.tally.count(event);
         self.stopwatch.on_event(event, now);
@@ -286,15 +286,15 @@ impl Driver {
             }
             Event::Adopted { .. } => {
                 self.tell_origins();
-                self.renew_hints();
-                self.renew_locals(at);
+                self.renew_eventual();
+                self.renew_local(at);
             }
             Event::ClockWentBack { by } => {
                 tracing::error!(name: "tenure.clock", node = %self.name, by = %by, "the clock went back");
                 // The machine ends the terms of strong groups; what was shown of the others was
                 // shown by readings beyond this one.
-                self.forget_hints();
-                self.forget_locals();
+                self.forget_eventual();
+                self.forget_local();
             }
             _ => {}
         }
@@ -302,7 +302,7 @@ impl Driver {
 
     fn tell_of(&mut self, group: GroupId, now: LocalTime) {
         if let Some(machine) = &self.machine {
-            let post = self.gallery.tell(group, machine, now);
+            let post = self.observers.tell(group, machine, now);
             self.post(post);
         }
     }

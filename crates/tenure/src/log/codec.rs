@@ -1,7 +1,7 @@
 //! Messages of a log and records of its disk, as bytes. Lengths are bounded by the frame or the
 //! file that they came in: the reader takes no more memory than the bytes account for.
 
-use tenure_proto::paxos::{
+use tenure_proto::log::{
     Ballot, Bytes, Entry, Message, Record, Seen, Session, Sessions, Slot, Standing, Vote,
 };
 use tenure_proto::quorum::MAX_MEMBERS;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use tenure_proto::NodeId;
-use tenure_proto::paxos::{self, Settings, Sound};
+use tenure_proto::log::{self, Settings, Sound};
 use tenure_proto::time::LocalSpan;
 
 use super::error::OpenError;
@@ -157,7 +157,7 @@ pub(super) struct Checked {
     pub(super) cluster: ClusterId,
     pub(super) keys: Keyring,
     pub(super) folder: PathBuf,
-    pub(super) machine: paxos::Config,
+    pub(super) machine: log::Config,
     pub(super) users: usize,
     pub(super) longest_write: usize,
     pub(super) longest_snapshot: usize,

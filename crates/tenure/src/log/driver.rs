@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tenure_proto::paxos::{Applied, Command, Event, Key, Message, Paxos, Slot};
+use tenure_proto::log::{Applied, Command, Event, Key, Message, Paxos, Slot};
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Boot, Context, Effect, Input, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, oneshot, watch};
@@ -105,7 +105,7 @@ pub(super) struct Driver<S> {
 
 impl<S: StateMachine> Driver<S> {
     /// Starts the machine with what the disk holds, and restores the state.
-    pub(super) fn new(parts: Parts<S>, boot: Boot<tenure_proto::paxos::Record>) -> Result<Self, Stopped> {
+    pub(super) fn new(parts: Parts<S>, boot: Boot<tenure_proto::log::Record>) -> Result<Self, Stopped> {
         let Parts { config, state, writer, links, may_lead, news } = parts;
         let me = config.me.id();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());

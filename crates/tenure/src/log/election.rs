@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tenure_proto::paxos::Record;
+use tenure_proto::log::Record;
 use tenure_proto::{Boot, NodeId};
 use tokio::sync::{oneshot, watch};
 
@@ -15,7 +15,7 @@ use crate::guard::Tenure;
 use crate::name::{GroupName, NodeName};
 use crate::node::Node;
 use crate::observe::{Leadership, Sight};
-use crate::wish::{Asked, Wish};
+use crate::operator_request::{Asked, OperatorRequest};
 
 /// For how long a process that was asked to resign, or that got nothing done, lets others try.
 pub(super) const REST: Duration = Duration::from_secs(1);
@@ -178,15 +178,15 @@ async fn serve(tenure: Tenure, tell: &impl Fn(Opinion)) -> bool {
         let (done, given_up) = oneshot::channel();
         tell(Opinion::GiveUp(done));
         let _ = given_up.await;
-        let Wish::Transfer { to } = asked.wish() else {
+        let OperatorRequest::Transfer { to } = asked.request() else {
             tenure.resign();
-            asked.grant();
+            asked.fulfil();
             return true;
         };
         let to = to.clone();
         match tenure.transfer(&to).await {
             Ok(()) => {
-                asked.grant();
+                asked.fulfil();
                 return false;
             }
             Err(error) => asked.decline(&error.to_string()),
@@ -202,10 +202,10 @@ async fn serve(tenure: Tenure, tell: &impl Fn(Opinion)) -> bool {
 async fn wish(tenure: &Tenure) -> Asked {
     loop {
         let asked = tenure.asked().await;
-        match asked.wish() {
-            Wish::Resign | Wish::Transfer { .. } => return asked,
-            Wish::Proclaim { body } => match tenure.proclaim(body) {
-                Ok(edict) => asked.grant_as(edict),
+        match asked.request() {
+            OperatorRequest::Resign | OperatorRequest::Transfer { .. } => return asked,
+            OperatorRequest::Proclaim { body } => match tenure.proclaim(body) {
+                Ok(edict) => asked.fulfil_as(edict),
                 Err(error) => asked.decline(&error.to_string()),
             },
         }

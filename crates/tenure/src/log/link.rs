@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tenure_proto::{NodeId, eventual, paxos};
+use tenure_proto::{NodeId, eventual, log};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -68,7 +68,7 @@ const ENDS: u8 = 0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Talk {
     /// Of the log.
-    Log(paxos::Message),
+    Log(log::Message),
     /// Of the election, where the members of the log elect among themselves.
     Election(eventual::Message),
 }
@@ -166,7 +166,7 @@ impl Links {
 
 /// How long a message is at least: a snapshot that is dropped need not become bytes first.
 fn at_least(talk: &Talk) -> usize {
-    if let Talk::Log(paxos::Message::Install { state, .. }) = talk { state.len() } else { 0 }
+    if let Talk::Log(log::Message::Install { state, .. }) = talk { state.len() } else { 0 }
 }
 
 /// The tasks that keep all streams, to be run in a runtime, and the ways out.
@@ -563,8 +563,8 @@ mod tests {
         let keys = Arc::new(watch::channel(Keyring::new(crate::ClusterKey::generate())).0);
         let links = Links { lines, me: name, log: GroupName::new("kv").unwrap(), most: 100, keys };
         let install = |bytes: usize| {
-            let (upto, sessions) = (paxos::Slot(1), paxos::Sessions::default());
-            Talk::Log(paxos::Message::Install { upto, sessions, state: vec![0; bytes].into() })
+            let (upto, sessions) = (log::Slot(1), log::Sessions::default());
+            Talk::Log(log::Message::Install { upto, sessions, state: vec![0; bytes].into() })
         };
         links.send(to, &install(200));
         assert!(waiting.try_recv().is_err() && state.said.load(Relaxed));

@@ -3,7 +3,7 @@
 //!
 //! A [`StateMachine`] is carried along by it: the same writes in the same order give the same state
 //! everywhere. [`Log::propose`] writes; [`Log::read`] is a linearizable read: it sees every write
-//! that was answered before, on any member. Multi-decree Paxos underneath ([`tenure_proto::paxos`],
+//! that was answered before, on any member. Multi-decree Paxos underneath ([`tenure_proto::log`],
 //! which says why nothing chosen is ever lost); an [`Election`] says who should lead, and a wrong
 //! one costs time, never a write.
 //!
@@ -86,7 +86,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use tenure_proto::Boot;
-use tenure_proto::paxos::Record;
+use tenure_proto::log::Record;
 use tokio::sync::{Semaphore, broadcast, oneshot, watch};
 
 pub use config::Config;

@@ -3,7 +3,7 @@
 //! leading, for as long as its node lives.
 
 use tenure_proto::LocalTime;
-use tenure_proto::paxos::Slot;
+use tenure_proto::log::Slot;
 use tenure_proto::time::LocalSpan;
 
 /// For how many repetitions nothing may come of what was said.

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tenure_proto::paxos::{Command, Key, Session, Sessions, Slot};
+use tenure_proto::log::{Command, Key, Session, Sessions, Slot};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::Chosen;
@@ -178,7 +178,7 @@ impl Users {
 mod tests {
     use std::sync::Arc;
 
-    use tenure_proto::paxos::Seen;
+    use tenure_proto::log::Seen;
     use tokio::sync::Semaphore;
 
     use super::*;

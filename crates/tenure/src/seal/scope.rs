@@ -145,7 +145,7 @@ impl Rights {
         }
     }
 
-    /// Whether it may have wishes, of any leader.
+    /// Whether it may make requests, to any leader.
     pub(crate) fn may_operate(&self) -> bool {
         matches!(self, Self::Member | Self::Operator)
     }

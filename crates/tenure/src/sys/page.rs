@@ -13,7 +13,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::record::Record;
+use crate::term_record::Record;
 
 const PAGE: usize = 4096;
 

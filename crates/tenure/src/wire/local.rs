@@ -13,7 +13,7 @@ use crate::name::GroupName;
 
 /// A datagram of a local group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Neighbourly {
+pub(crate) struct LocalTalk {
     /// Which group.
     pub group: GroupName,
     /// The datagram of the protocol.
@@ -28,7 +28,7 @@ mod kind {
     pub(super) const HELPER: u8 = 4;
 }
 
-impl Wire for Neighbourly {
+impl Wire for LocalTalk {
     fn write(&self, to: &mut Writer) {
         let Datagram { header, fingerprint, turn, body } = &self.datagram;
         self.group.write(to);

@@ -25,13 +25,13 @@
 //! answer to it 36, so that a datagram of [`MAX_DATAGRAM`] carries 25 renewals or 32 answers.
 
 mod epoch;
-mod hint;
+mod eventual;
 mod local;
 mod machine;
+mod operator_request;
 mod talk;
 #[cfg(test)]
 mod tests;
-mod wish;
 
 use std::sync::Arc;
 
@@ -46,9 +46,9 @@ pub(crate) use crate::contact::Contact;
 use crate::contact::{MAX_ADDRESS, is_address};
 use crate::name::GroupName;
 use crate::seal::{MAX_TOLD, Revocation, Serial};
-pub(crate) use hint::Hinting;
-pub(crate) use local::Neighbourly;
-pub(crate) use wish::{Ask, Order, Pass, Said, Told};
+pub(crate) use eventual::EventualTalk;
+pub(crate) use local::LocalTalk;
+pub(crate) use operator_request::{Ask, Order, Pass, Said, Told};
 
 /// The most bytes of one datagram, the seal among them: no network on the way takes it apart.
 pub(crate) const MAX_DATAGRAM: usize = 1200;
@@ -128,9 +128,9 @@ pub(crate) enum Item {
     /// The answer to that.
     Told(Told),
     /// A word of an eventual group, from one member to another.
-    Hinting(Hinting),
+    Eventual(EventualTalk),
     /// A datagram of a local group, from one member to another.
-    Neighbourly(Neighbourly),
+    Local(LocalTalk),
     /// These keys were revoked. From one member to another.
     Revoked {
         /// At most [`MAX_TOLD`] of them.
@@ -250,8 +250,8 @@ mod tag {
     pub(super) const ASK: u64 = 25;
     pub(super) const TOLD: u64 = 26;
     pub(super) const PASS: u64 = 27;
-    pub(super) const HINTING: u64 = 28;
-    pub(super) const NEIGHBOURLY: u64 = 29;
+    pub(super) const EVENTUAL: u64 = 28;
+    pub(super) const LOCAL: u64 = 29;
     pub(super) const REVOKED: u64 = 30;
     pub(super) const REVOKED_KEPT: u64 = 31;
     pub(super) const ORIGIN: u64 = 32;
@@ -358,11 +358,11 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             pass.write(to)?;
             Ok(tag::PASS)
         }
-        Item::Hinting(hinting) => {
-            hinting.write(to)?;
-            Ok(tag::HINTING)
+        Item::Eventual(said) => {
+            said.write(to)?;
+            Ok(tag::EVENTUAL)
         }
-        Item::Neighbourly(said) => one(said, tag::NEIGHBOURLY, to),
+        Item::Local(said) => one(said, tag::LOCAL, to),
         Item::Revoked { keys, answer } => {
             to.byte(u8::from(*answer));
             write_keys(to, keys, tag::REVOKED)
@@ -402,8 +402,8 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::ASK => Item::Ask(Ask::read(from)?),
         tag::TOLD => Item::Told(Told::read(from)?),
         tag::PASS => Item::Pass(Pass::read(from)?),
-        tag::HINTING => Item::Hinting(Hinting::read(from)?),
-        tag::NEIGHBOURLY => Item::Neighbourly(Neighbourly::read(from)?),
+        tag::EVENTUAL => Item::Eventual(EventualTalk::read(from)?),
+        tag::LOCAL => Item::Local(LocalTalk::read(from)?),
         tag::REVOKED => {
             let answer = match from.byte()? {
                 0 => false,

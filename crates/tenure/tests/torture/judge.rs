@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tenure::Token;
-use tenure_proto::strong::trace::{Common, Reader, What};
 use tenure_proto::strong::{Event, InstanceId, Kind, Loss};
+use tenure_proto::trace::{Common, Reader, What};
 
 /// All that the members of a cluster wrote down.
 #[derive(Default)]

@@ -18,8 +18,8 @@ use std::thread;
 use tenure::{Clock, Edict, Term, Token};
 use tenure_proto::fence::{Fence, Rule};
 use tenure_proto::strong::edict::{ByTerm, Epoch, QuorumStamp, Tag};
-use tenure_proto::strong::trace::{Common, Decision, HEADER, Line, What};
 use tenure_proto::time::Stamp;
+use tenure_proto::trace::{Common, Decision, HEADER, Line, What};
 use tenure_proto::{Incarnation, LocalTime, NodeId};
 
 /// The resource, which serves until the test ends.

@@ -2,13 +2,13 @@
 //!
 //! While the term lasts this loop publishes E on the board and passes on what happens. Whether the
 //! command must end, and when, is decided by the sentinel; this side decides only what it alone can
-//! know: a failed look at the health, a wish, a signal. And it keeps the last deadline, E -
+//! know: a failed look at the health, a request, a signal. And it keeps the last deadline, E -
 //! margin/2, in case the sentinel does not.
 
 use std::fmt;
 use std::time::Duration;
 
-use tenure::{Asked, Loss, NodeName, Tenure, Wish};
+use tenure::{Asked, Loss, NodeName, OperatorRequest, Tenure};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::signals;
@@ -40,7 +40,7 @@ pub(super) enum Stop {
     /// `--on-elected` failed.
     Hook(u8),
     /// The command asked for it.
-    Wish,
+    Requested,
     /// An operator asked for it, and for whom; he is answered when it is done.
     Asked(Asked, Option<NodeName>),
     /// A signal asked us to end.
@@ -58,7 +58,7 @@ impl fmt::Display for Stop {
             Self::Lost(loss) => write!(f, "leads no more: {loss}"),
             Self::Health(code) => write!(f, "--health failed with {code}"),
             Self::Hook(code) => write!(f, "--on-elected failed with {code}"),
-            Self::Wish | Self::Asked(_, None) => f.write_str("asked to resign"),
+            Self::Requested | Self::Asked(_, None) => f.write_str("asked to resign"),
             Self::Asked(_, Some(to)) => write!(f, "asked to hand over to {to}"),
             Self::Signal(signal) => write!(f, "stopped by signal {signal}"),
             Self::Refused(why) => write!(f, "the command was not started: {why}"),
@@ -175,7 +175,7 @@ impl Hold<'_> {
                 return self.ended(Stop::Sentinel, dead);
             }
             Event::Signal(signal) => return self.signal(signal, runner),
-            Event::Resign => self.stop(Stop::Wish, runner),
+            Event::Resign => self.stop(Stop::Requested, runner),
             Event::Asked(asked) => self.asked(asked, runner),
             Event::Lost(loss) => return self.lost(loss, runner),
         }
@@ -292,7 +292,7 @@ impl Hold<'_> {
             (Some(stop), _) => Some(stop),
             (None, Why::Exit) => None,
             (None, Why::Lease | Why::Disturbed) => Some(Stop::Lease),
-            (None, Why::Asked | Why::Orphaned) => Some(Stop::Wish),
+            (None, Why::Asked | Why::Orphaned) => Some(Stop::Requested),
         };
         if stop.is_none() && runner.run.respawn && self.tenure.is_leader() {
             runner.note(&format!("the command ended with {}; it is started again", self.code.unwrap_or(0)));
@@ -311,14 +311,14 @@ impl Hold<'_> {
         }
     }
 
-    /// An operator's wish. The command ends first; a proclamation is nobody's end.
+    /// An operator's request. The command ends first; a proclamation is nobody's end.
     fn asked(&mut self, asked: Asked, runner: &Runner) {
-        match asked.wish().clone() {
+        match asked.request().clone() {
             _ if self.stop.is_some() => asked.decline("the command is being stopped already"),
-            Wish::Resign => self.stop(Stop::Asked(asked, None), runner),
-            Wish::Transfer { to } => self.stop(Stop::Asked(asked, Some(to)), runner),
-            Wish::Proclaim { body } => match self.tenure.proclaim(&body) {
-                Ok(edict) => asked.grant_as(edict),
+            OperatorRequest::Resign => self.stop(Stop::Asked(asked, None), runner),
+            OperatorRequest::Transfer { to } => self.stop(Stop::Asked(asked, Some(to)), runner),
+            OperatorRequest::Proclaim { body } => match self.tenure.proclaim(&body) {
+                Ok(edict) => asked.fulfil_as(edict),
                 Err(error) => asked.decline(&error.to_string()),
             },
             _ => asked.decline("this runner does not know how"),

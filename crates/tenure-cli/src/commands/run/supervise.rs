@@ -176,20 +176,20 @@ impl Runner {
         self.next(&ended).await
     }
 
-    /// Everybody is dead: others may lead. An operator who wished for it is answered.
+    /// Everybody is dead: others may lead. An operator who requested it is answered.
     async fn give_back(&mut self, tenure: Tenure, mut ended: Ended) -> Ended {
         let Some(Stop::Asked(asked, to)) = ended.stop else {
             tenure.resign();
             return ended;
         };
-        ended.stop = Some(Stop::Wish);
+        ended.stop = Some(Stop::Requested);
         let Some(to) = to else {
             tenure.resign();
-            asked.grant();
+            asked.fulfil();
             return ended;
         };
         match tenure.transfer(&to).await {
-            Ok(()) => asked.grant(),
+            Ok(()) => asked.fulfil(),
             Err(error) => {
                 self.note(&format!("not handed over: {error}"));
                 asked.decline(&format!("{error}; it has resigned instead"));

@@ -6,7 +6,8 @@ use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use tenure::{
-    AskError, ClockBound, GroupName, GroupStatus, Leadership, NodeName, Proclaimed, VerifyError, Wish,
+    AskError, ClockBound, GroupName, GroupStatus, Leadership, NodeName, OperatorRequest, Proclaimed,
+    VerifyError,
 };
 
 use crate::api::{self, Code};
@@ -90,8 +91,8 @@ pub(super) async fn proclaim(
     Order(order): Order<api::ProclaimOrder>,
 ) -> Result<Json<api::Done>, Refused> {
     act.about(format_args!("{} bytes", order.text.len()));
-    let wish = Wish::Proclaim { body: order.text.into_bytes() };
-    desk.ask(group, wish, order.within_ms).await.map(Json)
+    let request = OperatorRequest::Proclaim { body: order.text.into_bytes() };
+    desk.ask(group, request, order.within_ms).await.map(Json)
 }
 
 /// `POST /v1/groups/{group}/resign`
@@ -100,7 +101,7 @@ pub(super) async fn resign(
     Path(group): Path<String>,
     Order(order): Order<api::ResignOrder>,
 ) -> Result<Json<api::Done>, Refused> {
-    desk.ask(group, Wish::Resign, order.within_ms).await.map(Json)
+    desk.ask(group, OperatorRequest::Resign, order.within_ms).await.map(Json)
 }
 
 /// `POST /v1/groups/{group}/transfer`
@@ -111,8 +112,8 @@ pub(super) async fn transfer(
     Order(order): Order<api::TransferOrder>,
 ) -> Result<Json<api::Done>, Refused> {
     act.about(format_args!("to {}", order.to));
-    let wish = Wish::Transfer { to: NodeName::new(&order.to)? };
-    desk.ask(group, wish, order.within_ms).await.map(Json)
+    let request = OperatorRequest::Transfer { to: NodeName::new(&order.to)? };
+    desk.ask(group, request, order.within_ms).await.map(Json)
 }
 
 /// The part of a length, measured by this host's clock, that another host may count on. Ours may be
@@ -140,9 +141,14 @@ impl Desk {
     }
 
     /// Asks the leader of a group for something, wherever it is.
-    async fn ask(&self, group: String, wish: Wish, within_ms: Option<u64>) -> Result<api::Done, Refused> {
+    async fn ask(
+        &self,
+        group: String,
+        request: OperatorRequest,
+        within_ms: Option<u64>,
+    ) -> Result<api::Done, Refused> {
         let within = within_ms.map_or(ASK_WITHIN, Duration::from_millis);
-        let granted = self.node.ask_within(&group, wish, within).await.map_err(|error| match error {
+        let granted = self.node.ask_within(&group, request, within).await.map_err(|error| match error {
             AskError::NoLeader { .. } => Refused::new(Code::NoLeader, error),
             AskError::Declined { .. } | AskError::NotListening => Refused::new(Code::Declined, error),
             AskError::NotAllowed => Refused::new(Code::Forbidden, error),

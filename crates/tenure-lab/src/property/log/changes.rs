@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::NodeId;
-use tenure_proto::paxos::{Ballot, Message, Rules, Slot};
+use tenure_proto::log::{Ballot, Message, Rules, Slot};
 
 use crate::subject::log::{Host, Talk};
 use crate::world::World;

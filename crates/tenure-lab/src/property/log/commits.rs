@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::NodeId;
-use tenure_proto::paxos::{Ballot, Slot};
+use tenure_proto::log::{Ballot, Slot};
 use tenure_proto::quorum::NodeSet;
 
 use crate::world::RealTime;

@@ -8,7 +8,7 @@ mod commits;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_proto::NodeId;
-use tenure_proto::paxos::{Applied, Ballot, Event, Rules, Slot};
+use tenure_proto::log::{Applied, Ballot, Event, Rules, Slot};
 
 use self::changes::Changes;
 use self::commits::Commits;

@@ -1,7 +1,7 @@
 //! A client: opens a session, then reads and writes, one operation after the other. If a process
 //! does not answer, the client asks it again, or another.
 
-use tenure_proto::paxos::{Rules, Session};
+use tenure_proto::log::{Rules, Session};
 use tenure_proto::time::LocalSpan;
 use tenure_proto::timers::Timers;
 use tenure_proto::{Incarnation, LocalTime, NodeId};

@@ -5,7 +5,7 @@
 //! what it acknowledged could let two lead; to the log that is one more wrong hint.
 
 use tenure_proto::eventual::{self, Access, Hints};
-use tenure_proto::paxos::Rules;
+use tenure_proto::log::Rules;
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::{self, Nerio, Standing};
 use tenure_proto::time::{Drift, LocalSpan, Span};

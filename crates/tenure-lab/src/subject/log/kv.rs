@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_proto::paxos::{Bytes, Session};
+use tenure_proto::log::{Bytes, Session};
 
 /// A key.
 pub type KeyName = u8;

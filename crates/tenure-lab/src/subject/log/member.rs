@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_proto::paxos::{self, Applied, Command, Event, Key, Paxos, Rules};
+use tenure_proto::log::{self, Applied, Command, Event, Key, Paxos, Rules};
 use tenure_proto::strong::{self, Nerio};
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Boot, Effect, Input, LocalTime, NodeId, Protocol, eventual};
@@ -332,7 +332,7 @@ impl<R: Rules> Member<R> {
 /// said before.
 fn gets_through(message: &Talk) -> bool {
     use eventual::Message::{Ack, RetEpoch, Status};
-    use paxos::Message::{Accepted, Confirmed, Promise};
+    use log::Message::{Accepted, Confirmed, Promise};
     match message {
         Talk::Log(message) => matches!(message, Promise { .. } | Accepted { .. } | Confirmed { .. }),
         Talk::Strong(message) => matches!(message, strong::Message::Ok { .. }),
@@ -367,7 +367,7 @@ fn log_effect<R: Rules>(effect: Effect<Paxos<R>>, events: &mut Vec<Event>) -> Op
 }
 
 /// The surviving records, for each of the two.
-fn split(boot: Boot<Kept>) -> (Boot<paxos::Record>, Boot<<Nerio as Protocol>::Record>) {
+fn split(boot: Boot<Kept>) -> (Boot<log::Record>, Boot<<Nerio as Protocol>::Record>) {
     use tenure_proto::BootKind;
     let (log, strong) = sorted(boot.durable);
     let (log_kind, strong_kind) = match boot.kind {
@@ -386,7 +386,7 @@ fn split(boot: Boot<Kept>) -> (Boot<paxos::Record>, Boot<<Nerio as Protocol>::Re
     )
 }
 
-fn sorted(kept: Vec<Kept>) -> (Vec<paxos::Record>, Vec<<Nerio as Protocol>::Record>) {
+fn sorted(kept: Vec<Kept>) -> (Vec<log::Record>, Vec<<Nerio as Protocol>::Record>) {
     let (mut log, mut strong) = (Vec::new(), Vec::new());
     for record in kept {
         match record {

@@ -14,7 +14,7 @@ mod text;
 pub use kv::{KeyName, Write};
 
 use tenure_proto::detect::weak::{Choice, Watch};
-use tenure_proto::paxos::{self, Ballot, Rules, Session, Slot, Sound};
+use tenure_proto::log::{self, Ballot, Rules, Session, Slot, Sound};
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::{self, Nerio, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
@@ -50,7 +50,7 @@ enum Party<R: Rules> {
 /// The configuration, the same on every host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config<R: Rules> {
-    log: paxos::Config<R>,
+    log: log::Config<R>,
     election: Setting,
     manner: Manner,
     /// How long a thread may take to look at the state.
@@ -63,7 +63,7 @@ pub struct Config<R: Rules> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Talk {
     /// Of the log.
-    Log(paxos::Message),
+    Log(log::Message),
     /// Of the election, if it is Nerio's.
     Strong(strong::Message),
     /// Of the election, if it is an Omega's.
@@ -188,7 +188,7 @@ pub enum Deed {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Happening {
     /// In the log.
-    Log(paxos::Event),
+    Log(log::Event),
     /// In the election, if it is Nerio's.
     Strong(Box<strong::Event>),
     /// In the election, if it is an Omega's.
@@ -217,7 +217,7 @@ pub enum Happening {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kept {
     /// For the log.
-    Log(paxos::Record),
+    Log(log::Record),
     /// For the election.
     Strong(<Nerio as Protocol>::Record),
 }
@@ -226,7 +226,7 @@ pub enum Kept {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeptKey {
     /// Of the log.
-    Log(paxos::Cell),
+    Log(log::Cell),
     /// Of the election.
     Strong(<<Nerio as Protocol>::Record as Record>::Key),
 }
@@ -491,7 +491,7 @@ impl<R: Rules> Subject for Log<R> {
             rest: span("rest"),
             reads: u32::try_from(constants.get("reads")).unwrap_or(0),
         };
-        let log = paxos::Settings {
+        let log = log::Settings {
             members,
             faults: many("faults"),
             retry: span("retry"),

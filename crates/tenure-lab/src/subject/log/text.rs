@@ -1,6 +1,6 @@
 //! The log in words and numbers.
 
-use tenure_proto::paxos::{Applied, Event, Message};
+use tenure_proto::log::{Applied, Event, Message};
 use tenure_proto::strong::Sound;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{NodeId, eventual, strong};

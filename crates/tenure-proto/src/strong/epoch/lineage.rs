@@ -37,7 +37,8 @@ use super::member::say;
 use super::{ChangeError, Charter, Epoch, EpochTalk};
 use crate::strong::message::{Cell, Event};
 use crate::strong::rules::Rules;
-use crate::strong::{Nerio, Succession, trace};
+use crate::strong::{Nerio, Succession};
+use crate::trace;
 use crate::{Context, GroupId, NodeId};
 
 /// The draws that a charter comes from: its founding's first, then one for each force-remove.

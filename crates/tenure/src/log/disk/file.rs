@@ -21,7 +21,7 @@
 
 use aws_lc_rs::digest::{Context, SHA256};
 use tenure_proto::Incarnation;
-use tenure_proto::paxos::Record;
+use tenure_proto::log::Record;
 
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 use crate::name::{ClusterId, GroupName, NodeName};
@@ -182,7 +182,7 @@ fn has_frame(salt: u128, bytes: &[u8]) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
-    use tenure_proto::paxos::{Ballot, Entry, Slot};
+    use tenure_proto::log::{Ballot, Entry, Slot};
 
     use super::*;
 

@@ -46,7 +46,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tenure_proto::boot::{Boot, BootKind};
-use tenure_proto::paxos::{Cell, Record};
+use tenure_proto::log::{Cell, Record};
 use tenure_proto::{Incarnation, Record as _};
 
 use super::config::Checked;
@@ -415,7 +415,7 @@ fn keep_room(place: &dyn Place, path: &Path) {
 
 /// About how many bytes a record takes.
 fn size_of_record(record: &Record) -> usize {
-    use tenure_proto::paxos::Entry;
+    use tenure_proto::log::Entry;
     match record {
         Record::Accepted { entry: Entry::Write { bytes, .. }, .. } => 64 + bytes.len(),
         Record::Snapshot { state, .. } => 64 + state.len(),

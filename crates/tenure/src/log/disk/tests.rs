@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use tenure_proto::Ticket;
-use tenure_proto::paxos::{Ballot, Sessions, Slot};
+use tenure_proto::log::{Ballot, Sessions, Slot};
 
 use super::file::tests::record;
 use super::writer::{Jobs, Written};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tenure_proto::paxos::{Cell, Record};
+use tenure_proto::log::{Cell, Record};
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Record as _, Ticket};
 

@@ -388,7 +388,7 @@ async fn a_leader_that_is_asked_to_hands_the_log_over() {
     .await;
     let other = NAMES.iter().position(|name| *name != leader.as_str()).unwrap();
     let to = NodeName::new(NAMES[other]).unwrap();
-    within("the hand-over", nodes[0].0.ask("lines", crate::Wish::Transfer { to })).await.unwrap();
+    within("the hand-over", nodes[0].0.ask("lines", crate::OperatorRequest::Transfer { to })).await.unwrap();
     until("it leads", &logs[other], |status| status.leads).await;
     propose(&logs[0], "two").await;
     assert_eq!(lines(&logs[2]).await, ["one", "two"]);

@@ -18,8 +18,8 @@ use tenure_proto::{GroupId, NodeId};
 
 use super::super::*;
 use crate::name::NodeName;
+use crate::operator_request::{MAX_REASON, OperatorRequest, Reply};
 use crate::seal::ClusterKey;
-use crate::wish::{MAX_REASON, Reply, Wish};
 
 pub(super) fn item() -> BoxedStrategy<Item> {
     prop_oneof![
@@ -47,8 +47,8 @@ pub(super) fn item() -> BoxedStrategy<Item> {
         2 => ask().prop_map(Item::Ask),
         2 => told().prop_map(Item::Told),
         1 => pass().prop_map(Item::Pass),
-        2 => hinting().prop_map(Item::Hinting),
-        2 => neighbourly().prop_map(Item::Neighbourly),
+        2 => hinting().prop_map(Item::Eventual),
+        2 => neighbourly().prop_map(Item::Local),
         1 => (vec(revocation(), 0..=MAX_TOLD), any::<bool>())
             .prop_map(|(keys, answer)| Item::Revoked { keys, answer }),
         1 => vec(any::<u64>().prop_map(Serial), 0..=MAX_TOLD).prop_map(Item::RevokedKept),
@@ -308,12 +308,13 @@ fn proclaim() -> impl Strategy<Value = Proclaim> {
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    let wish = prop_oneof![
-        Just(Wish::Resign),
-        node_name().prop_map(|to| Wish::Transfer { to }),
-        vec(any::<u8>(), 0..=MAX_PROCLAIM).prop_map(|body| Wish::Proclaim { body }),
+    let request = prop_oneof![
+        Just(OperatorRequest::Resign),
+        node_name().prop_map(|to| OperatorRequest::Transfer { to }),
+        vec(any::<u8>(), 0..=MAX_PROCLAIM).prop_map(|body| OperatorRequest::Proclaim { body }),
     ];
-    let order = (holder(), term(), wish).prop_map(|(leader, term, wish)| Order { leader, term, wish });
+    let order =
+        (holder(), term(), request).prop_map(|(leader, term, request)| Order { leader, term, request });
     (any::<u128>(), group_name(), option::of(order)).prop_map(|(id, group, order)| Ask { id, group, order })
 }
 
@@ -323,7 +324,7 @@ fn told() -> impl Strategy<Value = Told> {
         (holder(), term()).prop_map(|(leader, term)| Said::There { leader, term }),
         Just(Said::Nowhere),
         (term(), any::<bool>()).prop_map(|(term, same_life)| Said::NotLeading { term, same_life }),
-        option::of(token).prop_map(|token| Said::Of(Reply::Granted { token })),
+        option::of(token).prop_map(|token| Said::Of(Reply::Fulfilled { token })),
         text(&REASON, MAX_REASON / 2).prop_map(|reason| Said::Of(Reply::Declined { reason })),
         Just(Said::Of(Reply::NotListening)),
         Just(Said::Of(Reply::NotAllowed)),
@@ -343,7 +344,7 @@ fn pass() -> impl Strategy<Value = Pass> {
     on_the_way.prop_map(|(from, to, (group, talk))| Pass { from, to, group, talk })
 }
 
-fn hinting() -> impl Strategy<Value = Hinting> {
+fn hinting() -> impl Strategy<Value = EventualTalk> {
     use tenure_proto::eventual::{self, Message, State};
     let state =
         || {
@@ -360,10 +361,14 @@ fn hinting() -> impl Strategy<Value = Hinting> {
         number().prop_map(|attempt| Message::GetEpoch { attempt }),
         (number(), number()).prop_map(|(attempt, serial)| Message::RetEpoch { attempt, serial }),
     ];
-    (group_name(), epoch(), message).prop_map(|(group, charter, message)| Hinting { group, charter, message })
+    (group_name(), epoch(), message).prop_map(|(group, charter, message)| EventualTalk {
+        group,
+        charter,
+        message,
+    })
 }
 
-fn neighbourly() -> impl Strategy<Value = Neighbourly> {
+fn neighbourly() -> impl Strategy<Value = LocalTalk> {
     use tenure_proto::detect::fail_aware::{Header, HelperStamp};
     use tenure_proto::local::{Body, Datagram, RequestId};
     let helper = || {
@@ -399,7 +404,7 @@ fn neighbourly() -> impl Strategy<Value = Neighbourly> {
         Just(Body::Helper),
     ];
     (group_name(), header, number(), number(), body).prop_map(|(group, header, fingerprint, turn, body)| {
-        Neighbourly { group, datagram: Datagram { header, fingerprint, turn, body } }
+        LocalTalk { group, datagram: Datagram { header, fingerprint, turn, body } }
     })
 }
 

@@ -66,13 +66,13 @@ fn two_of_the_longest_proclamations_fit_a_datagram() {
 }
 
 #[test]
-fn the_longest_wish_and_the_longest_answer_fit_a_datagram() {
+fn the_longest_request_and_the_longest_answer_fit_a_datagram() {
     let leader = Holder { node: NodeId(u64::MAX), incarnation: Incarnation(u128::MAX) };
-    let wish = Wish::Proclaim { body: vec![0; MAX_PROCLAIM] };
-    let order = Some(Order { leader, term: Term(u64::MAX), wish });
+    let request = OperatorRequest::Proclaim { body: vec![0; MAX_PROCLAIM] };
+    let order = Some(Order { leader, term: Term(u64::MAX), request });
     let ask = Ask { id: u128::MAX, group: super::name(&"a".repeat(100)), order };
     assert!(said(&Item::Ask(ask)).len() <= MAX_DATAGRAM - SEAL);
-    let reason = "a".repeat(crate::wish::MAX_REASON);
+    let reason = "a".repeat(crate::operator_request::MAX_REASON);
     let told = Told { id: u128::MAX, said: Said::Of(Reply::Declined { reason }) };
     assert!(said(&Item::Told(told)).len() <= MAX_DATAGRAM - SEAL);
 }
@@ -114,11 +114,11 @@ fn these_are_the_bytes() {
     let free = Report { group, epoch: Epoch(1), state: GroupState::Free { after: Term(2) } };
     let pong = Item::Pong { echo: LocalTime::from_nanos(1), at: LocalTime::from_nanos(128) };
     let leader = Holder { node: NodeId(1), incarnation: Incarnation(2) };
-    let wish = Wish::Transfer { to: NodeName::new("b").expect("a name") };
-    let order = Some(Order { leader, term: Term(9), wish });
+    let request = OperatorRequest::Transfer { to: NodeName::new("b").expect("a name") };
+    let order = Some(Order { leader, term: Term(9), request });
     let ask = Item::Ask(Ask { id: 7, group: super::name("a"), order });
     let token = Some(Token::new(Term(9), 1));
-    let told = Item::Told(Told { id: 7, said: Said::Of(Reply::Granted { token }) });
+    let told = Item::Told(Told { id: 7, said: Said::Of(Reply::Fulfilled { token }) });
     let talk = Talk::TakeOver { term: Term(9) };
     let pass = Item::Pass(Pass { from: NodeId(1), to: NodeId(2), group: super::name("a"), talk });
     let pinned = [

@@ -8,7 +8,7 @@ use crate::quorum::{MAX_MEMBERS, NodeSet, Rule};
 use crate::strong::edict::{QuorumStamp, Token};
 use crate::strong::epoch::{Ballot, Epoch, Lineage, StoreId, Stores};
 use crate::strong::find::Miss;
-use crate::strong::message::{Failure, Holder, InstanceId, Kind, Loss, Term};
+use crate::strong::{Failure, Holder, InstanceId, Kind, Loss, Term};
 use crate::time::{Drift, LocalSpan, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId};
 

@@ -9,7 +9,7 @@ use super::{Common, Decision, EdictMade, HEADER, Life, Line, Start, What};
 use crate::quorum::{QuorumError, Quorums, Rule};
 use crate::strong::epoch::{Body, Charter, CharterId, Halt, Lineage};
 use crate::strong::find::Hint;
-use crate::strong::message::{Event, GrantRequest, Refusal};
+use crate::strong::{Event, GrantRequest, Refusal};
 use crate::time::{Bound, Clockwork, LocalSpan};
 use crate::{Incarnation, LocalTime, NodeId};
 

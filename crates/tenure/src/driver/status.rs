@@ -9,7 +9,7 @@ use tenure_proto::time::Bound;
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use super::Driver;
-use super::gallery::is_known_to_lead;
+use super::observers::is_known_to_lead;
 use crate::board::{Facts, GrantFacts};
 use crate::config::ClockBound;
 use crate::status::{CharterStatus, NotReady, PeerStatus, Status};
@@ -60,14 +60,14 @@ impl Driver {
             not_ready,
             silent_for,
             lease: self.config.lease(),
-            led: self.office.led(),
+            led: self.campaigns.led(),
             tally: self.tally,
-            timings: Timings { store_writes: self.keep.timing(), ..self.stopwatch.timings },
+            timings: Timings { store_writes: self.persistence.timing(), ..self.stopwatch.timings },
             traffic: self.net.traffic(),
             sessions: self.net.sessions.counters(),
             peers: self.net.sessions.peers(),
             peers_known: self.peers_known(now),
-            persisted: self.keep.persisted,
+            persisted: self.persistence.persisted,
             terms: self.term_status(now),
         }
     }
@@ -104,7 +104,7 @@ impl Driver {
         let heard_from = || sessions.address(peer).map(|address| address.to_string());
         Some(PeerStatus {
             name: self.net.name(peer)?,
-            address: self.net.book.written_address(peer).map(str::to_owned).or_else(heard_from),
+            address: self.net.addresses.written_address(peer).map(str::to_owned).or_else(heard_from),
             store: self.store_of(peer),
             condemned: self.store_of(peer).is_some_and(|store| self.kin.is_condemned(store)),
             is_member,
@@ -153,16 +153,16 @@ impl Driver {
         let until = machine.and_then(|machine| machine.leadership(id, now));
         let grant = machine.and_then(|machine| Some((machine, machine.grant(id)?)));
         Facts {
-            led: until.and_then(|until| Some((self.office.term_of(id)?, until))),
+            led: until.and_then(|until| Some((self.campaigns.term_of(id)?, until))),
             grant: grant.map(|(machine, grant)| GrantFacts {
                 holder: self.net.name(grant.holder.node),
                 term: grant.term,
                 until: grant.until,
-                leads: is_known_to_lead(machine, id, self.gallery.word(id), grant, now),
+                leads: is_known_to_lead(machine, id, self.observers.word(id), grant, now),
             }),
-            told: self.gallery.leader(id).map(|(term, leader)| (self.net.name(leader), term)),
-            is_campaigning: self.office.campaigns_for(id),
-            proclaimed: self.gallery.newest_edict(id),
+            told: self.observers.leader(id).map(|(term, leader)| (self.net.name(leader), term)),
+            is_campaigning: self.campaigns.campaigns_for(id),
+            proclaimed: self.observers.newest_edict(id),
         }
     }
 
@@ -183,7 +183,7 @@ impl Driver {
     pub(super) fn tell_ready(&mut self, now: LocalTime) {
         let why = self.not_ready(now);
         let ready = why.is_empty();
-        self.gallery.reaches(!why.iter().any(|why| matches!(why, NotReady::NoQuorum { .. })), now);
+        self.observers.reaches(!why.iter().any(|why| matches!(why, NotReady::NoQuorum { .. })), now);
         self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
     }
 

@@ -45,7 +45,7 @@ use crate::clock::nanos;
 use crate::error::KindError;
 use crate::eventual::{self, Opinion};
 use crate::name::GroupName;
-use crate::wire::{Hinting, Item};
+use crate::wire::{EventualTalk, Item};
 
 /// The most eventual groups of one cluster. A member that names more is not heard.
 const MOST: usize = 1_000;
@@ -54,7 +54,7 @@ const MOST: usize = 1_000;
 const ROUNDS: u64 = 40;
 
 /// A user who wants to know.
-pub(crate) struct HintOrder {
+pub(crate) struct EventualOrder {
     pub(crate) group: GroupName,
     pub(crate) reply: oneshot::Sender<Result<watch::Receiver<Opinion>, KindError>>,
 }
@@ -79,14 +79,14 @@ impl Group {
 
 /// All eventual groups here.
 #[derive(Default)]
-pub(super) struct Hints {
+pub(super) struct EventualGroups {
     groups: BTreeMap<GroupId, Group>,
     /// Until when a member that goes by another charter is left alone: it was told of ours, or
     /// asked for its own.
     strays: BTreeMap<NodeId, LocalTime>,
 }
 
-impl Hints {
+impl EventualGroups {
     pub(super) fn next_wake(&self) -> Option<LocalTime> {
         let wakes = |group: &Group| [group.next_deadline(), group.patience];
         self.groups.values().flat_map(wakes).flatten().min()
@@ -171,15 +171,15 @@ fn quiet(charter: &Charter) -> LocalSpan {
 }
 
 impl Driver {
-    pub(super) fn on_hint_order(&mut self, order: HintOrder) {
-        let joined = self.join_hints(&order.group);
-        let opinion = self.hints.groups.get(&order.group.id()).map(|group| group.opinion.subscribe());
+    pub(super) fn on_eventual_order(&mut self, order: EventualOrder) {
+        let joined = self.join_eventual(&order.group);
+        let opinion = self.eventual.groups.get(&order.group.id()).map(|group| group.opinion.subscribe());
         let no_room = KindError::NotAMember { role: self.config.role.name() };
         let _ = order.reply.send(joined.and_then(|()| opinion.ok_or(no_room)));
     }
 
     /// The charter and times that members go by now, if this is one of them.
-    fn hint_terms(&self) -> Result<Terms, KindError> {
+    fn eventual_terms(&self) -> Result<Terms, KindError> {
         let charter = self.machine.as_ref().map(|machine| machine.charter());
         let charter = charter.filter(|charter| charter.members().contains(&self.me));
         let charter = charter.ok_or(KindError::NotAMember { role: self.config.role.name() })?;
@@ -194,37 +194,41 @@ impl Driver {
     }
 
     /// Starts a machine, in a life of its own: answers to one before it must not count.
-    fn start_hints(&self, config: &Config, kind: BootKind<Record>) -> (Hosted<Stable>, Vec<Outcome<Stable>>) {
+    fn start_eventual(
+        &self,
+        config: &Config,
+        kind: BootKind<Record>,
+    ) -> (Hosted<Stable>, Vec<Outcome<Stable>>) {
         Hosted::start(config, self.me, (Incarnation(chance::wide()), kind), self.now())
     }
 
     /// Takes part in an eventual group from now on, if it may.
-    fn join_hints(&mut self, name: &GroupName) -> Result<(), KindError> {
-        if self.hints.groups.contains_key(&name.id()) || self.hints.groups.len() >= MOST {
+    fn join_eventual(&mut self, name: &GroupName) -> Result<(), KindError> {
+        if self.eventual.groups.contains_key(&name.id()) || self.eventual.groups.len() >= MOST {
             return Ok(());
         }
-        let Terms { charter, config, quiet_until, patience } = self.hint_terms()?;
+        let Terms { charter, config, quiet_until, patience } = self.eventual_terms()?;
         let _ = self.learn_group(name.clone(), (By::Cluster, For::Question));
-        let (machine, outcome) = self.start_hints(&config, BootKind::Amnesia);
+        let (machine, outcome) = self.start_eventual(&config, BootKind::Amnesia);
         let (opinion, _) = watch::channel(Opinion::default());
         let (named, patience) = (name.clone(), Some(patience));
         let group = Group { name: named, charter, machine, patience, quiet_until, opinion };
-        self.hints.groups.insert(name.id(), group);
-        self.show_hints(name.id(), outcome);
+        self.eventual.groups.insert(name.id(), group);
+        self.show_eventual(name.id(), outcome);
         Ok(())
     }
 
-    pub(super) fn on_hinting(&mut self, from: NodeId, said: Hinting, received: LocalTime) {
-        let Hinting { group, charter, message } = said;
+    pub(super) fn on_eventual_talk(&mut self, from: NodeId, said: EventualTalk, received: LocalTime) {
+        let EventualTalk { group, charter, message } = said;
         if self.is_astray(from, charter) {
             return;
         }
-        let _ = self.join_hints(&group); // A node that cannot take part does not hear it.
+        let _ = self.join_eventual(&group); // A node that cannot take part does not hear it.
         let now = self.now();
-        let Some(here) = self.hints.groups.get_mut(&group.id()) else { return };
+        let Some(here) = self.eventual.groups.get_mut(&group.id()) else { return };
         if here.charter == charter && here.name == group && here.quiet_until <= now {
             let outcome = here.machine.step(Input::Message { from, received, message }, now);
-            self.show_hints(group.id(), outcome);
+            self.show_eventual(group.id(), outcome);
         }
     }
 
@@ -234,11 +238,11 @@ impl Driver {
     fn is_astray(&mut self, from: NodeId, charter: Epoch) -> bool {
         let Some(ours) = self.machine.as_ref().map(|machine| machine.epoch()) else { return true };
         let now = self.now();
-        if charter == ours || self.hints.strays.get(&from).is_some_and(|until| now < *until) {
+        if charter == ours || self.eventual.strays.get(&from).is_some_and(|until| now < *until) {
             return charter != ours;
         }
-        self.hints.strays.retain(|_, until| now < *until);
-        self.hints.strays.insert(from, now.after(LocalSpan::from_nanos(nanos(self.config.retry()))));
+        self.eventual.strays.retain(|_, until| now < *until);
+        self.eventual.strays.insert(from, now.after(LocalSpan::from_nanos(nanos(self.config.retry()))));
         if charter < ours {
             self.tell_charter(from);
         } else {
@@ -247,61 +251,61 @@ impl Driver {
         true
     }
 
-    pub(super) fn on_hint_time(&mut self, now: LocalTime) {
-        for id in self.hints.which(|group| group.patience.is_some_and(|at| at <= now)) {
-            self.restart_hints(id, BootKind::Founding);
+    pub(super) fn on_eventual_time(&mut self, now: LocalTime) {
+        for id in self.eventual.which(|group| group.patience.is_some_and(|at| at <= now)) {
+            self.restart_eventual(id, BootKind::Founding);
         }
-        for id in self.hints.which(|group| group.next_deadline().is_some_and(|at| at <= now)) {
+        for id in self.eventual.which(|group| group.next_deadline().is_some_and(|at| at <= now)) {
             let now = self.now();
-            let Some(group) = self.hints.groups.get_mut(&id) else { continue };
+            let Some(group) = self.eventual.groups.get_mut(&id) else { continue };
             let outcome = group.machine.step(Input::Deadline, now);
-            self.show_hints(id, outcome);
+            self.show_eventual(id, outcome);
         }
     }
 
     /// Other members, other machines.
-    pub(super) fn renew_hints(&mut self) {
+    pub(super) fn renew_eventual(&mut self) {
         let Some(epoch) = self.machine.as_ref().map(|machine| machine.epoch()) else { return };
-        for id in self.hints.which(|group| group.charter != epoch) {
-            self.restart_hints(id, BootKind::Amnesia);
+        for id in self.eventual.which(|group| group.charter != epoch) {
+            self.restart_eventual(id, BootKind::Amnesia);
         }
     }
 
     /// The clock went back: what machines have concluded from later readings counts for nothing,
     /// and nor does what was shown of it. To clear only that would leave it cleared, because a
     /// machine tells what has changed, and for it nothing has.
-    pub(super) fn forget_hints(&mut self) {
-        for id in self.hints.which(|_| true) {
-            self.restart_hints(id, BootKind::Amnesia);
+    pub(super) fn forget_eventual(&mut self) {
+        for id in self.eventual.which(|_| true) {
+            self.restart_eventual(id, BootKind::Amnesia);
         }
     }
 
     /// Begins anew by the charter that is in force. A process that is no longer a member has no
     /// opinion.
-    fn restart_hints(&mut self, id: GroupId, kind: BootKind<Record>) {
-        let Ok(Terms { charter, config, quiet_until, patience }) = self.hint_terms() else {
-            if let Some(group) = self.hints.groups.remove(&id) {
+    fn restart_eventual(&mut self, id: GroupId, kind: BootKind<Record>) {
+        let Ok(Terms { charter, config, quiet_until, patience }) = self.eventual_terms() else {
+            if let Some(group) = self.eventual.groups.remove(&id) {
                 group.opinion.send_replace(Opinion::default());
             }
             return;
         };
         let patience = (kind == BootKind::Amnesia).then_some(patience);
-        let (machine, outcome) = self.start_hints(&config, kind);
-        if let Some(group) = self.hints.groups.get_mut(&id) {
+        let (machine, outcome) = self.start_eventual(&config, kind);
+        if let Some(group) = self.eventual.groups.get_mut(&id) {
             (group.machine, group.charter, group.patience) = (machine, charter, patience);
             group.quiet_until = if group.patience.is_some() { quiet_until } else { LocalTime::ZERO };
             group.opinion.send_replace(Opinion::default());
         }
-        self.show_hints(id, outcome);
+        self.show_eventual(id, outcome);
     }
 
-    fn show_hints(&mut self, id: GroupId, outcome: Vec<Outcome<Stable>>) {
+    fn show_eventual(&mut self, id: GroupId, outcome: Vec<Outcome<Stable>>) {
         for outcome in outcome {
-            let Some(group) = self.hints.groups.get_mut(&id) else { return };
+            let Some(group) = self.eventual.groups.get_mut(&id) else { return };
             match outcome {
                 Outcome::Say(to, message) => {
                     let (name, charter) = (group.name.clone(), group.charter);
-                    let item = Item::Hinting(Hinting { group: name, charter, message });
+                    let item = Item::Eventual(EventualTalk { group: name, charter, message });
                     self.net.send(to, &item);
                 }
                 Outcome::Show(Event::Hint(hint)) => self.tell_hint(id, hint),
@@ -318,7 +322,7 @@ impl Driver {
     }
 
     fn tell_hint(&self, id: GroupId, hint: Hint) {
-        let Some(group) = self.hints.groups.get(&id) else { return };
+        let Some(group) = self.eventual.groups.get(&id) else { return };
         let leader = hint.leader.and_then(|leader| self.net.name(leader));
         let epoch = hint.leader.map_or(0, |_| shown_epoch(group.charter, hint.epoch));
         tracing::info!(name: "tenure.hint", node = %self.name, group = %group.name, leader = leader.as_ref().map(tracing::field::display), epoch = %epoch, "has another opinion of who leads");

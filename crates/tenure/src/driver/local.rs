@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tenure_proto::local::{Command, Config, Event, Local, Promise, Settings, Sound, Timing, View};
 use tenure_proto::strong::epoch::{Charter, Epoch};
-use tenure_proto::strong::trace::LocalStart;
 use tenure_proto::time::{Drift, LocalSpan, Span};
+use tenure_proto::trace::LocalStart;
 use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -23,7 +23,7 @@ use crate::clock::{Reading, nanos};
 use crate::error::KindError;
 use crate::local::{Locality, Partition, Surroundings};
 use crate::name::GroupName;
-use crate::wire::{Item, Neighbourly};
+use crate::wire::{Item, LocalTalk};
 
 /// How often it is looked whether anybody still holds a handle.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -57,14 +57,14 @@ struct Group {
 
 /// All local groups here.
 #[derive(Default)]
-pub(super) struct Locals {
+pub(super) struct LocalGroups {
     groups: BTreeMap<GroupId, Group>,
     /// Until when machines that are gone had bound this process: the next one of the group supports
     /// nobody before that.
     owed: BTreeMap<GroupId, LocalTime>,
 }
 
-impl Locals {
+impl LocalGroups {
     pub(super) fn next_wake(&self) -> Option<LocalTime> {
         let wakes = |group: &Group| {
             let known = group.shown.borrow().partition.as_ref().map(|(_, until)| *until);
@@ -152,7 +152,7 @@ impl Driver {
         let role = self.config.role.name();
         let charter = charter.filter(|charter| charter.members().contains(&self.me));
         let charter = charter.ok_or(KindError::NotAMember { role })?;
-        if let Some(group) = self.locals.groups.get(&name.id())
+        if let Some(group) = self.local.groups.get(&name.id())
             && let Some(held) = group.held.upgrade()
         {
             return match group.how == how && group.name == name {
@@ -171,7 +171,7 @@ impl Driver {
         drop(other_end);
         let (held_by, look_at) = (held.downgrade(), self.now().after(span(LOOK_EVERY)));
         let charter = charter.epoch;
-        self.locals.groups.insert(
+        self.local.groups.insert(
             id,
             Group { name, how, charter, machine, shown, asked: LocalTime::ZERO, held: held_by, look_at },
         );
@@ -188,23 +188,23 @@ impl Driver {
         if let Some(trace) = &self.trace {
             trace.local_start(at, LocalStart::new(id, config));
         }
-        Hosted::start(config, self.me, self.locals.boot(id, config, at.own), at.own)
+        Hosted::start(config, self.me, self.local.boot(id, config, at.own), at.own)
     }
 
     /// Takes no part any more.
     fn end_local(&mut self, id: GroupId, at: Reading) {
-        self.locals.remember(id);
-        let Some(group) = self.locals.groups.remove(&id) else { return };
+        self.local.remember(id);
+        let Some(group) = self.local.groups.remove(&id) else { return };
         group.shown.send_replace(Surroundings::default());
         if let Some(trace) = &self.trace {
             trace.local_end(at, id);
         }
     }
 
-    pub(super) fn on_neighbour(&mut self, from: NodeId, said: Neighbourly, received: LocalTime) {
+    pub(super) fn on_local_talk(&mut self, from: NodeId, said: LocalTalk, received: LocalTime) {
         let at = self.clock.reading();
         let Some(group) =
-            self.locals.groups.get_mut(&said.group.id()).filter(|group| group.name == said.group)
+            self.local.groups.get_mut(&said.group.id()).filter(|group| group.name == said.group)
         else {
             return;
         };
@@ -215,27 +215,27 @@ impl Driver {
 
     pub(super) fn on_resign_local(&mut self, id: GroupId) {
         let at = self.clock.reading();
-        let Some(group) = self.locals.groups.get_mut(&id) else { return };
+        let Some(group) = self.local.groups.get_mut(&id) else { return };
         let outcome = group.machine.step(Input::Command(Command::Resign), at.own);
         self.show_local(id, outcome, at);
     }
 
     pub(super) fn on_local_time(&mut self, now: LocalTime) {
-        for id in self.locals.which(|group| group.look_at <= now) {
-            let Some(group) = self.locals.groups.get_mut(&id) else { continue };
+        for id in self.local.which(|group| group.look_at <= now) {
+            let Some(group) = self.local.groups.get_mut(&id) else { continue };
             group.look_at = now.after(span(LOOK_EVERY));
             if group.held.upgrade().is_none() {
                 self.on_resign_local(id);
                 self.end_local(id, self.clock.reading());
             }
         }
-        for id in self.locals.which(|group| group.machine.next_deadline().is_some_and(|at| at <= now)) {
+        for id in self.local.which(|group| group.machine.next_deadline().is_some_and(|at| at <= now)) {
             let at = self.clock.reading();
-            let Some(group) = self.locals.groups.get_mut(&id) else { continue };
+            let Some(group) = self.local.groups.get_mut(&id) else { continue };
             let outcome = group.machine.step(Input::Deadline, at.own);
             self.show_local(id, outcome, at);
         }
-        for group in self.locals.groups.values() {
+        for group in self.local.groups.values() {
             let is_over =
                 |shown: &Surroundings| shown.partition.as_ref().is_some_and(|(_, until)| *until <= now);
             group.shown.send_if_modified(|shown| {
@@ -250,30 +250,30 @@ impl Driver {
 
     /// Other members, other machines. A process that is no longer a member takes no part. `at` is
     /// when the charter was adopted: lines of a trace stand in the order of their readings.
-    pub(super) fn renew_locals(&mut self, at: Reading) {
+    pub(super) fn renew_local(&mut self, at: Reading) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
-        for id in self.locals.which(|group| group.charter != charter.epoch) {
+        for id in self.local.which(|group| group.charter != charter.epoch) {
             self.restart_local(id, &charter, at);
         }
     }
 
     /// The clock went back: a lease would last longer by that than those believe who support it.
     /// Promises to others are kept.
-    pub(super) fn forget_locals(&mut self) {
+    pub(super) fn forget_local(&mut self) {
         let Some(charter) = self.machine.as_ref().map(|machine| machine.charter().clone()) else { return };
-        for id in self.locals.which(|_| true) {
+        for id in self.local.which(|_| true) {
             self.restart_local(id, &charter, self.clock.reading());
         }
     }
 
     fn restart_local(&mut self, id: GroupId, charter: &Charter, at: Reading) {
-        let Some(group) = self.locals.groups.get(&id) else { return };
+        let Some(group) = self.local.groups.get(&id) else { return };
         let config = settings(&group.how, charter).ok();
         let Some(config) = config.filter(|_| charter.members().contains(&self.me)) else {
             return self.end_local(id, at);
         };
         let (machine, outcome) = self.start_local(id, &config, at);
-        if let Some(group) = self.locals.groups.get_mut(&id) {
+        if let Some(group) = self.local.groups.get_mut(&id) {
             (group.machine, group.charter) = (machine, charter.epoch);
             group.shown.send_replace(Surroundings::default());
         }
@@ -290,10 +290,10 @@ impl Driver {
             }
         }
         for outcome in outcome {
-            let Some(group) = self.locals.groups.get(&id) else { return };
+            let Some(group) = self.local.groups.get(&id) else { return };
             match outcome {
                 Outcome::Say(to, datagram) => {
-                    let item = Item::Neighbourly(Neighbourly { group: group.name.clone(), datagram });
+                    let item = Item::Local(LocalTalk { group: group.name.clone(), datagram });
                     self.net.send(to, &item);
                 }
                 Outcome::Show(Event::Heard { .. }) => {} // Too many, and nobody waits for them.
@@ -308,7 +308,7 @@ impl Driver {
     /// How long rounds take, for those who measure.
     fn note_round(&mut self, id: GroupId, event: &Event) {
         let now = self.now();
-        let Some(group) = self.locals.groups.get_mut(&id) else { return };
+        let Some(group) = self.local.groups.get_mut(&id) else { return };
         match event {
             Event::Asked { alive, collate, .. } => {
                 group.asked = now;
@@ -325,7 +325,7 @@ impl Driver {
     /// Shows what the machine knows now.
     fn look_around(&mut self, id: GroupId) {
         let now = self.now();
-        let Some(group) = self.locals.groups.get(&id) else { return };
+        let Some(group) = self.local.groups.get(&id) else { return };
         let machine = group.machine.machine();
         let known = machine.view(now).and_then(|view| self.partition(machine, view));
         let leads = machine.lease(now).map(|lease| lease.until);
@@ -396,16 +396,16 @@ mod tests {
     #[test]
     fn a_machine_supports_nobody_while_the_one_before_it_was_bound_though_its_own_lock_is_shorter() {
         let (id, config) = (GroupId(7), settings(&Locality::default(), &charter()).unwrap());
-        let mut locals = Locals::default();
-        locals.groups.insert(id, bound_until(at(9_000), &config));
-        let (life, first) = locals.boot(id, &config, at(1_000));
+        let mut local = LocalGroups::default();
+        local.groups.insert(id, bound_until(at(9_000), &config));
+        let (life, first) = local.boot(id, &config, at(1_000));
         assert_eq!(silent_until(&first), at(9_000));
-        locals.groups.remove(&id);
-        let (other, second) = locals.boot(id, &config, at(2_000));
+        local.groups.remove(&id);
+        let (other, second) = local.boot(id, &config, at(2_000));
         assert_eq!(silent_until(&second), at(9_000), "it is remembered though the group is gone");
         assert_ne!(life, other);
         let own = at(9_500).after(LocalSpan::from_nanos(1)).after(config.constants().lock);
-        assert_eq!(silent_until(&locals.boot(id, &config, at(9_500)).1), own);
-        assert!(locals.owed.is_empty(), "what is over is forgotten");
+        assert_eq!(silent_until(&local.boot(id, &config, at(9_500)).1), own);
+        assert!(local.owed.is_empty(), "what is over is forgotten");
     }
 }

@@ -3,7 +3,7 @@
 use super::value::{Value, show};
 use super::{Common, Decision, EdictMade, Line, Start, What};
 use crate::strong::epoch::{Body, Charter, CharterId, Halt};
-use crate::strong::message::{Event, GrantRequest, Refusal};
+use crate::strong::{Event, GrantRequest, Refusal};
 use crate::time::Bound;
 use crate::{Incarnation, LocalTime};
 
@@ -39,7 +39,7 @@ pub fn write_event(out: &mut String, own: LocalTime, common: Option<Common>, eve
 }
 
 /// A charter, as the line has it in which its epoch is adopted.
-pub(in crate::strong) fn write_charter(out: &mut String, charter: &Charter) {
+pub(crate) fn write_charter(out: &mut String, charter: &Charter) {
     Entry { out, own: LocalTime::ZERO, common: None }.charter(charter);
 }
 

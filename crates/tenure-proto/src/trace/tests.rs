@@ -6,7 +6,7 @@ use super::*;
 use crate::quorum::{NodeSet, Quorums, Rule as Quorate};
 use crate::strong::epoch::{Ballot, Body, CharterId, Halt, Lineage, StoreId};
 use crate::strong::find::{Hint, Miss};
-use crate::strong::message::{Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Refusal};
+use crate::strong::{Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Refusal};
 use crate::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
 
 /// Draws values. A small generator of its own: this crate has no dependencies.

@@ -1,4 +1,4 @@
-//! Wishes and what becomes of them, and what members pass on for a hand-over, as bytes.
+//! Requests and what becomes of them, and what members pass on for a hand-over, as bytes.
 
 use tenure_proto::NodeId;
 use tenure_proto::strong::{Holder, Talk, Term, Token};
@@ -6,7 +6,7 @@ use tenure_proto::strong::{Holder, Talk, Term, Token};
 use super::{EncodeError, MAX_PROCLAIM, limit, talk, unknown};
 use crate::codec::{DecodeError, Reader, Wire, Writer};
 use crate::name::{GroupName, NodeName};
-use crate::wish::{MAX_REASON, Reply, Wish};
+use crate::operator_request::{MAX_REASON, OperatorRequest, Reply};
 
 /// Something is asked of a leader, or first: who leads?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,16 +15,16 @@ pub(crate) struct Ask {
     pub(crate) id: u128,
     /// The group.
     pub(crate) group: GroupName,
-    /// The wish, its addressee and its term; `None` asks who leads.
+    /// The request, its addressee and its term; `None` asks who leads.
     pub(crate) order: Option<Order>,
 }
 
-/// A wish with the one that is meant.
+/// A request with the one that is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) leader: Holder,
     pub(crate) term: Term,
-    pub(crate) wish: Wish,
+    pub(crate) request: OperatorRequest,
 }
 
 /// The answer to an [`Ask`] of this number.
@@ -41,10 +41,10 @@ pub(crate) enum Said {
     There { leader: Holder, term: Term },
     /// Nobody is supported here, or there is no way to the one that is meant.
     Nowhere,
-    /// The one that was meant does not lead in that term, and has not done what was wished. It
+    /// The one that was meant does not lead in that term, and has not done what was requested. It
     /// cannot answer for an earlier life.
     NotLeading { term: Term, same_life: bool },
-    /// The outcome of the wish.
+    /// The outcome of the request.
     Of(Reply),
 }
 
@@ -102,7 +102,9 @@ impl Ask {
     /// Whether receivers take it.
     pub(super) fn check(&self) -> Result<(), EncodeError> {
         match &self.order {
-            Some(Order { wish: Wish::Proclaim { body }, .. }) => limit(body.len(), MAX_PROCLAIM),
+            Some(Order { request: OperatorRequest::Proclaim { body }, .. }) => {
+                limit(body.len(), MAX_PROCLAIM)
+            }
             _ => Ok(()),
         }
     }
@@ -130,19 +132,23 @@ impl Wire for Ask {
         to.option(self.order.as_ref(), |to, order| {
             order.leader.write(to);
             order.term.write(to);
-            order.wish.write(to);
+            order.request.write(to);
         });
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (id, group) = (from.wide()?, GroupName::read(from)?);
         let order = from.option(|from| {
-            Ok(Order { leader: Holder::read(from)?, term: Term::read(from)?, wish: Wish::read(from)? })
+            Ok(Order {
+                leader: Holder::read(from)?,
+                term: Term::read(from)?,
+                request: OperatorRequest::read(from)?,
+            })
         })?;
         Ok(Self { id, group, order })
     }
 }
 
-impl Wire for Wish {
+impl Wire for OperatorRequest {
     fn write(&self, to: &mut Writer) {
         match self {
             Self::Resign => to.byte(kind::RESIGN),
@@ -181,7 +187,7 @@ impl Wire for Told {
                 term.write(to);
                 to.byte(u8::from(*same_life));
             }
-            Said::Of(Reply::Granted { token }) => {
+            Said::Of(Reply::Fulfilled { token }) => {
                 to.byte(kind::GRANTED);
                 to.option(token.as_ref(), |to, token| token.write(to));
             }
@@ -206,7 +212,7 @@ impl Wire for Told {
                     other => return unknown(other),
                 },
             },
-            kind::GRANTED => Said::Of(Reply::Granted { token: from.option(Token::read)? }),
+            kind::GRANTED => Said::Of(Reply::Fulfilled { token: from.option(Token::read)? }),
             kind::DECLINED => match from.text(MAX_REASON)? {
                 reason if is_reason(reason) => Said::Of(Reply::Declined { reason: reason.to_owned() }),
                 _ => return Err(DecodeError::Invalid),

@@ -18,7 +18,7 @@ use tenure_proto::time::{Incarnation, Span};
 use super::*;
 use crate::fuzzing;
 use crate::name::NodeName;
-use crate::wish::{Reply, Wish};
+use crate::operator_request::{OperatorRequest, Reply};
 
 /// Every run tries the same items; another seed tries others.
 const SEED: u64 = 4;

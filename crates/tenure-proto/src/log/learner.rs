@@ -88,7 +88,7 @@ impl<R: Rules> Paxos<R> {
         }
         let base = self.learner.base;
         self.log.retain(|slot, _| *slot > base);
-        self.office.see(self.promised);
+        self.proposer.see(self.promised);
         if let Some((upto, sessions, state)) = self.learner.snapshot.clone() {
             self.learner.applied = upto;
             self.learner.sessions = sessions;
@@ -220,7 +220,7 @@ impl<R: Rules> Paxos<R> {
         let before = self.learner.applied;
         while let Some((slot, vote)) = self.next_chosen() {
             self.learner.applied = slot;
-            self.office.forget(&vote.entry);
+            self.proposer.forget(&vote.entry);
             let applied = self.carry_out(slot, vote.entry);
             cx.publish(Event::Applied { slot, applied });
         }

@@ -13,7 +13,7 @@ const REPEATED: usize = 8;
 
 /// The proposer's state: its leadership, attempts and hints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Office {
+pub(super) struct Proposer {
     /// The process that should lead.
     pub(super) leader: Option<NodeId>,
     epoch: u64,
@@ -115,7 +115,7 @@ struct Pending {
     accepted: NodeSet,
 }
 
-impl Office {
+impl Proposer {
     /// Takes note of a ballot.
     pub(super) fn see(&mut self, ballot: Ballot) {
         self.seen = self.seen.max(ballot);
@@ -150,17 +150,17 @@ impl Office {
 
 impl<R: Rules> Paxos<R> {
     pub(super) fn on_hint(&mut self, leader: Option<NodeId>, epoch: u64, cx: &mut Context<'_, R>) {
-        let changed = self.office.leader != leader;
-        (self.office.leader, self.office.epoch) = (leader, epoch);
+        let changed = self.proposer.leader != leader;
+        (self.proposer.leader, self.proposer.epoch) = (leader, epoch);
         if leader == Some(self.me) {
-            let tries = matches!(self.office.role, Role::Preparing(_)) || self.timers.is_set(Timer::Again);
+            let tries = matches!(self.proposer.role, Role::Preparing(_)) || self.timers.is_set(Timer::Again);
             if self.leads().is_none() && !tries {
                 self.stand(cx);
             }
             return;
         }
         self.timers.clear(Timer::Again);
-        match &mut self.office.role {
+        match &mut self.proposer.role {
             Role::Passive => {}
             Role::Preparing(_) => self.retire(cx),
             Role::Leading(leading) => {
@@ -181,11 +181,11 @@ impl<R: Rules> Paxos<R> {
     /// A lease, taken or renewed. A new term needs a ballot of its own before anything is read
     /// under it.
     pub(super) fn on_lease(&mut self, term: u64, until: LocalTime, cx: &mut Context<'_, R>) {
-        self.office.lease = Some((term, until));
-        let is_new = term > self.office.own_term;
-        self.office.own_term = self.office.own_term.max(term);
+        self.proposer.lease = Some((term, until));
+        let is_new = term > self.proposer.own_term;
+        self.proposer.own_term = self.proposer.own_term.max(term);
         let needs = self.rules().needs_ballot(is_new, self.leads().is_some());
-        if needs && self.office.leader == Some(self.me) {
+        if needs && self.proposer.leader == Some(self.me) {
             self.stand(cx);
         }
     }
@@ -193,21 +193,21 @@ impl<R: Rules> Paxos<R> {
     /// Asks for promises in a new ballot, if this process is still told to lead. Its own promise
     /// comes first, durably.
     pub(super) fn stand(&mut self, cx: &mut Context<'_, R>) {
-        if self.office.leader != Some(self.me) || self.amnesiac || self.config.position(self.me).is_none() {
+        if self.proposer.leader != Some(self.me) || self.amnesiac || self.config.position(self.me).is_none() {
             return;
         }
         self.retire(cx);
-        self.office.see(self.promised);
-        let seen = self.office.seen;
-        let round = seen.round.saturating_add(1).max(self.office.epoch);
-        let next = Ballot { term: self.office.own_term, round, node: self.me };
-        let ballot = self.rules().ballot(self.office.own_term, seen, next);
+        self.proposer.see(self.promised);
+        let seen = self.proposer.seen;
+        let round = seen.round.saturating_add(1).max(self.proposer.epoch);
+        let next = Ballot { term: self.proposer.own_term, round, node: self.me };
+        let ballot = self.rules().ballot(self.proposer.own_term, seen, next);
         if !self.rules().may_promise(self.promised, ballot) {
             return; // A later leader's term is promised here: nothing to be done without a lease of one's own.
         }
         self.timers.clear(Timer::Again);
         self.promise(ballot, cx);
-        self.office.see(ballot);
+        self.proposer.see(ballot);
         let from = self.learner.applied.next();
         let preparing = Preparing {
             ballot,
@@ -219,7 +219,7 @@ impl<R: Rules> Paxos<R> {
             base: Slot(0),
             applied: Slot(0),
         };
-        self.office.role = Role::Preparing(preparing);
+        self.proposer.role = Role::Preparing(preparing);
         cx.publish(Event::Preparing(ballot));
         let after = self.rules().prepare_after(self.written);
         self.send_others(&Message::Prepare { ballot, from }, after, cx);
@@ -242,7 +242,7 @@ impl<R: Rules> Paxos<R> {
         cx: &mut Context<'_, R>,
     ) {
         let (rules, size) = (self.config.rules(), self.config.size());
-        let Role::Preparing(preparing) = &mut self.office.role else { return };
+        let Role::Preparing(preparing) = &mut self.proposer.role else { return };
         if preparing.ballot != ballot || page.asked > preparing.asks(position) {
             return;
         }
@@ -276,11 +276,11 @@ impl<R: Rules> Paxos<R> {
 
     /// n-f have promised: proposes again whatever may be chosen, and fills the gaps.
     fn lead(&mut self, cx: &mut Context<'_, R>) {
-        let Role::Preparing(preparing) = std::mem::take(&mut self.office.role) else { return };
+        let Role::Preparing(preparing) = std::mem::take(&mut self.proposer.role) else { return };
         let Preparing { ballot, from, best, base, applied, .. } = preparing;
         let highest = best.keys().next_back().copied().unwrap_or_default();
         let known = highest.max(base).max(applied).max(self.learner.applied);
-        self.office.role = Role::Leading(Leading {
+        self.proposer.role = Role::Leading(Leading {
             ballot,
             active: true,
             known,
@@ -315,7 +315,7 @@ impl<R: Rules> Paxos<R> {
     /// Sends entries to all acceptors, this one included. If it has promised more in the meantime
     /// the ballot is lost.
     fn propose(&mut self, entries: Vec<(Slot, Entry)>, cx: &mut Context<'_, R>) {
-        let Role::Leading(leading) = &mut self.office.role else { return };
+        let Role::Leading(leading) = &mut self.proposer.role else { return };
         if entries.is_empty() {
             return;
         }
@@ -345,7 +345,7 @@ impl<R: Rules> Paxos<R> {
     /// Gives the next slots to what waits, as far as the window reaches.
     fn flush(&mut self, cx: &mut Context<'_, R>) {
         let beyond = self.learner.applied.0.saturating_add(self.config.settings().window);
-        let Role::Leading(leading) = &mut self.office.role else { return };
+        let Role::Leading(leading) = &mut self.proposer.role else { return };
         let mut entries = Vec::new();
         while leading.active && leading.next.0 <= beyond {
             let Some(entry) = leading.queue.pop_front() else { break };
@@ -363,7 +363,7 @@ impl<R: Rules> Paxos<R> {
         cx: &mut Context<'_, R>,
     ) {
         let (rules, (members, faults)) = (self.config.rules(), self.config.size());
-        let Role::Leading(leading) = &mut self.office.role else { return };
+        let Role::Leading(leading) = &mut self.proposer.role else { return };
         if !rules.counts(leading.ballot, ballot) {
             return;
         }
@@ -394,8 +394,8 @@ impl<R: Rules> Paxos<R> {
     /// Somebody has promised more: this ballot is lost. Tries a higher one after a pause, if still
     /// told to lead by then.
     pub(super) fn on_nack(&mut self, promised: Ballot, cx: &mut Context<'_, R>) {
-        self.office.see(promised);
-        let lost = match &self.office.role {
+        self.proposer.see(promised);
+        let lost = match &self.proposer.role {
             Role::Passive => false,
             Role::Preparing(preparing) => preparing.ballot < promised,
             Role::Leading(leading) => leading.ballot < promised,
@@ -407,7 +407,7 @@ impl<R: Rules> Paxos<R> {
 
     /// Stops leading, or trying to.
     fn retire(&mut self, cx: &mut Context<'_, R>) {
-        let ballot = match std::mem::take(&mut self.office.role) {
+        let ballot = match std::mem::take(&mut self.proposer.role) {
             Role::Passive => return,
             Role::Preparing(preparing) => preparing.ballot,
             Role::Leading(leading) => leading.ballot,
@@ -419,7 +419,7 @@ impl<R: Rules> Paxos<R> {
     /// A slot is known to be chosen, from elsewhere perhaps. If that is something else than was
     /// proposed there, a higher ballot chose it.
     pub(super) fn office_learns(&mut self, slot: Slot, entry: &Entry, cx: &mut Context<'_, R>) {
-        let Role::Leading(leading) = &mut self.office.role else { return };
+        let Role::Leading(leading) = &mut self.proposer.role else { return };
         let superseded = leading.pending.remove(&slot).is_some_and(|pending| pending.entry != *entry);
         if superseded || slot >= leading.next {
             self.superseded(cx);
@@ -430,7 +430,7 @@ impl<R: Rules> Paxos<R> {
     /// may be another's. The entries chosen in them will not be applied in turn, so they are no
     /// longer on their way, and may be wished for again.
     pub(super) fn office_skips(&mut self, upto: Slot, cx: &mut Context<'_, R>) {
-        let Role::Leading(leading) = &mut self.office.role else { return };
+        let Role::Leading(leading) = &mut self.proposer.role else { return };
         if upto >= leading.next || leading.pending.range(..=upto).next().is_some() {
             return self.superseded(cx);
         }
@@ -450,7 +450,7 @@ impl<R: Rules> Paxos<R> {
     /// left may tell what was chosen. Entries on their way are waited for: a leader that reaches
     /// enough is owed them.
     pub(super) fn office_starves(&mut self, cx: &mut Context<'_, R>) {
-        let Role::Leading(leading) = &self.office.role else { return };
+        let Role::Leading(leading) = &self.proposer.role else { return };
         if leading.active && self.learner.applied < leading.base && leading.pending.is_empty() {
             self.give_way(cx);
         }
@@ -459,7 +459,7 @@ impl<R: Rules> Paxos<R> {
     /// Leads no more, and tries a higher ballot after a pause, if still told to lead by then.
     fn give_way(&mut self, cx: &mut Context<'_, R>) {
         self.retire(cx);
-        if self.office.leader == Some(self.me) {
+        if self.proposer.leader == Some(self.me) {
             let retry = self.config.settings().retry;
             let pause = retry.plus(cx.jitter(retry));
             self.timers.set(Timer::Again, cx.now().after(pause));
@@ -472,15 +472,15 @@ impl<R: Rules> Paxos<R> {
         if self.is_done(key) {
             return cx.publish(Event::Done(key));
         }
-        if !self.office.wishes.contains_key(&key) {
-            if self.office.wishes.len() >= self.config.settings().wishes {
+        if !self.proposer.wishes.contains_key(&key) {
+            if self.proposer.wishes.len() >= self.config.settings().wishes {
                 return cx.publish(Event::Refused(key));
             }
-            self.office.wishes.insert(key, entry.clone());
+            self.proposer.wishes.insert(key, entry.clone());
         }
         if self.leads().is_some() {
             self.take_up(vec![entry], cx);
-        } else if let Some(leader) = self.office.ask(self.me) {
+        } else if let Some(leader) = self.proposer.ask(self.me) {
             cx.send(leader, Message::Forward { entries: vec![entry] }, None);
         }
     }
@@ -499,9 +499,9 @@ impl<R: Rules> Paxos<R> {
 
     /// Slots were skipped: what was wished for here may have been fulfilled in them.
     pub(super) fn drop_done_wishes(&mut self, cx: &mut Context<'_, R>) {
-        let done: Vec<Key> = self.office.wishes.keys().copied().filter(|key| self.is_done(*key)).collect();
+        let done: Vec<Key> = self.proposer.wishes.keys().copied().filter(|key| self.is_done(*key)).collect();
         for key in done {
-            self.office.wishes.remove(&key);
+            self.proposer.wishes.remove(&key);
             cx.publish(Event::Done(key));
         }
     }
@@ -517,7 +517,7 @@ impl<R: Rules> Paxos<R> {
         let most = self.config.settings().wishes;
         for entry in entries {
             let Some(key) = entry.key().filter(|key| !self.is_done(*key)) else { continue };
-            let Role::Leading(leading) = &mut self.office.role else { return };
+            let Role::Leading(leading) = &mut self.proposer.role else { return };
             if leading.queue.len() < most && leading.keys.insert(key) {
                 leading.queue.push_back(entry);
             }
@@ -526,7 +526,7 @@ impl<R: Rules> Paxos<R> {
     }
 
     pub(super) fn repeat_prepare(&mut self, cx: &mut Context<'_, R>) {
-        let Role::Preparing(preparing) = &self.office.role else { return };
+        let Role::Preparing(preparing) = &self.proposer.role else { return };
         let after = self.rules().prepare_after(self.written);
         let ballot = preparing.ballot;
         for (position, to) in self.config.settings().members.iter().enumerate() {
@@ -545,7 +545,7 @@ impl<R: Rules> Paxos<R> {
     /// already. To all others how far the log has come.
     pub(super) fn repeat_accepts(&mut self, cx: &mut Context<'_, R>) {
         let upto = self.learner.applied;
-        let Role::Leading(leading) = &self.office.role else { return };
+        let Role::Leading(leading) = &self.proposer.role else { return };
         if !leading.active {
             return;
         }
@@ -569,13 +569,13 @@ impl<R: Rules> Paxos<R> {
     }
 
     pub(super) fn repeat_wishes(&mut self, cx: &mut Context<'_, R>) {
-        if self.office.wishes.is_empty() {
+        if self.proposer.wishes.is_empty() {
             return;
         }
-        let entries = self.office.wishes.values().cloned();
+        let entries = self.proposer.wishes.values().cloned();
         if self.leads().is_some() {
             self.take_up(entries.collect(), cx);
-        } else if let Some(leader) = self.office.ask(self.me) {
+        } else if let Some(leader) = self.proposer.ask(self.me) {
             for entries in pages(entries, (self.config.settings().page, usize::MAX), Entry::weight) {
                 cx.send(leader, Message::Forward { entries }, None);
             }
@@ -584,9 +584,9 @@ impl<R: Rules> Paxos<R> {
 
     /// The facts that a local read would rest on, if this process leads.
     pub(super) fn local_read(&self) -> Option<LocalRead> {
-        let Role::Leading(leading) = &self.office.role else { return None };
+        let Role::Leading(leading) = &self.proposer.role else { return None };
         leading.active.then_some(LocalRead {
-            lease: self.office.lease,
+            lease: self.proposer.lease,
             ballot: leading.ballot,
             applied: self.learner.applied,
             known: leading.known,

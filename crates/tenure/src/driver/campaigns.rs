@@ -17,10 +17,10 @@ use super::Mailbox;
 use crate::error::{CampaignError, Stopped};
 use crate::guard::{Loss, SharedTerm, Tenure, overdue_at};
 use crate::name::GroupName;
+use crate::operator_request::{Desk, Note};
 use crate::steady::Steady;
 use crate::sys::page::Pages;
 use crate::trace::Trace;
-use crate::wish::{Desk, Note};
 
 /// Where a campaign's guard goes when it is won.
 pub(crate) type Prize = oneshot::Sender<Result<Tenure, CampaignError>>;
@@ -41,7 +41,7 @@ struct Led {
 }
 
 /// All campaigns and terms of this process.
-pub(crate) struct Office {
+pub(crate) struct Campaigns {
     /// The clock conditions of the terms that begin from here on.
     pub(crate) steady: Steady,
     trace: Option<Trace>,
@@ -58,7 +58,7 @@ pub(crate) struct Office {
     held: BTreeMap<GroupId, Term>,
 }
 
-impl Office {
+impl Campaigns {
     pub(crate) fn new(steady: Steady, trace: Option<Trace>, mailbox: Mailbox) -> Self {
         Self {
             steady,
@@ -113,7 +113,7 @@ impl Office {
         self.led.get(&group).is_some_and(|led| led.term.number == term)
     }
 
-    /// Puts a wish before the holder of a term's guard; refused if that term is not led here.
+    /// Puts a request before the holder of a term's guard; refused if that term is not led here.
     pub(crate) fn put(&self, group: GroupId, term: Term, note: Note) -> bool {
         let led = self.led.get(&group).filter(|led| led.term.number == term);
         led.map(|led| led.term.desk.put(note)).is_some()
@@ -301,7 +301,7 @@ impl Office {
     }
 }
 
-impl Drop for Office {
+impl Drop for Campaigns {
     /// Where the driver has ended in good order there is nothing left to do. If it panicked, nobody
     /// renews any more, and nobody would tell: the leases would hold until E, for nothing that
     /// rests on them was sent, but a caller that waits for the loss would wait forever.
@@ -324,14 +324,14 @@ mod tests {
 
     type Won = oneshot::Receiver<Result<Tenure, CampaignError>>;
 
-    fn office() -> Office {
-        Office::new(Steady::begin(&crate::Clock::boot(), None), None, Mailbox(mpsc::unbounded_channel().0))
+    fn campaigns() -> Campaigns {
+        Campaigns::new(Steady::begin(&crate::Clock::boot(), None), None, Mailbox(mpsc::unbounded_channel().0))
     }
 
-    fn campaign(office: &mut Office, number: u64) -> (Option<Command>, Won) {
+    fn campaign(campaigns: &mut Campaigns, number: u64) -> (Option<Command>, Won) {
         let (prize, won) = oneshot::channel();
         let group = GroupName::new("jobs").unwrap();
-        (office.enter(Entry { group, number, health: None, prize }), won)
+        (campaigns.enter(Entry { group, number, health: None, prize }), won)
     }
 
     fn jobs() -> GroupId {
@@ -359,39 +359,39 @@ mod tests {
 
     #[test]
     fn a_second_campaign_that_is_dropped_takes_nothing_from_the_first() {
-        let mut office = office();
-        let (order, mut first) = campaign(&mut office, 1);
+        let mut campaigns = campaigns();
+        let (order, mut first) = campaign(&mut campaigns, 1);
         assert_eq!(order, Some(Command::Campaign(jobs())));
-        let (order, mut second) = campaign(&mut office, 2);
+        let (order, mut second) = campaign(&mut campaigns, 2);
         assert_eq!(order, None);
         assert!(matches!(second.try_recv(), Ok(Err(CampaignError::AlreadyCampaigning { .. }))));
-        assert_eq!(office.withdraw(jobs(), 2), None);
+        assert_eq!(campaigns.withdraw(jobs(), 2), None);
         assert!(matches!(first.try_recv(), Err(TryRecvError::Empty)), "the first goes on waiting");
-        assert_eq!(office.withdraw(jobs(), 1), Some(Command::Resign(jobs())));
+        assert_eq!(campaigns.withdraw(jobs(), 1), Some(Command::Resign(jobs())));
     }
 
     #[test]
     fn a_renewal_extends_its_own_term_only() {
-        let mut office = office();
-        let (_, mut won) = campaign(&mut office, 1);
-        office.on_event(&leads(Kind::Acquire, 5, LocalTime::from_nanos(1)));
+        let mut campaigns = campaigns();
+        let (_, mut won) = campaign(&mut campaigns, 1);
+        campaigns.on_event(&leads(Kind::Acquire, 5, LocalTime::from_nanos(1)));
         let tenure = won.try_recv().expect("it is elected").expect("it is elected");
         assert!(!tenure.is_leader(), "that lease is long over");
-        office.on_event(&leads(Kind::Renew, 4, in_an_hour()));
+        campaigns.on_event(&leads(Kind::Renew, 4, in_an_hour()));
         assert!(!tenure.is_leader(), "another term's");
-        office.on_event(&leads(Kind::Renew, 5, in_an_hour()));
+        campaigns.on_event(&leads(Kind::Renew, 5, in_an_hour()));
         assert!(tenure.is_leader());
     }
 
     #[tokio::test]
     async fn a_driver_that_panics_ends_its_terms_and_says_so() {
-        let mut office = office();
-        let (_, mut won) = campaign(&mut office, 1);
-        office.on_event(&leads(Kind::Acquire, 5, in_an_hour()));
+        let mut campaigns = campaigns();
+        let (_, mut won) = campaign(&mut campaigns, 1);
+        campaigns.on_event(&leads(Kind::Acquire, 5, in_an_hour()));
         let tenure = won.try_recv().expect("it is elected").expect("it is elected");
         assert!(tenure.is_leader());
         let panicked = std::thread::spawn(move || {
-            let _led_here = office;
+            let _led_here = campaigns;
             panic!("as a driver might");
         });
         assert!(panicked.join().is_err());

@@ -113,7 +113,7 @@ pub use session::{Seen, Sessions};
 use std::collections::BTreeMap;
 
 use self::learner::Learner;
-use self::proposer::{Office, Page, Role};
+use self::proposer::{Page, Proposer, Role};
 use self::reads::Reads;
 use crate::quorum::NodeSet;
 use crate::timers::Timers;
@@ -137,7 +137,7 @@ pub struct Paxos<R: Rules = Sound> {
     /// The last write given to the disk in this life: acceptors' replies leave after it.
     written: Option<Ticket>,
     learner: Learner,
-    office: Office,
+    proposer: Proposer,
     reads: Reads,
     timers: Timers<TIMERS>,
 }
@@ -178,7 +178,7 @@ impl<R: Rules> Protocol for Paxos<R> {
             log: BTreeMap::new(),
             written: None,
             learner: Learner::new(),
-            office: Office::default(),
+            proposer: Proposer::default(),
             reads: Reads::default(),
             timers: Timers::default(),
         };
@@ -222,7 +222,7 @@ impl<R: Rules> Paxos<R> {
 
     /// The ballot in which this process leads, if it does and is still told to.
     pub fn leads(&self) -> Option<Ballot> {
-        match &self.office.role {
+        match &self.proposer.role {
             Role::Leading(leading) if leading.active => Some(leading.ballot),
             _ => None,
         }
@@ -231,7 +231,7 @@ impl<R: Rules> Paxos<R> {
     /// The highest slot that its promises reported, if this process leads: up to there it proposes
     /// what others began.
     pub fn known(&self) -> Option<Slot> {
-        match &self.office.role {
+        match &self.proposer.role {
             Role::Leading(leading) => Some(leading.known),
             _ => None,
         }
@@ -239,7 +239,7 @@ impl<R: Rules> Paxos<R> {
 
     /// The number of votes that promises have reported so far, if this process asks for them.
     pub fn gathered(&self) -> usize {
-        match &self.office.role {
+        match &self.proposer.role {
             Role::Preparing(preparing) => preparing.gathered,
             _ => 0,
         }
@@ -257,7 +257,7 @@ impl<R: Rules> Paxos<R> {
 
     /// The process that should lead, as far as this process was told.
     pub fn hinted(&self) -> Option<NodeId> {
-        self.office.leader
+        self.proposer.leader
     }
 
     /// The sessions as far as they are applied here.
@@ -295,7 +295,7 @@ impl<R: Rules> Paxos<R> {
         match command {
             Command::Hint { leader, epoch } => self.on_hint(leader, epoch, cx),
             Command::Lease { term, until } => self.on_lease(term, until, cx),
-            Command::LeaseOver => self.office.lease = None,
+            Command::LeaseOver => self.proposer.lease = None,
             Command::Open { nonce } => self.on_wish(Entry::Open { nonce }, cx),
             Command::Write { session, number, bytes } => {
                 self.on_wish(Entry::Write { session, number, bytes }, cx);
@@ -323,7 +323,7 @@ impl<R: Rules> Paxos<R> {
 
     /// Whether something waits for an answer, or a leader must be heard of.
     fn is_busy(&self) -> bool {
-        self.office.is_busy() || self.reads.is_busy() || self.learner.is_behind()
+        self.proposer.is_busy() || self.reads.is_busy() || self.learner.is_behind()
     }
 
     /// Sends to every other member.

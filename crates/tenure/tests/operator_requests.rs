@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use support::{Cluster, within};
-use tenure::{AskError, Clock, Config, Granted, Key, Node, NodeName, Role, Scope, Tenure, Wish};
+use tenure::{AskError, Clock, Config, Fulfilled, Key, Node, NodeName, OperatorRequest, Role, Scope, Tenure};
 
 const SOON: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_millis(500);
@@ -41,18 +41,18 @@ async fn leads(node: &Node) -> Tenure {
     within("a leader", SOON, node.campaign(GROUP)).await.expect("it is elected")
 }
 
-async fn ask(node: &Node, wish: Wish) -> Result<Granted, AskError> {
-    within("an answer", SOON, node.ask(GROUP, wish)).await
+async fn ask(node: &Node, request: OperatorRequest) -> Result<Fulfilled, AskError> {
+    within("an answer", SOON, node.ask(GROUP, request)).await
 }
 
-fn proclaim(text: &str) -> Wish {
-    Wish::Proclaim { body: text.as_bytes().to_vec() }
+fn proclaim(text: &str) -> OperatorRequest {
+    OperatorRequest::Proclaim { body: text.as_bytes().to_vec() }
 }
 
 /// Asks again for as long as the leader has not heard that the successor campaigns.
-async fn transferred(node: &Node, to: &str) -> Granted {
+async fn transferred(node: &Node, to: &str) -> Fulfilled {
     loop {
-        match ask(node, Wish::Transfer { to: name(to) }).await {
+        match ask(node, OperatorRequest::Transfer { to: name(to) }).await {
             Ok(granted) => return granted,
             Err(AskError::Declined { .. } | AskError::NoLeader { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -73,9 +73,9 @@ async fn an_operator_reaches_a_leader_that_is_no_member() {
     let (term, guard) = (tenure.term(), tenure.clone());
     let listener = tokio::spawn(async move {
         let asked = guard.asked().await;
-        assert_eq!(asked.wish(), &proclaim("hear ye"));
+        assert_eq!(asked.request(), &proclaim("hear ye"));
         let edict = guard.proclaim(b"hear ye").expect("it leads");
-        asked.grant_as(edict);
+        asked.fulfil_as(edict);
         edict
     });
     let granted = ask(&op, proclaim("hear ye")).await.expect("it is done");
@@ -87,9 +87,9 @@ async fn an_operator_reaches_a_leader_that_is_no_member() {
     let listener = tokio::spawn(async move {
         loop {
             let asked = guard.asked().await;
-            let Wish::Transfer { to } = asked.wish().clone() else { panic!("{asked:?}") };
+            let OperatorRequest::Transfer { to } = asked.request().clone() else { panic!("{asked:?}") };
             match guard.transfer(&to).await {
-                Ok(()) => return asked.grant(),
+                Ok(()) => return asked.fulfil(),
                 Err(error) => asked.decline(&error.to_string()),
             }
         }
@@ -103,16 +103,16 @@ async fn an_operator_reaches_a_leader_that_is_no_member() {
 
     let listener = tokio::spawn(async move {
         let asked = second.asked().await;
-        assert_eq!(asked.wish(), &Wish::Resign);
+        assert_eq!(asked.request(), &OperatorRequest::Resign);
         second.resign();
-        asked.grant();
+        asked.fulfil();
     });
-    assert_eq!(ask(&op, Wish::Resign).await.expect("it is done").leader.as_str(), "app2");
+    assert_eq!(ask(&op, OperatorRequest::Resign).await.expect("it is done").leader.as_str(), "app2");
     within("the listener", SOON, listener).await.expect("no panic");
 }
 
 #[tokio::test]
-async fn a_wish_that_is_repeated_while_the_leader_thinks_is_heard_once() {
+async fn a_request_that_is_repeated_while_the_leader_thinks_is_heard_once() {
     let cluster = Cluster::found(3, LEASE);
     let _members = cluster.start().await;
     let (app, op) = (start(scoped(&cluster, "app1")).await, operator(&cluster).await);
@@ -124,7 +124,7 @@ async fn a_wish_that_is_repeated_while_the_leader_thinks_is_heard_once() {
             let asked = guard.asked().await;
             count.fetch_add(1, SeqCst);
             tokio::time::sleep(LEASE * 2).await; // The asker asks again some ten times.
-            asked.grant_as(guard.proclaim(b"once").expect("it leads"));
+            asked.fulfil_as(guard.proclaim(b"once").expect("it leads"));
         }
     });
     let before = op.status().await.expect("it runs").traffic.datagrams_sent;
@@ -144,7 +144,7 @@ async fn who_may_lead_some_groups_may_not_ask_anything_of_their_leaders() {
     let members = cluster.start().await;
     let app = start(scoped(&cluster, "app1")).await;
     let tenure = leads(&members[0]).await;
-    assert_eq!(ask(&app, Wish::Resign).await, Err(AskError::NotAllowed));
+    assert_eq!(ask(&app, OperatorRequest::Resign).await, Err(AskError::NotAllowed));
     assert!(tenure.is_leader());
 }
 
@@ -154,7 +154,7 @@ async fn a_leader_that_does_not_listen_leads_on_and_the_asker_is_told() {
     let members = cluster.start().await;
     let tenure = leads(&members[0]).await;
     for asker in [&members[1], &members[0]] {
-        assert_eq!(ask(asker, Wish::Resign).await, Err(AskError::NotListening));
+        assert_eq!(ask(asker, OperatorRequest::Resign).await, Err(AskError::NotListening));
     }
     assert!(tenure.is_leader());
     let heard = tokio::time::timeout(LEASE, tenure.asked()).await;
@@ -162,7 +162,7 @@ async fn a_leader_that_does_not_listen_leads_on_and_the_asker_is_told() {
 }
 
 #[tokio::test]
-async fn a_wish_is_declined_with_a_reason_or_by_being_dropped() {
+async fn a_request_is_declined_with_a_reason_or_by_being_dropped() {
     let cluster = Cluster::found(3, LEASE);
     let members = cluster.start().await;
     let tenure = leads(&members[0]).await;
@@ -172,8 +172,8 @@ async fn a_wish_is_declined_with_a_reason_or_by_being_dropped() {
         drop(guard.asked().await);
     });
     let declined = |reason: &str| Err(AskError::Declined { reason: reason.to_owned() });
-    assert_eq!(ask(&members[2], Wish::Resign).await, declined("in the middle of something"));
-    assert_eq!(ask(&members[2], Wish::Resign).await, declined("the leader dropped it"));
+    assert_eq!(ask(&members[2], OperatorRequest::Resign).await, declined("in the middle of something"));
+    assert_eq!(ask(&members[2], OperatorRequest::Resign).await, declined("the leader dropped it"));
     assert!(tenure.is_leader());
 }
 
@@ -181,11 +181,11 @@ async fn a_wish_is_declined_with_a_reason_or_by_being_dropped() {
 async fn nobody_is_asked_where_nobody_leads() {
     let cluster = Cluster::found(3, LEASE);
     let members = cluster.start().await;
-    let nobody = ask(&members[0], Wish::Resign).await;
+    let nobody = ask(&members[0], OperatorRequest::Resign).await;
     assert!(matches!(nobody, Err(AskError::NoLeader { .. })), "{nobody:?}");
-    let long = ask(&members[0], Wish::Proclaim { body: vec![0; 513] }).await;
+    let long = ask(&members[0], OperatorRequest::Proclaim { body: vec![0; 513] }).await;
     assert_eq!(long, Err(AskError::TooLong { length: 513 }));
-    assert!(matches!(members[0].ask("no such name", Wish::Resign).await, Err(AskError::Name(_))));
+    assert!(matches!(members[0].ask("no such name", OperatorRequest::Resign).await, Err(AskError::Name(_))));
 }
 
 /// Notes when it was dropped.
@@ -228,7 +228,7 @@ async fn work_that_leads_ends_before_its_leadership_is_given_up_and_may_lead_aga
     assert!(ask(&op, proclaim("hear ye")).await.expect("it is done").token.is_some());
     assert_eq!(ended.load(SeqCst), 0, "to proclaim, nothing need end");
 
-    let nobody = ask(&members[0], Wish::Transfer { to: name("nobody") }).await;
+    let nobody = ask(&members[0], OperatorRequest::Transfer { to: name("nobody") }).await;
     assert!(matches!(nobody, Err(AskError::Declined { .. })), "{nobody:?}");
     within("the work begins anew", SOON, begins(2)).await;
 
@@ -237,7 +237,7 @@ async fn work_that_leads_ends_before_its_leadership_is_given_up_and_may_lead_aga
         let tenure = leads(&app2).await;
         (tenure, Clock::boot().read().as_nanos(), app2)
     });
-    assert_eq!(ask(&members[0], Wish::Resign).await.expect("it is done").leader.as_str(), "app1");
+    assert_eq!(ask(&members[0], OperatorRequest::Resign).await.expect("it is done").leader.as_str(), "app1");
     let (tenure, elected, _app2) = within("the next", SOON, next).await.expect("no panic");
     assert!((1..elected).contains(&ended.load(SeqCst)), "the work had ended when another was elected");
     tenure.resign();

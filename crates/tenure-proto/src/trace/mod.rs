@@ -55,11 +55,11 @@ pub use read::{Problem, Reader, TraceError};
 pub(super) use write::write_charter;
 pub use write::write_event;
 
-use super::edict::{QuorumStamp, Token};
-use super::epoch::{Charter, Epoch};
-use super::message::{Event, Term};
 use crate::fence::Rule;
 use crate::local as local_group;
+use crate::strong::edict::{QuorumStamp, Token};
+use crate::strong::epoch::{Charter, Epoch};
+use crate::strong::{Event, Term};
 use crate::{GroupId, Incarnation, LocalTime, NodeId};
 
 /// The first line of a file, without its end.

@@ -6,7 +6,7 @@ mod limits;
 mod lives;
 mod revoking;
 
-#[path = "../../tests/support/ports.rs"]
+#[path = "../../../tests/support/ports.rs"]
 mod ports;
 
 use std::net::SocketAddr;
@@ -23,10 +23,10 @@ use super::*;
 use crate::config::{ClockBound, Config, Role};
 use crate::error::{AskError, Stopped};
 use crate::node::Launched;
+use crate::operator_request::OperatorRequest;
 use crate::seal::{ClusterKey, Peer, Rights, Scope, Versions};
 use crate::sys::clock::{Synchronised, synchronised};
 use crate::wire::{Ask, Item, Order, Origin};
-use crate::wish::Wish;
 use crate::{Node, peers};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -270,7 +270,7 @@ async fn speaks<T>(
 }
 
 #[tokio::test]
-async fn copies_of_a_wish_are_done_once_and_those_for_another_term_never() {
+async fn copies_of_a_request_are_done_once_and_those_for_another_term_never() {
     let founded = Founded::new(&["a"], drift());
     let leader = founded.launch(0, |_| ()).await;
     let (prize, won) = oneshot::channel();
@@ -282,16 +282,16 @@ async fn copies_of_a_wish_are_done_once_and_those_for_another_term_never() {
     let incarnation = Incarnation(status(&leader).await.incarnation);
     let holder = Holder { node: NodeName::new("a").unwrap().id(), incarnation };
     let copy = |id, leader, term| {
-        let wish = Wish::Proclaim { body: vec![1] };
-        Item::Ask(Ask { id, group: group.clone(), order: Some(Order { leader, term, wish }) })
+        let request = OperatorRequest::Proclaim { body: vec![1] };
+        Item::Ask(Ask { id, group: group.clone(), order: Some(Order { leader, term, request }) })
     };
     let (ours, other_life) = (guard.term(), Holder { incarnation: Incarnation(0), ..holder });
     let (other_term, nobody) = (Term(ours.0 - 1), Duration::from_millis(300));
-    let wish = copy(7, holder, ours);
-    let (first, second) = (vec![wish.clone(), wish.clone(), wish.clone()], vec![wish]);
+    let request = copy(7, holder, ours);
+    let (first, second) = (vec![request.clone(), request.clone(), request.clone()], vec![request]);
     let done = says(&founded, "op1", &first, async {
         let asked = within(SOON, guard.asked()).await.unwrap();
-        asked.grant_as(guard.proclaim(&[1]).unwrap());
+        asked.fulfil_as(guard.proclaim(&[1]).unwrap());
         within(nobody, guard.asked()).await.is_none()
     });
     assert!(done.await, "its copies are not heard");
@@ -317,7 +317,12 @@ async fn a_candidate_that_asks_of_leaders_what_it_may_not_is_refused_by_the_memb
     let Ends { requests, notices, bulk } = ends;
     let (reply, answer) = oneshot::channel();
     let group = GroupName::new("jobs").unwrap();
-    launched.mailbox.send(Request::Ask(AskOrder { group, wish: Wish::Resign, within: SOON, reply }));
+    launched.mailbox.send(Request::Ask(AskOrder {
+        group,
+        request: OperatorRequest::Resign,
+        within: SOON,
+        reply,
+    }));
     let refused = tokio::select! {
         _ = driver.run(requests, notices, bulk) => panic!("it goes on"),
         answer = within(SOON, answer) => answer.unwrap().unwrap(),

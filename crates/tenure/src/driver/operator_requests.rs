@@ -1,5 +1,6 @@
-//! Wishes under way: those of this process, those that it passes on as a member, and those that are
-//! for a leader here. See [`crate::wish`] for how they travel and why each is done at most once.
+//! Requests of operators under way: those of this process, those that it passes on as a member, and
+//! those that are for a leader here. See [`crate::operator_request`] for how they travel and why
+//! each is done at most once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,31 +15,32 @@ use crate::chance;
 use crate::config::Key;
 use crate::error::AskError;
 use crate::name::{GroupName, NodeName};
+use crate::operator_request::{Claim, Fulfilled, Note, OperatorRequest, Reply};
 use crate::seal::KeyKind;
 use crate::wire::{Ask, Item, Order, Said, Told};
-use crate::wish::{Claim, Granted, Note, Reply, Wish};
 
 /// How long to look for a leader: several round trips, also where members are gone.
 const FIND_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a wish waits for the holder of the guard to listen.
+/// How long a request waits for the holder of the guard to listen.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// The longest that an asker waits.
 pub(crate) const LONGEST_ASK: Duration = Duration::from_secs(60);
 
-/// How long wishes and the ways of their answers are remembered: longer than anybody repeats them.
+/// How long requests and the ways of their answers are remembered: longer than anybody repeats
+/// them.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
-/// The most wishes that are passed on, or are remembered here, at a time.
+/// The most requests that are passed on, or are remembered here, at a time.
 const MOST: usize = 1000;
 
-/// A wish of this process.
+/// A request of this process.
 pub(crate) struct AskOrder {
     pub(crate) group: GroupName,
-    pub(crate) wish: Wish,
+    pub(crate) request: OperatorRequest,
     pub(crate) within: Duration,
-    pub(crate) reply: oneshot::Sender<Result<Granted, AskError>>,
+    pub(crate) reply: oneshot::Sender<Result<Fulfilled, AskError>>,
 }
 
 struct Asking {
@@ -52,14 +54,14 @@ struct Asking {
     deadline: LocalTime,
 }
 
-/// A wish that this member passes on.
+/// A request that this member passes on.
 struct Passed {
     asker: NodeId,
     leader: NodeId,
     until: LocalTime,
 }
 
-/// A wish for a leader here.
+/// A request for a leader here.
 struct Taken {
     /// Where the answer goes: from where the newest copy came.
     from: NodeId,
@@ -74,7 +76,7 @@ struct Taken {
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct Wishes {
+pub(crate) struct OperatorRequests {
     asking: BTreeMap<u128, Asking>,
     passed: BTreeMap<u128, Passed>,
     taken: BTreeMap<u128, Taken>,
@@ -82,7 +84,7 @@ pub(crate) struct Wishes {
     resting: Vec<(LocalTime, oneshot::Sender<()>)>,
 }
 
-impl Wishes {
+impl OperatorRequests {
     pub(crate) fn next_wake(&self) -> Option<LocalTime> {
         let asking = self.asking.values().map(|asking| asking.again.min(asking.deadline));
         let unheard = self.taken.values().filter_map(|taken| taken.heard_by);
@@ -98,7 +100,7 @@ impl Wishes {
 }
 
 impl Driver {
-    /// Somebody here has a wish.
+    /// Somebody here has a request.
     pub(super) fn on_ask_order(&mut self, order: AskOrder) {
         let may = match &self.config.key {
             Key::Cluster(_) => true,
@@ -113,56 +115,61 @@ impl Driver {
         let find_by = later(now, FIND_WITHIN).min(deadline);
         let asking = Asking { order, meant: None, turn: 0, again: now, find_by, deadline };
         let id = chance::wide();
-        self.wishes.asking.insert(id, asking);
+        self.operator_requests.asking.insert(id, asking);
         self.ask(id, now);
     }
 
     /// Somebody here wants to be woken after a while, whatever executor it runs under.
     pub(super) fn on_rest(&mut self, length: Duration, reply: oneshot::Sender<()>) {
         let at = later(self.now(), length);
-        self.wishes.resting.push((at, reply));
+        self.operator_requests.resting.push((at, reply));
     }
 
     /// Asks again, gives up what took too long, and tells that nobody listens.
-    pub(super) fn on_wish_time(&mut self, now: LocalTime) {
+    pub(super) fn on_request_time(&mut self, now: LocalTime) {
         let due = |at: LocalTime| at <= now;
-        for (_, reply) in self.wishes.resting.extract_if(.., |(at, _)| due(*at)) {
+        for (_, reply) in self.operator_requests.resting.extract_if(.., |(at, _)| due(*at)) {
             let _ = reply.send(());
         }
-        let asking: Vec<u128> = self.wishes.asking.keys().copied().collect();
+        let asking: Vec<u128> = self.operator_requests.asking.keys().copied().collect();
         for id in asking {
-            let Some(asking) = self.wishes.asking.get(&id) else { continue };
+            let Some(asking) = self.operator_requests.asking.get(&id) else { continue };
             if due(asking.deadline) || asking.meant.is_none() && due(asking.find_by) {
                 self.give_up(id);
             } else if due(asking.again) {
                 self.ask(id, now);
             }
         }
-        let unheard = self.wishes.taken.iter().filter(|(_, taken)| taken.heard_by.is_some_and(due));
+        let unheard =
+            self.operator_requests.taken.iter().filter(|(_, taken)| taken.heard_by.is_some_and(due));
         let unheard: Vec<u128> = unheard.map(|(id, _)| *id).collect();
         for id in unheard {
-            let Some(taken) = self.wishes.taken.get_mut(&id) else { continue };
+            let Some(taken) = self.operator_requests.taken.get_mut(&id) else { continue };
             taken.heard_by = None;
             if taken.claim.withdraw() {
-                self.settle_wish(id, Said::Of(Reply::NotListening));
+                self.settle_request(id, Said::Of(Reply::NotListening));
             } // Else it was heard: its answer is the holder's.
         }
     }
 
-    /// A term is over: a holder that has heard of a wish still answers, and nobody else will hear
-    /// of it.
+    /// A term is over: a holder that has heard of a request still answers, and nobody else will
+    /// hear of it.
     pub(super) fn on_term_over(&mut self, group: GroupId, term: Term) {
         let of_term = |taken: &Taken| taken.said.is_none() && (taken.group, taken.term) == (group, term);
-        let unheard = self.wishes.taken.iter().filter(|(_, taken)| of_term(taken) && taken.claim.withdraw());
+        let unheard =
+            self.operator_requests.taken.iter().filter(|(_, taken)| of_term(taken) && taken.claim.withdraw());
         let unheard: Vec<u128> = unheard.map(|(id, _)| *id).collect();
         for id in unheard {
-            self.settle_wish(id, Said::NotLeading { term, same_life: true });
+            self.settle_request(id, Said::NotLeading { term, same_life: true });
         }
     }
 
     /// The holder of a guard has answered, or nobody will.
-    pub(super) fn settle_wish(&mut self, id: u128, said: Said) {
-        let Some(taken) = self.wishes.taken.get_mut(&id).filter(|taken| taken.said.is_none()) else { return };
+    pub(super) fn settle_request(&mut self, id: u128, said: Said) {
+        let Some(taken) = self.operator_requests.taken.get_mut(&id).filter(|taken| taken.said.is_none())
+        else {
+            return;
+        };
         (taken.said, taken.heard_by) = (Some(said.clone()), None);
         let to = taken.from;
         self.tell(to, id, said);
@@ -172,12 +179,12 @@ impl Driver {
     fn ask(&mut self, id: u128, now: LocalTime) {
         let (me, retry) = (self.me, self.config.retry() * 4);
         let others: Vec<NodeId> = self.members().into_iter().filter(|member| *member != me).collect();
-        let Some(asking) = self.wishes.asking.get_mut(&id) else { return };
+        let Some(asking) = self.operator_requests.asking.get_mut(&id) else { return };
         asking.again = later(now, retry);
         let turn = asking.turn;
         asking.turn += 1;
-        let wish = &asking.order.wish;
-        let order = asking.meant.map(|(leader, term)| Order { leader, term, wish: wish.clone() });
+        let request = &asking.order.request;
+        let order = asking.meant.map(|(leader, term)| Order { leader, term, request: request.clone() });
         let meant = order.as_ref().map(|order| order.leader.node);
         let sessions = &self.net.sessions;
         let to = match meant {
@@ -194,14 +201,14 @@ impl Driver {
         }
     }
 
-    /// Somebody asks who leads, or has a wish.
+    /// Somebody asks who leads, or has a request.
     pub(super) fn on_ask(&mut self, from: NodeId, may: bool, ask: Ask) {
         let now = self.now();
         if !may {
             self.tally.out_of_scope += 1;
             return self.tell(from, ask.id, Said::Of(Reply::NotAllowed));
         }
-        let room = self.wishes.tidy(now);
+        let room = self.operator_requests.tidy(now);
         let Some(order) = ask.order.clone() else {
             let said = self.locate(ask.group.id(), now);
             return self.tell(from, ask.id, said);
@@ -214,14 +221,14 @@ impl Driver {
             return self.tell(from, ask.id, Said::Nowhere);
         }
         let until = later(now, REMEMBERED);
-        self.wishes.passed.insert(ask.id, Passed { asker: from, leader, until });
+        self.operator_requests.passed.insert(ask.id, Passed { asker: from, leader, until });
         self.net.send(leader, &Item::Ask(ask));
     }
 
     /// The leader, as far as is known here: this process, or the one that it supports.
     fn locate(&self, group: GroupId, now: LocalTime) -> Said {
         let Some(machine) = &self.machine else { return Said::Nowhere };
-        let own = machine.leadership(group, now).and_then(|_| self.office.term_of(group));
+        let own = machine.leadership(group, now).and_then(|_| self.campaigns.term_of(group));
         if let Some(term) = own {
             return Said::There { leader: self.holder(), term };
         }
@@ -234,9 +241,9 @@ impl Driver {
         Holder { node: self.me, incarnation: Incarnation(self.incarnation) }
     }
 
-    /// A wish for this very process. A copy of one that it knows changes nothing.
+    /// A request for this very process. A copy of one that it knows changes nothing.
     fn on_order(&mut self, from: NodeId, (id, group): (u128, &GroupName), order: Order, now: LocalTime) {
-        if let Some(taken) = self.wishes.taken.get_mut(&id) {
+        if let Some(taken) = self.operator_requests.taken.get_mut(&id) {
             taken.from = from;
             if let Some(said) = taken.said.clone() {
                 self.tell(from, id, said);
@@ -247,12 +254,18 @@ impl Driver {
         let same_life = order.leader == self.holder();
         let leads = self.machine.as_ref().is_some_and(|machine| machine.leadership(group, now).is_some());
         let claim = Claim::default();
-        let note = Note { id, wish: order.wish, claim: claim.clone() };
-        if !same_life || !leads || self.wishes.taken.len() >= MOST || !self.office.put(group, term, note) {
+        let note = Note { id, request: order.request, claim: claim.clone() };
+        if !same_life
+            || !leads
+            || self.operator_requests.taken.len() >= MOST
+            || !self.campaigns.put(group, term, note)
+        {
             return self.tell(from, id, Said::NotLeading { term, same_life });
         }
         let (heard_by, until) = (Some(later(now, HEARD_WITHIN)), later(now, REMEMBERED));
-        self.wishes.taken.insert(id, Taken { from, group, term, claim, heard_by, until, said: None });
+        self.operator_requests
+            .taken
+            .insert(id, Taken { from, group, term, claim, heard_by, until, said: None });
     }
 
     /// Answers, this process too.
@@ -262,16 +275,16 @@ impl Driver {
             return self.on_told(to, true, told);
         }
         if let Said::There { leader, .. } = &told.said {
-            let named = self.net.book.contacts(std::iter::once(leader.node));
+            let named = self.net.addresses.contacts(std::iter::once(leader.node));
             self.net.send(to, &Item::Contacts(named));
         }
         self.net.send(to, &Item::Told(told));
     }
 
-    /// An answer: for a wish of this process, or for one that it has passed on. Believed from the
-    /// one that was meant, and from holders of the cluster's key.
+    /// An answer: for a request of this process, or for one that it has passed on. Believed from
+    /// the one that was meant, and from holders of the cluster's key.
     pub(super) fn on_told(&mut self, from: NodeId, trusted: bool, told: Told) {
-        if let Some(passed) = self.wishes.passed.get(&told.id) {
+        if let Some(passed) = self.operator_requests.passed.get(&told.id) {
             if passed.leader == from {
                 let asker = passed.asker;
                 self.tell(asker, told.id, told.said);
@@ -280,7 +293,7 @@ impl Driver {
         }
         let now = self.now();
         let retry = self.config.retry();
-        let Some(asking) = self.wishes.asking.get_mut(&told.id) else { return };
+        let Some(asking) = self.operator_requests.asking.get_mut(&told.id) else { return };
         let meant = asking.meant;
         if !trusted && meant.is_none_or(|(leader, _)| leader.node != from) {
             return;
@@ -307,14 +320,14 @@ impl Driver {
     }
 
     fn on_reply(&mut self, id: u128, reply: Reply) {
-        let meant = self.wishes.asking.get(&id).and_then(|asking| asking.meant);
+        let meant = self.operator_requests.asking.get(&id).and_then(|asking| asking.meant);
         let result = match (reply, meant) {
-            (Reply::Granted { token }, Some((leader, term))) => {
+            (Reply::Fulfilled { token }, Some((leader, term))) => {
                 let leader =
                     self.net.name(leader.node).or_else(|| NodeName::new(&leader.node.to_string()).ok());
-                leader.map(|leader| Granted { leader, term, token }).ok_or(AskError::Timeout)
+                leader.map(|leader| Fulfilled { leader, term, token }).ok_or(AskError::Timeout)
             }
-            (Reply::Granted { .. }, None) => return, // Nobody was asked yet.
+            (Reply::Fulfilled { .. }, None) => return, // Nobody was asked yet.
             (Reply::Declined { reason }, _) => Err(AskError::Declined { reason }),
             (Reply::NotListening, _) => Err(AskError::NotListening),
             (Reply::NotAllowed, _) => Err(AskError::NotAllowed),
@@ -324,14 +337,14 @@ impl Driver {
 
     /// No leader can be found any more: what has not reached one ends with this.
     pub(super) fn fail_asks(&mut self, why: &AskError) {
-        let unheard = self.wishes.asking.iter().filter(|(_, asking)| asking.meant.is_none());
+        let unheard = self.operator_requests.asking.iter().filter(|(_, asking)| asking.meant.is_none());
         let unheard: Vec<u128> = unheard.map(|(id, _)| *id).collect();
         unheard.into_iter().for_each(|id| self.finish(id, Err(why.clone())));
     }
 
     /// It took too long: nobody was found, or the one that was found did not answer.
     fn give_up(&mut self, id: u128) {
-        let Some(asking) = self.wishes.asking.get(&id) else { return };
+        let Some(asking) = self.operator_requests.asking.get(&id) else { return };
         let error = match asking.meant {
             None => AskError::NoLeader { group: asking.order.group.clone() },
             Some(_) => AskError::Timeout,
@@ -339,8 +352,8 @@ impl Driver {
         self.finish(id, Err(error));
     }
 
-    fn finish(&mut self, id: u128, result: Result<Granted, AskError>) {
-        if let Some(asking) = self.wishes.asking.remove(&id) {
+    fn finish(&mut self, id: u128, result: Result<Fulfilled, AskError>) {
+        if let Some(asking) = self.operator_requests.asking.remove(&id) {
             let _ = asking.order.reply.send(result);
         }
     }

@@ -7,7 +7,7 @@ use crate::NodeId;
 
 impl<R: Rules> Paxos<R> {
     pub(super) fn on_prepare(&mut self, from: NodeId, ballot: Ballot, slot: Slot, cx: &mut Context<'_, R>) {
-        self.office.see(ballot);
+        self.proposer.see(ballot);
         if self.amnesiac {
             return;
         }
@@ -51,7 +51,7 @@ impl<R: Rules> Paxos<R> {
         upto: Slot,
         cx: &mut Context<'_, R>,
     ) {
-        self.office.see(ballot);
+        self.proposer.see(ballot);
         if !self.amnesiac {
             if !self.rules().may_accept(self.promised, ballot) {
                 return self.refuse(from, ballot, cx);

@@ -1,9 +1,9 @@
-//! The address book: names, numbers and addresses of processes.
+//! Other processes: their names, numbers and addresses.
 //!
 //! Addresses are no part of an epoch. They are hints: from the configuration, from the store, and
 //! from what members tell each other. A name is looked up again when its bearer falls silent, for
 //! it may have moved. A peer with an authentic session is answered at the address it speaks from;
-//! this book is only for peers that must be greeted first.
+//! this table is only for peers that must be greeted first.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use crate::contact::Contact;
 use crate::name::NodeName;
 
 /// The most that is known at once: members, candidates, observers. Processes known by name alone
-/// are forgotten long before that ([`Book::forget_strangers`]): a key for many names brings up as
-/// many as it likes.
+/// are forgotten long before that ([`Addresses::forget_strangers`]): a key for many names brings up
+/// as many as it likes.
 const MOST_KNOWN: usize = 100_000;
 
 /// All that is known about one process.
@@ -32,13 +32,13 @@ struct Known {
 
 /// All that are known.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct Addresses {
     known: BTreeMap<NodeId, Known>,
     /// How many of them have no address.
     strangers: usize,
 }
 
-impl Book {
+impl Addresses {
     /// Somebody tells of a process. A new address replaces an older one; no address leaves it as it
     /// is.
     pub(crate) fn learn(&mut self, contact: &Contact) {
@@ -72,7 +72,7 @@ impl Book {
         self.known.get(&node).map(|known| &known.name)
     }
 
-    pub(crate) fn addresses(&self, node: NodeId) -> &[SocketAddr] {
+    pub(crate) fn of(&self, node: NodeId) -> &[SocketAddr] {
         self.known.get(&node).map_or(&[], |known| &known.resolved)
     }
 
@@ -124,42 +124,44 @@ mod tests {
 
     #[test]
     fn names_that_nobody_wrote_down_are_forgotten_and_addresses_stay() {
-        let mut book = Book::default();
-        book.learn(&contact("member", Some("127.0.0.1:7")));
+        let mut addresses = Addresses::default();
+        addresses.learn(&contact("member", Some("127.0.0.1:7")));
         for name in ["one", "two", "three"] {
-            book.learn(&contact(name, None));
+            addresses.learn(&contact(name, None));
         }
-        book.learn(&contact("three", Some("127.0.0.1:9")));
-        assert_eq!(book.strangers(), 2);
+        addresses.learn(&contact("three", Some("127.0.0.1:9")));
+        assert_eq!(addresses.strangers(), 2);
         let one = NodeName::new("one").unwrap().id();
-        book.forget_strangers(|node| node == one);
-        assert_eq!((book.strangers(), book.known.len()), (1, 3));
-        assert!(book.name(one).is_some() && book.name(NodeName::new("two").unwrap().id()).is_none());
+        addresses.forget_strangers(|node| node == one);
+        assert_eq!((addresses.strangers(), addresses.known.len()), (1, 3));
+        assert!(
+            addresses.name(one).is_some() && addresses.name(NodeName::new("two").unwrap().id()).is_none()
+        );
     }
 
     #[test]
     fn an_address_of_digits_is_known_at_once_and_a_name_is_looked_up_now_and_then() {
-        let mut book = Book::default();
-        book.learn(&contact("a", Some("127.0.0.1:7")));
-        book.learn(&contact("b", Some("b.example:7")));
+        let mut addresses = Addresses::default();
+        addresses.learn(&contact("a", Some("127.0.0.1:7")));
+        addresses.learn(&contact("b", Some("b.example:7")));
         let (a, b) = (NodeName::new("a").unwrap().id(), NodeName::new("b").unwrap().id());
-        assert_eq!(book.addresses(a), ["127.0.0.1:7".parse().unwrap()]);
+        assert_eq!(addresses.of(a), ["127.0.0.1:7".parse().unwrap()]);
         let at = |nanos| LocalTime::from_nanos(nanos);
-        assert_eq!(book.look_up(a, at(100), 50), None);
-        assert_eq!(book.look_up(b, at(100), 50).as_deref(), Some("b.example:7"));
-        assert_eq!(book.look_up(b, at(149), 50), None, "it was looked up just now");
-        book.resolved(b, vec!["127.0.0.1:8".parse().unwrap()]);
-        book.resolved(b, Vec::new());
-        assert_eq!(book.addresses(b), ["127.0.0.1:8".parse().unwrap()]);
-        assert!(book.look_up(b, at(150), 50).is_some(), "it may have moved");
+        assert_eq!(addresses.look_up(a, at(100), 50), None);
+        assert_eq!(addresses.look_up(b, at(100), 50).as_deref(), Some("b.example:7"));
+        assert_eq!(addresses.look_up(b, at(149), 50), None, "it was looked up just now");
+        addresses.resolved(b, vec!["127.0.0.1:8".parse().unwrap()]);
+        addresses.resolved(b, Vec::new());
+        assert_eq!(addresses.of(b), ["127.0.0.1:8".parse().unwrap()]);
+        assert!(addresses.look_up(b, at(150), 50).is_some(), "it may have moved");
     }
 
     #[test]
     fn who_has_moved_is_found_where_it_was_said_to_be_last() {
-        let mut book = Book::default();
-        book.learn(&contact("a", Some("127.0.0.1:7")));
-        book.learn(&contact("a", None));
-        book.learn(&contact("a", Some("[::1]:9")));
-        assert_eq!(book.addresses(NodeName::new("a").unwrap().id()), ["[::1]:9".parse().unwrap()]);
+        let mut addresses = Addresses::default();
+        addresses.learn(&contact("a", Some("127.0.0.1:7")));
+        addresses.learn(&contact("a", None));
+        addresses.learn(&contact("a", Some("[::1]:9")));
+        assert_eq!(addresses.of(NodeName::new("a").unwrap().id()), ["[::1]:9".parse().unwrap()]);
     }
 }

@@ -43,7 +43,7 @@ struct Shown {
 
 /// All observers, and the newest word of each group's leader.
 #[derive(Default)]
-pub(crate) struct Gallery {
+pub(crate) struct Observers {
     shown: BTreeMap<GroupId, Shown>,
     /// When to ask for each of them again.
     asks: BTreeSet<(LocalTime, GroupId)>,
@@ -59,7 +59,7 @@ pub(crate) struct Gallery {
 /// Items to be sent, each with its receiver.
 pub(crate) type Post = Vec<(NodeId, Item)>;
 
-impl Gallery {
+impl Observers {
     pub(crate) fn new(most_watches: usize) -> Self {
         Self { watches: Watches::new(most_watches), ..Self::default() }
     }

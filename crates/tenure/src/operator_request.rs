@@ -1,21 +1,21 @@
-//! Wishes of operators to a leader: resign, hand over, proclaim.
+//! Requests of operators to a leader: resign, hand over, proclaim.
 //!
 //! Only the holder of the guard can do any of it, for only it knows when the guarded work has
-//! ended. So a wish is a message and no more: it travels to the process that leads, and the holder
-//! hears of it by [`Tenure::asked`](crate::Tenure::asked), does it or does not, and says so.
-//! Nothing about a wish keeps a lease alive or ends one; a leader that never listens leads on, and
-//! the asker is told that nobody listens.
+//! ended. So a request is a message and no more: it travels to the process that leads, and the
+//! holder hears of it by [`Tenure::asked`](crate::Tenure::asked), does it or does not, and says so.
+//! Nothing about a request keeps a lease alive or ends one; a leader that never listens leads on,
+//! and the asker is told that nobody listens.
 //!
 //! ```text
 //!   asker ── who leads? ──▶ member            any member that supports somebody says whom, and in which term
-//!   asker ── wish, for that term ──▶ leader   directly where there is a session, else a member passes it on
-//!         ◀── granted, or declined, or nobody listens
+//!   asker ── request, for that term ──▶ leader   directly where there is a session, else a member passes it on
+//!         ◀── fulfilled, or declined, or nobody listens
 //! ```
 //!
-//! Wishes are idempotent. Each has a random number and is for one term of one life of a process. A
-//! retransmission finds the number known and gets the same answer; one that comes too late finds
-//! the term over. So a wish is done at most once, however often it is sent, and never by the next
-//! leader in place of the one that was meant.
+//! Requests are idempotent. Each has a random number and is for one term of one life of a process.
+//! A retransmission finds the number known and gets the same answer; one that comes too late finds
+//! the term over. So a request is done at most once, however often it is sent, and never by the
+//! next leader in place of the one that was meant.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,10 +32,10 @@ use crate::name::NodeName;
 /// The longest reason of a [refusal](Asked::decline) that the asker is told, in bytes.
 pub const MAX_REASON: usize = 200;
 
-/// A wish of an operator to a leader: see [`Node::ask`](crate::Node::ask).
+/// A request of an operator to a leader: see [`Node::ask`](crate::Node::ask).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Wish {
+pub enum OperatorRequest {
     /// Resign: give up the leadership.
     Resign,
     /// Hand the leadership over.
@@ -50,10 +50,10 @@ pub enum Wish {
     },
 }
 
-/// The answer of a leader that has granted a wish.
+/// The answer of a leader that did as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Granted {
+pub struct Fulfilled {
     /// The leader that did it.
     pub leader: NodeName,
     /// The leader's term.
@@ -62,11 +62,11 @@ pub struct Granted {
     pub token: Option<Token>,
 }
 
-/// A wish, as the holder of a guard receives it. Dropping it declines it.
+/// A request, as the holder of a guard receives it. Dropping it declines it.
 #[must_use = "to drop it is to decline it"]
 pub struct Asked {
     id: u128,
-    wish: Wish,
+    request: OperatorRequest,
     /// Keeps what the handles share, and nobody's lease: only a guard does that.
     term: Arc<SharedTerm>,
     mailbox: Mailbox,
@@ -74,21 +74,21 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Returns the wish.
-    pub fn wish(&self) -> &Wish {
-        &self.wish
+    /// Returns the request.
+    pub fn request(&self) -> &OperatorRequest {
+        &self.request
     }
 
     /// Answers that it was done: the guard has resigned, or the leadership was handed over.
     ///
     /// Call it afterwards, not before: the asker may start work that relies on it.
-    pub fn grant(self) {
-        self.answer(Reply::Granted { token: None });
+    pub fn fulfil(self) {
+        self.answer(Reply::Fulfilled { token: None });
     }
 
     /// Answers that it was proclaimed, with this edict.
-    pub fn grant_as(self, edict: Edict) {
-        self.answer(Reply::Granted { token: Some(edict.token()) });
+    pub fn fulfil_as(self, edict: Edict) {
+        self.answer(Reply::Fulfilled { token: Some(edict.token()) });
     }
 
     /// Answers that it was not done, with a reason for people.
@@ -106,7 +106,7 @@ impl Asked {
 
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("wish", &self.wish).finish_non_exhaustive()
+        f.debug_struct("Asked").field("request", &self.request).finish_non_exhaustive()
     }
 }
 
@@ -127,11 +127,11 @@ fn shown(reason: &str) -> String {
     text
 }
 
-/// The answer to a wish.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// It was done.
-    Granted { token: Option<Token> },
+    Fulfilled { token: Option<Token> },
     /// It was not.
     Declined { reason: String },
     /// The holder of the guard does not listen.
@@ -140,15 +140,15 @@ pub(crate) enum Reply {
     NotAllowed,
 }
 
-/// A wish that waits for the holder of the guard.
+/// A request that waits for the holder of the guard.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
     pub(crate) id: u128,
-    pub(crate) wish: Wish,
+    pub(crate) request: OperatorRequest,
     pub(crate) claim: Claim,
 }
 
-/// Whose a wish is: the holder's once it has heard it, the driver's again if it was not heard in
+/// Whose a request is: the holder's once it has heard it, the driver's again if it was not heard in
 /// time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claim(Arc<AtomicU8>);
@@ -169,7 +169,7 @@ impl Claim {
     }
 }
 
-/// Where wishes wait for the holder of a guard.
+/// Where requests wait for the holder of a guard.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     notes: Mutex<VecDeque<Note>>,
@@ -182,13 +182,13 @@ impl Desk {
         self.news.notify_one();
     }
 
-    /// The next wish that was not withdrawn meanwhile.
+    /// The next request that was not withdrawn meanwhile.
     fn take(&self) -> Option<Note> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         std::iter::from_fn(|| notes.pop_front()).find(|note| note.claim.hear())
     }
 
-    /// Waits for the next wish. A future that is dropped while it waits has taken nothing.
+    /// Waits for the next request. A future that is dropped while it waits has taken nothing.
     pub(crate) async fn next(&self) -> Note {
         loop {
             if let Some(note) = self.take() {
@@ -201,7 +201,7 @@ impl Desk {
 
 impl Asked {
     pub(crate) fn new(note: Note, term: Arc<SharedTerm>, mailbox: Mailbox) -> Self {
-        Self { id: note.id, wish: note.wish, term, mailbox, open: true }
+        Self { id: note.id, request: note.request, term, mailbox, open: true }
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     fn note(id: u128) -> Note {
-        Note { id, wish: Wish::Resign, claim: Claim::default() }
+        Note { id, request: OperatorRequest::Resign, claim: Claim::default() }
     }
 
     #[tokio::test]

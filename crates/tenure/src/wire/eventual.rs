@@ -15,7 +15,7 @@ use crate::name::GroupName;
 
 /// A message of an eventual group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hinting {
+pub(crate) struct EventualTalk {
     /// Which group.
     pub group: GroupName,
     /// The epoch of the cluster.
@@ -24,7 +24,7 @@ pub(crate) struct Hinting {
     pub message: Message,
 }
 
-impl Hinting {
+impl EventualTalk {
     pub(super) fn write(&self, to: &mut Writer) -> Result<(), EncodeError> {
         match &self.message {
             Message::Alive { .. } | Message::Accuse { .. } => {

@@ -15,7 +15,7 @@ use crate::timing::Timing;
 /// Store and memory of a node. A node that grants nothing has neither, and promises nothing that
 /// would need them.
 #[derive(Default)]
-pub(crate) struct Keep {
+pub(crate) struct Persistence {
     writer: Option<Writer>,
     memory: Option<Memory>,
     /// Which store this is.
@@ -26,7 +26,7 @@ pub(crate) struct Keep {
     pub(crate) persisted: u64,
 }
 
-impl Keep {
+impl Persistence {
     pub(crate) fn new(
         (store, id): (Store, StoreId),
         memory: Memory,

@@ -85,7 +85,7 @@ impl<R: Rules> Paxos<R> {
         if self.leads().is_some() {
             self.reads.gathering.push((self.me, id, self.life));
             self.open_round(cx);
-        } else if let Some(leader) = self.office.ask(self.me) {
+        } else if let Some(leader) = self.proposer.ask(self.me) {
             cx.send(leader, Message::AskIndex { id, life: self.life }, None);
         }
     }
@@ -107,7 +107,7 @@ impl<R: Rules> Paxos<R> {
 
     /// Begins a round for those who wait, unless one is under way.
     fn open_round(&mut self, cx: &mut Context<'_, R>) {
-        let Role::Leading(leading) = &self.office.role else { return };
+        let Role::Leading(leading) = &self.proposer.role else { return };
         if self.reads.open.is_some() || self.reads.gathering.is_empty() {
             return;
         }
@@ -126,7 +126,7 @@ impl<R: Rules> Paxos<R> {
     }
 
     pub(super) fn on_confirm(&mut self, from: NodeId, ballot: Ballot, round: u64, cx: &mut Context<'_, R>) {
-        self.office.see(ballot);
+        self.proposer.see(ballot);
         if self.amnesiac {
             return;
         }
@@ -217,7 +217,7 @@ impl<R: Rules> Paxos<R> {
             for id in asking {
                 self.on_ask_index(me, (id, life), cx);
             }
-        } else if let Some(leader) = self.office.ask(self.me) {
+        } else if let Some(leader) = self.proposer.ask(self.me) {
             for id in asking {
                 cx.send(leader, Message::AskIndex { id, life: self.life }, None);
             }
