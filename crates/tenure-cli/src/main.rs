@@ -14,6 +14,7 @@ mod daemon;
 mod failure;
 mod files;
 mod founding;
+mod nearest;
 mod output;
 mod settings;
 mod sockets;

@@ -4,6 +4,7 @@
 //! |----------------------------------------------------------------|---------------|
 //! | arrows between the crates; lints inherited from the workspace  | `arrows.rs`   |
 //! | length of files; white space; unfinished code; foreign paths   | `text.rs`     |
+//! | published crates say all that a registry and its readers need  | `packages.rs` |
 //! | paths named in README and ARCHITECTURE exist                   | `mentions.rs` |
 //! | plain words: counts that may only fall                         | `ratchet.rs`  |
 //!
@@ -17,6 +18,7 @@ mod arrows;
 mod files;
 pub(crate) mod manifest;
 mod mentions;
+mod packages;
 mod prose;
 mod ratchet;
 mod rust;
@@ -103,6 +105,7 @@ fn judge(root: &Path, ratchet: Ratchet) -> Result<Vec<Problem>, Failure> {
     }
     problems.extend(arrows::check(&sources));
     problems.extend(mentions::check(&sources, |path| root.join(path).exists()));
+    problems.extend(packages::check(&sources, |path| root.join(path).exists()));
     problems.extend(ratchet::check(root, &sources, ratchet)?);
     Ok(problems)
 }

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tenure::{ClockBound, Key, Role};
+use tenure::{Key, Role};
 use toml::{Table, Value};
 
 use crate::arguments::Common;
 use crate::client::Client;
 use crate::daemon;
 use crate::failure::Failure;
-use crate::founding::length;
 use crate::output::Answer;
-use crate::settings::Settings;
+use crate::settings::{Settings, Source, reference};
 
 /// Check a configuration, or show what it amounts to.
 #[derive(Args, Debug)]
@@ -35,6 +34,8 @@ enum Command {
     Check(Check),
     /// Print what file and environment say
     Show(Show),
+    /// Print every key that there is: type, default, meaning, how to choose
+    Reference(Reference),
 }
 
 /// Say whether a node would take it, without starting one.
@@ -61,14 +62,17 @@ struct Check {
 
 /// Print what file and environment say.
 #[derive(Args, Debug)]
-#[command(after_help = "Secrets are left out: of a key only its short name is shown.
+#[command(
+    after_help = "Secrets are left out: of a key only its short name is shown. Behind each value stands where it
+comes from: file, the name of a variable, or default.
 
 Examples:
   tenure config show
   tenure config show --effective -c /var/lib/tenure/tenure.toml
   TENURE_LEASE=1s tenure config show --effective -o json
 
-Exit codes: 0 shown, 2 the command line makes no sense, 78 it cannot be read")]
+Exit codes: 0 shown, 2 the command line makes no sense, 78 it cannot be read"
+)]
 struct Show {
     /// The configuration [default: as for every command]
     #[arg(value_name = "FILE")]
@@ -77,6 +81,17 @@ struct Show {
     #[arg(long)]
     effective: bool,
 }
+
+/// Print every key that there is: type, default, meaning, how to choose.
+#[derive(Args, Debug)]
+#[command(after_help = "Markdown: the page docs/reference/configuration.md. It reads no file.
+
+Examples:
+  tenure config reference
+  tenure config reference | less
+
+Exit codes: 0 printed, 2 the command line makes no sense")]
+struct Reference {}
 
 impl Config {
     /// Does it.
@@ -91,9 +106,12 @@ impl Config {
             }
             Command::Show(show) => {
                 let settings = settings(show.file.as_deref(), common)?;
-                let table = if show.effective { effective(&settings)? } else { settings.shown() };
-                let text = || toml::to_string_pretty(&table).unwrap_or_default();
-                Ok(Answer::new(common.output, || json!(table), text))
+                let rows = rows(&settings, show.effective)?;
+                Ok(Answer::new(common.output, || to_json(&rows), || to_text(&rows)))
+            }
+            Command::Reference(Reference {}) => {
+                let markdown = reference::markdown();
+                Ok(Answer::new(common.output, || json!({ "markdown": markdown }), || markdown.clone()))
             }
         }
     }
@@ -113,47 +131,72 @@ fn whole_check(settings: &Settings) -> Result<Role, Failure> {
     Ok(config.role)
 }
 
-fn count(number: usize) -> Value {
-    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
+/// One value: its key, with the tables before dots.
+struct Row {
+    key: &'static str,
+    value: Value,
+    source: Source,
 }
 
-/// The settings of the file, and the defaults of the others.
-fn effective(settings: &Settings) -> Result<Table, Failure> {
-    let config = settings.node()?;
-    let key = match &config.key {
-        Key::Cluster(key) => format!("(the cluster's, {})", key.id()),
-        Key::Scoped(key) => {
-            format!("(of '{}', id {}, made from {})", key.names(), key.serial(), key.made_from())
-        }
-    };
-    let mut cluster = vec![
-        ("cluster.quorums", Value::from(config.quorums.as_str())),
-        ("cluster.longest_lease", Value::from(length(config.longest_lease))),
-    ];
-    match config.bound {
-        ClockBound::Drift { ppm } => cluster.push(("cluster.drift_ppm", Value::from(i64::from(ppm)))),
-        ClockBound::Skew { bound } => cluster.push(("cluster.skew", Value::from(length(bound)))),
-    }
-    let own = [
-        ("role", Value::from(config.role.name())),
-        ("lease.length", Value::from(length(config.lease))),
-        ("lease.retry", Value::from(length(config.retry))),
-        ("lease.window", Value::from(length(config.window))),
-        ("lease.longest_pledge", Value::from(length(config.longest_pledge))),
-        ("limits.groups_per_key", count(config.limits.groups_per_key)),
-        ("limits.watches_per_key", count(config.limits.watches_per_key)),
-        ("limits.forget_after", Value::from(length(config.limits.forget_after))),
-        ("election.weak", Value::from(config.weak.name())),
-        ("daemon.log", Value::from("info")),
-        ("daemon.log_format", Value::from(settings.daemon.log_format.name())),
-    ];
-    let mut all = settings.clone();
-    for (name, value) in cluster.into_iter().chain(own) {
-        if !settings.has(name) {
-            all.put(name, value)?;
+/// Every value that is set; with `effective`, the defaults of the others, and of the key its name.
+fn rows(settings: &Settings, effective: bool) -> Result<Vec<Row>, Failure> {
+    let mut rows: Vec<Row> = settings
+        .shown(effective)
+        .into_iter()
+        .map(|(key, value, source)| Row { key: key.name, value, source })
+        .collect();
+    if effective {
+        let name = match &settings.node()?.key {
+            Key::Cluster(key) => format!("(the cluster's, {})", key.id()),
+            Key::Scoped(key) => {
+                format!("(of '{}', id {}, made from {})", key.names(), key.serial(), key.made_from())
+            }
+        };
+        match rows.iter_mut().find(|row| row.key == "key") {
+            Some(row) => row.value = Value::from(name),
+            None => rows.extend(named_key(&rows, name)),
         }
     }
-    let mut table = all.shown();
-    table.insert("key".to_owned(), Value::from(key));
-    Ok(table)
+    Ok(rows)
+}
+
+/// The key that `key_file` names, as a row.
+fn named_key(rows: &[Row], name: String) -> Option<Row> {
+    let source = rows.iter().find(|row| row.key == "key_file")?.source;
+    Some(Row { key: "key", value: Value::from(name), source })
+}
+
+/// The values as a TOML file that says behind each where it comes from.
+fn to_text(rows: &[Row]) -> String {
+    let parts = |row: &Row| row.key.split_once('.').unwrap_or(("", row.key));
+    let mut tables: Vec<&str> = rows.iter().map(|row| parts(row).0).collect();
+    tables.sort_by_key(|table| !table.is_empty()); // Keys before the first table come first.
+    tables.dedup();
+    let mut text = String::new();
+    for table in tables {
+        if !table.is_empty() {
+            text += &format!("\n[{table}]\n");
+        }
+        for row in rows.iter().filter(|row| parts(row).0 == table) {
+            text += &format!("{} = {}  # {}\n", parts(row).1, row.value, row.source);
+        }
+    }
+    text
+}
+
+/// The values as the file has them, and `sources`, which names for each key where it comes from.
+fn to_json(rows: &[Row]) -> serde_json::Value {
+    let mut shown = Table::new();
+    for row in rows {
+        let (tables, last) = row.key.rsplit_once('.').unwrap_or(("", row.key));
+        let inner = tables.split('.').filter(|part| !part.is_empty()).try_fold(&mut shown, |table, part| {
+            table.entry(part).or_insert_with(|| Value::Table(Table::new())).as_table_mut()
+        });
+        inner.map(|table| table.insert(last.to_owned(), row.value.clone()));
+    }
+    let sources: serde_json::Map<_, _> =
+        rows.iter().map(|row| (row.key.to_owned(), json!(row.source.to_string()))).collect();
+    let mut json = json!(shown);
+    json["sources"] = json!(sources);
+    json
 }

@@ -11,7 +11,7 @@ use crate::arguments::Common;
 use crate::daemon::{Daemon, Founding};
 use crate::failure::Failure;
 use crate::output::Answer;
-use crate::settings::{LogFormat, Settings};
+use crate::settings::{LogFormat, Settings, Source};
 
 /// Run one daemon.
 #[derive(Args, Debug)]
@@ -118,7 +118,7 @@ impl Node {
         ];
         for (key, value) in flags {
             if let Some(value) = value {
-                settings.put(key, value)?;
+                settings.put(key, value, Source::Flag)?;
             }
         }
         Ok(settings)

@@ -28,7 +28,7 @@ use crate::output::harmless;
 use crate::settings::{LogFormat, Settings};
 
 /// The log level unless the settings say otherwise.
-const USUAL: &str = "info";
+pub(crate) const USUAL: &str = "info";
 
 /// Names of events begin with this; the log leaves it out.
 const OURS: &str = "tenure.";

@@ -213,7 +213,7 @@ impl Daemon {
         };
         match read() {
             Ok((settings, config)) => {
-                let level = settings.daemon.log.as_deref().unwrap_or("info");
+                let level = settings.daemon.log.as_deref().unwrap_or(log::USUAL);
                 let key = key_id(&config);
                 tracing::info!(name: "tenure.reloaded", log = level, key, old_keys = config.old_keys.len(), "settings were read again");
             }

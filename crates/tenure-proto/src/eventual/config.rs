@@ -76,7 +76,7 @@ impl fmt::Display for ConfigError {
                     "the period must be longer than {than:?}, the time in which a round trip is answered"
                 )
             }
-            Self::NoRound => f.write_str("the time for a round trip must not be nought"),
+            Self::NoRound => f.write_str("the time for a round trip must not be zero"),
         }
     }
 }

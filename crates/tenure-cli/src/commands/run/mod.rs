@@ -35,7 +35,7 @@ use toml::Value;
 use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::output::{Answer, Verdict};
-use crate::settings::{Settings, length};
+use crate::settings::{Settings, Source, length};
 use post::{Brief, Posted};
 use scratch::Scratch;
 use timing::Timing;
@@ -176,7 +176,7 @@ impl Run {
         let mut settings = common.settings()?;
         let named = self.name.clone().or_else(|| std::env::var("TENURE_NAME").ok());
         let wanted = named.clone().unwrap_or_else(draw_name);
-        settings.put("name", Value::String(wanted.clone()))?;
+        settings.put("name", Value::String(wanted.clone()), Source::Flag)?;
         let mut config = settings.node()?;
         // A key for one name has no choice; one for many (`client-*`) has a name for each process.
         if let Key::Scoped(key) = &config.key

@@ -55,7 +55,7 @@ fn the_crossing_is_exact_whatever_was_heard() {
             assert_crossing_is_exact(&detector, now, now + 700);
             now += chance.below(120);
             detector.heard(at(now));
-            assert!(!detector.suspects(at(now)), "whoever is heard is trusted");
+            assert!(!detector.suspects(at(now)), "a process that is heard is trusted");
         }
     }
 }

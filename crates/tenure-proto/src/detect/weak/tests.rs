@@ -53,7 +53,11 @@ fn whoever_was_heard_after_its_promise_ran_out_is_still_trusted() {
     second.lapsed(NodeId(0), at(1700));
     assert_eq!(second.turn(GroupId(0), at(1700)), Turn::Rank(0));
     second.heard(NodeId(0), at(1800));
-    assert_eq!(second.turn(GroupId(0), at(1800)), Turn::Rank(1), "whoever is heard is trusted again at once");
+    assert_eq!(
+        second.turn(GroupId(0), at(1800)),
+        Turn::Rank(1),
+        "a process that is heard is trusted again at once"
+    );
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl From<Term> for Ballot {
     }
 }
 
-/// What a member has promised and accepted for the next charter. Durable, both.
+/// The promise of a member for the next charter, and the charter it accepted. Durable, both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::strong) struct Acceptor {
     pub(super) promised: Ballot,
@@ -38,8 +38,8 @@ pub(in crate::strong) struct Acceptor {
 }
 
 impl Acceptor {
-    /// What the disk says of the charter after `epoch`; of an older one it says nothing that still
-    /// matters.
+    /// The record on the disk of the charter after `epoch`; a record of an older one does not
+    /// matter any more.
     pub(super) fn start<R: Rules>(epoch: Epoch, durable: &[Cell], rules: &R) -> Self {
         let found = durable.iter().find_map(|cell| match cell {
             Cell::Ballot { epoch: of, promised, accepted } => {
@@ -51,8 +51,8 @@ impl Acceptor {
         found.filter(|_| rules.keeps_ballot()).unwrap_or_default()
     }
 
-    /// What was accepted by an operator's word outlasts the epochs that are learnt of meanwhile: it
-    /// comes after them.
+    /// A charter accepted by an operator's word outlasts the epochs that are learnt of meanwhile:
+    /// it comes after them.
     pub(super) fn is_beyond(&self, epoch: Epoch) -> bool {
         self.accepted.as_ref().is_some_and(|(_, charter)| charter.epoch.begins_era() && charter.epoch > epoch)
     }
@@ -121,8 +121,8 @@ impl<R: Rules> Process<R> {
         self.config.settings().rules.acts_on_accepted()
     }
 
-    /// HEIGHT: whether the floor of a charter is too high to be believed. What begins an era is an
-    /// operator's word already.
+    /// HEIGHT: whether the floor of a charter is too high to be believed. A charter that begins
+    /// an era is an operator's word already.
     pub(in crate::strong) fn doubts_floor(
         &mut self,
         from: NodeId,

@@ -1,4 +1,4 @@
-//! What an operator wants of the members, and the next step on the way there.
+//! The change of members that an operator wants, and the next step on the way there.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ pub enum Change {
     Remove(NodeId),
     /// One for another: after a lost disk, say.
     Replace {
-        /// Who goes.
+        /// The member that leaves.
         old: NodeId,
-        /// Who comes.
+        /// The member that takes its place.
         new: NodeId,
     },
     /// Other quorums, of the same or other members.
@@ -53,12 +53,12 @@ pub enum Change {
         /// (`lineage`).
         draw: u128,
     },
-    /// Any of these, of which those who are new have these stores.
+    /// Any of these changes; its new members have these stores.
     Named(Box<Change>, Stores),
 }
 
 impl Change {
-    /// What this makes of `body`.
+    /// Returns `body` with this change made to it.
     pub fn applied(&self, body: &Body, rules: &impl Rules) -> Result<Body, ChangeError> {
         if let Self::Named(change, stores) = self {
             let goal = change.applied(body, rules)?;

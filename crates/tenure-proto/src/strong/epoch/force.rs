@@ -30,22 +30,22 @@
 //! is over. Older epochs had ended when e was decided (T1). After V has taken effect all is as
 //! ever: its members adopt it before they answer in it (MONO), and the next epoch is its neighbour.
 //!
-//! **Terms.** Who accepts V has granted no term above V's floor, or it denies V; and it grants none
-//! until it goes by V. So the floor is above all that S granted. What the dead granted among
-//! themselves nobody can ask: the floor is also at least what the operator gives
+//! **Terms.** A member that accepts V has granted no term above V's floor, or it denies V; and it
+//! grants none until it goes by V. So the floor is above all that S granted. Nobody can ask which
+//! terms the dead granted among themselves: the floor is also at least what the operator gives
 //! ([`Change::ForceRemove`]), which is the time of day plus a margin unless it is said otherwise,
 //! as for a cluster that is founded anew. If the dead have held more elections than a second each
 //! since the cluster was founded, a new term may be below one that a fence has seen: that fence
 //! refuses the new leader until terms have risen. Nothing old gets through.
 //!
-//! **Two operators.** Each needs the word of all that it does not name as dead. Who has accepted V
-//! denies a ballot that keeps anybody whom V does not keep, and accepts nothing of a lower number:
-//! so of two remainders that share a member at most one is decided, or the second is a part of the
-//! first, and then the argument above holds of the second with V as e. Of the same remainder one
-//! charter is decided, for every ballot asks all of S: what all of them hold is taken up, and what
-//! one of them does not hold cannot have been decided.
+//! **Two operators.** Each needs the word of all that it does not name as dead. A member that has
+//! accepted V denies a ballot that keeps anybody whom V does not keep, and accepts nothing of a
+//! lower number: so of two remainders that share a member at most one is decided, or the second is
+//! a part of the first, and then the argument above holds of the second with V as e. Of the same
+//! remainder one charter is decided, for every ballot asks all of S: what all of them hold is taken
+//! up, and what one of them does not hold cannot have been decided.
 //!
-//! # What rests on the operator's word alone
+//! # Assumptions that rest on the operator's word alone
 //!
 //! * That the dead are dead. If one of D runs on and with others of D is a quorum, it elects
 //!   leaders of its own. When one comes back alone it is harmless: it is refused, told of V, and is
@@ -66,7 +66,7 @@ use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
 use crate::{Context, NodeId};
 
-/// What an operator has said: see [`Change::ForceRemove`].
+/// The word of an operator: see [`Change::ForceRemove`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::strong) struct Force {
     /// Those who are powered off.
@@ -74,7 +74,7 @@ pub(in crate::strong) struct Force {
     /// The floor is at least this, and a margin above it.
     least: Term,
     margin: u64,
-    /// What the lineage goes on with.
+    /// The number with which the lineage goes on.
     draw: u128,
 }
 
@@ -129,8 +129,8 @@ impl Charter {
             None => lineage.clone(),
         };
         let newest = found.iter().map(|charter| charter.epoch).fold(self.epoch, Epoch::max);
-        // Whoever decides it must wait for leases of this epoch, of the one before, and of any that
-        // may be decided.
+        // The member that decides it must wait for leases of this epoch, of the one before, and of
+        // any that may be decided.
         let bodies = found.iter().map(|charter| &charter.body).chain(&self.before);
         let start = crate::LocalTime::ZERO;
         let longest = bodies.fold(&self.body, |longest, body| {
@@ -217,8 +217,8 @@ impl<R: Rules> Process<R> {
         let found: Vec<&Arc<Charter>> =
             reports.iter().flatten().filter(|charter| charter.epoch > here.epoch).collect();
         let members = body.quorums.members();
-        // What all hold may be decided. What one of them does not hold is not, and never will be:
-        // it has promised.
+        // A charter that all hold may be decided. One that a single member does not hold is not,
+        // and never will be: that member has promised.
         let same = |charter: &Arc<Charter>| charter.epoch.begins_era() && charter.members() == members;
         if let Some(held) = found.first().filter(|first| same(first))
             && reports.iter().all(|report| report.as_ref() == Some(held))
@@ -255,7 +255,7 @@ impl<R: Rules> Process<R> {
         Some(next)
     }
 
-    /// What a member has against a charter that begins an era, or against any other once it is
+    /// The objection of a member to a charter that begins an era, or to any other once it is
     /// sealed.
     pub(super) fn forced_objection(&self, charter: &Charter, top: Term) -> Option<Denial> {
         let sealed = self.sealed_for();

@@ -3,8 +3,8 @@
 //! The members, their quorums and the bounds on clocks and leases are fixed by a [`Charter`].
 //! Charters follow one another, one an epoch, and each is decided by a quorum of the one before
 //! (`proposer`, `acceptor`: single-decree Paxos). Nothing is stopped for it: grants live on, and a
-//! leader renews into the next epoch. What keeps two leaders apart is that neighbouring epochs
-//! share a grantor, and that epochs further apart share no time.
+//! leader renews into the next epoch. Two leaders are kept apart because neighbouring epochs share
+//! a grantor, and because epochs further apart share no time.
 //!
 //! | rule | says | where |
 //! |---|---|---|
@@ -88,7 +88,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Who grants, and under which bounds.
+/// The grantors, and the bounds under which they grant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Body {
     /// The members, and which sets of them suffice.
@@ -109,16 +109,16 @@ impl Body {
     }
 }
 
-/// What one epoch is. Decided once, the same for all.
+/// The definition of one epoch. Decided once, the same for all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Charter {
     /// Its number.
     pub epoch: Epoch,
     /// Which founding it comes from, and which force-removes.
     pub lineage: Lineage,
-    /// Who grants.
+    /// The grantors.
     pub body: Body,
-    /// Who granted before: leases of theirs may still be in force. The founding charter has nobody
+    /// The grantors before: leases of theirs may still be in force. The founding charter has none
     /// before it.
     pub before: Option<Body>,
     /// No term up to this is granted in this epoch.
@@ -169,7 +169,7 @@ impl Charter {
     }
 }
 
-/// What the deciders of the next charter tell each other, and what everybody is told of the present
+/// The messages among the deciders of the next charter, and those that tell everybody the present
 /// one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EpochTalk {
@@ -195,7 +195,7 @@ pub enum EpochTalk {
         epoch: Epoch,
         /// The ballot.
         ballot: Ballot,
-        /// What was accepted under the highest ballot so far.
+        /// The charter accepted under the highest ballot so far, with that ballot.
         accepted: Option<(Ballot, Arc<Charter>)>,
         /// The largest term that this member may have granted, in any group, and its epoch's floor.
         top: Term,

@@ -143,8 +143,11 @@ async fn where_reads_are_not_open_only_probes_are_answered_without_a_token() {
 async fn who_is_asked_by_its_own_file_is_asked_by_its_socket_and_needs_no_token() {
     let mut daemon = Daemon::start("socket = \"http.sock\"").await;
     let address = daemon.address().to_string();
-    daemon.settings.put("daemon.http", toml::Value::String(address)).unwrap();
-    daemon.settings.put("client.token_file", toml::Value::String("wrong".to_owned())).unwrap();
+    daemon.settings.put("daemon.http", toml::Value::String(address), crate::settings::Source::Flag).unwrap();
+    daemon
+        .settings
+        .put("client.token_file", toml::Value::String("wrong".to_owned()), crate::settings::Source::Flag)
+        .unwrap();
     crate::founding::write_file(&daemon.folder.path().join("wrong"), "no-token", 0o600).unwrap();
     let client = Client::new(&daemon.settings, &[], Duration::from_secs(5)).unwrap();
     let link: Link = client.post("/v1/session/link", &serde_json::json!({})).await.unwrap();
@@ -202,7 +205,9 @@ async fn a_link_opens_one_session_and_its_cookie_alone_orders_nothing() {
 fn an_address_that_others_reach_is_refused_without_tokens_and_its_reads_are_not_open() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(folder.path(), "");
-    settings.put("daemon.http", toml::Value::String("0.0.0.0:0".to_owned())).unwrap();
+    settings
+        .put("daemon.http", toml::Value::String("0.0.0.0:0".to_owned()), crate::settings::Source::Flag)
+        .unwrap();
     let address = settings.daemon.http.unwrap();
     assert!(Rules::new(&settings, address).is_ok());
     settings.daemon.tokens_file = None;

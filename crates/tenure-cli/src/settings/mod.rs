@@ -6,12 +6,21 @@
 //! `tenure up`), else `/etc/tenure/tenure.toml`. A file that was found is believed only if it is
 //! the caller's or root's: see `trust.rs`.
 //!
-//! One file serves all. The library reads the settings of a node ([`tenure::Config`]); two tables
+//! `table.rs` has every key once: its type, its default, its variable and what it is for. One file
+//! serves all. The library reads the settings of a node ([`tenure::Config`]); two tables
 //! are for the command alone: `[daemon]`, for `tenure node`, and `[client]`, for the commands that
 //! ask a daemon.
 
+mod key;
+pub(crate) mod reference;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unknown;
+
 use std::collections::BTreeMap;
 use std::env;
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,9 +31,12 @@ use tenure::Config;
 use toml::{Table, Value};
 
 use crate::failure::Failure;
+use crate::nearest::nearest;
 use crate::output;
 use crate::tokens::Role;
 use crate::trust::{self, Author, Secrecy, Standing};
+use key::{Key, Kind};
+use table::KEYS;
 
 /// Where `tenure up` puts it, and where everybody looks.
 pub(crate) const LOCAL: &str = ".tenure/tenure.toml";
@@ -41,10 +53,36 @@ pub(crate) struct Settings {
     /// The file's text, as long as nothing was put over it: errors in it have lines.
     text: Option<String>,
     table: Table,
+    /// Where values come from that are not from the file.
+    sources: BTreeMap<String, Source>,
     /// For `tenure node`.
     pub(crate) daemon: Daemon,
     /// For those who ask a daemon.
     pub(crate) client: Client,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The file.
+    File,
+    /// This variable of the environment, without `TENURE_`.
+    Variable(&'static str),
+    /// A flag of the command.
+    Flag,
+    /// Nobody wrote it.
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => f.write_str("file"),
+            Self::Variable(name) => write!(f, "TENURE_{name}"),
+            Self::Flag => f.write_str("flag"),
+            Self::Default => f.write_str("default"),
+        }
+    }
 }
 
 /// `[daemon]`: what `tenure node` does beside granting.
@@ -179,52 +217,10 @@ pub(crate) fn length(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// How a variable's text becomes a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Text,
-    /// Text that nobody may be shown, and that no other process may find in its environment.
-    Secret,
-    /// Relative to the folder where the command was started.
-    File,
-    Number,
-    /// With commas between.
-    List,
-}
-
-/// `TENURE_` and the first, in the environment, is the second, in the file.
-const VARIABLES: &[(&str, &str, Kind)] = &[
-    ("NAME", "name", Kind::Text),
-    ("ROLE", "role", Kind::Text),
-    ("LISTEN", "listen", Kind::List),
-    ("ADVERTISE", "advertise", Kind::Text),
-    ("STORE", "store", Kind::File),
-    ("MEMORY", "memory", Kind::File),
-    ("TRACE", "trace", Kind::File),
-    ("KEY", "key", Kind::Secret),
-    ("KEY_FILE", "key_file", Kind::File),
-    ("CLUSTER_ID", "cluster_id", Kind::Text),
-    ("LINEAGE", "lineage", Kind::Text),
-    ("GROUPS", "groups", Kind::List),
-    ("QUORUMS", "cluster.quorums", Kind::Text),
-    ("DRIFT_PPM", "cluster.drift_ppm", Kind::Number),
-    ("LONGEST_LEASE", "cluster.longest_lease", Kind::Text),
-    ("LEASE", "lease.length", Kind::Text),
-    ("RETRY", "lease.retry", Kind::Text),
-    ("WINDOW", "lease.window", Kind::Text),
-    ("HTTP", "daemon.http", Kind::Text),
-    ("SIDECAR_PORT", "daemon.sidecar_port", Kind::Number),
-    ("SIDECAR_GROUP", "daemon.sidecar_group", Kind::Text),
-    ("LOG", "daemon.log", Kind::Text),
-    ("LOG_FORMAT", "daemon.log_format", Kind::Text),
-    ("ENDPOINTS", "client.endpoints", Kind::List),
-    ("TOKEN_FILE", "client.token_file", Kind::File),
-];
-
 /// Variables whose values are secrets: those that another process must not inherit.
 pub(crate) fn secret_variables() -> impl Iterator<Item = String> {
-    let secrets = VARIABLES.iter().filter(|(.., kind)| *kind == Kind::Secret);
-    secrets.map(|(name, ..)| format!("TENURE_{name}"))
+    let secrets = KEYS.iter().filter(|key| key.kind == Kind::Secret);
+    secrets.filter_map(|key| key.variable).map(|name| format!("TENURE_{name}"))
 }
 
 /// Variables that `tenure run` gives its child, and the one that names the file: no settings.
@@ -331,6 +327,9 @@ impl Settings {
             Failure::config(format!("{}: {}", path.display(), tenure::explain_toml(&error, &text)))
         };
         let table: Table = toml::from_str(&text).map_err(problem)?;
+        if let Some(unknown) = unknown::first(&text) {
+            return Err(Failure::config(format!("{}: {unknown}", path.display())));
+        }
         #[derive(Deserialize)]
         struct Own {
             #[serde(default)]
@@ -340,7 +339,8 @@ impl Settings {
         }
         let own: Own = toml::from_str(&text).map_err(problem)?;
         let (daemon, client) = (own.daemon, own.client);
-        Ok(Self { path: path.to_owned(), author: Author::Trusted, text: Some(text), table, daemon, client })
+        let (path, author, sources) = (path.to_owned(), Author::Trusted, BTreeMap::new());
+        Ok(Self { path, author, text: Some(text), table, sources, daemon, client })
     }
 
     /// The file.
@@ -368,7 +368,7 @@ impl Settings {
 
     /// Puts a flag's or a variable's value over what the file says; `key` has its tables before
     /// dots.
-    pub(crate) fn put(&mut self, key: &str, value: Value) -> Result<(), Failure> {
+    pub(crate) fn put(&mut self, key: &str, value: Value, source: Source) -> Result<(), Failure> {
         let mut table = &mut self.table;
         let (tables, last) = key.rsplit_once('.').unwrap_or(("", key));
         for part in tables.split('.').filter(|part| !part.is_empty()) {
@@ -378,6 +378,7 @@ impl Settings {
                 .ok_or_else(|| Failure::config(format!("{}: {part} must be a table", self.path.display())))?;
         }
         table.insert(last.to_owned(), value);
+        self.sources.insert(key.to_owned(), source);
         self.text = None;
         let own = |name: &str| self.table.get(name).cloned().unwrap_or_else(|| Value::Table(Table::new()));
         let wrong =
@@ -389,13 +390,15 @@ impl Settings {
 
     /// Files that have secrets, with the settings that name them.
     pub(crate) fn secrets(&self) -> Vec<(&'static str, PathBuf)> {
-        let text = |key: &str| self.get(key).and_then(Value::as_str).map(PathBuf::from);
-        let list = |key: &str| self.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-        let old = list("old_key_files").into_iter().filter_map(|path| path.as_str().map(PathBuf::from));
-        let one = ["key_file", "daemon.tokens_file", "daemon.tls_key", "client.token_file", "client.key"];
-        let named = one.into_iter().filter_map(|key| Some((key, text(key)?)));
-        let all = named.chain(old.map(|path| ("old_key_files", path)));
-        all.map(|(key, path)| (key, self.resolve(&path))).collect()
+        let paths = |key: &Key| match (key.kind, self.get(key.name)) {
+            (Kind::SecretPath, Some(Value::String(path))) => vec![path.clone()],
+            (Kind::SecretPaths, Some(Value::Array(paths))) => {
+                paths.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        };
+        let all = KEYS.iter().flat_map(|key| paths(key).into_iter().map(|path| (key.name, path)));
+        all.map(|(key, path)| (key, self.resolve(Path::new(&path)))).collect()
     }
 
     /// How well each secret is kept, with the setting that names it; of a key in the file itself,
@@ -416,9 +419,8 @@ impl Settings {
 
     /// The settings of a node: read by the library, errors in its words.
     pub(crate) fn node(&self) -> Result<Config, Failure> {
-        for (key, path) in
-            self.secrets().iter().filter(|(key, _)| key.ends_with("key_file") || key.ends_with("key_files"))
-        {
+        // Keys of the library are in no table; it reads the files itself.
+        for (key, path) in self.secrets().iter().filter(|(key, _)| !key.contains('.')) {
             trust::check_secret(key, path, self.author)?;
         }
         Ok(match &self.text {
@@ -427,16 +429,39 @@ impl Settings {
         })
     }
 
-    /// Everything that is set, secrets left out.
-    pub(crate) fn shown(&self) -> Table {
-        let mut shown = self.table.clone();
-        for (_, key, kind) in VARIABLES {
-            if let (Kind::Secret, Some(secret)) = (kind, shown.get_mut(*key)) {
-                *secret = Value::String(SECRET.to_owned());
-            }
-        }
-        shown.iter_mut().for_each(|(_, value)| hide_keys(value));
-        shown
+    /// Every key that has a value, in the order of the table, and where the value comes from;
+    /// secrets are left out. With `effective`, the defaults of all others too.
+    pub(crate) fn shown(&self, effective: bool) -> Vec<(&'static Key, Value, Source)> {
+        let value = |key: &'static Key| {
+            let written = self.get(key.name).map(|value| (hidden(key, value), self.source(key)));
+            let default = || key.default_value().filter(|_| effective && self.applies(key));
+            let (value, source) = written.or_else(|| Some((default()?, Source::Default)))?;
+            Some((key, value, source))
+        };
+        // A table with rows of its own is shown by them.
+        let has_rows = |key: &Key| {
+            KEYS.iter()
+                .any(|other| other.name.strip_prefix(key.name).is_some_and(|rest| rest.starts_with('.')))
+        };
+        KEYS.iter().filter(|key| !has_rows(key)).filter_map(value).collect()
+    }
+
+    /// Where the value of a key that is set comes from.
+    fn source(&self, key: &Key) -> Source {
+        self.sources.get(key.name).copied().unwrap_or(Source::File)
+    }
+
+    /// Whether a key that is not set means anything: other keys may have to have a value first.
+    fn applies(&self, key: &Key) -> bool {
+        let named = |name: &str| KEYS.iter().find(|key| key.name == name);
+        let parent = key.name.rsplit_once('.').and_then(|(parent, _)| named(parent));
+        let holds = |(other, wanted): (&str, &str)| {
+            let other = named(other).filter(|other| self.has(other.name) || self.applies(other));
+            let value =
+                other.and_then(|other| self.get(other.name).cloned().or_else(|| other.default_value()));
+            value.as_ref().and_then(Value::as_str) == Some(wanted)
+        };
+        parent.is_none_or(|parent| self.has(parent.name)) && key.with.is_none_or(holds)
     }
 
     /// A key's text, if it is one, as file, environment and flags have it.
@@ -446,31 +471,37 @@ impl Settings {
 
     fn put_variable(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         let Some(short) = name.strip_prefix("TENURE_") else { return Ok(()) };
-        let Some((_, key, kind)) = VARIABLES.iter().find(|(variable, ..)| *variable == short) else {
+        let Some(key) = KEYS.iter().find(|key| key.variable == Some(short)) else {
             if !OTHERS.contains(&short) {
-                output::note(&format!("tenure: {name} in the environment is no setting and is passed over"));
+                let known = KEYS.iter().filter_map(|key| key.variable);
+                let meant = nearest(short, known).map(|near| format!("; did you mean TENURE_{near}?"));
+                let meant = meant.unwrap_or_default();
+                output::note(&format!(
+                    "tenure: {name} in the environment is no setting and is passed over{meant}"
+                ));
             }
             return Ok(());
         };
-        let shown = if *kind == Kind::Secret { SECRET } else { text };
+        let shown = if key.kind == Kind::Secret { SECRET } else { text };
         let wrong = |what: &str| Failure::config(format!("{name}='{shown}' in the environment: {what}"));
-        let value = match kind {
-            Kind::Text | Kind::Secret => Value::String(text.to_owned()),
-            Kind::File => {
-                let path = env::current_dir().unwrap_or_default().join(text);
-                Value::String(path.to_string_lossy().into_owned())
-            }
-            Kind::Number => Value::Integer(text.parse().map_err(|_| wrong("write a whole number"))?),
-            Kind::List => {
-                Value::Array(text.split(',').map(|part| Value::String(part.trim().to_owned())).collect())
-            }
-        };
-        self.put(key, value).map_err(|failure| wrong(&failure.to_string()))
+        let value = key.variable_value(text).map_err(wrong)?;
+        let source = Source::Variable(key.variable.unwrap_or_default());
+        self.put(key.name, value, source).map_err(|failure| wrong(&failure.to_string()))
     }
 }
 
 /// The text shown in place of a secret.
 const SECRET: &str = "(secret)";
+
+/// The value of a key as it may be shown.
+fn hidden(key: &Key, value: &Value) -> Value {
+    if key.kind == Kind::Secret {
+        return Value::String(SECRET.to_owned());
+    }
+    let mut shown = value.clone();
+    hide_keys(&mut shown);
+    shown
+}
 
 /// Hides what looks like a key, wherever it was written: a key in the wrong place is secret too.
 fn hide_keys(value: &mut Value) {
@@ -481,55 +512,5 @@ fn hide_keys(value: &mut Value) {
         Value::Array(values) => values.iter_mut().for_each(hide_keys),
         Value::Table(table) => table.iter_mut().for_each(|(_, value)| hide_keys(value)),
         _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Settings, Failure> {
-        Settings::read(Path::new("/etc/tenure/tenure.toml"), text.to_owned())
-    }
-
-    #[test]
-    fn a_variable_wins_over_the_file_and_a_flag_over_both() {
-        let mut settings = read("name = \"a\"\n[daemon]\nlog = \"warn\"\n").unwrap();
-        assert_eq!(settings.daemon.log.as_deref(), Some("warn"));
-        settings.put_variable("TENURE_LOG", "debug").unwrap();
-        assert_eq!(settings.daemon.log.as_deref(), Some("debug"));
-        settings.put("daemon.log", Value::String("info".to_owned())).unwrap();
-        assert_eq!(settings.daemon.log.as_deref(), Some("info"));
-        assert!(settings.has("name") && settings.has("daemon.log") && !settings.has("lease.length"));
-    }
-
-    #[test]
-    fn a_misspelt_key_of_the_daemon_is_named_with_its_line() {
-        let failure = read("name = \"a\"\n[daemon]\nhtpp = \"127.0.0.1:1\"\n").unwrap_err();
-        assert_eq!(failure.code(), 78);
-        let text = failure.to_string();
-        assert!(text.contains("htpp") && text.contains("line 3"), "{text}");
-    }
-
-    #[test]
-    fn a_wrong_variable_is_named() {
-        let mut settings = read("name = \"a\"\n").unwrap();
-        let failure = settings.put_variable("TENURE_SIDECAR_PORT", "many").unwrap_err();
-        assert!(failure.to_string().contains("TENURE_SIDECAR_PORT"), "{failure}");
-        assert_eq!(failure.code(), 78);
-    }
-
-    #[test]
-    fn variables_that_are_for_a_child_of_run_are_no_settings() {
-        let mut settings = read("name = \"a\"\n").unwrap();
-        settings.put_variable("TENURE_TOKEN", "7").unwrap();
-        assert!(!settings.has("token"));
-    }
-
-    #[test]
-    fn a_secret_is_not_shown() {
-        let settings = read("name = \"a\"\nkey = \"tenure-key-1:abc\"\n").unwrap();
-        let shown = settings.shown().to_string();
-        assert!(shown.contains("secret") && !shown.contains("abc"), "{shown}");
     }
 }
