@@ -42,7 +42,7 @@ impl Facts {
     }
 }
 
-/// What the leader of a group, or members, said of it.
+/// Statements of the leader of a group, or of members, about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     /// The leader, as observers were told.

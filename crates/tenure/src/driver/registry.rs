@@ -59,7 +59,7 @@ pub(super) enum For {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// What was known of a group that somebody brings up.
+/// The knowledge of a group that somebody brings up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Learnt {
     /// Its name was not.
