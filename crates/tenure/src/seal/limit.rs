@@ -4,9 +4,10 @@
 //!
 //! Only what was made with some key of the cluster comes this far, so a stranger cannot use the
 //! allowance up. An attacker that has overheard packets can send them again, from any address; that
-//! is what the third limit is for, which counts by the challenge in the packet. All memory is taken
-//! at the start: two tables whose places are found by a hash that nobody outside can compute. Two
-//! sources that meet in one place share its allowance.
+//! is what the third limit is for, which counts by the challenge in the packet. Memory is two
+//! tables of fixed length, whose places are found by a hash that nobody outside can compute. Two
+//! sources that meet in one place share its allowance. The tables are taken with the first
+//! greeting: most members never hear one of an outsider, or one that they refuse.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -25,8 +26,10 @@ pub(super) struct Limiter {
     source: Rate,
     challenge: Rate,
     total: u64,
-    sources: Box<[u64]>,
-    challenges: Box<[u64]>,
+    /// Empty before the first greeting, then [`SOURCES`] long.
+    sources: Vec<u64>,
+    /// Empty before the first greeting, then [`CHALLENGES`] long.
+    challenges: Vec<u64>,
 }
 
 /// An allowance that grows with time. Its state is one number: when it will be whole again.
@@ -66,14 +69,16 @@ impl Limiter {
             source: Rate::per_second(source, source / 10),
             challenge,
             total: 0,
-            sources: vec![0; SOURCES].into(),
-            challenges: vec![0; CHALLENGES].into(),
+            sources: Vec::new(),
+            challenges: Vec::new(),
         }
     }
 
     /// Whether one more greeting may be answered. Only then is anything used up.
     pub(super) fn allows(&mut self, from: IpAddr, challenge: &[u8; 16], now: LocalTime) -> bool {
         let now = now.as_nanos();
+        self.sources.resize(SOURCES, 0);
+        self.challenges.resize(CHALLENGES, 0);
         let source = self.place(prefix(from), SOURCES);
         let greeting = self.place(challenge, CHALLENGES);
         let used = (
