@@ -96,6 +96,8 @@ mod driver;
 mod error;
 mod eventual;
 pub mod fence;
+#[cfg(test)]
+mod formats;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;

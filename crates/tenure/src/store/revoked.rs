@@ -53,7 +53,7 @@ impl RevokedFile {
         sync_folder(dir)
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut to = Writer::new();
         to.raw(MAGIC);
         to.option(self.date.as_ref(), |to, date| to.number(*date));

@@ -36,6 +36,8 @@
 
 mod file;
 #[cfg(test)]
+mod formats;
+#[cfg(test)]
 pub(super) mod tests;
 mod writer;
 

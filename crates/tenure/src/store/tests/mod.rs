@@ -1,8 +1,9 @@
 //! Making, opening and refusing stores. `power` has crashes of the machine, `faults` disks that
-//! fail, `kill` processes that are killed.
+//! fail, `kill` processes that are killed, `formats` stores of an earlier tree.
 
 pub(crate) mod child;
 mod faults;
+mod formats;
 mod kill;
 mod power;
 

@@ -2,6 +2,7 @@
 
 mod any;
 mod corpus;
+mod formats;
 mod sizes;
 
 use std::mem::discriminant;
