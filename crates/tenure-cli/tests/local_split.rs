@@ -5,21 +5,18 @@
 //! Needs root, `ip` and `nft`: where namespaces cannot be made, nothing is checked, and that is
 //! said.
 
-#[path = "../../tenure/tests/support/net.rs"]
-mod net;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use net::{Net, address};
 use tenure::{Clock, ClusterId, ClusterKey, Config, Key, Local, Locality, Node, Term, peers};
 use tenure_proto::NodeId;
 use tenure_proto::local::Event as Said;
 use tenure_proto::strong::Event;
 use tenure_proto::trace::{Line, LocalStart, Reader, What};
+use tenure_testkit::namespaces::{Net, address};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const GROUP: &str = "lights";

@@ -9,20 +9,16 @@
 //!
 //! The flood takes 3 s; `TENURE_FLOOD_SECONDS=10` for the full length. Its figures are printed.
 
-#[path = "support/arena.rs"]
-mod arena;
-#[path = "support/proxy.rs"]
-mod proxy;
-mod support;
-
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arena::{Arena, alone, resident_kib, said};
-use proxy::{DATA, FIRST, HELLO, Packet, WELCOME, honest};
-use support::within;
 use tenure::{Campaign, Claims, ClusterKey, Key, Loss, Names, Node, Role, Scope, Term};
+use tenure_testkit::arena::{self, Arena, alone, said};
+use tenure_testkit::attackers::{Flood, Forged};
+use tenure_testkit::meters::{busy, events, resident_kib};
+use tenure_testkit::proxy::{DATA, FIRST, HELLO, Packet, WELCOME, honest};
+use tenure_testkit::waiting::{now, within};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -173,7 +169,7 @@ async fn a_repeated_greeting_or_welcome_begins_nothing_and_is_answered_shortly()
     let welcomes = arena.proxy.recorded(|packet| packet.kind() == WELCOME);
     assert!(greetings.len() >= 3 && welcomes.len() >= 3);
     let mark = arena.mark().await;
-    let forged = arena::Forged::open(50);
+    let forged = Forged::open(50);
     for _ in 0..20 {
         for packet in greetings.iter().chain(&welcomes) {
             packet.send(&packet.bytes);
@@ -203,7 +199,7 @@ async fn a_flood_of_greetings_from_everywhere_keeps_no_member_out() {
     let mut dice = Dice::seeded();
     let target = arena.real[0];
     // Half are what a member once sent; the others are as good as one without a key can make them.
-    let flood = arena::Flood::start(arena::Forged::open(300), move |_| {
+    let flood = Flood::start(Forged::open(300), move |_| {
         let mut bytes = genuine.clone();
         if dice.below(2) == 0 {
             let place = 22 + dice.below(16);
@@ -212,10 +208,10 @@ async fn a_flood_of_greetings_from_everywhere_keeps_no_member_out() {
         (target, bytes)
     });
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let at = arena::now();
+    let at = now();
     arena.restart(2).await;
     within("the restart", SOON, arena.nodes[2].ready()).await.expect("it runs");
-    println!("in the flood a restarted member was ready after {:?}", arena::now() - at);
+    println!("in the flood a restarted member was ready after {:?}", now() - at);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let after = arena.sessions().await;
     let (asked, answers) = flood.stop();
@@ -398,8 +394,8 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     let target = arena.real[0];
     let start = to_leader.len();
     arena.has_counted(0).await;
-    let before = (arena.status(0).await, resident_kib(), arena::events(), arena::busy("tenure-a"));
-    let flood = arena::Flood::start(arena::Forged::open(16), move |number| {
+    let before = (arena.status(0).await, resident_kib(), events(), busy("tenure-a"));
+    let flood = Flood::start(Forged::open(16), move |number| {
         // By turns: noise, noise with a right beginning, and real packets of which the last bytes
         // are wrong.
         let mut bytes = match number % 8 {
@@ -416,7 +412,7 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let sent = flood.sent();
     let (asked, answers) = flood.stop();
-    let after = (arena.status(0).await, resident_kib(), arena::events(), arena::busy("tenure-a"));
+    let after = (arena.status(0).await, resident_kib(), events(), busy("tenure-a"));
     let taken = after.0.traffic.datagrams_received - before.0.traffic.datagrams_received;
     let renewals = after.0.tally.renewals - before.0.tally.renewals;
     let grown = after.1.saturating_sub(before.1);
@@ -454,7 +450,7 @@ async fn a_key_for_one_group_leaves_terms_for_all_others() {
     // A key for many names: each of them speaks with the same bucket.
     let (names, scope) = (Names::new("evil-*").expect("names"), Scope::new("evil/*").expect("a scope"));
     let key = arena.cluster.key.derive(arena.cluster.id, Claims::candidate(names, scope));
-    let began = arena::now();
+    let began = now();
     for name in ["evil-1", "evil-2", "evil-3"] {
         let mut config = arena.cluster.outsider(name, Role::Candidate);
         config.key = Key::Scoped(key.clone());
@@ -481,7 +477,7 @@ async fn a_key_for_one_group_leaves_terms_for_all_others() {
         within("the restart", SOON, arena.nodes[index].ready()).await.expect("it runs");
     }
     let again = within("a leader", SOON, arena.nodes[1].campaign("jobs")).await.expect("it is elected");
-    let bucket = 3 * BURST + (arena::now() - began).as_secs() * 2 + 2;
+    let bucket = 3 * BURST + (now() - began).as_secs() * 2 + 2;
     let after = again.token().term();
     println!("terms rose from {before} to {after}, a bucket allows {bucket}");
     assert!(after.0 - before.0 <= bucket + 64, "{before} to {after}: more than {bucket}");

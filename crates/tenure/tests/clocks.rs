@@ -6,20 +6,18 @@
 //! leads is asked by one thread, as fast as it can: a guard that says yes before and after another
 //! has said yes led at the same instant.
 
-#[path = "support/proxy.rs"]
-mod proxy;
-mod support;
-
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use proxy::{Proxy, honest};
-use support::{Cluster, free_addresses, within};
 use tenure::fence::{MemoryFence, Rule};
 use tenure::{Clock, ClockBound, Hand, Loss, MemberChange, Node, Progress, Stopped, Tenure, WeakElection};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::proxy::{Proxy, honest};
+use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_secs(20);

@@ -2,21 +2,14 @@
 //!
 //! Needs root, for mounts of its own, and `strace`, which makes a system call fail.
 
-#[path = "support/mounts.rs"]
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod mounts;
-#[path = "../examples/support/processes.rs"]
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod processes;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use mounts::{run, text};
-use processes::{Place, Process};
 use tenure::Clock;
+use tenure_testkit::group_members::{Place, Process, member};
+use tenure_testkit::mounts::{self, run, text};
 
 /// Turns are drawn from a window of a millisecond: many elections in little time.
 const SETTINGS: &str = "[lease]\nlength = \"500ms\"\nwindow = \"1ms\"\n[election]\nweak = \"random\"\n";
@@ -73,8 +66,8 @@ fn a_disk_that_stalls_for_four_seconds_deposes_nobody() {
     let disk = disk(folder.path());
     // Leases of which only the disk could make the leader lose one.
     let settings = SETTINGS.replace("500ms", "1s");
-    let place = Place::found(disk.join("cluster"), &settings).expect("it is founded");
-    let mut members = place.start(processes::member).expect("they start");
+    let place = Place::found(&disk.join("cluster"), &settings);
+    let mut members = place.start(member).expect("they start");
     members[0].campaign(0, 1, 5).expect("it is told");
     await_led(&mut members[0], 5);
     // Blocks of terms begin small and grow with use: after this each covers at least 128 terms
@@ -132,11 +125,11 @@ fn fail(process: &Process, call: &str, error: &str) -> Child {
 /// A leader's disk fails: it leads and grants no more from then on, says why, and nothing is lost.
 fn a_failing_call_stops_the_node(call: &str, error: &str, said: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::found(folder.path().join("cluster"), SETTINGS).expect("it is founded");
+    let place = Place::found(&folder.path().join("cluster"), SETTINGS);
     let log = folder.path().join("log");
     let mut members = place
         .start(|config| {
-            let mut command = processes::member(config);
+            let mut command = member(config);
             if config.ends_with("a.toml") {
                 command.stderr(std::fs::File::create(&log).expect("a file"));
             }
@@ -160,7 +153,7 @@ fn a_failing_call_stops_the_node(call: &str, error: &str, said: &str) {
     let in_order = after.term > before.term && Duration::from_nanos(after.since) > armed;
     assert!(in_order, "another leads after it, not beside it: {before:?} {after:?}");
     members[1].ask("cycle 100 50").expect("two of three are a quorum");
-    let mut again = Process::start(processes::member(&place.file("a"))).expect("it starts");
+    let mut again = Process::start(member(&place.file("a"))).expect("it starts");
     again.answer().expect("what was confirmed is there");
     again.ask("cycle 200 1").expect("it leads again");
 }
@@ -178,9 +171,9 @@ fn a_disk_that_is_full_stops_the_node_and_nothing_is_lost() {
 #[test]
 fn two_processes_on_one_store_are_one_too_many() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::found(folder.path().join("cluster"), SETTINGS).expect("it is founded");
-    let mut members = place.start(processes::member).expect("they start");
-    let second = processes::member(&place.file("a")).stdin(Stdio::null()).output().expect("it runs");
+    let place = Place::found(&folder.path().join("cluster"), SETTINGS);
+    let mut members = place.start(member).expect("they start");
+    let second = member(&place.file("a")).stdin(Stdio::null()).output().expect("it runs");
     let said = String::from_utf8_lossy(&second.stderr);
     assert!(!second.status.success() && said.contains("is in use: another process runs this node"), "{said}");
     members[0].ask("cycle 0 1").expect("the first goes on");

@@ -1,14 +1,13 @@
 //! Machines that sleep, and virtual machines whose host disrupts their clocks.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{Clock, Config, Hand, Locality, Loss, Node, Suspends, Tenure, WeakElection};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(30);

@@ -5,16 +5,15 @@
 //! between, so if one was made after the readings of another, its token must be larger, whichever
 //! threads, nodes and terms they come from.
 
-mod support;
-
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use support::chance::Chance;
-use support::{Cluster, within};
 use tenure::{Clock, Loss, Node, Tenure, Token};
 use tenure_proto::strong::Event;
 use tenure_proto::trace::{Reader, What};
+use tenure_testkit::chance::Chance;
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const SOON: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_millis(100);
@@ -107,7 +106,7 @@ async fn a_million_edicts_by_four_threads_are_in_order_over_renewals_and_resigna
             0 => (EDICTS / THREADS / 16, 100 + chance.below(150)),
             _ => (EDICTS / THREADS / 2, 5 + chance.below(20)),
         };
-        let writers: Vec<_> = (0..THREADS).map(|_| writer(tenure.clone(), most, chance.next())).collect();
+        let writers: Vec<_> = (0..THREADS).map(|_| writer(tenure.clone(), most, chance.number())).collect();
         tokio::time::sleep(Duration::from_millis(length)).await;
         tenure.resign();
         let resigned = now();
@@ -199,7 +198,7 @@ async fn a_trace_tells_of_each_edict_after_the_lease_that_it_was_made_in() {
     for _ in 0..12 {
         let node = &nodes[chance.index(nodes.len())];
         let tenure = within("a leader", SOON, node.campaign("edicts")).await.expect("it is elected");
-        let writers: Vec<_> = (0..2).map(|_| writer(tenure.clone(), 2000, chance.next())).collect();
+        let writers: Vec<_> = (0..2).map(|_| writer(tenure.clone(), 2000, chance.number())).collect();
         tokio::time::sleep(Duration::from_millis(chance.below(150))).await;
         tenure.resign();
         writers.into_iter().for_each(|writer| drop(writer.join().unwrap()));

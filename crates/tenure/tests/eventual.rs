@@ -1,11 +1,10 @@
 //! Eventual groups among real nodes: a hint that comes to be the same everywhere.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{Eventual, Hand, Hint, KindError, MemberChange, Node, NodeName, Role, WeakElection};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 /// δ is a fortieth of the longest lease, which is twice this: round trips of 200 ms are in time,
 /// also on a busy machine.

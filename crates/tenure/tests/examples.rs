@@ -1,11 +1,6 @@
 //! The examples run, and print what they promise. Two more are run by tests of their own:
 //! `fenced_writer` by `postgres_leader`, and `scheduler`, which is also here, by `torture`.
 
-#[path = "../examples/cluster/mod.rs"]
-mod cluster;
-#[path = "common/process.rs"]
-mod process;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -13,9 +8,9 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use cluster::{NAMES, Plan};
-use process::{Process, Said, example, lasting_addresses};
 use tenure::{Config, Token};
+use tenure_testkit::member_files::{MemberFiles, NAMES, quick};
+use tenure_testkit::programs::{Process, Said, example};
 
 /// Cargo builds examples beside the tests: target/PROFILE/examples, where this test is in
 /// target/PROFILE/deps.
@@ -56,12 +51,8 @@ fn until(sayings: &Receiver<Said>, wanted: impl Fn(&Said) -> bool) -> Said {
 #[test]
 fn three_schedulers_take_turns_before_a_log_that_refuses_what_comes_late() {
     let (folder, memory) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
-    let plan = Plan {
-        addresses: lasting_addresses(),
-        memory: Some(memory.path().to_owned()),
-        ..Plan::by_hand(folder.path())
-    };
-    plan.found().expect("it is founded");
+    let settings = quick("1s", 100_000, memory.path());
+    let files = MemberFiles::found(folder.path(), |_| settings.clone());
     let (sender, sayings) = channel();
     let start = |who, arguments: [&std::ffi::OsStr; 2]| {
         let mut command = Command::new(example("scheduler"));
@@ -71,7 +62,7 @@ fn three_schedulers_take_turns_before_a_log_that_refuses_what_comes_late() {
     let _log = start(3, ["log".as_ref(), folder.path().as_ref()]);
     until(&sayings, |said| said.word() == "open");
     let mut copies: Vec<Process> =
-        (0..3).map(|who| start(who, ["run".as_ref(), plan.file(NAMES[who]).as_ref()])).collect();
+        (0..3).map(|who| start(who, ["run".as_ref(), files.file(NAMES[who]).as_ref()])).collect();
     let first = until(&sayings, |said| said.word() == "wrote");
     copies[first.who].tell("resign");
     let next = |said: &Said| said.word() == "wrote" && said.number("term") > first.number("term");

@@ -5,10 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tenure::fence::{FileError, FileFence, Rule, Term, Token};
-
-#[path = "common/arrivals.rs"]
-#[allow(dead_code, reason = "only its generator is used here")]
-mod arrivals;
+use tenure_testkit::chance::Chance;
 
 /// In a process that a test starts: the path of the fence to admit tokens at.
 const CHILD: &str = "TENURE_TEST_FENCE_FILE";
@@ -65,7 +62,7 @@ fn kill_after(child: &mut Child, edicts: u64) -> u64 {
 fn forty_kills_forget_nothing_that_was_admitted() {
     let seed = 4;
     println!("seed {seed}");
-    let mut random = arrivals::chance::Chance::new(seed);
+    let mut random = Chance::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prices.fence");
     drop(FileFence::create(&path, "prices", Rule::InOrder).unwrap());

@@ -9,13 +9,8 @@ use postgres::error::SqlState;
 use postgres::{Client, Error, IsolationLevel, Transaction};
 use tenure::fence::postgres::{INSTALL, NOT_A_TOKEN, OTHER_RULE, STALE};
 use tenure::fence::{Rule, Term, Token};
-
-#[path = "common/arrivals.rs"]
-mod arrivals;
-#[path = "common/postgres.rs"]
-mod server;
-
-use server::{Database, Server};
+use tenure_testkit::arrivals::judged;
+use tenure_testkit::postgres_server::{Database, Server};
 
 const ISOLATIONS: [IsolationLevel; 3] =
     [IsolationLevel::ReadCommitted, IsolationLevel::RepeatableRead, IsolationLevel::Serializable];
@@ -422,7 +417,7 @@ fn both_rules_and_both_forms_judge_as_the_pure_fence_does() {
     let mut client = database.connect();
     for (seed, rule) in (0..20).flat_map(|seed| [(seed, Rule::ByTerm), (seed, Rule::InOrder)]) {
         let resource = format!("{rule:?} {seed}");
-        for (index, arrival) in arrivals::judged(rule, seed).into_iter().enumerate() {
+        for (index, arrival) in judged(rule, seed).into_iter().enumerate() {
             // The forms alternate: they are stored in the same way.
             let token =
                 [arrival.token.pack().unwrap().to_string(), arrival.token.to_string()][index % 2].clone();

@@ -12,9 +12,7 @@ use tenure::fence::sqlite::{
     ADMITTED, BY_TERM, BY_TERM_WIDE, IN_ORDER, IN_ORDER_WIDE, INSTALL, NOT_A_TOKEN, OTHER_RULE, STALE, wide,
 };
 use tenure::fence::{Rule, Term, Token};
-
-#[path = "common/arrivals.rs"]
-mod arrivals;
+use tenure_testkit::arrivals::judged;
 
 fn database() -> Connection {
     let database = Connection::open_in_memory().unwrap();
@@ -87,7 +85,7 @@ fn both_rules_and_both_forms_judge_as_the_pure_fence_does() {
             [(Rule::ByTerm, [BY_TERM, BY_TERM_WIDE]), (Rule::InOrder, [IN_ORDER, IN_ORDER_WIDE])]
         {
             let database = database();
-            for (index, arrival) in arrivals::judged(rule, seed).into_iter().enumerate() {
+            for (index, arrival) in judged(rule, seed).into_iter().enumerate() {
                 let (term, number) = wide(arrival.token).unwrap();
                 // The forms alternate: they are stored in the same way.
                 let mut values: Vec<Value> = vec!["r".to_owned().into()];

@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code, reason = "only the system can fork")]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{Clock, Loss, Tenure, Token};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const SOON: Duration = Duration::from_secs(20);
 /// Long enough that a leader which is not run for a while, on a machine that does much else, renews

@@ -1,16 +1,15 @@
 //! Handles that come and go: campaigns that are cancelled, guards that outlive their node, losses
 //! that are noticed early.
 
-mod support;
-
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use support::chance::Chance;
-use support::{Cluster, within};
 use tenure::{CampaignError, Clock, Loss, Node};
+use tenure_testkit::chance::Chance;
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const SOON: Duration = Duration::from_secs(20);
 /// Long enough that a leader which is not run for a while, on a machine that does much else, renews
@@ -49,7 +48,7 @@ async fn campaigns_that_are_cancelled_at_any_time_leave_nothing_behind() {
     let nodes = Arc::new(cluster.start().await);
     let tasks: Vec<_> = (0..6)
         .map(|task| {
-            let (nodes, mut chance) = (nodes.clone(), Chance::new(chance.next()));
+            let (nodes, mut chance) = (nodes.clone(), Chance::new(chance.number()));
             tokio::spawn(async move {
                 let mut won = 0;
                 for _ in 0..60 {

@@ -1,12 +1,11 @@
 //! Two clusters of one id and key: as soon as they hear of each other nobody leads in either, until
 //! an operator decides.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{Config, MemberChange, Node, NotReady, Role, StartError, Term};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(20);

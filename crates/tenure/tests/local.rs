@@ -1,16 +1,14 @@
 //! Local groups among real nodes: a leader for every partition, also where it is slowness that
 //! parts them.
 
-#[path = "support/proxy.rs"]
-mod proxy;
-mod support;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use proxy::{Proxy, Rule, honest};
-use support::{Cluster, free_addresses, within};
 use tenure::{KindError, Local, Locality, Node, Partition, Role, WeakElection};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::proxy::{Proxy, Rule, honest};
+use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(60);

@@ -1,11 +1,11 @@
 //! Members change while a leader goes on leading.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Cluster, free_addresses, within};
 use tenure::{ClockBound, Config, MemberChange, MembersError, Node, Peer, Progress, Role, Stopped, Tenure};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::waiting::within;
 
 /// Long enough that a leader which is not run for a while, on a machine that does much else, renews
 /// in time.

@@ -1,13 +1,12 @@
 //! The memory of a running node in the hands of somebody else.
 
-mod support;
-
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{Config, Node};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_millis(500);
 const LIMIT: Duration = Duration::from_secs(30);

@@ -1,11 +1,10 @@
 //! A cluster in one process: what users of the library see.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{CampaignError, Leadership, Loss, Node, NodeName, Role, Sight, TransferError};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_millis(500);
 const SOON: Duration = Duration::from_secs(10);

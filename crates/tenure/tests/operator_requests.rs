@@ -1,14 +1,13 @@
 //! What operators ask of leaders: to resign, to hand over, to proclaim. Wherever the leader is, and
 //! at most once.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{AskError, Clock, Config, Fulfilled, Key, Node, NodeName, OperatorRequest, Role, Scope, Tenure};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const SOON: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_millis(500);

@@ -1,22 +1,15 @@
 //! Leaders that write to a real PostgreSQL server: what a fence is for, and that it is in nobody's
 //! way.
 
-#[path = "../examples/cluster/mod.rs"]
-mod cluster;
-#[path = "common/process.rs"]
-mod process;
-#[path = "common/postgres.rs"]
-mod server;
-
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{NAMES, Plan};
 use postgres::Client;
-use process::{Process, Said, example, lasting_addresses};
-use server::{Database, Server};
+use tenure_testkit::member_files::{MemberFiles, NAMES, quick};
+use tenure_testkit::postgres_server::{Database, Server};
+use tenure_testkit::programs::{Process, Said, example};
 
 /// What each account has at first.
 const BEGINNING: i64 = 100;
@@ -34,15 +27,8 @@ struct Cluster {
 impl Cluster {
     fn start(name: &str, lease: &'static str, options: &[&str]) -> Self {
         let (folder, memory) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
-        let plan = Plan {
-            folder: folder.path().to_owned(),
-            addresses: lasting_addresses(),
-            lease,
-            drift_ppm: 1000,
-            trace: false,
-            memory: Some(memory.path().to_owned()),
-        };
-        plan.found().expect("it is founded");
+        let settings = quick(lease, 1000, memory.path());
+        let files = MemberFiles::found(folder.path(), |_| settings.clone());
         let database = Server::shared().database(name);
         let program = example("fenced_writer");
         let prepared = Command::new(&program).args(["prepare", database.url()]).status().unwrap();
@@ -50,7 +36,7 @@ impl Cluster {
         let (sender, sayings) = channel();
         let start = |(who, name): (usize, &&str)| {
             let mut command = Command::new(&program);
-            command.arg("run").arg(plan.file(name)).arg(database.url()).args(options);
+            command.arg("run").arg(files.file(name)).arg(database.url()).args(options);
             Process::start(command, who, 1, sender.clone())
         };
         let copies = NAMES.iter().enumerate().map(start).collect();

@@ -1,11 +1,10 @@
 //! What a node tells of itself: peers, charter, groups, and why it is not ready.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{ClockBound, GroupStatus, Node, NotReady, PeerStatus, Role, Status};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 const SOON: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_millis(500);

@@ -3,17 +3,14 @@
 //!
 //! Needs root, for small file systems of its own.
 
-#[path = "support/mounts.rs"]
-mod mounts;
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mounts::{run, text, tmpfs};
-use support::{Cluster, within};
 use tenure::{ClusterId, Config, Node, StartError, StoreError, Term};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::mounts::{self, run, text, tmpfs};
+use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_secs(10);

@@ -3,17 +3,13 @@
 //!
 //! Needs `strace`, and the right to trace processes of the same user.
 
-#[path = "../examples/support/processes.rs"]
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod processes;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use processes::{Place, Process};
+use tenure_testkit::group_members::{Place, Process, member};
 
 const SYNCS: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"];
 const WRITES: &[&str] = &["write", "writev", "pwrite64", "pwritev", "pwritev2"];
@@ -108,14 +104,14 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Three members that run, and where.
 fn members() -> (tempfile::TempDir, Place, Vec<Process>) {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::found(folder.path().join("cluster"), SETTINGS).expect("it is founded");
-    let members = place.start(processes::member);
+    let place = Place::found(&folder.path().join("cluster"), SETTINGS);
+    let members = place.start(member);
     (folder, place, members.expect("they start"))
 }
 
 /// What all members ask for while something is done.
 fn traced(members: &mut [Process], place: &Place, act: impl FnOnce(&mut [Process])) -> Vec<Seen> {
-    let attach = |(number, member)| Trace::attach(member, place.folder.join(format!("trace-{number}")));
+    let attach = |(number, member)| Trace::attach(member, place.folder().join(format!("trace-{number}")));
     let traces: Vec<Trace> = members.iter().enumerate().map(attach).collect();
     act(members);
     traces.into_iter().map(Trace::end).collect()

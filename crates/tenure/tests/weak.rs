@@ -1,12 +1,11 @@
 //! Weak elections among real nodes: whichever advises candidates when to try, one is elected, and
 //! after its end another.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Cluster, within};
 use tenure::{Node, NodeName, Tenure, WeakElection};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 const LEASE: Duration = Duration::from_millis(500);

@@ -120,7 +120,7 @@ fn parse_line(number: usize, line: &str) -> Result<Line, Failure> {
     Ok(Line { number, need, package: package.to_string(), program: program.to_string(), test })
 }
 
-/// As `crates/tenure/tests/support/mounts.rs` does.
+/// As `crates/tenure-testkit/src/mounts.rs` does.
 fn can_mount() -> bool {
     let mount = "mount -t tmpfs tmpfs /mnt";
     setup::works("unshare", &["--mount", "--propagation", "private", "sh", "-c", mount])

@@ -7,6 +7,9 @@
 //!           └──┬───┘
 //!         tenure-proto        knows nobody
 //! ```
+//!
+//! `tenure-testkit` knows `tenure` and `tenure-proto`; only the tests of `tenure` and `tenure-cli`
+//! know it.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +37,9 @@ enum Others {
     NoTokio,
 }
 
+/// The crate that tests share: what is published must not need it.
+const KIT: &str = "tenure-testkit";
+
 const RULES: &[Rule] = &[
     Rule {
         name: "tenure-proto",
@@ -50,13 +56,19 @@ const RULES: &[Rule] = &[
     Rule {
         name: "tenure",
         manifest: "crates/tenure/Cargo.toml",
-        ours: &["tenure-proto"],
+        ours: &["tenure-proto", KIT],
         others: Others::Any,
     },
     Rule {
         name: "tenure-cli",
         manifest: "crates/tenure-cli/Cargo.toml",
-        ours: &["tenure-proto", "tenure-lab", "tenure"],
+        ours: &["tenure-proto", "tenure-lab", "tenure", KIT],
+        others: Others::Any,
+    },
+    Rule {
+        name: KIT,
+        manifest: "crates/tenure-testkit/Cargo.toml",
+        ours: &["tenure-proto", "tenure"],
         others: Others::Any,
     },
     Rule { name: "xtask", manifest: "xtask/Cargo.toml", ours: &[], others: Others::Any },
@@ -147,6 +159,9 @@ fn is_unreadable(entry: &Entry) -> bool {
 fn judge(rule: &Rule, dependency: &Dependency) -> Option<String> {
     let Rule { name, ours, others, .. } = rule;
     let wanted = dependency.name.as_str();
+    if wanted == KIT && !dependency.dev {
+        return Some(format!("only tests may know {KIT}: name it in `[dev-dependencies]`"));
+    }
     if is_ours(wanted) {
         let known = ours.contains(&wanted);
         return (!known)
@@ -225,6 +240,20 @@ mod tests {
         let all = "[dependencies]\ntenure.workspace = true\ntenure-lab.workspace = true\n\
                    tenure-proto.workspace = true\nclap = \"4\"\n";
         assert!(allows("tenure-cli", all));
+    }
+
+    #[test]
+    fn only_tests_know_the_kit() {
+        for name in ["tenure", "tenure-cli"] {
+            assert!(allows(name, "[dev-dependencies]\ntenure-testkit.workspace = true\n"));
+            assert!(!allows(name, "[dependencies]\ntenure-testkit.workspace = true\n"));
+            assert!(!allows(name, "[build-dependencies]\ntenure-testkit.workspace = true\n"));
+        }
+        assert!(!allows("tenure-lab", "[dev-dependencies]\ntenure-testkit.workspace = true\n"));
+        assert!(!allows("tenure-proto", "[dev-dependencies]\ntenure-testkit.workspace = true\n"));
+        assert!(!allows("xtask", "[dev-dependencies]\ntenure-testkit.workspace = true\n"));
+        assert!(allows("tenure-testkit", "[dependencies]\ntenure.workspace = true\n"));
+        assert!(!allows("tenure-testkit", "[dependencies]\ntenure-cli = \"0.1\"\n"));
     }
 
     #[test]

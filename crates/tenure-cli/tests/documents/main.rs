@@ -4,9 +4,6 @@
 //! page, the line of the block, and what the page said until then.
 
 mod page;
-#[path = "../../../tenure/tests/common/postgres.rs"]
-#[allow(dead_code, reason = "pages reach the server by psql")]
-mod postgres;
 mod shell;
 
 use page::{Mark, Page};

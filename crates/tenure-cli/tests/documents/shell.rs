@@ -13,8 +13,9 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
+use tenure_testkit::postgres_server::{self, Server};
+
 use crate::page::{Block, Mark, Page, repository};
-use crate::postgres::{self, Server};
 
 /// The first process of the namespaces. It prepares them, runs the script `$2` for at most `$1`
 /// seconds, and ends at once when its input does: that is when the test is gone.
@@ -99,7 +100,7 @@ fn path() -> OsString {
 fn lack(needs: &[String]) -> Option<String> {
     let lacks = |need: &&String| match need.as_str() {
         "root" | "scenarios" => false, // In its namespaces the page is root, and the folder is ours.
-        "postgresql" => !(postgres::is_installed() && is_program("psql") && is_program("createdb")),
+        "postgresql" => !(postgres_server::is_installed() && is_program("psql") && is_program("createdb")),
         program => !is_program(program),
     };
     let namespaces = || can_isolate().err().map(|said| format!("namespaces of its own: {said}"));

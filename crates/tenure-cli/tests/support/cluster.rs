@@ -3,9 +3,6 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-#[path = "../../../tenure/tests/support/ports.rs"]
-mod ports;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -17,7 +14,7 @@ pub(crate) const TOKEN: &str =
 pub(crate) const TOKEN_LINE: &str =
     "0000000a admin 0870ebf141434ee4cad1e0d825d8c81535633e10b67054eb7e0f391ec8c72d07 - of the tests\n";
 
-pub(crate) use ports::free_addresses;
+pub(crate) use tenure_testkit::ports::free_addresses;
 
 /// A founded cluster; its nodes are started by the test.
 pub(crate) struct Cluster {

@@ -17,8 +17,6 @@
 mod beats;
 mod judge;
 mod kinds;
-#[path = "../../../tenure/tests/support/net.rs"]
-mod net;
 mod resource;
 mod roles;
 mod stage;
@@ -29,17 +27,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use tenure_testkit::chance::Chance;
+use tenure_testkit::namespaces::Net;
+
 use judge::{Blindness, Round, Seen};
 use kinds::Kind;
-use net::Net;
 use resource::Resource;
 use stage::{LEASE, MODES, SIZE, Stage, Whose};
-
-#[path = "../../../tenure/tests/support/chance.rs"]
-#[allow(dead_code, reason = "a part of it is used")]
-mod chance;
-
-use chance::Chance;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();

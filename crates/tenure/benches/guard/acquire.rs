@@ -15,9 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use tenure::{Clock, Node};
-
-use crate::numbers::Numbers;
-use crate::support::Cluster;
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::numbers::Numbers;
 
 const ROUNDS: usize = 1000;
 

@@ -12,9 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tenure::{Clock, Config, Node, Suspends, Tenure};
-
-use crate::numbers::{Numbers, at_least, at_most};
-use crate::support::Cluster;
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::numbers::{Numbers, at_least, at_most};
 
 const ROUNDS: usize = 600;
 const CALLS: u32 = 10_000;

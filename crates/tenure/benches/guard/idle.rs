@@ -7,9 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use tenure::{Clock, Config, Key, Node, peers};
-
-use crate::numbers::at_most;
-use crate::support::Cluster;
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::numbers::at_most;
 
 /// The first argument of a member.
 pub(crate) const MEMBER: &str = "member";

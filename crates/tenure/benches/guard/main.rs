@@ -13,9 +13,6 @@
 mod acquire;
 mod cost;
 mod idle;
-mod numbers;
-#[path = "../../tests/support/mod.rs"]
-mod support;
 
 use std::process::ExitCode;
 

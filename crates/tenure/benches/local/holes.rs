@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tenure::Clock;
-
-use crate::numbers::Numbers;
+use tenure_testkit::numbers::Numbers;
 
 /// How often it is looked.
 const LOOKS: usize = 4_000;

@@ -17,26 +17,18 @@
 mod constants;
 mod holes;
 mod member;
-#[path = "../../tests/support/net.rs"]
-mod net;
-#[path = "../guard/numbers.rs"]
-#[allow(dead_code, reason = "the other benchmark uses all of it")]
-mod numbers;
 mod place;
-#[path = "../../tests/support/proxy.rs"]
-mod proxy;
 mod report;
 mod rounds;
 mod splits;
-#[path = "../../tests/support/mod.rs"]
-mod support;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tenure_testkit::namespaces::Net;
+
 use constants::Plan;
 use holes::Witness;
-use net::Net;
 use report::Report;
 
 const USAGE: &str =

@@ -7,8 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use tenure::{Clock, Config, Key, Locality, Node, peers};
-
-use crate::support::Cluster;
+use tenure_testkit::cluster::Cluster;
 
 /// The lease of strong groups; there are none.
 pub(crate) const LEASE: Duration = Duration::from_secs(5);

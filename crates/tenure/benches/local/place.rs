@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use tenure::Locality;
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::namespaces::{Net, address};
 
 use crate::member::{LEASE, Member};
-use crate::net::{Net, address};
-use crate::support::Cluster;
 
 /// One of them.
 #[derive(Clone, Copy)]

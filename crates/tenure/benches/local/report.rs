@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use tenure_testkit::numbers::Numbers;
+
 use crate::holes::now;
-use crate::numbers::Numbers;
 
 /// In nanoseconds.
 const TELL_EVERY: u64 = 10_000_000_000;

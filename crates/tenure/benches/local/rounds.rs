@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use tenure_testkit::namespaces::Net;
+
 use crate::constants::Plan;
 use crate::holes::{Machine, Witness, millis};
 use crate::member::{Member, Sign, What};
-use crate::net::Net;
 use crate::place::Place;
 use crate::report::{Progress, Report, summary};
 

@@ -12,17 +12,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use tenure::Locality;
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::namespaces::{Net, address};
+use tenure_testkit::numbers::Numbers;
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::proxy::{Proxy, honest};
 
 use crate::constants::Plan;
 use crate::holes::{Witness, millis, now};
 use crate::member::{LEASE, Member, What};
-use crate::net::{Net, address};
-use crate::numbers::Numbers;
 use crate::place::Place;
-use crate::proxy::{Proxy, honest};
 use crate::report::{Progress, Report, summary};
 use crate::rounds::leader;
-use crate::support::{Cluster, free_addresses};
 
 pub(crate) const HOSTS: u8 = 5;
 

@@ -11,10 +11,6 @@
 //! disk does hits neighbours alike. `cargo xtask bench log`; a folder as argument says on which
 //! disk.
 
-#[allow(dead_code, reason = "the other benchmark uses all of it")]
-#[path = "../guard/numbers.rs"]
-mod numbers;
-
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,8 +20,7 @@ use std::time::{Duration, Instant};
 
 use tenure::log::{self, Config, Election, Log, StateError, StateMachine};
 use tenure::{ClusterId, ClusterKey, NodeName};
-
-use numbers::Numbers;
+use tenure_testkit::numbers::Numbers;
 
 /// How many write at once.
 const CLIENTS: [usize; 3] = [1, 8, 64];

@@ -1,7 +1,5 @@
 //! Three members on this machine, for the examples: a key, a file for each, and a store for each.
 
-#![allow(dead_code, reason = "each example uses a part of it")]
-
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -21,30 +19,13 @@ pub(crate) struct Plan {
     pub(crate) folder: PathBuf,
     /// Where the members listen.
     pub(crate) addresses: [SocketAddr; 3],
-    /// δ, as it is written in a file.
-    pub(crate) lease: &'static str,
-    /// ρ. The default of a node is 100000; 1000 needs clocks whose slew is limited.
-    pub(crate) drift_ppm: u32,
-    /// Whether the members write down what happens, for `tenure lab audit`: into `a.trace.1` and so
-    /// on, a file a life.
-    pub(crate) trace: bool,
-    /// Where the members remember what survives a restart but not a reboot, if not in the default
-    /// folder.
-    pub(crate) memory: Option<PathBuf>,
 }
 
 impl Plan {
     /// A cluster to play with: on the ports from 7401, with leases of a second.
     pub(crate) fn by_hand(folder: &Path) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        Self {
-            folder: folder.to_owned(),
-            addresses: [address(7401), address(7402), address(7403)],
-            lease: "1s",
-            drift_ppm: 100_000,
-            trace: false,
-            memory: None,
-        }
+        Self { folder: folder.to_owned(), addresses: [address(7401), address(7402), address(7403)] }
     }
 
     /// The file of a member.
@@ -69,18 +50,15 @@ impl Plan {
     }
 
     fn text(&self, name: &str, address: SocketAddr) -> String {
-        let Self { addresses: [a, b, c], lease, drift_ppm, .. } = self;
-        let trace = if self.trace { format!("trace = \"{name}.trace\"\n") } else { String::new() };
-        let memory = |folder: &PathBuf| format!("memory = \"{}\"\n", folder.display());
-        let memory = self.memory.as_ref().map(memory).unwrap_or_default();
+        let [a, b, c] = self.addresses;
         format!(
             r#"name = "{name}"
 listen = "{address}"
 store = "{name}"
 key_file = "key"
-{trace}{memory}
+
 [cluster]
-drift_ppm = {drift_ppm}
+drift_ppm = 100_000
 longest_lease = "2s"
 members = [
     {{ name = "a", address = "{a}" }},
@@ -89,7 +67,7 @@ members = [
 ]
 
 [lease]
-length = "{lease}"
+length = "1s"
 retry = "20ms"
 window = "50ms"
 "#

@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,11 +13,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tenure::{Config, log};
+use tenure_testkit::chance::Chance;
+use tenure_testkit::member_files::{MemberFiles, NAMES, quick};
+use tenure_testkit::ports::{LOG_OFFSET, free_addresses};
+use tenure_testkit::programs::{Process, Said, example};
 
-use crate::chance::Chance;
 use crate::client::{Call, Client, Connection, Operation, now};
-use crate::cluster::{NAMES, Plan};
-use crate::process::{Process, Said, example, lasting_addresses};
 
 /// Longer than anything here may take on a machine that works at all.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -30,7 +31,7 @@ const ERA: u64 = 400_000_000;
 pub(crate) struct Stage {
     copies: Vec<Option<Process>>,
     program: PathBuf,
-    pub(crate) plan: Plan,
+    pub(crate) files: MemberFiles,
     pub(crate) servers: Vec<SocketAddr>,
     sender: Sender<Said>,
     sayings: Receiver<Said>,
@@ -44,25 +45,20 @@ impl Stage {
     /// Founds a cluster in `folder`, and the logs of its members.
     pub(crate) fn found(folder: &std::path::Path) -> Self {
         let memory = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
-        let plan = Plan {
-            addresses: with_room_above(),
-            lease: "500ms",
-            drift_ppm: 1000,
-            memory: Some(memory.path().to_owned()),
-            ..Plan::by_hand(folder)
-        };
-        let cluster = plan.found().expect("it is founded");
+        let settings = quick("500ms", 1000, memory.path());
+        let files = MemberFiles::found(folder, |_| settings.clone());
         for name in NAMES {
-            let config = Config::from_path(plan.file(name)).expect("it is a configuration");
-            let config = log::Config::beside(&config, cluster, "kv", 1000).expect("a log can be beside it");
+            let config = Config::from_path(files.file(name)).expect("it is a configuration");
+            let config = log::Config::beside(&config, files.cluster, "kv", LOG_OFFSET)
+                .expect("a log can be beside it");
             log::found(&config).expect("it is founded");
         }
         let (sender, sayings) = channel();
-        let (program, servers) = (example("kv"), lasting_addresses().to_vec());
+        let (program, servers) = (example("kv"), free_addresses(NAMES.len()));
         Self {
             copies: NAMES.iter().map(|_| None).collect(),
             program,
-            plan,
+            files,
             servers,
             sender,
             sayings,
@@ -85,7 +81,7 @@ impl Stage {
     pub(crate) fn start(&mut self, who: usize) {
         self.life += 1;
         let mut command = Command::new(&self.program);
-        command.arg("run").arg(self.plan.file(NAMES[who])).arg(self.servers[who].to_string());
+        command.arg("run").arg(self.files.file(NAMES[who])).arg(self.servers[who].to_string());
         command.args(self.how);
         self.copies[who] = Some(Process::start(command, who, self.life, self.sender.clone()));
         loop {
@@ -105,7 +101,7 @@ impl Stage {
 
     /// The file of a copy's log.
     pub(crate) fn log_of(&self, who: usize) -> PathBuf {
-        self.plan.folder.join(NAMES[who]).join("log-kv").join("log")
+        self.files.folder.join(NAMES[who]).join("log-kv").join("log")
     }
 
     /// Adds to the log of a dead copy what an interrupted write leaves: bytes that are no frame.
@@ -130,16 +126,6 @@ impl Stage {
         while self.leader().is_none() {
             assert!(now() - begun < 60_000_000_000, "nobody leads");
             thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-/// Addresses of nodes, so that those of their logs are free too.
-fn with_room_above() -> [SocketAddr; 3] {
-    loop {
-        let addresses = lasting_addresses();
-        if addresses.iter().all(|at| TcpListener::bind((at.ip(), at.port() + 1000)).is_ok()) {
-            return addresses;
         }
     }
 }

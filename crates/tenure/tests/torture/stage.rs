@@ -9,10 +9,10 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use tenure::Clock;
+use tenure_testkit::chance::Chance;
+use tenure_testkit::member_files::{MemberFiles, NAMES, quick};
+use tenure_testkit::programs::{Process, Said, example};
 
-use crate::chance::Chance;
-use crate::cluster::{NAMES, Plan};
-use crate::process::{Process, Said, example, lasting_addresses};
 use crate::resource::Resource;
 
 /// δ.
@@ -49,7 +49,7 @@ pub(crate) struct Stage {
     sayings: Receiver<Said>,
     sender: Sender<Said>,
     program: PathBuf,
-    plan: Plan,
+    files: MemberFiles,
     pub(crate) resource: Resource,
     pub(crate) random: Chance,
     folder: tempfile::TempDir,
@@ -61,15 +61,8 @@ impl Stage {
     pub(crate) fn set(seed: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let memory = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
-        let plan = Plan {
-            folder: folder.path().to_owned(),
-            addresses: lasting_addresses(),
-            lease: "500ms",
-            drift_ppm: DRIFT_PPM,
-            trace: true,
-            memory: Some(memory.path().to_owned()),
-        };
-        plan.found().expect("it is founded");
+        let settings = quick("500ms", DRIFT_PPM, memory.path());
+        let files = MemberFiles::found(folder.path(), |name| format!("trace = \"{name}.trace\"\n{settings}"));
         let resource = Resource::open(&folder.path().join("log.sock"), &folder.path().join("resource.trace"));
         let (sender, sayings) = channel();
         let member = |_| Member { process: None, life: 0, ready: false };
@@ -80,7 +73,7 @@ impl Stage {
             sayings,
             sender,
             program: example("scheduler"),
-            plan,
+            files,
             resource,
             random: Chance::new(seed),
             folder,
@@ -100,7 +93,7 @@ impl Stage {
         member.life += 1;
         member.ready = false;
         let mut command = Command::new(&self.program);
-        command.arg("run").arg(self.plan.file(NAMES[who]));
+        command.arg("run").arg(self.files.file(NAMES[who]));
         member.process = Some(Process::start(command, who, member.life, self.sender.clone()));
     }
 

@@ -6,9 +6,6 @@ mod limits;
 mod lives;
 mod revoking;
 
-#[path = "../../../tests/support/ports.rs"]
-mod ports;
-
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
@@ -17,6 +14,7 @@ use tenure_proto::Incarnation;
 use tenure_proto::strong::epoch::{Charter, EpochTalk, Lineage};
 use tenure_proto::strong::{GrantRequest, Holder, InstanceId, Kind};
 use tenure_proto::time::Span;
+use tenure_testkit::ports::free_addresses;
 
 use super::setup::{Ends, prepare};
 use super::*;
@@ -46,7 +44,7 @@ impl Founded {
             dir: tempfile::tempdir().unwrap(),
             id: ClusterId::draw(),
             key: ClusterKey::generate(),
-            addresses: ports::free_addresses(names.len()),
+            addresses: free_addresses(names.len()),
             names: names.to_vec(),
             bound,
         };

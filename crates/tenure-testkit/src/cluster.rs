@@ -1,9 +1,5 @@
-//! A cluster on loopback for tests: configurations, stores, free ports.
-
-#![allow(dead_code, reason = "each test uses a part of it")]
-
-pub(crate) mod chance;
-mod ports;
+//! A founded cluster on loopback whose nodes run in the test's own process: configurations, stores
+//! and addresses.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,43 +7,67 @@ use std::time::Duration;
 
 use tenure::{Clock, ClusterId, ClusterKey, Config, Hand, Key, Node, Role, Term, WeakElection, peers};
 
-pub(crate) use ports::free_addresses;
+use crate::ports::free_addresses;
 
 /// A founded cluster whose nodes need not run.
-pub(crate) struct Cluster {
-    pub(crate) dir: tempfile::TempDir,
-    pub(crate) id: ClusterId,
-    pub(crate) key: ClusterKey,
-    pub(crate) names: Vec<String>,
-    pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) lease: Duration,
+pub struct Cluster {
+    /// Where the stores are.
+    pub dir: tempfile::TempDir,
+    /// Its id.
+    pub id: ClusterId,
+    /// The key of all members.
+    pub key: ClusterKey,
+    /// The names of its members.
+    pub names: Vec<String>,
+    /// Where its members listen.
+    pub addresses: Vec<SocketAddr>,
+    /// How long leases are.
+    pub lease: Duration,
+    /// Whether elections are quicker than by default.
+    quick: bool,
+}
+
+/// The name of a numbered member, by its place: n1, n2 …
+pub fn numbered(index: usize) -> String {
+    format!("n{}", index + 1)
 }
 
 impl Cluster {
-    /// Founds a cluster of `count` members called a, b, c ...
-    pub(crate) fn found(count: usize, lease: Duration) -> Self {
+    /// Founds a cluster of `count` members called a, b, c … which elect quickly.
+    pub fn found(count: usize, lease: Duration) -> Self {
         Self::found_at(free_addresses(count), lease)
     }
 
     /// The same, where the addresses are given.
-    pub(crate) fn found_at(addresses: Vec<SocketAddr>, lease: Duration) -> Self {
-        let count = addresses.len();
+    pub fn found_at(addresses: Vec<SocketAddr>, lease: Duration) -> Self {
+        let names = ('a'..='z').take(addresses.len()).map(String::from).collect();
+        Self::found_named(names, addresses, lease, true)
+    }
+
+    /// Founds a cluster of `count` members called n1, n2 … with the defaults of every setting, as
+    /// daemons have them.
+    pub fn found_numbered(count: usize, lease: Duration) -> Self {
+        Self::found_named((0..count).map(numbered).collect(), free_addresses(count), lease, false)
+    }
+
+    fn found_named(names: Vec<String>, addresses: Vec<SocketAddr>, lease: Duration, quick: bool) -> Self {
         let cluster = Self {
             dir: tempfile::tempdir().expect("a folder"),
             id: ClusterId::draw(),
             key: ClusterKey::generate(),
-            names: ('a'..='z').take(count).map(String::from).collect(),
+            names,
             addresses,
             lease,
+            quick,
         };
-        for index in 0..count {
+        for index in 0..cluster.names.len() {
             Node::found(&cluster.member(index), cluster.id, Term(1000)).expect("it is founded");
         }
         cluster
     }
 
     /// The configuration of a member.
-    pub(crate) fn member(&self, index: usize) -> Config {
+    pub fn member(&self, index: usize) -> Config {
         let mut config = self.config(&self.names[index]);
         config.listen = vec![self.addresses[index]];
         config.store = Some(self.path(&self.names[index]));
@@ -55,7 +75,7 @@ impl Cluster {
     }
 
     /// The configuration of a process that is no member, with the cluster's key.
-    pub(crate) fn outsider(&self, name: &str, role: Role) -> Config {
+    pub fn outsider(&self, name: &str, role: Role) -> Config {
         let mut config = self.config(name);
         config.role = role;
         config.cluster = Some(self.id);
@@ -68,18 +88,21 @@ impl Cluster {
         config.members =
             peers(self.names.iter().map(String::as_str).zip(addresses.iter().map(String::as_str)));
         config.lease = self.lease;
-        config.longest_lease = self.lease * 2;
-        config.retry = Duration::from_millis(20);
-        config.window = Duration::from_millis(50);
+        if self.quick {
+            config.longest_lease = self.lease * 2;
+            config.retry = Duration::from_millis(20);
+            config.window = Duration::from_millis(50);
+        }
         config
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// A path in the folder of the cluster.
+    pub fn path(&self, name: &str) -> PathBuf {
         Path::new(self.dir.path()).join(name)
     }
 
     /// Starts all members.
-    pub(crate) async fn start(&self) -> Vec<Node> {
+    pub async fn start(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
         for index in 0..self.names.len() {
             nodes.push(Node::start(self.member(index)).await.expect("it starts"));
@@ -88,7 +111,7 @@ impl Cluster {
     }
 
     /// Starts all members by clocks that a test can turn.
-    pub(crate) async fn start_by_hand(&self, weak: WeakElection) -> (Vec<Node>, Vec<Hand>) {
+    pub async fn start_by_hand(&self, weak: WeakElection) -> (Vec<Node>, Vec<Hand>) {
         let (mut nodes, mut hands) = (Vec::new(), Vec::new());
         for index in 0..self.names.len() {
             let (clock, hand) = Clock::by_hand();
@@ -106,13 +129,5 @@ impl Drop for Cluster {
         for name in &self.names {
             let _ = std::fs::remove_file(folder.join(format!("tenure-{}-{name}", self.id)));
         }
-    }
-}
-
-/// Waits for something that must come, and says what did not.
-pub(crate) async fn within<T>(what: &str, limit: Duration, wait: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(limit, wait).await {
-        Ok(value) => value,
-        Err(_) => panic!("{what}: not within {limit:?}"),
     }
 }

@@ -1,7 +1,5 @@
-//! Network namespaces on one bridge: each process of the torture on a host of its own, and cables
+//! Network namespaces on one bridge: each process of a test on a host of its own, and cables
 //! that can be cut.
-
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs;
 use std::io;
@@ -10,7 +8,8 @@ use std::process::{Command, Stdio};
 
 /// Which way a host is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
+    /// It neither speaks nor hears.
     Both,
     /// It speaks and hears nothing.
     In,
@@ -18,15 +17,15 @@ pub(crate) enum Cut {
     Out,
 }
 
-/// All hosts of a torture, gone with it.
-pub(crate) struct Net {
+/// All hosts of a test, gone with it.
+pub struct Net {
     prefix: String,
     hosts: u8,
 }
 
 impl Net {
     /// This many hosts, numbered from 1; an error where namespaces cannot be made.
-    pub(crate) fn make(hosts: u8) -> io::Result<Self> {
+    pub fn make(hosts: u8) -> io::Result<Self> {
         let net = Self { prefix: format!("tt{}", std::process::id()), hosts };
         let hub = net.name(0);
         ip(&["netns", "add", &hub])?;
@@ -51,13 +50,14 @@ impl Net {
     }
 
     /// A program on a host. It has the number of the process that is started.
-    pub(crate) fn command(&self, host: u8, program: impl Into<PathBuf>) -> Command {
+    pub fn command(&self, host: u8, program: impl Into<PathBuf>) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.name(host))).arg("--").arg(program.into());
         command
     }
 
-    pub(crate) fn cut(&self, host: u8, cut: Cut) -> io::Result<()> {
+    /// Cuts a host off.
+    pub fn cut(&self, host: u8, cut: Cut) -> io::Result<()> {
         let drop = |hook: &str, name: &str| {
             format!("chain {hook} {{ type filter hook {hook} priority 0; {name} != \"lo\" drop; }};")
         };
@@ -71,7 +71,7 @@ impl Net {
     }
 
     /// A host does not hear some others any more.
-    pub(crate) fn part(&self, host: u8, others: impl Iterator<Item = u8>) -> io::Result<()> {
+    pub fn part(&self, host: u8, others: impl Iterator<Item = u8>) -> io::Result<()> {
         let others: Vec<String> = others.map(address).collect();
         let chain = format!(
             "chain input {{ type filter hook input priority 0; ip saddr {{ {} }} drop; }};",
@@ -80,7 +80,8 @@ impl Net {
         succeed(self.command(host, "nft").arg(format!("table inet cut {{ {chain} }}")))
     }
 
-    pub(crate) fn heal(&self, host: u8) {
+    /// Undoes every cut of a host.
+    pub fn heal(&self, host: u8) {
         let _ = succeed(self.command(host, "nft").args(["delete", "table", "inet", "cut"])); // If it was cut.
     }
 }
@@ -95,7 +96,8 @@ impl Drop for Net {
     }
 }
 
-pub(crate) fn address(host: u8) -> String {
+/// The address of a host.
+pub fn address(host: u8) -> String {
     format!("10.77.0.{host}")
 }
 

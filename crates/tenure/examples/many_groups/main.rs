@@ -11,18 +11,15 @@
 //! seconds, and nothing else may change. Prints what it took; exit code 1 if something of this did
 //! not hold.
 
-#[path = "support/member.rs"]
 mod member;
-#[path = "support/processes.rs"]
-mod processes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use processes::{Led, Outcome, Place, Process};
 use tenure::Clock;
+use tenure_testkit::group_members::{self, Led, Outcome, Place, Process};
 
 /// The drift that a configuration assumes if it says nothing: a tenth.
 const RHO: f64 = 0.1;
@@ -85,8 +82,8 @@ fn now() -> Duration {
 
 fn run(plan: &Plan) -> Outcome<()> {
     let folder = std::env::temp_dir().join(format!("tenure-many-{}", std::process::id()));
-    let place = Place::found(folder, &format!("[lease]\nlength = \"{}ms\"\n", plan.lease.as_millis()))?;
-    let mut members = place.start(processes::member)?;
+    let place = Place::found(&folder, &format!("[lease]\nlength = \"{}ms\"\n", plan.lease.as_millis()));
+    let mut members = place.start(group_members::member)?;
     acquire(&mut members, plan)?;
     let before = hold(&mut members, plan)?;
     take_over(members, &before, plan)

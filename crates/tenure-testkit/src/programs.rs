@@ -4,35 +4,33 @@
 //! Its input ends when the test ends, however that ends, and it ends with its input: nothing is
 //! left behind.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::time::SystemTime;
 use std::{env, fs, thread};
 
 /// A line that a program has said.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
-    pub(crate) who: usize,
+pub struct Said {
+    /// Who has said it: a number that the test has given.
+    pub who: usize,
     /// Which process of that name: each start counts one more.
-    pub(crate) life: u32,
-    pub(crate) line: String,
+    pub life: u32,
+    /// All of it, without its end.
+    pub line: String,
 }
 
 impl Said {
     /// The word that says what happened.
-    pub(crate) fn word(&self) -> &str {
+    pub fn word(&self) -> &str {
         self.line.split_whitespace().next().unwrap_or_default()
     }
 
     /// The number of a pair `key=number`.
-    pub(crate) fn number(&self, key: &str) -> u64 {
+    pub fn number(&self, key: &str) -> u64 {
         let value = self.line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         let number = value.and_then(|value| value.parse().ok());
         number.unwrap_or_else(|| panic!("no {key} in '{}'", self.line))
@@ -40,14 +38,14 @@ impl Said {
 }
 
 /// A process that a test has started.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     input: Option<ChildStdin>,
 }
 
 impl Process {
     /// Starts a program. What it says goes to `sayings`, until it ends.
-    pub(crate) fn start(mut command: Command, who: usize, life: u32, sayings: Sender<Said>) -> Self {
+    pub fn start(mut command: Command, who: usize, life: u32, sayings: Sender<Said>) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program can be started");
         let output = child.stdout.take().expect("it is piped");
@@ -63,29 +61,29 @@ impl Process {
     }
 
     /// Tells it something.
-    pub(crate) fn tell(&mut self, order: &str) {
+    pub fn tell(&mut self, order: &str) {
         let input = self.input.as_mut().expect("its input is open");
         writeln!(input, "{order}").expect("it listens");
     }
 
     /// Stops it as a scheduler or a debugger would: it stands still, with all its threads.
-    pub(crate) fn pause(&self) {
+    pub fn pause(&self) {
         self.signal("STOP");
     }
 
     /// Lets it go on.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         self.signal("CONT");
     }
 
     /// Kills it, as `kill -9` does, and waits until it is gone.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it is our child");
     }
 
     /// Ends its input and waits until it has ended by itself.
-    pub(crate) fn finish(&mut self) -> bool {
+    pub fn finish(&mut self) -> bool {
         drop(self.input.take());
         self.child.wait().expect("it is our child").success()
     }
@@ -104,14 +102,14 @@ impl Drop for Process {
     }
 }
 
-/// An example of this crate.
-pub(crate) fn example(name: &str) -> PathBuf {
+/// An example of the library.
+pub fn example(name: &str) -> PathBuf {
     let sources = ["tenure/src", "tenure/examples", "tenure-proto/src"];
     program(Path::new("examples").join(name), &["-p", "tenure", "--example", name], &sources)
 }
 
 /// The command `tenure`.
-pub(crate) fn tenure() -> PathBuf {
+pub fn tenure() -> PathBuf {
     let sources = ["tenure-cli/src", "tenure-lab/src", "tenure-proto/src"];
     program(PathBuf::from("tenure"), &["-p", "tenure-cli", "--bin", "tenure"], &sources)
 }
@@ -122,7 +120,7 @@ fn program(path: PathBuf, what: &[&str], sources: &[&str]) -> PathBuf {
     let test = env::current_exe().expect("this test is a file");
     let folder = test.ancestors().nth(2).expect("it is in target/PROFILE/deps");
     let program = folder.join(path);
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate is in a folder");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates are in one folder");
     let newest = sources.iter().filter_map(|source| newest(&crates.join(source))).max();
     if changed(&program).is_none_or(|built| newest.is_some_and(|newest| built < newest)) {
         let profile = if folder.file_name() == Some(OsStr::new("release")) { "release" } else { "test" };
@@ -133,23 +131,6 @@ fn program(path: PathBuf, what: &[&str], sources: &[&str]) -> PathBuf {
     }
     assert!(program.is_file(), "{} is missing: run `cargo build {}`", program.display(), what.join(" "));
     program
-}
-
-/// Three addresses on this machine that nobody else is given while a process is dead that will want
-/// its own back: below the ports that Linux hands out by itself, and never the same twice in one
-/// test.
-pub(crate) fn lasting_addresses() -> [SocketAddr; 3] {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    [(); 3].map(|()| {
-        loop {
-            let place = std::process::id().wrapping_mul(61).wrapping_add(TRIED.fetch_add(1, Relaxed));
-            let port = u16::try_from(15_000 + place % 5_000).expect("it is below 20,000");
-            let address = SocketAddr::from(([127, 0, 0, 1], port));
-            if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
-                return address;
-            }
-        }
-    })
 }
 
 /// When the newest file below a folder was changed.

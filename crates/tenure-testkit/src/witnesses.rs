@@ -1,4 +1,5 @@
-//! A witness that does nothing but look at the clock: what it missed, nobody could have used.
+//! Witnesses of how long this machine ran nobody: threads that do nothing but look at the clock.
+//! What they missed, nobody could have used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tenure::Clock;
 
 /// A thread that spins until this is dropped.
-pub(crate) struct Witness(Arc<Watch>);
+pub struct Witness(Arc<Watch>);
 
 #[derive(Default)]
 struct Watch {
@@ -17,7 +18,8 @@ struct Watch {
 }
 
 impl Witness {
-    pub(crate) fn start() -> Self {
+    /// Starts to look.
+    pub fn start() -> Self {
         let watch = Arc::new(Watch::default());
         let shared = Arc::clone(&watch);
         thread::spawn(move || {
@@ -33,7 +35,7 @@ impl Witness {
     }
 
     /// The longest time, up to now, between two looks that should have followed each other at once.
-    pub(crate) fn largest_hole(&self) -> Duration {
+    pub fn largest_hole(&self) -> Duration {
         Duration::from_nanos(self.0.largest.load(Relaxed))
     }
 }

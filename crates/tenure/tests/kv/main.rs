@@ -5,18 +5,7 @@
 //! `cargo test` runs a small size of it; `cargo xtask torture kv` a minute of it, and prints the
 //! figures.
 
-#[path = "support/chance.rs"]
-#[allow(dead_code, reason = "others need the rest")]
-mod chance;
-#[path = "kv/client.rs"]
 mod client;
-#[path = "../examples/cluster/mod.rs"]
-mod cluster;
-#[path = "support/mounts.rs"]
-mod mounts;
-#[path = "common/process.rs"]
-mod process;
-#[path = "kv/stage.rs"]
 mod stage;
 
 use std::collections::BTreeMap;
@@ -27,10 +16,13 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use chance::Chance;
+use tenure_testkit::chance::Chance;
+use tenure_testkit::member_files::NAMES;
+use tenure_testkit::mounts;
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::programs::{self, Process, example};
+
 use client::{Call, Client, Operation, now};
-use cluster::NAMES;
-use process::{Process, example, lasting_addresses};
 use stage::{Load, Stage};
 
 const CLIENTS: usize = 8;
@@ -86,7 +78,7 @@ fn nothing_answered_is_lost(history: &[Operation]) {
 fn must_be_linearizable(history: &[Operation], folder: &Path) {
     let file = folder.join("history");
     std::fs::write(&file, history.iter().map(Operation::line).collect::<String>()).expect("there is room");
-    let checked = Command::new(process::tenure()).args(["lab", "check-history"]).arg(&file).output();
+    let checked = Command::new(programs::tenure()).args(["lab", "check-history"]).arg(&file).output();
     let checked = checked.expect("the command runs");
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     let failed = String::from_utf8_lossy(&checked.stderr).into_owned();
@@ -126,7 +118,7 @@ fn figures(what: &str, history: &[Operation], took: Duration) -> String {
 /// One server alone, under the same load, without anybody being killed.
 fn alone(length: Duration, seed: u64) -> String {
     let folder = tempfile::tempdir().expect("a folder");
-    let address = lasting_addresses()[0];
+    let address = free_addresses(1)[0];
     let (sender, sayings) = channel();
     let mut command = Command::new(example("kv"));
     command.arg("alone").arg(folder.path().join("log")).arg(address.to_string());
@@ -159,13 +151,13 @@ fn kill_in_a_loop(mut stage: Stage) {
     stage.start_all();
     stage.settled();
 
-    let load = Load::start(&stage.servers, CLIENTS, chance.next());
+    let load = Load::start(&stage.servers, CLIENTS, chance.number());
     thread::sleep(length / 4);
     let (calm, took) = load.end();
     let undisturbed = figures("three servers, undisturbed", &calm, took);
     let syncs: Vec<String> = (0..NAMES.len()).map(|who| stage.status(who)).collect();
 
-    let load = Load::start(&stage.servers, CLIENTS, chance.next());
+    let load = Load::start(&stage.servers, CLIENTS, chance.number());
     let begun = now();
     let mut kills = [0; 2];
     let mut turns = (0..).map(|turn: u32| turn.is_multiple_of(2));
@@ -176,7 +168,7 @@ fn kill_in_a_loop(mut stage: Stage) {
         stage.kill(victim);
         kills[usize::from(leader.is_some())] += 1;
         if chance.below(2) == 0 {
-            let torn: Vec<u8> = (0..chance.below(200)).map(|_| chance.next().to_be_bytes()[0]).collect();
+            let torn: Vec<u8> = (0..chance.below(200)).map(|_| chance.number().to_be_bytes()[0]).collect();
             stage.tear(victim, &torn);
         }
         thread::sleep(Duration::from_millis(chance.below(600)));
@@ -188,11 +180,11 @@ fn kill_in_a_loop(mut stage: Stage) {
     read_all(&stage, &mut history);
 
     println!("{} kills, {} of them of the leader on purpose", kills[0] + kills[1], kills[1]);
-    println!("{undisturbed}\n{disturbed}\n{}", alone(length / 4, chance.next()));
+    println!("{undisturbed}\n{disturbed}\n{}", alone(length / 4, chance.number()));
     syncs.iter().for_each(|status| println!("  {status}"));
     nothing_answered_is_lost(&history);
     assert!(history.iter().filter(|it| it.returned.is_some()).count() > 100, "hardly anything was answered");
-    must_be_linearizable(&history, &stage.plan.folder);
+    must_be_linearizable(&history, &stage.files.folder);
 }
 
 #[test]

@@ -1,26 +1,25 @@
 //! Writes as a resource sees them: late, twice, in any order. What the pure fence says of them, a
 //! stored one must say.
 
-#[path = "../support/chance.rs"]
-#[allow(dead_code, reason = "others need the rest")]
-pub(crate) mod chance;
-
 use tenure::fence::{Admitted, Fence, Rule, Term, Token};
 
-use chance::Chance;
+use crate::chance::Chance;
 
 /// One write, and what must come of it: the word that a stored fence answers, or `None` if it is
 /// refused.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) token: Token,
-    pub(crate) writer: String,
-    pub(crate) expected: Option<&'static str>,
+pub struct Arrival {
+    /// What the writer shows.
+    pub token: Token,
+    /// Who writes.
+    pub writer: String,
+    /// The word, or nothing if it is refused.
+    pub expected: Option<&'static str>,
 }
 
 /// The writes of a few leaders, judged by the pure fence. Some writers break the rule of one writer
 /// a term.
-pub(crate) fn judged(rule: Rule, seed: u64) -> Vec<Arrival> {
+pub fn judged(rule: Rule, seed: u64) -> Vec<Arrival> {
     let mut random = Chance::new(seed);
     let mut fence = Fence { rule, newest: None };
     let mut arrivals: Vec<Arrival> = Vec::new();

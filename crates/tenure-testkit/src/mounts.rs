@@ -9,7 +9,7 @@ const INSIDE: &str = "TENURE_TEST_MOUNTS";
 
 /// Runs the test of this name once more, alone, in a mount namespace of its own. True inside of it:
 /// there the test goes on.
-pub(crate) fn inside(test: &str) -> bool {
+pub fn inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -22,7 +22,7 @@ pub(crate) fn inside(test: &str) -> bool {
 }
 
 /// Runs a program of the system that must succeed.
-pub(crate) fn run(program: &str, arguments: &[&str]) {
+pub fn run(program: &str, arguments: &[&str]) {
     let output = Command::new(program).args(arguments).output();
     let output =
         output.unwrap_or_else(|error| panic!("`{program}` is needed (`cargo xtask setup`): {error}"));
@@ -31,11 +31,12 @@ pub(crate) fn run(program: &str, arguments: &[&str]) {
 }
 
 /// A file system in memory with so much room.
-pub(crate) fn tmpfs(at: &Path, size: &str) {
+pub fn tmpfs(at: &Path, size: &str) {
     std::fs::create_dir_all(at).expect("a folder");
     run("mount", &["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", text(at)]);
 }
 
-pub(crate) fn text(path: &Path) -> &str {
+/// A path as text, for the arguments of programs.
+pub fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
 }

@@ -5,29 +5,19 @@
 //! figures: how long it takes until somebody else leads after a kill, and how long a hand-over
 //! takes, beside the largest hole in time that a thread saw that did nothing but look at the clock.
 
-#[path = "support/chance.rs"]
-#[allow(dead_code, reason = "others need the rest")]
-mod chance;
-#[path = "../examples/cluster/mod.rs"]
-mod cluster;
-#[path = "torture/judge.rs"]
 mod judge;
-#[path = "common/process.rs"]
-mod process;
-#[path = "torture/resource.rs"]
 mod resource;
-#[path = "torture/stage.rs"]
 mod stage;
-#[path = "torture/witness.rs"]
-mod witness;
 
 use std::env;
 use std::time::Duration;
 
-use cluster::NAMES;
+use tenure_testkit::member_files::NAMES;
+use tenure_testkit::programs;
+use tenure_testkit::witnesses::Witness;
+
 use judge::Record;
 use stage::{DRIFT_PPM, LEASE, Stage, nanos, now, sleep};
-use witness::Witness;
 
 /// How much is done.
 #[derive(Clone, Copy)]
@@ -75,7 +65,7 @@ fn whatever_happens_to_leaders_and_grantors_nothing_is_written_out_of_order() {
     println!("{} pauses: {refused} ended by the fence, the others by the clock", size.pauses);
     assert!(seen.faults.is_empty(), "the fences disagree");
     record.must_be_in_order();
-    println!("{}", record.must_pass_audit(&process::tenure()));
+    println!("{}", record.must_pass_audit(&programs::tenure()));
 
     let until_led = |(at, term): &Break| record.began(*term) - at;
     let trip = Times::of(record.trips.clone());

@@ -34,7 +34,7 @@ rm -rf "$2"
 "#;
 
 /// A running server. It stops when it is dropped, or when the process ends.
-pub(crate) struct Server {
+pub struct Server {
     folder: PathBuf,
     keeper: Child,
 }
@@ -42,13 +42,13 @@ pub(crate) struct Server {
 impl Server {
     /// The one server that all tests of a process share, each in a [database](Self::database) of
     /// its own.
-    pub(crate) fn shared() -> &'static Server {
+    pub fn shared() -> &'static Server {
         static SERVER: OnceLock<Server> = OnceLock::new();
         SERVER.get_or_init(Server::start)
     }
 
     /// Makes a cluster and starts it; returns when it answers.
-    pub(crate) fn start() -> Server {
+    pub fn start() -> Server {
         let programs = programs();
         let user = user();
         let folder = make_folder(user);
@@ -67,15 +67,14 @@ impl Server {
     }
 
     /// Makes an empty database. Names are lower-case letters and `_`.
-    pub(crate) fn database(&self, name: &str) -> Database {
+    pub fn database(&self, name: &str) -> Database {
         let mut client = Client::connect(&self.url("postgres"), NoTls).unwrap();
         client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
         Database { url: self.url(name) }
     }
 
     /// The folder of its socket: `PGHOST` for programs of PostgreSQL.
-    #[allow(dead_code, reason = "for tests that start other processes")]
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -108,26 +107,24 @@ impl Drop for Server {
 }
 
 /// One database of a server.
-pub(crate) struct Database {
+pub struct Database {
     url: String,
 }
 
 impl Database {
     /// How any client reaches it, in the form of libpq: for another process.
-    #[allow(dead_code, reason = "for tests that start other processes")]
-    pub(crate) fn url(&self) -> &str {
+    pub fn url(&self) -> &str {
         &self.url
     }
 
     /// A new connection.
-    pub(crate) fn connect(&self) -> Client {
+    pub fn connect(&self) -> Client {
         Client::connect(&self.url, NoTls).unwrap()
     }
 }
 
 /// Whether this machine has the programs of a server.
-#[allow(dead_code, reason = "for tests that can do without")]
-pub(crate) fn is_installed() -> bool {
+pub fn is_installed() -> bool {
     find_programs().is_some()
 }
 

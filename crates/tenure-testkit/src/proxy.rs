@@ -6,8 +6,6 @@
 //! back. So the proxy can also send whatever it likes, later, from the addresses that the members
 //! expect.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -16,39 +14,46 @@ use std::time::Duration;
 
 use tokio::net::UdpSocket;
 
-/// The kinds of packets, by their second byte.
-pub(crate) const HELLO: u8 = 0x11;
-pub(crate) const WELCOME: u8 = 0x12;
-pub(crate) const FIRST: u8 = 0x13;
-pub(crate) const DATA: u8 = 0x14;
+/// The second byte of a packet that asks for a session.
+pub const HELLO: u8 = 0x11;
+/// The second byte of a packet that answers one who asks.
+pub const WELCOME: u8 = 0x12;
+/// The second byte of the first packet of a session.
+pub const FIRST: u8 = 0x13;
+/// The second byte of all further packets of a session.
+pub const DATA: u8 = 0x14;
 
 /// A datagram between two members, and how to send it once more.
 #[derive(Clone)]
-pub(crate) struct Packet {
-    pub(crate) from: SocketAddr,
-    pub(crate) to: SocketAddr,
-    pub(crate) bytes: Vec<u8>,
+pub struct Packet {
+    /// Which address it came from.
+    pub from: SocketAddr,
+    /// Which member it is for: where that one really listens.
+    pub to: SocketAddr,
+    /// All of it.
+    pub bytes: Vec<u8>,
     /// When it came by, in nanoseconds of the boot clock.
-    pub(crate) at: u64,
+    pub at: u64,
     socket: Arc<UdpSocket>,
     /// Where it goes, as the socket sees it.
     next: SocketAddr,
 }
 
 impl Packet {
-    pub(crate) fn kind(&self) -> u8 {
+    /// Which kind it is, by its second byte.
+    pub fn kind(&self) -> u8 {
         self.bytes.get(1).copied().unwrap_or(0)
     }
 
     /// Sends some bytes the way that this packet went.
-    pub(crate) fn send(&self, bytes: &[u8]) {
+    pub fn send(&self, bytes: &[u8]) {
         // Past the runtime, which would first want to be told by the system that there is room.
         let _ = socket2::SockRef::from(&*self.socket).send_to(bytes, &self.next.into());
     }
 }
 
 /// What is sent on instead of a packet, and how much later.
-pub(crate) type Rule = Box<dyn FnMut(&Packet) -> Vec<(Duration, Vec<u8>)> + Send>;
+pub type Rule = Box<dyn FnMut(&Packet) -> Vec<(Duration, Vec<u8>)> + Send>;
 
 struct State {
     real: Vec<SocketAddr>,
@@ -59,16 +64,16 @@ struct State {
 
 /// The proxy of all members.
 #[derive(Clone)]
-pub(crate) struct Proxy(Arc<State>);
+pub struct Proxy(Arc<State>);
 
 /// Sends a packet on as it is.
-pub(crate) fn honest() -> Rule {
+pub fn honest() -> Rule {
     Box::new(|packet| vec![(Duration::ZERO, packet.bytes.clone())])
 }
 
 impl Proxy {
     /// `fronts[i]` stands for the member that listens on `real[i]`.
-    pub(crate) async fn start(fronts: &[SocketAddr], real: &[SocketAddr]) -> io::Result<Self> {
+    pub async fn start(fronts: &[SocketAddr], real: &[SocketAddr]) -> io::Result<Self> {
         let state = State {
             real: real.to_vec(),
             flows: Mutex::default(),
@@ -84,17 +89,17 @@ impl Proxy {
     }
 
     /// From now on packets are treated like this.
-    pub(crate) fn rule(&self, rule: Rule) {
+    pub fn rule(&self, rule: Rule) {
         *self.0.rule.lock().expect("nobody panics with it") = rule;
     }
 
     /// What came by so far.
-    pub(crate) fn record(&self) -> Vec<Packet> {
+    pub fn record(&self) -> Vec<Packet> {
         self.0.record.lock().expect("nobody panics with it").clone()
     }
 
     /// What came by and satisfies `wanted`.
-    pub(crate) fn recorded(&self, wanted: impl Fn(&Packet) -> bool) -> Vec<Packet> {
+    pub fn recorded(&self, wanted: impl Fn(&Packet) -> bool) -> Vec<Packet> {
         let record = self.0.record.lock().expect("nobody panics with it");
         record.iter().filter(|packet| wanted(packet)).cloned().collect()
     }

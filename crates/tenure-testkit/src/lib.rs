@@ -1,0 +1,42 @@
+//! What the tests and benchmarks of this workspace share: clusters, networks, servers, attackers.
+//!
+//! Only dev-dependencies may name this crate, and it is never published. Nothing here knows which
+//! crate tests: paths of programs that Cargo builds are passed in.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cluster`] | a founded cluster whose nodes run in the test's own process |
+//! | [`member_files`] | a founded cluster whose members are processes, a file of configuration each |
+//! | [`programs`] | examples and the command as processes that say what happens line by line |
+//! | [`group_members`] | members as processes that lead thousands of groups |
+//! | [`namespaces`] | network namespaces on one bridge, and cables that can be cut |
+//! | [`mounts`] | file systems of a test's own |
+//! | [`proxy`] | an attacker on the way between members |
+//! | [`attackers`] | attackers without a key: forged addresses, floods |
+//! | [`arena`] | a cluster behind a proxy, and somebody who watches its leader |
+//! | [`witnesses`] | threads that see how long this machine ran nobody |
+//! | [`meters`] | memory, processor time and log lines of this process |
+//! | [`arrivals`] | writes as a fenced resource sees them |
+//! | [`postgres_server`] | a PostgreSQL server of the test's own |
+//! | [`ports`] | free ports, drawn in one place |
+//! | [`chance`] | chance that can be repeated |
+//! | [`numbers`] | medians and tails of what benchmarks measure |
+//! | [`waiting`] | waiting for events, with generous limits |
+
+pub mod arena;
+pub mod arrivals;
+pub mod attackers;
+pub mod chance;
+pub mod cluster;
+pub mod group_members;
+pub mod member_files;
+pub mod meters;
+pub mod mounts;
+pub mod namespaces;
+pub mod numbers;
+pub mod ports;
+pub mod postgres_server;
+pub mod programs;
+pub mod proxy;
+pub mod waiting;
+pub mod witnesses;
