@@ -1,8 +1,5 @@
 //! `tenure calc`, and whether a real cluster does what it says.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tenure::Clock;
-
-use cluster::{Cluster, within};
+use tenure_testkit::cluster::Cluster;
+use tenure_testkit::waiting::within;
 
 fn calc(folder: &Path, words: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
@@ -133,7 +130,7 @@ fn what_makes_no_sense_is_exit_code_2_and_a_missing_file_78() {
 #[tokio::test]
 async fn a_real_leader_renews_as_often_and_with_as_many_messages_as_computed() {
     let case = json("--lease 1s --rtt 1ms");
-    let cluster = Cluster::found(3, Duration::from_secs(1));
+    let cluster = Cluster::found_numbered(3, Duration::from_secs(1));
     let nodes = cluster.start().await;
     for node in &nodes {
         within("a node is ready", Duration::from_secs(20), node.ready()).await.unwrap();
@@ -165,7 +162,7 @@ async fn a_real_leader_renews_as_often_and_with_as_many_messages_as_computed() {
 #[tokio::test]
 async fn a_real_fail_over_is_no_slower_than_the_worst_that_is_computed() {
     let case = json("--lease 1s --rtt 1ms");
-    let cluster = Cluster::found(3, Duration::from_secs(1));
+    let cluster = Cluster::found_numbered(3, Duration::from_secs(1));
     let mut nodes = cluster.start().await;
     for node in &nodes {
         within("a node is ready", Duration::from_secs(20), node.ready()).await.unwrap();

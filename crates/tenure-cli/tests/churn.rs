@@ -4,20 +4,20 @@
 //!
 //! The full size is for a machine that has little else to do: `TENURE_FULL=1`.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/changing.rs"]
-mod daemons;
-
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use daemons::{Daemons, LIMIT, until};
 use rustix::process::Signal;
 use tenure::{Clock, LocalTime, Node, Role};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::changing_cluster::ChangingCluster;
+use tenure_testkit::waiting::{LIMIT, until};
 use tokio::runtime::Runtime;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// The longest lease.
 const LEASE: Duration = Duration::from_secs(2);
@@ -104,7 +104,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn start(daemons: &Daemons, size: &Size) -> Self {
+    fn start(daemons: &ChangingCluster, size: &Size) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let book = Book::new(size.groups);
         let (mut nodes, mut traces) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ async fn lead(node: Node, group: usize, book: Book) {
 }
 
 /// The traces of all lives: each has a file of its own, `PATH.INCARNATION`.
-fn judge(daemons: &Daemons, traces: &[PathBuf]) {
+fn judge(daemons: &ChangingCluster, traces: &[PathBuf]) {
     let mut files = Vec::new();
     for trace in traces {
         let (folder, name) = (trace.parent().expect("a folder"), trace.file_name().expect("a name"));
@@ -171,7 +171,7 @@ fn judge(daemons: &Daemons, traces: &[PathBuf]) {
 #[test]
 fn groups_are_led_without_a_gap_while_members_come_and_go() {
     let size = Size::chosen();
-    let mut daemons = Daemons::found(3, LEASE);
+    let mut daemons = ChangingCluster::found(TENURE, 3, LEASE);
     let founders = ["n1", "n2", "n3"];
     founders.iter().for_each(|name| daemons.start(name));
     founders.iter().for_each(|name| daemons.await_ready(name));
@@ -233,7 +233,7 @@ fn groups_are_led_without_a_gap_while_members_come_and_go() {
 #[test]
 fn nobody_is_deposed_when_one_node_after_the_other_is_rebooted() {
     let size = Size { rivals: 1, ..Size::chosen() };
-    let mut daemons = Daemons::found(3, LEASE);
+    let mut daemons = ChangingCluster::found(TENURE, 3, LEASE);
     let names = ["n1", "n2", "n3"];
     names.iter().for_each(|name| daemons.start(name));
     names.iter().for_each(|name| daemons.await_ready(name));

@@ -1,16 +1,19 @@
 //! `tenure node`, as real processes: what it refuses, what it says, and how it ends.
 
-#[path = "support/processes.rs"]
-mod processes;
-
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use processes::{Daemon, Daemons, LONG, fails, free_ports, one_line, succeeds, tenure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tenure_testkit::binary::{Binary, one_line};
+use tenure_testkit::daemons::{Daemon, Daemons};
+use tenure_testkit::ports::free_range;
+use tenure_testkit::waiting::LIMIT;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// A folder that is somebody's, copied.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
@@ -22,7 +25,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 
 #[test]
 fn a_missing_store_is_refused_and_both_ways_out_are_named() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     fs::remove_dir_all(cluster.path().join("n1/store")).unwrap();
     let said = cluster.refused(0, "", 78);
     assert!(said.contains("tenure init") && said.contains("--found") && said.contains("--join"), "{said}");
@@ -30,17 +33,17 @@ fn a_missing_store_is_refused_and_both_ways_out_are_named() {
 
 #[test]
 fn a_misspelt_key_is_named_with_its_line() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     cluster.edit(0, "listen =", "listn =");
     let said = cluster.refused(0, "", 78);
     assert!(said.contains("listn") && said.contains("line"), "{said}");
-    let said = fails(cluster.path(), "config check n1/tenure.toml", 78);
+    let said = TENURE.fails(cluster.path(), "config check n1/tenure.toml", 78);
     assert!(said.contains("listn"), "{said}");
 }
 
 #[test]
 fn a_port_in_use_is_named() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     let _taken = UdpSocket::bind(("127.0.0.1", cluster.base)).unwrap();
     let said = cluster.refused(0, "", 78);
     assert!(said.contains(&format!("127.0.0.1:{}", cluster.base)) && said.contains("listen"), "{said}");
@@ -48,7 +51,7 @@ fn a_port_in_use_is_named() {
 
 #[test]
 fn a_value_that_differs_from_the_epochs_names_how_to_change_it() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     cluster.edit(0, "[cluster]\n", "[cluster]\nlongest_lease = \"7s\"\n");
     let said = cluster.refused(0, "", 78);
     assert!(said.contains("longest_lease") && said.contains("tenure members set"), "{said}");
@@ -57,7 +60,7 @@ fn a_value_that_differs_from_the_epochs_names_how_to_change_it() {
 
 #[test]
 fn the_store_of_another_cluster_or_of_another_node_is_refused() {
-    let (cluster, other) = (Daemons::found(2, ""), Daemons::found(2, ""));
+    let (cluster, other) = (Daemons::found(TENURE, 2, ""), Daemons::found(TENURE, 2, ""));
     fs::remove_dir_all(cluster.path().join("n1/store")).unwrap();
     copy(&other.path().join("n1/store"), &cluster.path().join("n1/store"));
     let said = cluster.refused(0, "", 78);
@@ -68,16 +71,16 @@ fn the_store_of_another_cluster_or_of_another_node_is_refused() {
 
 #[test]
 fn a_store_in_use_is_refused() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     let daemon = cluster.start(0);
     daemon.line("event=ready");
-    let said = cluster.refused(0, &format!("--listen 127.0.0.1:{}", free_ports(1)), 78);
+    let said = cluster.refused(0, &format!("--listen 127.0.0.1:{}", free_range(1)), 78);
     assert!(said.contains("in use"), "{said}");
 }
 
 #[test]
 fn a_second_node_of_a_members_name_ends_and_says_why() {
-    let cluster = Daemons::found(3, "");
+    let cluster = Daemons::found(TENURE, 3, "");
     let _running: Vec<Daemon> = vec![cluster.start(0), cluster.start(1)];
     // n3 has lost its disk, and joins under its old name.
     fs::remove_dir_all(cluster.path().join("n3/store")).unwrap();
@@ -92,9 +95,9 @@ fn a_second_node_of_a_members_name_ends_and_says_why() {
 
 #[test]
 fn a_node_with_a_wrong_key_says_so_and_is_never_ready() {
-    let cluster = Daemons::found(3, "");
+    let cluster = Daemons::found(TENURE, 3, "");
     fs::remove_file(cluster.path().join("n3/key")).unwrap();
-    succeeds(cluster.path(), "key new --out n3/key");
+    TENURE.succeeds(cluster.path(), "key new --out n3/key");
     let right = [cluster.start(0), cluster.start(1)];
     let wrong = cluster.start(2);
     for daemon in right.iter().chain([&wrong]) {
@@ -109,14 +112,14 @@ fn a_node_with_a_wrong_key_says_so_and_is_never_ready() {
 
 #[test]
 fn a_clients_file_is_no_daemons() {
-    let cluster = Daemons::found(1, "");
-    let said = fails(cluster.path(), "node -c tenure.toml", 78);
+    let cluster = Daemons::found(TENURE, 1, "");
+    let said = TENURE.fails(cluster.path(), "node -c tenure.toml", 78);
     assert!(said.contains("for clients") && said.contains("-c FILE"), "{said}");
 }
 
 #[test]
 fn a_founding_member_makes_its_own_store_with_found() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     fs::remove_dir_all(cluster.path().join("n1/store")).unwrap();
     let said = cluster.refused(0, "--found", 2);
     assert!(said.contains("--term-floor"), "{said}");
@@ -131,7 +134,7 @@ fn a_founding_member_makes_its_own_store_with_found() {
 
 #[test]
 fn hang_up_changes_what_is_logged_and_a_broken_file_changes_nothing() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     cluster.edit(0, "log = \"info\"", "log = \"warn\"");
     let (socket, path) = manager(&cluster);
     let mut command = cluster.node(0);
@@ -157,7 +160,7 @@ fn hang_up_changes_what_is_logged_and_a_broken_file_changes_nothing() {
 
 #[test]
 fn terminate_and_interrupt_end_a_daemon_with_nought() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     for signal in [Signal::TERM, Signal::INT] {
         let daemon = cluster.start(0);
         daemon.line("event=ready");
@@ -172,7 +175,7 @@ fn terminate_and_interrupt_end_a_daemon_with_nought() {
 
 #[test]
 fn the_service_manager_is_told_ready_only_when_a_quorum_is_reached() {
-    let cluster = Daemons::found(3, "");
+    let cluster = Daemons::found(TENURE, 3, "");
     let (socket, path) = manager(&cluster);
     let mut command = cluster.node(0);
     command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
@@ -193,7 +196,7 @@ fn the_service_manager_is_told_ready_only_when_a_quorum_is_reached() {
 
 #[test]
 fn a_node_whose_clock_cannot_be_trusted_ends_with_seventy() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     fs::remove_dir_all(cluster.path().join("n1/store")).unwrap();
     cluster.edit(0, "[cluster]\n", "[cluster]\nclock = \"skew\"\nskew = \"1s\"\n");
     // Other bounds are another founding: the file must not name the old one.
@@ -216,7 +219,7 @@ fn a_node_whose_clock_cannot_be_trusted_ends_with_seventy() {
 
 #[test]
 fn lines_of_the_log_are_objects_where_that_is_asked_for() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     let mut command = cluster.node(0);
     command.args(["--log-format", "json"]);
     let daemon = Daemon::start(command, &cluster.path().join("n1/log"));
@@ -237,7 +240,7 @@ fn lines_of_the_log_are_objects_where_that_is_asked_for() {
 
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
-    let cluster = Daemons::found(1, "");
+    let cluster = Daemons::found(TENURE, 1, "");
     let mut command = cluster.node(0);
     command.env("TENURE_LOG_FORMAT", "json").args(["--log-format", "logfmt"]);
     let daemon = Daemon::start(command, &cluster.path().join("n1/log"));
@@ -250,7 +253,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 
 #[test]
 fn the_clusters_key_changes_while_every_member_stays_ready() {
-    let cluster = Daemons::found(3, "");
+    let cluster = Daemons::found(TENURE, 3, "");
     let daemons = cluster.start_all();
     let reload = |times: usize| {
         for daemon in &daemons {
@@ -261,14 +264,17 @@ fn the_clusters_key_changes_while_every_member_stays_ready() {
     };
     let key = |index: u16| fs::read_to_string(cluster.path().join(format!("n{}/key", index + 1))).unwrap();
     let old = key(0);
-    succeeds(cluster.path(), "key rotate --step 1 -c n1/tenure.toml");
+    TENURE.succeeds(cluster.path(), "key rotate --step 1 -c n1/tenure.toml");
     for other in ["n2", "n3"] {
-        succeeds(cluster.path(), &format!("key rotate --step 1 -c {other}/tenure.toml --with n1/key.new"));
+        TENURE.succeeds(
+            cluster.path(),
+            &format!("key rotate --step 1 -c {other}/tenure.toml --with n1/key.new"),
+        );
     }
     reload(1);
     for (step, times) in [(2, 2), (3, 3)] {
         for member in ["n1", "n2", "n3"] {
-            succeeds(cluster.path(), &format!("key rotate --step {step} -c {member}/tenure.toml"));
+            TENURE.succeeds(cluster.path(), &format!("key rotate --step {step} -c {member}/tenure.toml"));
         }
         reload(times);
     }
@@ -286,37 +292,37 @@ fn the_clusters_key_changes_while_every_member_stays_ready() {
 
 #[test]
 fn a_key_is_revoked_at_running_members_and_the_command_says_who_has_it() {
-    let cluster = Daemons::found(3, "");
+    let cluster = Daemons::found(TENURE, 3, "");
     let mut daemons = cluster.start_all();
     let revoke = |words: &str, code: i32| {
-        let output = tenure(cluster.path(), &format!("key revoke {words} -c tenure.toml -o json"));
+        let output = TENURE.run(cluster.path(), &format!("key revoke {words} -c tenure.toml -o json"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{said}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default()
     };
     // The key that init gave to clients leads, until it is revoked.
-    succeeds(cluster.path(), "run -g jobs --once -c tenure.toml -- true");
+    TENURE.succeeds(cluster.path(), "run -g jobs --once -c tenure.toml -- true");
     let revoked = revoke("client.key", 0);
     assert_eq!((&revoked["held_by"], &revoked["quorum"]), (&json!(["n1", "n2", "n3"]), &json!(true)));
     for daemon in &daemons {
         daemon.line("event=key_revoked");
     }
-    let output = tenure(cluster.path(), "run -g jobs --once --wait 1m -c tenure.toml -- true");
+    let output = TENURE.run(cluster.path(), "run -g jobs --once --wait 1m -c tenure.toml -- true");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(77), "no member takes that key any more: {said}");
     assert!(said.contains("the members refuse this key: it was revoked"), "{said}");
-    let doctor = tenure(cluster.path(), "doctor -c tenure.toml");
+    let doctor = TENURE.run(cluster.path(), "doctor -c tenure.toml");
     let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(found.contains("the members refuse the key of this configuration: it was revoked"), "{found}");
-    let listed = tenure(cluster.path(), "key list -c tenure.toml -o json");
+    let listed = TENURE.run(cluster.path(), "key list -c tenure.toml -o json");
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed, json!({ "revoked": [{ "key": revoked["key"], "not_after": null }] }));
-    let listed = tenure(cluster.path(), "key list -c tenure.toml");
+    let listed = TENURE.run(cluster.path(), "key list -c tenure.toml");
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert!(listed.contains(revoked["key"].as_str().unwrap()), "{listed}");
-    succeeds(cluster.path(), "key derive --candidate web-* --groups * --out web.key -c tenure.toml");
+    TENURE.succeeds(cluster.path(), "key derive --candidate web-* --groups * --out web.key -c tenure.toml");
     fs::rename(cluster.path().join("web.key"), cluster.path().join("client.key")).unwrap();
-    succeeds(cluster.path(), "run -g jobs --once -c tenure.toml -- true");
+    TENURE.succeeds(cluster.path(), "run -g jobs --once -c tenure.toml -- true");
     // One member of three is no quorum.
     drop(daemons.split_off(1));
     let alone = revoke("0123456789abcdef", 1);
@@ -330,7 +336,7 @@ fn a_key_is_revoked_at_running_members_and_the_command_says_who_has_it() {
 fn manager(cluster: &Daemons) -> (UnixDatagram, std::path::PathBuf) {
     let path = cluster.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(LONG)).unwrap();
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
     (socket, path)
 }
 

@@ -3,11 +3,6 @@
 //!
 //! Some need a file of another user: a test that does not run as root says that it was left out.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/daemons.rs"]
-mod daemons;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -17,7 +12,11 @@ use std::process::Output;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use daemons::{Daemons, tenure};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::http_cluster::HttpCluster;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// The user id of `nobody`.
 const NOBODY: u32 = 65_534;
@@ -63,7 +62,7 @@ impl Trap {
 
     /// Runs a command there.
     fn tenure(&self, words: &str) -> Output {
-        let mut command = tenure();
+        let mut command = TENURE.command();
         command.args(words.split_whitespace()).current_dir(self.folder.path());
         command.output().expect("it runs")
     }
@@ -159,13 +158,13 @@ fn a_configuration_of_another_user_that_was_named_may_name_that_users_secrets_on
 #[test]
 fn a_token_that_everybody_can_read_or_others_can_write_is_refused_by_client_and_daemon() {
     let trap = Trap::set();
-    let daemons = Daemons::found(1, "");
+    let daemons = HttpCluster::found(TENURE, 1, "");
     for mode in [0o644, 0o604, 0o622] {
         trap.write("secret", "the-token", mode);
         let said = refuses(&trap.tenure("status"));
         assert!(said.contains("secret") && said.contains("chmod 600"), "{said}");
         fs::set_permissions(daemons.path("tokens"), fs::Permissions::from_mode(mode)).unwrap();
-        let said = refuses(&tenure().args(["node", "-c"]).arg(daemons.file(0)).output().unwrap());
+        let said = refuses(&TENURE.command().args(["node", "-c"]).arg(daemons.file(0)).output().unwrap());
         assert!(said.contains("daemon.tokens_file") && said.contains("chmod 600"), "{said}");
     }
     assert_eq!(trap.heard(), "nothing");
@@ -180,7 +179,7 @@ fn a_key_that_everybody_can_read_is_refused() {
     for words in ["config check", "run -g jobs -- true"] {
         fs::set_permissions(path("key"), fs::Permissions::from_mode(0o644)).unwrap();
         let output =
-            tenure().args(["-c", "tenure.toml"]).args(words.split(' ')).current_dir(&folder).output();
+            TENURE.command().args(["-c", "tenure.toml"]).args(words.split(' ')).current_dir(&folder).output();
         let said = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
         assert!(said.contains("key_file") && said.contains("chmod 600"), "{words}: {said}");
     }
@@ -188,7 +187,7 @@ fn a_key_that_everybody_can_read_is_refused() {
 
 #[test]
 fn config_check_says_what_node_says_word_for_word() {
-    let daemons = Daemons::found(1, "");
+    let daemons = HttpCluster::found(TENURE, 1, "");
     let good = fs::read_to_string(daemons.file(0)).unwrap();
     fs::write(daemons.path("text"), "no certificate").unwrap();
     daemons.write_secret("text.key", "no key");
@@ -213,7 +212,7 @@ fn config_check_says_what_node_says_word_for_word() {
         assert_ne!(text, good);
         fs::write(daemons.file(0), &text).unwrap();
         let said = |words: [&str; 2]| {
-            let mut command = tenure();
+            let mut command = TENURE.command();
             command.args(words.into_iter().filter(|word| !word.is_empty())).arg("-c").arg(daemons.file(0));
             let output = command.output().unwrap();
             (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -251,14 +250,15 @@ fn a_mistake_in_a_file_shows_no_key_whichever_command_tells_of_it() {
         let text = format!("name = \"a\"\n{}\n", line.replace("KEY", &key).replace("GOOD", &good));
         fs::write(folder.path().join("tenure.toml"), text).unwrap();
         for words in ["status", "node", "config check", "config show", "doctor"] {
-            let mut command = tenure();
+            let mut command = TENURE.command();
             command.args(words.split(' ')).args(["-c", "tenure.toml"]).current_dir(&folder);
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
             assert!(!said.contains(&key[20..40]), "{words}: {line}: {said}");
         }
     }
-    let output = tenure().arg("doctor").env("TENURE_KEY", &key[..40]).current_dir(&folder).output().unwrap();
+    let output =
+        TENURE.command().arg("doctor").env("TENURE_KEY", &key[..40]).current_dir(&folder).output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(!said.contains(&key[20..36]), "{said}");
 }
@@ -283,7 +283,7 @@ fn answering(body: &'static str) -> String {
 fn what_a_daemon_says_commands_no_terminal() {
     let url = answering(r#"{"error":{"code":"declined","message":"\u001b]0;owned\u0007 \u009b2J no"}}"#);
     for words in ["status", "leader jobs", "resign jobs", "members list"] {
-        let output = tenure().args(words.split(' ')).args(["--endpoint", &url]).output().unwrap();
+        let output = TENURE.command().args(words.split(' ')).args(["--endpoint", &url]).output().unwrap();
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert!(said.contains("\\u001b]0;owned\\u0007 \\u009b2J no"), "{words}: {said:?}");
         assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{words}: {said:?}");

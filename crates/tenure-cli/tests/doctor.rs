@@ -1,8 +1,5 @@
 //! `tenure doctor`, on this machine and on clusters that are as they should be and that are not.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tenure::ClusterKey;
-
-use cluster::{Cluster, free_addresses, name, within};
+use tenure_testkit::cluster::{Cluster, numbered};
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::waiting::within;
 
 fn doctor(folder: &Path, words: &[&str]) -> (Output, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
@@ -45,7 +43,9 @@ fn client_file(folder: &Path, cluster: &Cluster, key: &ClusterKey) {
         .addresses
         .iter()
         .enumerate()
-        .map(|(i, address)| format!("[[cluster.members]]\nname = \"{}\"\naddress = \"{address}\"\n", name(i)))
+        .map(|(i, address)| {
+            format!("[[cluster.members]]\nname = \"{}\"\naddress = \"{address}\"\n", numbered(i))
+        })
         .collect();
     let text = format!(
         "name = \"client\"\nrole = \"candidate\"\nkey_file = \"key\"\ncluster_id = \"{}\"\n{members}",
@@ -103,7 +103,7 @@ fn a_configuration_that_is_named_and_missing_is_exit_code_78() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_answers_is_fine_and_a_member_that_is_gone_is_named() {
-    let cluster = Cluster::found(3, Duration::from_secs(1));
+    let cluster = Cluster::found_numbered(3, Duration::from_secs(1));
     let mut nodes = cluster.start().await;
     for node in &nodes {
         within("a node is ready", Duration::from_secs(20), node.ready()).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_cluster_that_answers_is_fine_and_a_member_that_is_gone_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_key_reaches_nobody_and_an_open_one_is_bad() {
-    let cluster = Cluster::found(1, Duration::from_secs(1));
+    let cluster = Cluster::found_numbered(1, Duration::from_secs(1));
     let nodes = cluster.start().await;
     within("a node is ready", Duration::from_secs(20), nodes[0].ready()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -1,22 +1,22 @@
 //! Attacks on the doors of a default cluster, a test each, by another user of the machine.
 
-#[path = "support/attacker.rs"]
-mod attacker;
-#[path = "support/up.rs"]
-mod up;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use attacker::{Attacker, open_to_all, request};
 use serde_json::Value;
-use up::{Ends, Up};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::other_user::{Attacker, attack, open_to_all, request};
+use tenure_testkit::up::{Ends, Up};
+use tenure_testkit::waiting::look_for;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// The process of `nobody`: what it does is in the environment.
 #[test]
 fn an_attack_in_another_process() {
-    attacker::attack();
+    attack();
 }
 
 /// Everything that changes a cluster, with a body that would do.
@@ -43,7 +43,7 @@ fn leader(up: &Up) -> (Ends, String) {
     let mut command = up.command("run -g jobs -- sleep 600");
     command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let runner = Ends(command.spawn().expect("it starts"));
-    let name = up.wait("a leader", || {
+    let name = look_for("a leader", || {
         let (code, said) = up.tenure("leader jobs");
         (code == 0).then(|| said.trim().to_owned())
     });
@@ -52,8 +52,8 @@ fn leader(up: &Up) -> (Ends, String) {
 
 #[test]
 fn another_user_reads_and_does_nothing_else_over_tcp() {
-    let Some(attacker) = Attacker::new() else { return };
-    let up = Up::start();
+    let Some(attacker) = Attacker::new(TENURE) else { return };
+    let up = Up::start(TENURE);
     let (_runner, name) = leader(&up);
     let at = address(&up, 0);
     for path in ["/v1/status", "/v1/groups/jobs", "/v1/members", "/leader/jobs", "/metrics", "/livez", "/"] {
@@ -75,8 +75,8 @@ const SECRETS: [&str; 5] = ["key", "token", "n1/key", "n1/tokens", "n1/tenure.to
 
 #[test]
 fn another_user_reaches_neither_sockets_nor_secrets_even_if_the_folders_are_open() {
-    let Some(attacker) = Attacker::new() else { return };
-    let up = Up::start();
+    let Some(attacker) = Attacker::new(TENURE) else { return };
+    let up = Up::start(TENURE);
     let home = up.path().join(".tenure");
     let socket = home.join("n1/http.sock");
     let resign = request("POST", "/v1/groups/jobs/resign", "", "{}");
@@ -103,8 +103,8 @@ fn another_user_reaches_neither_sockets_nor_secrets_even_if_the_folders_are_open
 
 #[test]
 fn the_commands_of_another_user_read_and_are_told_what_they_lack() {
-    let Some(attacker) = Attacker::new() else { return };
-    let up = Up::start();
+    let Some(attacker) = Attacker::new(TENURE) else { return };
+    let up = Up::start(TENURE);
     let (_runner, name) = leader(&up);
     let at = up.endpoint(0);
     let (code, said) = attacker.tenure(&format!("leader jobs --endpoint {at}"));
@@ -126,8 +126,8 @@ fn the_commands_of_another_user_read_and_are_told_what_they_lack() {
 
 #[test]
 fn guessed_tokens_codes_and_cookies_open_nothing() {
-    let Some(attacker) = Attacker::new() else { return };
-    let up = Up::start();
+    let Some(attacker) = Attacker::new(TENURE) else { return };
+    let up = Up::start(TENURE);
     let at = address(&up, 0);
     let id = fs::read_to_string(up.path().join(".tenure/token")).unwrap()[15..23].to_owned();
     let guess = format!("tenure-token-1:{id}:{}", "0".repeat(64));
@@ -157,15 +157,15 @@ fn acts(up: &Up, member: &str) -> Vec<String> {
 
 #[test]
 fn every_act_is_one_event_and_a_refused_one_is_never_logged_as_done() {
-    let Some(attacker) = Attacker::new() else { return };
-    let up = Up::start();
+    let Some(attacker) = Attacker::new(TENURE) else { return };
+    let up = Up::start(TENURE);
     let (_runner, name) = leader(&up);
     let at = address(&up, 0);
     let before = acts(&up, "n1").len();
     for (path, body) in &ACTS[..4] {
         attacker.tcp(&at, &request("POST", path, "", body));
     }
-    let refused = up.wait("four refusals", || {
+    let refused = look_for("four refusals", || {
         let all = acts(&up, "n1").split_off(before);
         (all.len() >= 4).then_some(all)
     });
@@ -181,7 +181,7 @@ fn every_act_is_one_event_and_a_refused_one_is_never_logged_as_done() {
     assert_eq!(code, 0, "{said}");
     let (code, said) = up.tenure("members set --drift-ppm 90000");
     assert_eq!(code, 0, "{said}");
-    let done = up.wait("three more", || {
+    let done = look_for("three more", || {
         let all = acts(&up, "n1").split_off(before + 4);
         (all.len() >= 3).then_some(all)
     });
@@ -199,7 +199,7 @@ fn every_act_is_one_event_and_a_refused_one_is_never_logged_as_done() {
 
 #[test]
 fn members_that_run_are_not_removed_by_force() {
-    let up = Up::start();
+    let up = Up::start(TENURE);
     let (code, said) = up.tenure("members force-remove --powered-off n2 n3 --yes");
     assert!(code == 2 && said.contains("n2 was heard within the longest lease"), "{code} {said}");
     let line = acts(&up, "n1").pop().unwrap();
@@ -219,7 +219,7 @@ fn with_token(up: &Up, folder: &Path, token: &Path, words: &str) -> (i32, String
 
 #[test]
 fn a_token_does_what_its_role_allows_until_it_is_revoked_or_expires() {
-    let up = Up::start();
+    let up = Up::start(TENURE);
     let (_runner, _) = leader(&up);
     let elsewhere = tempfile::tempdir().unwrap();
     let file = up.path().join("job.token");
@@ -249,7 +249,7 @@ fn a_token_does_what_its_role_allows_until_it_is_revoked_or_expires() {
     let (code, said) = up.tenure("token create --role operate --expires 1s --out short.token");
     assert_eq!(code, 0, "{said}");
     let file = up.path().join("short.token");
-    let said = up.wait("the end of a token", || {
+    let said = look_for("the end of a token", || {
         let (code, said) = with_token(&up, elsewhere.path(), &file, "status");
         (code == 77).then_some(said)
     });
@@ -262,8 +262,8 @@ fn a_token_does_what_its_role_allows_until_it_is_revoked_or_expires() {
 
 #[test]
 fn a_link_of_up_opens_one_session() {
-    let up = Up::start();
-    let said = up.wait("the link", || Some(up.said()).filter(|said| said.contains("#code=")));
+    let up = Up::start(TENURE);
+    let said = look_for("the link", || Some(up.said()).filter(|said| said.contains("#code=")));
     let link = said.split_whitespace().find(|word| word.contains("#code=")).unwrap();
     let (page, code) = link.split_once("#code=").unwrap();
     assert_eq!(page, format!("{}/", up.endpoint(0)));

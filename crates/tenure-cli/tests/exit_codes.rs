@@ -1,13 +1,6 @@
 //! Every command's help has examples and exit codes, `docs/reference/exit-codes.md` has the same
 //! codes, and every code has a test.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/daemons.rs"]
-mod daemons;
-#[path = "support/up.rs"]
-mod up;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -16,13 +9,16 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::http_cluster::{HttpCluster, TOKEN};
+use tenure_testkit::up::Up;
+use tenure_testkit::waiting::look_for;
 
-use cluster::TOKEN;
-use daemons::Daemons;
-use up::Up;
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 fn tenure(words: &[String]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    let mut command = Command::new(TENURE.0);
     command.args(words).env_remove("TENURE_CONFIG").output().unwrap()
 }
 
@@ -202,11 +198,11 @@ const ASKING: &[&str] = &[
 #[test]
 fn who_asks_a_daemon_is_told_69_77_and_78_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let daemons = Daemons::start(1, "open_reads = false");
+    let daemons = HttpCluster::start(TENURE, 1, "open_reads = false");
     let closed = format!("http://{}", daemons.http[0]);
     for words in ASKING {
         for (endpoint, code) in [(None, 78), (Some("http://127.0.0.1:1"), 69), (Some(closed.as_str()), 77)] {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+            let mut command = Command::new(TENURE.0);
             command.args(words.split(' ')).current_dir(&folder).env_remove("TENURE_CONFIG");
             command.args(endpoint.into_iter().flat_map(|url| ["--endpoint", url]));
             let output = command.output().unwrap();
@@ -230,7 +226,7 @@ fn children(parent: u32) -> Vec<Pid> {
 
 #[test]
 fn a_second_signal_ends_up_with_128_and_its_number() {
-    let mut up = Up::start();
+    let mut up = Up::start(TENURE);
     let nodes = children(up.process.id());
     assert_eq!(nodes.len(), 3);
     for node in &nodes {
@@ -238,7 +234,7 @@ fn a_second_signal_ends_up_with_128_and_its_number() {
     }
     let process = Pid::from_raw(i32::try_from(up.process.id()).unwrap()).unwrap();
     kill_process(process, Signal::TERM).unwrap();
-    up.wait("it tells that it stops", || up.said().contains("stopping").then_some(()));
+    look_for("it tells that it stops", || up.said().contains("stopping").then_some(()));
     kill_process(process, Signal::TERM).unwrap();
     let status = up.process.wait().unwrap();
     for node in &nodes {
@@ -249,7 +245,7 @@ fn a_second_signal_ends_up_with_128_and_its_number() {
 
 #[test]
 fn a_second_signal_ends_a_node_with_128_and_its_number() {
-    let mut daemons = Daemons::start(1, "");
+    let mut daemons = HttpCluster::start(TENURE, 1, "");
     // A request whose body never comes: a node that ends waits for it, for a while.
     let mut request = TcpStream::connect(daemons.http[0]).unwrap();
     let head = "POST /v1/groups/a/proclaim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n";

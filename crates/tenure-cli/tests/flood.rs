@@ -6,19 +6,18 @@
 //! many as the attack had at first. The figures are printed:
 //! `cargo test -p tenure-cli --test flood -- --nocapture`.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/daemons.rs"]
-mod daemons;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use daemons::{Daemons, get};
 use tenure::{CampaignError, Claims, Clock, Config, Key, KeyKind, Names, Node, Role, Scope, Tenure};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::http_cluster::{HttpCluster, get};
 use tokio::task::JoinSet;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// How many campaigns are under way at a time.
 const AT_ONCE: usize = 256;
@@ -36,7 +35,7 @@ fn now() -> Duration {
 }
 
 /// A process with a key of its own.
-fn outsider(daemons: &Daemons, name: &str, kind: KeyKind, scope: &str) -> Config {
+fn outsider(daemons: &HttpCluster, name: &str, kind: KeyKind, scope: &str) -> Config {
     let (names, scope) = (Names::new(name).expect("a name"), Scope::new(scope).expect("a scope"));
     let (claims, role) = match kind {
         KeyKind::Observer => (Claims::observer(names, scope), Role::Observer),
@@ -49,7 +48,7 @@ fn outsider(daemons: &Daemons, name: &str, kind: KeyKind, scope: &str) -> Config
 }
 
 /// What each daemon has in memory, in KiB.
-fn resident(daemons: &Daemons) -> Vec<u64> {
+fn resident(daemons: &HttpCluster) -> Vec<u64> {
     let of = |pid: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
         let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("Linux has it");
@@ -59,7 +58,7 @@ fn resident(daemons: &Daemons) -> Vec<u64> {
 }
 
 /// The groups that a daemon lists.
-fn listed(daemons: &Daemons, index: usize) -> u64 {
+fn listed(daemons: &HttpCluster, index: usize) -> u64 {
     let answer = get(daemons.http[index], "/v1/groups?limit=1").expect("it answers");
     let body = answer.split_once("\r\n\r\n").expect("a body").1;
     let groups: serde_json::Value = serde_json::from_str(body).expect("JSON");
@@ -67,7 +66,7 @@ fn listed(daemons: &Daemons, index: usize) -> u64 {
 }
 
 /// How many groups a daemon has forgotten.
-fn forgotten(daemons: &Daemons, index: usize) -> u64 {
+fn forgotten(daemons: &HttpCluster, index: usize) -> u64 {
     let metrics = get(daemons.http[index], "/metrics").expect("it answers");
     let line = metrics.lines().find(|line| line.starts_with("tenure_groups_forgotten_total"));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect("a number")
@@ -147,7 +146,7 @@ async fn campaigns(config: Config, count: usize) -> usize {
 }
 
 /// Waits until each member has forgotten so many groups more than before, and lists one.
-fn forget(daemons: &Daemons, before: &[u64], count: u64, after: Duration) {
+fn forget(daemons: &HttpCluster, before: &[u64], count: u64, after: Duration) {
     let patience = after * 2 + Duration::from_secs(60);
     for (index, before) in before.iter().enumerate() {
         let end = now() + patience;
@@ -167,7 +166,7 @@ async fn a_flood_of_groups_and_names_costs_no_other_leader_its_lease_and_is_give
     let forget_after = Duration::from_secs(2 + all / 1000);
     let limits =
         format!("[limits]\ngroups_per_key = {count}\nforget_after = \"{}s\"\n", forget_after.as_secs());
-    let daemons = Daemons::start(3, &limits);
+    let daemons = HttpCluster::start(TENURE, 3, &limits);
     let honest =
         Node::start(outsider(&daemons, "app", KeyKind::Candidate, "app/*")).await.expect("it starts");
     let tenure = honest.campaign("app/main").await.expect("it is elected");

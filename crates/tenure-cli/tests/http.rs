@@ -1,10 +1,5 @@
 //! The commands that ask, against real daemons: what they print, and what their exit codes say.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/daemons.rs"]
-mod daemons;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -21,10 +16,16 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
 use tenure::{Node, Role};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::cluster::numbered;
+use tenure_testkit::http_cluster::{HttpCluster, get};
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::waiting::LIMIT;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use daemons::{Daemons, LIMIT, get, tenure};
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// Applications that want to lead, in this process.
 struct Applications {
@@ -38,7 +39,7 @@ impl Applications {
     }
 
     /// One more that leads `group` whenever it can, and does what it is asked.
-    fn start(&mut self, daemons: &Daemons, name: &str, group: &str) {
+    fn start(&mut self, daemons: &HttpCluster, name: &str, group: &str) {
         let config = daemons.cluster.outsider(name, Role::Candidate);
         let group = group.to_owned();
         let node = self.runtime.block_on(Node::start(config)).unwrap();
@@ -88,7 +89,7 @@ fn shape(value: &Value) -> String {
     object.iter().map(|(key, value)| format!("{key}:{}", kind(value))).collect::<Vec<_>>().join(" ")
 }
 
-fn wait_for_leader(daemons: &Daemons, group: &str) -> String {
+fn wait_for_leader(daemons: &HttpCluster, group: &str) -> String {
     daemons.wait("a leader", || {
         let (code, stdout, _) = said(&daemons.ask(&["leader", group]));
         (code == Some(0)).then(|| stdout.trim().to_owned())
@@ -97,7 +98,7 @@ fn wait_for_leader(daemons: &Daemons, group: &str) -> String {
 
 #[test]
 fn leader_prints_a_name_and_its_exit_code_says_whether_somebody_leads() {
-    let daemons = Daemons::start(3, "");
+    let daemons = HttpCluster::start(TENURE, 3, "");
     let (code, stdout, stderr) = said(&daemons.ask(&["leader", "jobs"]));
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(stderr.contains("nobody leads 'jobs'"), "{stderr}");
@@ -122,7 +123,7 @@ fn leader_prints_a_name_and_its_exit_code_says_whether_somebody_leads() {
 
 #[test]
 fn status_shows_the_cluster_and_says_whether_the_daemon_is_ready() {
-    let mut daemons = Daemons::start(3, "");
+    let mut daemons = HttpCluster::start(TENURE, 3, "");
     let mut applications = Applications::new();
     applications.start(&daemons, "app-1", "jobs");
     wait_for_leader(&daemons, "jobs");
@@ -165,7 +166,7 @@ fn status_shows_the_cluster_and_says_whether_the_daemon_is_ready() {
 
 #[test]
 fn verify_says_for_how_long_it_is_certain() {
-    let daemons = Daemons::start(3, "");
+    let daemons = HttpCluster::start(TENURE, 3, "");
     let (code, stdout, stderr) = said(&daemons.ask(&["verify", "jobs"]));
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(stderr.contains("no leader of 'jobs' answered"), "{stderr}");
@@ -191,7 +192,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn start(daemons: &Daemons, words: &[&str]) -> Self {
+    fn start(daemons: &HttpCluster, words: &[&str]) -> Self {
         let mut child =
             daemons.asking(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -226,7 +227,7 @@ impl Drop for Watcher {
 
 #[test]
 fn what_is_ordered_of_a_leader_is_done_by_it_and_watchers_hear_of_it() {
-    let daemons = Daemons::start(3, "");
+    let daemons = HttpCluster::start(TENURE, 3, "");
     let mut applications = Applications::new();
     applications.start(&daemons, "app-1", "jobs");
     assert_eq!(wait_for_leader(&daemons, "jobs"), "app-1");
@@ -275,7 +276,7 @@ fn what_is_ordered_of_a_leader_is_done_by_it_and_watchers_hear_of_it() {
 
 #[test]
 fn a_watcher_goes_on_with_another_daemon_when_one_ends() {
-    let mut daemons = Daemons::start(3, "");
+    let mut daemons = HttpCluster::start(TENURE, 3, "");
     let mut applications = Applications::new();
     applications.start(&daemons, "app-1", "jobs");
     wait_for_leader(&daemons, "jobs");
@@ -296,7 +297,7 @@ const OTHER_LINE: &str =
 
 #[test]
 fn a_refused_token_has_an_exit_code_of_its_own() {
-    let daemons = Daemons::start(1, "open_reads = false\nsocket = \"http.sock\"");
+    let daemons = HttpCluster::start(TENURE, 1, "open_reads = false\nsocket = \"http.sock\"");
     daemons.write_secret("wrong", OTHER);
     for (file, words) in [(None, "status"), (Some("wrong"), "status"), (None, "resign jobs")] {
         let words: Vec<&str> = words.split(' ').collect();
@@ -312,13 +313,13 @@ fn a_refused_token_has_an_exit_code_of_its_own() {
     let output = daemons.asking(&["status"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     // By the daemon's own file nothing else is needed: it names the socket.
-    let output = tenure().args(["status", "-c"]).arg(daemons.file(0)).output().unwrap();
+    let output = TENURE.command().args(["status", "-c"]).arg(daemons.file(0)).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
 /// Has a daemon read its settings again, and waits until it has said what came of it for the
 /// `count`th time.
-fn read_again(daemons: &Daemons, count: usize, event: &str) {
+fn read_again(daemons: &HttpCluster, count: usize, event: &str) {
     let pid = Pid::from_child(daemons.children[0].as_ref().unwrap());
     kill_process(pid, Signal::HUP).unwrap();
     daemons.wait(event, || {
@@ -329,7 +330,7 @@ fn read_again(daemons: &Daemons, count: usize, event: &str) {
 
 #[test]
 fn a_daemon_that_is_told_so_reads_its_tokens_again() {
-    let daemons = Daemons::start(1, "open_reads = false");
+    let daemons = HttpCluster::start(TENURE, 1, "open_reads = false");
     daemons.write_secret("next", OTHER);
     let status = |file: &str| {
         let output = daemons.asking(&["status"]).env("TENURE_TOKEN_FILE", daemons.path(file)).output();
@@ -368,14 +369,14 @@ fn make_certificates(folder: &Path) {
 }
 
 /// Asks over TLS with the settings of `[client]`.
-fn ask_tls(daemons: &Daemons, client: &str, words: &[&str]) -> Output {
+fn ask_tls(daemons: &HttpCluster, client: &str, words: &[&str]) -> Output {
     let text = format!("[client]\nendpoints = [\"https://{}\"]\n{client}\n", daemons.http[0]);
     fs::write(daemons.path("client.toml"), text).unwrap();
-    tenure().args(words).arg("-c").arg(daemons.path("client.toml")).output().unwrap()
+    TENURE.command().args(words).arg("-c").arg(daemons.path("client.toml")).output().unwrap()
 }
 
 /// The answer to a GET over TLS, by somebody who knows the authority and has no certificate.
-fn get_tls(daemons: &Daemons, path: &str) -> String {
+fn get_tls(daemons: &HttpCluster, path: &str) -> String {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(daemons.path("ca.pem")).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
@@ -393,7 +394,7 @@ fn get_tls(daemons: &Daemons, path: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-fn wait_for_tls(daemons: &Daemons, client: &str) {
+fn wait_for_tls(daemons: &HttpCluster, client: &str) {
     daemons.wait("a daemon that is ready", || {
         (ask_tls(daemons, client, &["status"]).status.code() == Some(0)).then_some(())
     });
@@ -401,7 +402,7 @@ fn wait_for_tls(daemons: &Daemons, client: &str) {
 
 #[test]
 fn over_tls_the_daemon_must_be_known() {
-    let mut daemons = Daemons::found(1, "tls_cert = \"server.pem\"\ntls_key = \"server.key\"");
+    let mut daemons = HttpCluster::found(TENURE, 1, "tls_cert = \"server.pem\"\ntls_key = \"server.key\"");
     make_certificates(daemons.cluster.dir.path());
     daemons.run(0);
     wait_for_tls(&daemons, "ca = \"ca.pem\"");
@@ -414,7 +415,7 @@ fn over_tls_the_daemon_must_be_known() {
 
 #[test]
 fn a_daemon_that_is_told_so_reads_its_certificate_again() {
-    let mut daemons = Daemons::found(1, "tls_cert = \"server.pem\"\ntls_key = \"server.key\"");
+    let mut daemons = HttpCluster::found(TENURE, 1, "tls_cert = \"server.pem\"\ntls_key = \"server.key\"");
     make_certificates(daemons.cluster.dir.path());
     daemons.run(0);
     wait_for_tls(&daemons, "ca = \"ca.pem\"");
@@ -432,7 +433,7 @@ fn a_daemon_that_is_told_so_reads_its_certificate_again() {
 #[test]
 fn with_mutual_tls_only_probes_need_no_certificate() {
     let extra = "tls_cert = \"server.pem\"\ntls_key = \"server.key\"\ntls_client_ca = \"ca.pem\"";
-    let mut daemons = Daemons::found(1, extra);
+    let mut daemons = HttpCluster::found(TENURE, 1, extra);
     make_certificates(daemons.cluster.dir.path());
     daemons.run(0);
     let certified = "ca = \"ca.pem\"\ncert = \"client.pem\"\nkey = \"client.key\"";
@@ -461,7 +462,7 @@ fn a_certificate_has_the_role_of_a_name_in_it_and_reads_without_one() {
         ("roles = { \"DNS=operator\" = \"admin\" }", 1, 2, 0),
         ("roles = { \"DNS=operator\" = \"none\" }", 77, 77, 77),
     ] {
-        let mut daemons = Daemons::found(1, &format!("{tls}\n{roles}"));
+        let mut daemons = HttpCluster::found(TENURE, 1, &format!("{tls}\n{roles}"));
         make_certificates(daemons.cluster.dir.path());
         daemons.run(0);
         daemons.wait("a daemon that listens", || TcpStream::connect(daemons.http[0]).ok());
@@ -477,11 +478,12 @@ fn a_certificate_has_the_role_of_a_name_in_it_and_reads_without_one() {
 
 #[test]
 fn a_daemon_that_others_could_reach_without_a_token_does_not_start() {
-    let daemons = Daemons::found(1, "");
+    let daemons = HttpCluster::found(TENURE, 1, "");
     let text = fs::read_to_string(daemons.file(0)).unwrap().replace("tokens_file = \"tokens\"\n", "");
     fs::write(daemons.file(0), text).unwrap();
-    let run =
-        |http: &str| tenure().args(["node", "--http", http, "-c"]).arg(daemons.file(0)).output().unwrap();
+    let run = |http: &str| {
+        TENURE.command().args(["node", "--http", http, "-c"]).arg(daemons.file(0)).output().unwrap()
+    };
     for http in ["0.0.0.0:0", "[::]:0"] {
         let (code, _, stderr) = said(&run(http));
         assert_eq!(code, Some(78), "{stderr}");
@@ -494,10 +496,11 @@ fn a_daemon_that_others_could_reach_without_a_token_does_not_start() {
 
 #[test]
 fn a_port_that_is_taken_is_told_with_its_setting() {
-    let daemons = Daemons::found(1, "");
+    let daemons = HttpCluster::found(TENURE, 1, "");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let http = taken.local_addr().unwrap().to_string();
-    let output = tenure().args(["node", "--http", &http, "-c"]).arg(daemons.file(0)).output().unwrap();
+    let output =
+        TENURE.command().args(["node", "--http", &http, "-c"]).arg(daemons.file(0)).output().unwrap();
     let (code, _, stderr) = said(&output);
     assert_eq!(code, Some(78), "{stderr}");
     let line = stderr.lines().find(|line| line.starts_with("tenure: ")).unwrap();
@@ -516,10 +519,12 @@ fn without_a_daemon_to_ask_every_command_says_what_to_do() {
         &["transfer", "jobs", "--to", "a"],
     ];
     for words in commands {
-        let (code, stdout, stderr) = said(&tenure().args(words).current_dir(folder.path()).output().unwrap());
+        let (code, stdout, stderr) =
+            said(&TENURE.command().args(words).current_dir(folder.path()).output().unwrap());
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(78), "", 1), "{words:?}: {stderr}");
         assert!(stderr.contains("--endpoint") && stderr.contains("tenure up"), "{stderr}");
-        let gone = tenure()
+        let gone = TENURE
+            .command()
             .args(words)
             .args(["--endpoint", "http://127.0.0.1:1"])
             .current_dir(folder.path())
@@ -528,14 +533,14 @@ fn without_a_daemon_to_ask_every_command_says_what_to_do() {
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(69), "", 1), "{words:?}: {stderr}");
         assert!(stderr.contains("http://127.0.0.1:1 (Connection refused)"), "{stderr}");
     }
-    let (code, _, stderr) = said(&tenure().args(["leader", "no good"]).output().unwrap());
+    let (code, _, stderr) = said(&TENURE.command().args(["leader", "no good"]).output().unwrap());
     assert_eq!((code, stderr.lines().count()), (Some(2), 1), "{stderr}");
 }
 
 #[test]
 fn the_sidecar_answers_on_a_port_of_its_own() {
-    let mut daemons = Daemons::found(1, "");
-    let port = cluster::free_addresses(1)[0].port();
+    let mut daemons = HttpCluster::found(TENURE, 1, "");
+    let port = free_addresses(1)[0].port();
     let mut text = fs::read_to_string(daemons.file(0)).unwrap();
     text += &format!("sidecar_port = {port}\n");
     fs::write(daemons.file(0), text).unwrap();
@@ -560,22 +565,22 @@ impl Drop for Ended {
 
 #[test]
 fn in_a_command_of_run_the_runner_itself_is_asked() {
-    let daemons = Daemons::start(3, "");
+    let daemons = HttpCluster::start(TENURE, 3, "");
     let mut text = format!(
         "name = \"client\"\nrole = \"candidate\"\nkey = \"{}\"\ncluster_id = \"{}\"\n",
         daemons.cluster.key.reveal(),
         daemons.cluster.id
     );
     for (index, address) in daemons.cluster.addresses.iter().enumerate() {
-        text +=
-            &format!("[[cluster.members]]\nname = \"{}\"\naddress = \"{address}\"\n", cluster::name(index));
+        text += &format!("[[cluster.members]]\nname = \"{}\"\naddress = \"{address}\"\n", numbered(index));
     }
     fs::write(daemons.path("client.toml"), text).unwrap();
     // No daemon is named anywhere: what is answered, the runner answers.
     let script = "\"$0\" proclaim jobs 'from within' -o json > said; \"$0\" proclaim others x; echo $? > code; \"$0\" resign jobs > resigned; sleep 60";
-    let child = tenure()
+    let child = TENURE
+        .command()
         .args(["run", "-c", "client.toml", "-g", "jobs", "--once", "--", "sh", "-c", script])
-        .arg(env!("CARGO_BIN_EXE_tenure"))
+        .arg(TENURE.0)
         .current_dir(daemons.cluster.dir.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())

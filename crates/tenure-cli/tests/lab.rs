@@ -1,15 +1,16 @@
 //! The laboratory's commands, as a user runs them: the real binary, its output, its exit code, and
 //! the files it leaves.
 
-#[path = "support/folder.rs"]
-mod folder;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use folder::{Folder, has_keys, json, stdout, text};
 use serde_json::Value;
+use tenure_testkit::binary::Binary;
+use tenure_testkit::lab_folder::{Folder, has_keys, json, stdout, text};
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// The lines of a scenario that make something happen.
 fn script_lines(path: &Path) -> usize {
@@ -29,7 +30,7 @@ fn broken_scenario(folder: &Folder) -> String {
 
 #[test]
 fn the_same_seed_prints_the_same_bytes() {
-    let folder = Folder::new("same");
+    let folder = Folder::new(TENURE, "same");
     for words in ["lab run nerio-drift --seed 7", "lab run nerio-drift --seed 7 -o json"] {
         let first = folder.tenure(words);
         assert_eq!(first.status.code(), Some(0));
@@ -39,7 +40,7 @@ fn the_same_seed_prints_the_same_bytes() {
 
 #[test]
 fn the_verdict_comes_first() {
-    let folder = Folder::new("first");
+    let folder = Folder::new(TENURE, "first");
     let said = stdout(&folder.tenure("lab run nerio-drift --seed 1"));
     assert_eq!(said.lines().next(), Some("nerio-drift, 5 nodes, 1 of them a witness, seed 1: holds"));
     let said = stdout(&folder.tenure("lab sweep nerio-drift --seeds 4"));
@@ -48,7 +49,7 @@ fn the_verdict_comes_first() {
 
 #[test]
 fn the_json_of_a_run_has_the_keys_of_the_contract() {
-    let run = json(&Folder::new("run-keys").tenure("lab run nerio-drift -o json"));
+    let run = json(&Folder::new(TENURE, "run-keys").tenure("lab run nerio-drift -o json"));
     has_keys(
         &run,
         &["protocol", "nodes", "seed", "verdict", "leader", "messages", "time", "time_ns", "events"],
@@ -66,7 +67,7 @@ fn the_json_of_a_run_has_the_keys_of_the_contract() {
 
 #[test]
 fn a_calm_run_tells_whether_the_leader_stayed_and_what_that_cost() {
-    let folder = Folder::new("calm");
+    let folder = Folder::new(TENURE, "calm");
     let words = "lab run nerio-drift --nodes 3 --world calm --horizon 60s --set lease=200ms --set groups=1";
     let calm = json(&folder.tenure(&format!("{words} -o json")));
     has_keys(&calm["calm"], &["from", "leader_changes", "renewals", "datagrams", "datagrams_per_renewal"]);
@@ -78,7 +79,7 @@ fn a_calm_run_tells_whether_the_leader_stayed_and_what_that_cost() {
 
 #[test]
 fn a_run_says_the_same_whether_or_not_it_is_written_down() {
-    let folder = Folder::new("unwritten");
+    let folder = Folder::new(TENURE, "unwritten");
     for words in ["lab run nerio-drift --seed 3", "lab run nerio-drift --seed 3 -o json"] {
         let plain = folder.tenure(words);
         let traced = folder.tenure(&format!("{words} --trace run.trace --svg run.svg"));
@@ -89,7 +90,7 @@ fn a_run_says_the_same_whether_or_not_it_is_written_down() {
 #[test]
 fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
     let run = json(
-        &Folder::new("kinds")
+        &Folder::new(TENURE, "kinds")
             .tenure("lab run nerio-drift --nodes 1 --set outsiders=0 --set observers=0 --world calm -o json"),
     );
     assert_eq!((&run["messages"]["nack"], &run["messages"]["total"]), (&Value::from(0), &Value::from(0)));
@@ -97,7 +98,7 @@ fn every_kind_of_message_has_a_count_even_if_none_was_sent() {
 
 #[test]
 fn the_json_of_a_sweep_has_the_keys_of_the_contract() {
-    let sweep = json(&Folder::new("sweep-keys").tenure("lab sweep nerio-drift --seeds 50 -o json"));
+    let sweep = json(&Folder::new(TENURE, "sweep-keys").tenure("lab sweep nerio-drift --seeds 50 -o json"));
     has_keys(&sweep, &["schedules", "violations", "violations_total", "counts", "messages", "events"]);
     has_keys(&sweep, &["properties", "unseen", "assumption", "scenario", "scenario_lines"]);
     has_keys(&sweep["properties"][0], &["name", "kind", "holds", "seen", "unseen", "exempt", "broken"]);
@@ -106,7 +107,7 @@ fn the_json_of_a_sweep_has_the_keys_of_the_contract() {
 
 #[test]
 fn the_list_tells_everything_about_a_protocol_that_is_named() {
-    let folder = Folder::new("list");
+    let folder = Folder::new(TENURE, "list");
     let all = json(&folder.tenure("lab list -o json"));
     has_keys(&all["protocols"][0], &["name", "model", "promises", "source"]);
     let one = json(&folder.tenure("lab list nerio-drift -o json"));
@@ -119,7 +120,7 @@ fn the_list_tells_everything_about_a_protocol_that_is_named() {
 
 #[test]
 fn a_name_that_is_wrong_is_answered_with_the_nearest_ones() {
-    let folder = Folder::new("names");
+    let folder = Folder::new(TENURE, "names");
     assert!(folder.refuses("lab run nerio-drft").contains("did you mean nerio-drift?"));
     assert!(folder.refuses("lab run nerio-drift --mutant swap-ro").contains("did you mean swap-rho?"));
     assert!(folder.refuses("lab run nerio-drift --property leader-uniquenes").contains("leader-uniqueness?"));
@@ -131,7 +132,7 @@ fn a_name_that_is_wrong_is_answered_with_the_nearest_ones() {
 
 #[test]
 fn a_number_of_nodes_out_of_range_is_refused() {
-    let folder = Folder::new("nodes");
+    let folder = Folder::new(TENURE, "nodes");
     for nodes in ["0", "65", "-1", "five"] {
         let said = folder.refuses(&format!("lab run nerio-drift --nodes {nodes} --svg run.svg"));
         assert!(said.contains("1 to 64"), "{said}");
@@ -140,13 +141,14 @@ fn a_number_of_nodes_out_of_range_is_refused() {
 
 #[test]
 fn quorums_that_do_not_intersect_are_refused() {
-    let said = Folder::new("quorums").refuses("lab run nerio-drift --quorums list:01,23 --html run.html");
+    let said =
+        Folder::new(TENURE, "quorums").refuses("lab run nerio-drift --quorums list:01,23 --html run.html");
     assert!(said.contains("--quorums list:01,23") && said.contains("share no member"), "{said}");
 }
 
 #[test]
 fn a_corrupt_trace_is_refused_with_its_line() {
-    let folder = Folder::new("corrupt");
+    let folder = Folder::new(TENURE, "corrupt");
     assert_eq!(
         folder.tenure("lab run nerio-drift --horizon 500ms --trace whole.trace").status.code(),
         Some(0)
@@ -169,7 +171,7 @@ fn a_corrupt_trace_is_refused_with_its_line() {
 
 #[test]
 fn a_scenario_with_an_unknown_node_is_refused() {
-    let folder = Folder::new("unknown-node");
+    let folder = Folder::new(TENURE, "unknown-node");
     let path = folder.path(&broken_scenario(&folder));
     let scenario = fs::read_to_string(&path).unwrap() + "9000ms  n7 wakes\n";
     fs::write(folder.path("n7.scenario"), scenario).unwrap();
@@ -178,14 +180,14 @@ fn a_scenario_with_an_unknown_node_is_refused() {
 
 #[test]
 fn a_file_that_is_missing_is_refused() {
-    let folder = Folder::new("missing");
+    let folder = Folder::new(TENURE, "missing");
     assert!(folder.refuses("lab replay nowhere.trace").contains("nowhere.trace: there is no such file"));
     assert!(folder.refuses("lab run nerio-drift --scenario mutants/x").contains("there is no scenario"));
 }
 
 #[test]
 fn a_path_that_cannot_be_written_is_refused_before_anything_is() {
-    let folder = Folder::new("unwritable");
+    let folder = Folder::new(TENURE, "unwritable");
     folder.refuses("lab run nerio-drift --svg fine.svg --html missing/run.html");
     folder.refuses("lab run nerio-drift --trace .");
     folder.refuses("lab run nerio-drift --svg same --html same");
@@ -194,7 +196,7 @@ fn a_path_that_cannot_be_written_is_refused_before_anything_is() {
 
 #[test]
 fn a_broken_property_exits_with_1_and_says_how_to_see_it_again() {
-    let folder = Folder::new("broken");
+    let folder = Folder::new(TENURE, "broken");
     let output = folder.tenure("lab run nerio-drift --seed 6 --faults all --mutant swap-rho");
     assert_eq!(output.status.code(), Some(1));
     let said = stdout(&output);
@@ -208,7 +210,7 @@ fn a_broken_property_exits_with_1_and_says_how_to_see_it_again() {
 
 #[test]
 fn a_sweep_saves_a_small_scenario_that_replays_to_the_same_violation() {
-    let folder = Folder::new("small");
+    let folder = Folder::new(TENURE, "small");
     let output = folder.tenure(&format!("{SWAP_RHO} -o json"));
     assert_eq!(output.status.code(), Some(1));
     let sweep = json(&output);
@@ -225,7 +227,7 @@ fn a_sweep_saves_a_small_scenario_that_replays_to_the_same_violation() {
 
 #[test]
 fn the_sound_protocol_holds_where_a_mutant_fails() {
-    let folder = Folder::new("sound");
+    let folder = Folder::new(TENURE, "sound");
     let file = broken_scenario(&folder);
     let output = folder.tenure(&format!("lab replay {file} --sound"));
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
@@ -234,7 +236,7 @@ fn the_sound_protocol_holds_where_a_mutant_fails() {
 
 #[test]
 fn a_scenario_that_comes_out_otherwise_than_it_says_is_an_error() {
-    let folder = Folder::new("otherwise");
+    let folder = Folder::new(TENURE, "otherwise");
     let path = folder.path(&broken_scenario(&folder));
     let scenario =
         fs::read_to_string(&path).unwrap().replace("expect broken leader-uniqueness", "expect holds");
@@ -245,7 +247,7 @@ fn a_scenario_that_comes_out_otherwise_than_it_says_is_an_error() {
 
 #[test]
 fn a_scenario_with_a_name_is_found_in_its_folder() {
-    let folder = Folder::new("named");
+    let folder = Folder::new(TENURE, "named");
     let file = folder.path(&broken_scenario(&folder));
     fs::create_dir_all(folder.path("scenarios/mutants")).unwrap();
     fs::rename(file, folder.path("scenarios/mutants/swap-rho.scenario")).unwrap();
@@ -275,7 +277,7 @@ ends at 2s
 
 #[test]
 fn a_scenario_is_run_with_every_output_and_says_what_is_seen() {
-    let folder = Folder::new("says");
+    let folder = Folder::new(TENURE, "says");
     play(&folder);
     let words = "lab run nerio-drift --scenario quiet --svg run.svg --html run.html --trace run.trace";
     let output = folder.tenure(words);
@@ -298,7 +300,7 @@ fn a_scenario_is_run_with_every_output_and_says_what_is_seen() {
 
 #[test]
 fn a_scenario_may_be_a_path_and_a_wrong_name_is_answered_with_the_nearest() {
-    let folder = Folder::new("path");
+    let folder = Folder::new(TENURE, "path");
     play(&folder);
     let run = json(&folder.tenure("lab run nerio-drift --scenario scenarios/quiet.scenario -o json"));
     assert_eq!(run["leader"], "n0");
@@ -309,7 +311,7 @@ fn a_scenario_may_be_a_path_and_a_wrong_name_is_answered_with_the_nearest() {
 
 #[test]
 fn what_a_scenario_fixes_cannot_be_asked_for_beside_it() {
-    let folder = Folder::new("fixed");
+    let folder = Folder::new(TENURE, "fixed");
     play(&folder);
     for option in
         ["--seed 3", "--faults all", "--nodes 5", "--world calm", "--quorums majority", "--horizon 1s"]
@@ -323,7 +325,7 @@ fn what_a_scenario_fixes_cannot_be_asked_for_beside_it() {
 
 #[test]
 fn drawings_and_traces_are_written_and_a_trace_replays() {
-    let folder = Folder::new("files");
+    let folder = Folder::new(TENURE, "files");
     let words = "lab run nerio-drift --seed 3 --svg run.svg --html run.html --trace run.trace -o json";
     let run = folder.tenure(words);
     assert_eq!(run.status.code(), Some(0));
@@ -339,7 +341,7 @@ fn drawings_and_traces_are_written_and_a_trace_replays() {
 
 #[test]
 fn a_clock_beyond_its_bound_breaks_the_assumption_and_the_output_says_so() {
-    let folder = Folder::new("beyond");
+    let folder = Folder::new(TENURE, "beyond");
     let output = folder.tenure("lab sweep nerio-drift --seeds 60 --faults clock-beyond-rho");
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -352,7 +354,7 @@ fn a_clock_beyond_its_bound_breaks_the_assumption_and_the_output_says_so() {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let folder = Folder::new("threads");
+    let folder = Folder::new(TENURE, "threads");
     for words in [
         "lab sweep nerio-drift --seeds 100 -o json",
         "lab sweep nerio-drift --seeds 400 --mutant ceiling-forgotten -o json",
@@ -366,7 +368,7 @@ fn the_number_of_threads_changes_nothing() {
 
 #[test]
 fn what_a_sweep_did_not_exercise_is_said() {
-    let folder = Folder::new("idle");
+    let folder = Folder::new(TENURE, "idle");
     let alone = "--nodes 1 --set outsiders=0 --set observers=0";
     let output = folder.tenure(&format!("lab sweep nerio-drift --seeds 20 {alone} --faults clock,dup"));
     let said = text(&output.stderr);
@@ -377,7 +379,7 @@ fn what_a_sweep_did_not_exercise_is_said() {
 
 #[test]
 fn off_a_terminal_there_is_no_escape_byte() {
-    let folder = Folder::new("escape");
+    let folder = Folder::new(TENURE, "escape");
     for words in [
         "--help",
         "lab",
@@ -394,7 +396,7 @@ fn off_a_terminal_there_is_no_escape_byte() {
 
 #[test]
 fn every_page_of_help_has_examples() {
-    let folder = Folder::new("help");
+    let folder = Folder::new(TENURE, "help");
     let inner =
         ["list", "run", "sweep", "replay", "mutants", "race", "bench"].map(|name| format!("lab {name}"));
     for command in ["".to_owned(), "lab".to_owned()].into_iter().chain(inner) {
@@ -409,7 +411,7 @@ fn every_page_of_help_has_examples() {
 
 #[test]
 fn the_kill_matrix_names_what_noticed_each_mutant() {
-    let folder = Folder::new("mutants");
+    let folder = Folder::new(TENURE, "mutants");
     let output = folder.tenure("lab mutants nerio-drift --mutant swap-rho --seeds 100 -o json");
     assert_eq!(output.status.code(), Some(0));
     let matrix = json(&output);
@@ -422,7 +424,7 @@ fn the_kill_matrix_names_what_noticed_each_mutant() {
 
 #[test]
 fn a_mutant_that_no_seed_shows_is_killed_by_its_scenario_or_survives() {
-    let folder = Folder::new("survivor");
+    let folder = Folder::new(TENURE, "survivor");
     let file = folder.path(&broken_scenario(&folder));
     // Without drift and faults, swapping the bounds of the clocks changes nothing.
     let calm = "lab mutants --mutant swap-rho --seeds 5 --world calm --property leader-uniqueness -o json";
@@ -439,7 +441,7 @@ fn a_mutant_that_no_seed_shows_is_killed_by_its_scenario_or_survives() {
 
 #[test]
 fn a_mutant_that_takes_a_world_of_its_own_is_looked_for_there_unless_it_is_said_where_to_look() {
-    let folder = Folder::new("showcase");
+    let folder = Folder::new(TENURE, "showcase");
     let words = "lab mutants local --mutant accept-slow -o json";
     let matrix = json(&folder.tenure(words));
     assert_eq!(matrix["mutants"][0]["by"], "sweep of partition, 5 nodes, seeds 0 to 63");
@@ -464,12 +466,12 @@ fn told(document: &str, command: &str) -> (String, String) {
 #[test]
 fn constants_that_do_not_fit_are_refused_as_the_document_says() {
     let (words, said) = told("explanation/local.md", "lab run local --set");
-    assert_eq!(Folder::new("constants").refuses(&words), format!("{said}\n"));
+    assert_eq!(Folder::new(TENURE, "constants").refuses(&words), format!("{said}\n"));
 }
 
 #[test]
 fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
-    let bench = json(&Folder::new("bench").tenure("lab bench --seeds 5 --rounds 5 -o json"));
+    let bench = json(&Folder::new(TENURE, "bench").tenure("lab bench --seeds 5 --rounds 5 -o json"));
     has_keys(&bench, &["events_per_second", "with_properties", "baseline_per_second", "ratio_to_baseline"]);
     has_keys(&bench, &["cost_of_properties", "rounds"]);
     assert!(bench["events_per_second"].as_u64().unwrap() > 0);
@@ -478,7 +480,7 @@ fn the_benchmark_measures_a_baseline_beside_the_laboratory() {
 #[cfg(unix)]
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let tenure = TENURE.0;
     let script = format!("'{tenure}' lab list nerio-drift -o json | true; echo ${{PIPESTATUS[0]}}");
     for _ in 0..5 {
         let output = Command::new("bash").args(["-c", &script]).output().unwrap();
@@ -488,7 +490,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 #[test]
 fn a_history_that_no_order_explains_exits_with_1_and_names_the_operation() {
-    let folder = Folder::new("history");
+    let folder = Folder::new(TENURE, "history");
     let good = "c1 put x 1 @ 10 20\nc2 get x -> 1 @ 30 40\nc1 put x 2 @ 50 ?\n";
     fs::write(folder.path("good"), good).unwrap();
     let output = folder.tenure("lab check-history good -o json");

@@ -1,20 +1,21 @@
 //! `tenure members`, against real daemons.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/changing.rs"]
-mod daemons;
-
 use std::time::Duration;
 
-use daemons::{Daemons, until};
 use rustix::process::Signal;
 use serde_json::json;
+use tenure_testkit::binary::Binary;
+use tenure_testkit::changing_cluster::ChangingCluster;
+use tenure_testkit::ports::free_addresses;
+use tenure_testkit::waiting::until;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 const LEASE: Duration = Duration::from_millis(1500);
 
-fn running(count: usize) -> Daemons {
-    let mut daemons = Daemons::found(count, LEASE);
+fn running(count: usize) -> ChangingCluster {
+    let mut daemons = ChangingCluster::found(TENURE, count, LEASE);
     let names: Vec<String> = (1..=count).map(|number| format!("n{number}")).collect();
     names.iter().for_each(|name| daemons.start(name));
     names.iter().for_each(|name| daemons.await_ready(name));
@@ -78,7 +79,7 @@ fn members_are_listed_added_replaced_and_removed() {
 #[test]
 fn what_is_wrong_with_a_change_is_told_in_one_line() {
     let mut daemons = running(3);
-    let nowhere = cluster::free_addresses(1)[0].to_string();
+    let nowhere = free_addresses(1)[0].to_string();
     for (words, says) in [
         (vec!["add", "n2", nowhere.as_str()], "is a member already"),
         (vec!["add", "n9", nowhere.as_str()], "'n9' does not answer: it must run"),
@@ -136,9 +137,9 @@ fn those_who_are_left_of_a_lost_quorum_go_on_alone() {
 
 #[test]
 fn a_standby_takes_the_place_of_a_member_that_is_gone() {
-    let mut daemons = Daemons::found(3, LEASE);
+    let mut daemons = ChangingCluster::found(TENURE, 3, LEASE);
     // Nobody is at the first standby's address.
-    let nowhere = cluster::free_addresses(1)[0];
+    let nowhere = free_addresses(1)[0];
     daemons.join("n9");
     let standby = daemons.udp("n9");
     let extra = format!(

@@ -1,9 +1,6 @@
 //! What is shipped beside the command: dashboards and alerts that name only metrics there are, and
 //! a package that is whole.
 
-#[path = "support/up.rs"]
-mod up;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -11,8 +8,11 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tenure_testkit::binary::Binary;
+use tenure_testkit::up::Up;
 
-use up::Up;
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -55,7 +55,7 @@ fn exported(endpoint: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_dashboard_and_the_alerts_name_only_metrics_that_a_daemon_exports() {
-    let up = Up::start();
+    let up = Up::start(TENURE);
     let there_are = exported(&up.endpoint(0));
     for file in ["grafana-dashboard.json", "alerts.yml"] {
         let names = named(&read(file));

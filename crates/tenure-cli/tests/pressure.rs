@@ -1,16 +1,15 @@
 //! An attack on the HTTP of a real daemon: more clients than it has places, all of which send
 //! requests and read no answer. Probes and the orders of others must go on.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/daemons.rs"]
-mod daemons;
-
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
-use daemons::{Daemons, get};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::http_cluster::{HttpCluster, get};
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// More than the places of a daemon for anything (1,024) and for probes (64).
 const CLIENTS: usize = 1_200;
@@ -35,7 +34,7 @@ fn probes_are_answered_while_twelve_hundred_clients_send_and_never_read() {
     if !may_open(CLIENTS as u64 + 200) {
         return println!("left out: this process may not open {CLIENTS} connections");
     }
-    let daemons = Daemons::start(1, "");
+    let daemons = HttpCluster::start(TENURE, 1, "");
     let address = daemons.http[0];
     let mut clients = Vec::new();
     for number in 0..CLIENTS {

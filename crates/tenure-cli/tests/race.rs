@@ -1,16 +1,17 @@
 //! `tenure lab race` as a user runs it: every study, and what is refused.
 
-#[path = "support/folder.rs"]
-mod folder;
-
 use std::fs;
 
-use folder::{Folder, has_keys, json, stdout, text};
 use serde_json::Value;
+use tenure_testkit::binary::Binary;
+use tenure_testkit::lab_folder::{Folder, has_keys, json, stdout, text};
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 #[test]
 fn every_study_runs_and_its_json_is_the_same_every_time() {
-    let folder = Folder::new("race");
+    let folder = Folder::new(TENURE, "race");
     for (words, rows, keys) in [
         (
             "election --nodes 2,3 --nodes 5 --seeds 20",
@@ -64,7 +65,7 @@ fn every_study_runs_and_its_json_is_the_same_every_time() {
 
 #[test]
 fn bounded_skew_frees_others_of_a_late_request_and_bounded_drift_does_not() {
-    let race = json(&Folder::new("late").tenure("lab race blocking -o json"));
+    let race = json(&Folder::new(TENURE, "late").tenure("lab race blocking -o json"));
     let blocked = |protocol: &str, bound: &str, delay: f64| {
         let wanted = |row: &&Value| {
             let words = [&row["protocol"], &row["bound"], &row["clocks"]].map(|word| word.as_str().unwrap());
@@ -79,7 +80,7 @@ fn bounded_skew_frees_others_of_a_late_request_and_bounded_drift_does_not() {
 
 #[test]
 fn a_study_is_drawn_as_an_image() {
-    let folder = Folder::new("plot");
+    let folder = Folder::new(TENURE, "plot");
     for words in ["election --nodes 3 --seeds 20", "blocking", "local --nodes 4,8 --seeds 1"] {
         assert_eq!(folder.tenure(&format!("lab race {words} --svg plot.svg")).status.code(), Some(0));
         let image = fs::read_to_string(folder.path("plot.svg")).unwrap();
@@ -92,7 +93,7 @@ fn a_study_is_drawn_as_an_image() {
 
 #[test]
 fn elections_of_eventual_leaders_are_compared_in_every_variant_of_a_world() {
-    let folder = Folder::new("settle");
+    let folder = Folder::new(TENURE, "settle");
     let words = "lab race omega,omega-stable --world moving-set --variant plain,learn --nodes 3 --seeds 2 --horizon 5s";
     let race = json(&folder.tenure(&format!("{words} -o json")));
     let rows: Vec<[&Value; 5]> = race["rows"]
@@ -111,7 +112,7 @@ fn elections_of_eventual_leaders_are_compared_in_every_variant_of_a_world() {
 
 #[test]
 fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
-    let folder = Folder::new("no-race");
+    let folder = Folder::new(TENURE, "no-race");
     assert!(
         folder.refuses("lab race omega --variant loss").contains("--variant without --world means nothing")
     );

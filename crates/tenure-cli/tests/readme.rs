@@ -3,16 +3,18 @@
 //! Times, numbers of processes, terms and ports differ from run to run; all else must be the same.
 //! After a change of what is said: `REWRITE_README=1 cargo test -p tenure-cli --test readme`.
 
-#[path = "support/processes.rs"]
-mod processes;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use processes::{Daemon, command, forget, free_ports};
 use rustix::process::Signal;
+use tenure_testkit::binary::Binary;
+use tenure_testkit::daemons::{Daemon, forget};
+use tenure_testkit::ports::free_range;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 const BEGIN: &str = "<!-- transcript: written by crates/tenure-cli/tests/readme.rs -->\n```console\n";
 const END: &str = "```\n<!-- end of transcript -->\n";
@@ -26,8 +28,8 @@ fn readme() -> PathBuf {
 
 /// A command as one would type it, where `tenure` is found by its name.
 fn typed(folder: &Path, words: &[&str]) -> Command {
-    let mut command = command(folder);
-    let place = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap().to_owned();
+    let mut command = TENURE.command_in(folder);
+    let place = Path::new(TENURE.0).parent().unwrap().to_owned();
     let rest = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([place].into_iter().chain(std::env::split_paths(&rest))).unwrap();
     command.env("PATH", path).args(words);
@@ -88,7 +90,7 @@ fn when_it_leads(runner: &Daemon) -> String {
 }
 
 fn transcript(folder: &Path) -> String {
-    let base = free_ports(6);
+    let base = free_range(6);
     let run = ["run", "-g", "hello", "--", "sh", "-c", "echo leads; sleep 600"];
     let shown = "tenure run -g hello -- sh -c 'echo leads; sleep 600'";
     let up = Daemon::start(typed(folder, &["up", "--port", &base.to_string()]), &folder.join("up"));

@@ -1,17 +1,17 @@
 //! `tenure run` as a process, with its sentinel, against a real cluster: every exit code, and what
 //! becomes of the command.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/runner.rs"]
-mod runner;
-
 use std::fs;
 use std::time::Duration;
 
-use runner::{Stage, ask, is_alive, now, signal};
 use rustix::process::Signal;
 use tenure::{NodeName, OperatorRequest, Scope};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::runners::{Stage, ask, is_alive, signal};
+use tenure_testkit::waiting::now;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// Leases that end soon, for tests in which they do.
 const SHORT: [&str; 3] = ["--lease=1500ms", "--grace=200ms", "--kill-margin=200ms"];
@@ -22,7 +22,7 @@ const STAY: &str = "echo $$ > pid; exec sleep 600";
 
 #[test]
 fn the_exit_code_is_that_of_the_command_and_the_environment_names_the_leadership() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let mut runner = stage.run(&[
         "-g",
         "app/jobs",
@@ -43,7 +43,7 @@ fn the_exit_code_is_that_of_the_command_and_the_environment_names_the_leadership
 
 #[test]
 fn a_key_in_the_environment_does_not_reach_the_command_the_hooks_and_the_sentinel() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let key = stage.cluster.key.reveal();
     let script = "tr '\\0' '\\n' < /proc/$PPID/environ > sentinel; env > command";
     let words = ["-g", "jobs", "--on-elected", "env > hook", "--", "sh", "-c", script];
@@ -57,7 +57,7 @@ fn a_key_in_the_environment_does_not_reach_the_command_the_hooks_and_the_sentine
 
 #[test]
 fn a_folder_that_another_user_made_under_a_name_that_could_be_guessed_stops_no_runner() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let temporary = stage.path("tmp");
     fs::create_dir_all(temporary.join("tenure-run-me")).unwrap();
     let environment = [("TMPDIR", temporary.to_str().unwrap()), ("XDG_RUNTIME_DIR", "/nowhere")];
@@ -73,13 +73,13 @@ fn a_folder_that_another_user_made_under_a_name_that_could_be_guessed_stops_no_r
 
 #[test]
 fn a_command_that_a_signal_ended_makes_the_code_128_and_its_number() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     assert_eq!(stage.jobs(&[], "kill -9 $$").code(), 128 + 9);
 }
 
 #[test]
 fn a_command_that_is_not_there_or_cannot_be_run_is_told_as_by_a_shell() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     assert_eq!(stage.run(&["-g", "jobs", "--", "./no-such-command"]).code(), 127);
     fs::write(stage.path("text"), "no program").unwrap();
     assert_eq!(stage.run(&["-g", "jobs", "--", "./text"]).code(), 126);
@@ -87,7 +87,7 @@ fn a_command_that_is_not_there_or_cannot_be_run_is_told_as_by_a_shell() {
 
 #[test]
 fn who_is_not_elected_in_time_exits_with_75() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let _leader = stage.jobs(&[], STAY);
     stage.pid("pid");
     let mut second = stage.jobs(&["--wait=1s"], "echo no > ran");
@@ -97,14 +97,14 @@ fn who_is_not_elected_in_time_exits_with_75() {
 
 #[test]
 fn who_reaches_no_quorum_exits_with_69() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(TENURE);
     stage.stop_cluster();
     assert_eq!(stage.jobs(&["--wait=500ms"], "true").code(), 69);
 }
 
 #[test]
 fn a_group_outside_the_scope_of_the_key_exits_with_77() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let scope = Scope::new("other/*").unwrap();
     let key = stage.cluster.key.candidate(stage.cluster.id, NodeName::new("app").unwrap(), scope);
     stage.write_file(&key.reveal());
@@ -116,7 +116,7 @@ fn a_group_outside_the_scope_of_the_key_exits_with_77() {
 
 #[test]
 fn a_grace_that_does_not_fit_the_lease_exits_with_78_and_names_a_lease_that_would_do() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     assert_eq!(stage.jobs(&["--lease=1s", "--grace=1s"], "true").code(), 78);
     assert!(stage.read("log").contains("use --lease 3s"), "{}", stage.read("log"));
     assert_eq!(stage.jobs(&["--lease=3s", "--grace=1s"], "true").code(), 0, "the one that was named");
@@ -126,7 +126,7 @@ fn a_grace_that_does_not_fit_the_lease_exits_with_78_and_names_a_lease_that_woul
 
 #[test]
 fn a_lost_lease_ends_the_command_before_its_end_and_exits_with_79() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(TENURE);
     let script = "trap 'echo told > term; exit 0' TERM; echo $$ > pid; while :; do sleep 0.01; done";
     // Time enough to be told, also where a shell is not run at once.
     let (words, lease) = (["--lease=3s", "--grace=600ms", "--kill-margin=200ms"], Duration::from_secs(3));
@@ -142,7 +142,7 @@ fn a_lost_lease_ends_the_command_before_its_end_and_exits_with_79() {
 
 #[test]
 fn the_code_for_a_lost_lease_can_be_chosen() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(TENURE);
     let mut runner = stage.jobs(&[&SHORT[..], &["--once", "--lost-exit-code=3"]].concat(), STAY);
     stage.pid("pid");
     stage.stop_cluster();
@@ -151,7 +151,7 @@ fn the_code_for_a_lost_lease_can_be_chosen() {
 
 #[test]
 fn a_command_that_ignores_term_is_killed_before_the_end_of_the_lease() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(TENURE);
     let script = "trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done";
     let mut runner = stage.jobs(&[&SHORT[..], &["--once"]].concat(), script);
     let pid = stage.pid("pid");
@@ -164,7 +164,7 @@ fn a_command_that_ignores_term_is_killed_before_the_end_of_the_lease() {
 
 #[test]
 fn without_once_a_runner_that_was_stopped_too_long_campaigns_again_and_starts_the_command_anew() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let runner = stage.jobs(&SHORT, "echo $$ > pid; echo $TENURE_TERM >> terms; exec sleep 600");
     let pid = stage.pid("pid");
     let stopped = now();
@@ -182,7 +182,7 @@ fn without_once_a_runner_that_was_stopped_too_long_campaigns_again_and_starts_th
 #[test]
 fn a_runner_that_is_killed_takes_its_command_and_all_descendants_with_it() {
     for cgroup in [&[][..], &["--no-cgroup"]] {
-        let stage = Stage::set();
+        let stage = Stage::set(TENURE);
         // One in the group, one that forked twice, one in a session of its own.
         let script = "trap '' TERM; sleep 600 & echo $! > one; (sleep 600 & echo $! > two); \
                       setsid sh -c 'trap \"\" TERM; echo $$ > three; while :; do sleep 0.1; done' & \
@@ -201,7 +201,7 @@ fn a_runner_that_is_killed_takes_its_command_and_all_descendants_with_it() {
 
 #[test]
 fn a_sentinel_that_is_killed_ends_the_command_and_the_runner_starts_both_anew() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let script = "(setsid sleep 600 & echo $! > orphan); echo $$ > pid; exec sleep 600";
     let runner = stage.jobs(&SHORT, script);
     let (pid, orphan, sentinel) = (stage.pid("pid"), stage.pid("orphan"), runner.sentinel());
@@ -216,7 +216,7 @@ fn a_sentinel_that_is_killed_ends_the_command_and_the_runner_starts_both_anew() 
 
 #[test]
 fn a_sentinel_that_is_stopped_is_noticed_and_replaced() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let runner = stage.jobs(&SHORT, STAY);
     let (pid, sentinel) = (stage.pid("pid"), runner.sentinel());
     signal(sentinel, Signal::STOP);
@@ -227,7 +227,7 @@ fn a_sentinel_that_is_stopped_is_noticed_and_replaced() {
 
 #[test]
 fn a_lease_that_ends_while_the_sentinel_is_stopped_is_kept_by_the_runner() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(TENURE);
     let mut runner = stage.jobs(&[&SHORT[..], &["--once"]].concat(), STAY);
     let (pid, sentinel) = (stage.pid("pid"), runner.sentinel());
     signal(sentinel, Signal::STOP);
@@ -240,7 +240,7 @@ fn a_lease_that_ends_while_the_sentinel_is_stopped_is_kept_by_the_runner() {
 
 #[test]
 fn a_signal_is_passed_on_and_a_runner_that_is_asked_to_end_exits_with_the_code_of_its_command() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let script = "trap 'echo hup >> got' HUP; trap 'echo usr1 >> got' USR1; trap 'exit 5' TERM; \
                   echo $$ > pid; while :; do sleep 0.01; done";
     let mut runner = stage.jobs(&[], script);
@@ -257,7 +257,7 @@ fn a_signal_is_passed_on_and_a_runner_that_is_asked_to_end_exits_with_the_code_o
 
 #[test]
 fn a_runner_that_waits_is_ended_by_a_signal() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let _leader = stage.jobs(&[], STAY);
     stage.pid("pid");
     let mut second = stage.jobs(&[], "true");
@@ -274,7 +274,7 @@ fn a_runner_that_waits_is_ended_by_a_signal() {
 
 #[test]
 fn what_a_command_leaves_behind_is_dead_before_the_runner_exits() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let script = "(setsid sh -c 'trap \"\" TERM; echo $$ > left; while :; do sleep 0.1; done' &); \
                   while ! test -s left; do sleep 0.01; done; exit 3";
     let mut runner = stage.jobs(&["--lease=3s", "--grace=100ms"], script);
@@ -284,7 +284,7 @@ fn what_a_command_leaves_behind_is_dead_before_the_runner_exits() {
 
 #[test]
 fn nothing_is_left_of_a_runner_that_has_ended() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let script = "echo $TENURE_SOCKET > socket; grep -o '^0::.*tenure-run.*' /proc/self/cgroup > cgroup; echo $$ > pid; exec sleep 600";
     let mut runner = stage.jobs(&[], script);
     let (pid, sentinel) = (stage.pid("pid"), runner.sentinel());
@@ -300,7 +300,7 @@ fn nothing_is_left_of_a_runner_that_has_ended() {
 
 #[test]
 fn the_socket_gives_edicts_and_the_time_left() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let mut runner = stage
         .jobs(&[], "echo $TENURE_SOCKET > socket.tmp; mv socket.tmp socket; echo $$ > pid; exec sleep 600");
     let pid = stage.pid("pid");
@@ -326,7 +326,7 @@ fn the_socket_gives_edicts_and_the_time_left() {
 
 #[test]
 fn an_operator_who_asks_for_it_is_answered_when_the_command_is_dead() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let _first = stage.jobs(&["--name=one"], "echo $$ > pid; exec sleep 600");
     let pid = stage.pid("pid");
     stage.ask(OperatorRequest::Proclaim { body: b"hello".to_vec() }).expect("it proclaims");
@@ -344,7 +344,7 @@ fn an_operator_who_asks_for_it_is_answered_when_the_command_is_dead() {
 
 #[test]
 fn hooks_run_before_the_command_starts_and_after_it_is_dead() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let hooks = [
         "--on-elected",
         "echo elected $TENURE_GROUP >> story",
@@ -358,7 +358,7 @@ fn hooks_run_before_the_command_starts_and_after_it_is_dead() {
 
 #[test]
 fn a_hook_that_fails_or_takes_too_long_makes_the_runner_stand_down() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     assert_eq!(stage.jobs(&["--once", "--on-elected", "exit 1"], "echo ran > ran").code(), 79);
     let slow = ["--once", "--on-elected", "sleep 600", "--hook-timeout=100ms"];
     assert_eq!(stage.jobs(&slow, "echo ran > ran").code(), 79);
@@ -367,7 +367,7 @@ fn a_hook_that_fails_or_takes_too_long_makes_the_runner_stand_down() {
 
 #[test]
 fn a_command_that_is_not_healthy_is_stopped_and_another_leads() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let health = ["--health", "test -e well", "--health-every=50ms"];
     fs::write(stage.path("well"), "").unwrap();
     let _first = stage.jobs(&health, STAY);
@@ -380,7 +380,7 @@ fn a_command_that_is_not_healthy_is_stopped_and_another_leads() {
 
 #[test]
 fn a_command_that_ends_is_started_again_in_the_same_term_if_that_is_asked_for() {
-    let stage = Stage::set();
+    let stage = Stage::set(TENURE);
     let mut runner = stage.jobs(&["--respawn"], "echo $TENURE_TERM >> terms; exit 1");
     let terms = stage.wait("two starts", || {
         let terms: Vec<String> = stage.read("terms").lines().map(str::to_owned).collect();
@@ -400,7 +400,7 @@ fn a_command_that_cannot_be_killed_is_told_and_nothing_is_given_back() {
         eprintln!("not checked: this machine has no freezer of cgroup version 1");
         return;
     }
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(TENURE);
     let mut runner = stage.jobs(&[&SHORT[..], &["--once"]].concat(), STAY);
     let pid = stage.pid("pid");
     fs::write(folder.join("cgroup.procs"), pid.to_string()).unwrap();

@@ -1,14 +1,15 @@
 //! `tenure top` on a real cluster: one look off a terminal, and the real thing in tmux, driven by
 //! keys.
 
-#[path = "support/up.rs"]
-mod up;
-
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tenure_testkit::binary::Binary;
+use tenure_testkit::up::{Ends, Up};
+use tenure_testkit::waiting::look_for;
 
-use up::{Ends, Up};
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// A tmux server of its own, ended with the test.
 struct Screen {
@@ -19,7 +20,7 @@ impl Screen {
     fn start(up: &Up, words: &str) -> Self {
         let screen = Self { socket: format!("tenure-{}", up.path().file_name().unwrap().to_string_lossy()) };
         let folder = up.path().to_str().unwrap();
-        let command = format!("{} {words}", env!("CARGO_BIN_EXE_tenure"));
+        let command = format!("{} {words}", TENURE.0);
         // The shell stays when the command has ended, and says how.
         let shell = format!("{command}; echo exit code $?; cat");
         screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "30", "-c", folder, &shell]);
@@ -69,13 +70,13 @@ fn runner(up: &Up, group: &str) -> Ends {
 
 #[test]
 fn off_a_terminal_one_look_is_printed_and_on_one_it_lives() {
-    let up = Up::start();
+    let up = Up::start(TENURE);
     let (code, text) = up.tenure("top");
     assert!(code == 0 && text.contains("n1") && text.contains("no groups yet"), "{code} {text}");
 
     let mail = runner(&up, "mail");
     let jobs = runner(&up, "jobs");
-    let report: Value = up.wait("both groups are led", || {
+    let report: Value = look_for("both groups are led", || {
         let report: Value = serde_json::from_str(&up.tenure("top -o json").1).ok()?;
         let groups = report["groups"].as_array()?;
         (groups.len() == 2 && groups.iter().all(|group| group["leader"].is_string()))
@@ -112,7 +113,7 @@ fn off_a_terminal_one_look_is_printed_and_on_one_it_lives() {
 fn nobody_to_ask_is_exit_code_78_and_nobody_who_answers_69() {
     let folder = tempfile::tempdir().unwrap();
     let top = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        let mut command = Command::new(TENURE.0);
         command.arg("top").args(words).current_dir(&folder).env_remove("TENURE_CONFIG");
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())

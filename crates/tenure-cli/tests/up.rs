@@ -1,19 +1,22 @@
 //! `tenure up`: a whole cluster, as a new user has it.
 
-#[path = "support/processes.rs"]
-mod processes;
-
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 
-use processes::{Daemon, command, fails, forget, free_ports, wait_until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
+use tenure_testkit::binary::Binary;
+use tenure_testkit::daemons::{Daemon, forget};
+use tenure_testkit::ports::free_range;
+use tenure_testkit::waiting::look_for;
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// `tenure up` in a folder.
 fn up(folder: &Path, words: &str) -> Daemon {
-    let mut command = command(folder);
+    let mut command = TENURE.command_in(folder);
     // A node must not take these for its own.
     command.env("TENURE_NAME", "nobody").env("TENURE_LISTEN", "127.0.0.1:1");
     command.arg("up").args(words.split_whitespace());
@@ -53,7 +56,7 @@ impl Drop for Folder {
 #[test]
 fn a_cluster_is_founded_runs_stops_and_is_continued() {
     let folder = Folder::new();
-    let (dir, base) = (folder.path(), free_ports(6));
+    let (dir, base) = (folder.path(), free_range(6));
     let first = up(dir, &format!("--port {base}"));
     first.line("Ctrl-C stops it");
     let said = first.text();
@@ -84,21 +87,21 @@ fn a_cluster_is_founded_runs_stops_and_is_continued() {
 #[test]
 fn nodes_end_with_up_even_if_it_is_killed() {
     let folder = Folder::new();
-    let up = up(folder.path(), &format!("--port {}", free_ports(6)));
+    let up = up(folder.path(), &format!("--port {}", free_range(6)));
     up.line("Ctrl-C stops it");
     let nodes = pids(folder.path());
     assert!(nodes.iter().all(|pid| test_kill_process(*pid).is_ok()), "they run");
     up.signal(Signal::KILL);
     drop(up);
     let gone = || nodes.iter().all(|pid| test_kill_process(*pid).is_err()).then_some(());
-    wait_until("the end of the nodes", gone);
+    look_for("the end of the nodes", gone);
 }
 
 #[test]
 fn a_node_that_is_killed_is_told_of_and_can_be_started_again() {
     let folder = Folder::new();
     let dir = folder.path();
-    let mut up = up(dir, &format!("--port {} -o json", free_ports(6)));
+    let mut up = up(dir, &format!("--port {} -o json", free_range(6)));
     let ready: Value = serde_json::from_str(&up.line("\"event\":\"ready\"")).unwrap();
     assert_eq!(ready["nodes"].as_array().unwrap().len(), 3, "{ready:#}");
     kill_process(pids(dir)[1], Signal::KILL).unwrap();
@@ -106,7 +109,7 @@ fn a_node_that_is_killed_is_told_of_and_can_be_started_again() {
     assert_eq!((&ended["node"], &ended["signal"]), (&Value::from("n2"), &Value::from(9)), "{ended:#}");
     let again = ended["again"].as_str().unwrap();
     let words: Vec<&str> = again.split(' ').skip(1).collect();
-    let mut command = command(dir);
+    let mut command = TENURE.command_in(dir);
     command.args(words);
     let node = Daemon::start(command, &dir.join("again"));
     node.line("event=ready");
@@ -117,10 +120,10 @@ fn a_node_that_is_killed_is_told_of_and_can_be_started_again() {
 fn who_leads_is_shown_as_it_changes() {
     let folder = Folder::new();
     let dir = folder.path();
-    let up = up(dir, &format!("--port {} -o json", free_ports(6)));
+    let up = up(dir, &format!("--port {} -o json", free_range(6)));
     up.line("\"event\":\"ready\"");
     let runner = |log: &str| {
-        let mut command = command(dir);
+        let mut command = TENURE.command_in(dir);
         command.args(["run", "-g", "hello", "--", "sleep", "600"]);
         Daemon::start(command, &dir.join(log))
     };
@@ -141,10 +144,10 @@ fn who_leads_is_shown_as_it_changes() {
 #[test]
 fn a_cluster_that_exists_is_not_made_into_another() {
     let folder = Folder::new();
-    let (dir, base) = (folder.path(), free_ports(6));
+    let (dir, base) = (folder.path(), free_range(6));
     let first = up(dir, &format!("--port {base} --lease 1s"));
     first.line("Ctrl-C stops it");
-    let said = fails(dir, "up", 78);
+    let said = TENURE.fails(dir, "up", 78);
     assert!(said.contains("another `tenure up` runs"), "{said}");
     first.signal(Signal::TERM);
     first.end();
@@ -154,20 +157,20 @@ fn a_cluster_that_exists_is_not_made_into_another() {
         ("--port 7999", "begins at port"),
         ("--lease 2s", "leases of 1s"),
     ] {
-        let said = fails(dir, &format!("up {words}"), 78);
+        let said = TENURE.fails(dir, &format!("up {words}"), 78);
         assert!(said.contains(named) && said.contains("leave --"), "{said}");
     }
     let _taken = TcpListener::bind(("127.0.0.1", base + 3)).unwrap();
-    let said = fails(dir, "up", 78);
+    let said = TENURE.fails(dir, "up", 78);
     assert!(said.contains(&format!("port {} is in use", base + 3)), "{said}");
 }
 
 #[test]
 fn a_port_in_use_is_named_before_anything_is_founded() {
     let folder = Folder::new();
-    let base = free_ports(6);
+    let base = free_range(6);
     let _taken = TcpListener::bind(("127.0.0.1", base + 2)).unwrap();
-    let said = fails(folder.path(), &format!("up --port {base}"), 78);
+    let said = TENURE.fails(folder.path(), &format!("up --port {base}"), 78);
     assert!(said.contains(&format!("port {} is in use", base + 2)) && said.contains("--port"), "{said}");
     assert!(!folder.path().join(".tenure").exists());
 }
@@ -176,11 +179,11 @@ fn a_port_in_use_is_named_before_anything_is_founded() {
 fn a_node_that_cannot_start_is_quoted_and_nothing_is_left() {
     let folder = Folder::new();
     let dir = folder.path();
-    let first = up(dir, &format!("--port {}", free_ports(6)));
+    let first = up(dir, &format!("--port {}", free_range(6)));
     first.line("Ctrl-C stops it");
     first.signal(Signal::TERM);
     first.end();
     fs::remove_dir_all(dir.join(".tenure/n2/store")).unwrap();
-    let said = fails(dir, "up", 78);
+    let said = TENURE.fails(dir, "up", 78);
     assert!(said.contains("n2 did not start: there is no store"), "{said}");
 }

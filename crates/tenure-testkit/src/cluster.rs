@@ -8,6 +8,7 @@ use std::time::Duration;
 use tenure::{Clock, ClusterId, ClusterKey, Config, Hand, Key, Node, Role, Term, WeakElection, peers};
 
 use crate::ports::free_addresses;
+use crate::waiting::{LIMIT, within};
 
 /// A founded cluster whose nodes need not run.
 pub struct Cluster {
@@ -121,6 +122,18 @@ impl Cluster {
         }
         (nodes, hands)
     }
+}
+
+/// Waits until a leader has renewed so many times more.
+pub async fn renewed(leader: &Node, more: u64) {
+    let renewals = async || leader.status().await.expect("it runs").tally.renewals;
+    let end = renewals().await + more;
+    let there = async {
+        while renewals().await < end {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(&format!("{more} renewals"), LIMIT, there).await;
 }
 
 impl Drop for Cluster {

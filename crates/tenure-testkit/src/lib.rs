@@ -9,6 +9,14 @@
 //! | [`member_files`] | a founded cluster whose members are processes, a file of configuration each |
 //! | [`programs`] | examples and the command as processes that say what happens line by line |
 //! | [`group_members`] | members as processes that lead thousands of groups |
+//! | [`binary`] | the command `tenure`, run in a clean environment |
+//! | [`daemons`] | daemons as processes, founded by `tenure init` |
+//! | [`http_cluster`] | daemons as processes, asked over HTTP |
+//! | [`changing_cluster`] | daemons as processes whose members change |
+//! | [`up`] | a whole cluster by `tenure up` |
+//! | [`runners`] | `tenure run` as processes, against a cluster in the test's own process |
+//! | [`lab_folder`] | the laboratory's commands in a folder of their own |
+//! | [`other_user`] | another user of this machine, who attacks |
 //! | [`namespaces`] | network namespaces on one bridge, and cables that can be cut |
 //! | [`mounts`] | file systems of a test's own |
 //! | [`proxy`] | an attacker on the way between members |
@@ -26,17 +34,25 @@
 pub mod arena;
 pub mod arrivals;
 pub mod attackers;
+pub mod binary;
 pub mod chance;
+pub mod changing_cluster;
 pub mod cluster;
+pub mod daemons;
 pub mod group_members;
+pub mod http_cluster;
+pub mod lab_folder;
 pub mod member_files;
 pub mod meters;
 pub mod mounts;
 pub mod namespaces;
 pub mod numbers;
+pub mod other_user;
 pub mod ports;
 pub mod postgres_server;
 pub mod programs;
 pub mod proxy;
+pub mod runners;
+pub mod up;
 pub mod waiting;
 pub mod witnesses;

@@ -425,10 +425,10 @@ mod tests {
     fn a_renewal_waits_for_company_and_not_for_long() {
         let mut outbox = sociable();
         outbox.push(PEER, renewal(1, 45), true);
-        assert_eq!(datagrams(&mut outbox, 0), []);
+        assert!(datagrams(&mut outbox, 0).is_empty());
         assert_eq!(outbox.next_wake(PEER, LocalTime::ZERO), Some(LocalTime::from_nanos(2 * SLOT)));
         outbox.push(PEER, renewal(2, 45), true);
-        assert_eq!(datagrams(&mut outbox, 2 * SLOT - 1), []);
+        assert!(datagrams(&mut outbox, 2 * SLOT - 1).is_empty());
         assert_eq!(datagrams(&mut outbox, 2 * SLOT), [90]);
         assert_eq!(outbox.next_wake(PEER, LocalTime::ZERO), None);
     }

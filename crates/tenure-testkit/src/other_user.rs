@@ -4,8 +4,6 @@
 //! A test program that does not run as root cannot become another user: it counts what it skipped,
 //! and says so.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,19 +13,20 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
+
+use crate::binary::{Binary, clear};
 
 /// The user id and group id of `nobody`.
-pub(crate) const NOBODY: u32 = 65_534;
+pub const NOBODY: u32 = 65_534;
 
 /// Programs that `nobody` can start: copies in a folder that everybody can read.
-pub(crate) struct Attacker {
+pub struct Attacker {
     folder: tempfile::TempDir,
 }
 
 impl Attacker {
     /// `None` where this process cannot become another user.
-    pub(crate) fn new() -> Option<Self> {
+    pub fn new(binary: Binary) -> Option<Self> {
         static SKIPPED: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
             let number = SKIPPED.fetch_add(1, Relaxed) + 1;
@@ -37,7 +36,7 @@ impl Attacker {
         let folder = tempfile::tempdir().expect("a folder");
         open_to_all(folder.path());
         let own = std::env::current_exe().expect("it has a path");
-        for (from, to) in [(own.as_path(), "attack"), (Path::new(env!("CARGO_BIN_EXE_tenure")), "tenure")] {
+        for (from, to) in [(own.as_path(), "attack"), (Path::new(binary.0), "tenure")] {
             fs::copy(from, folder.path().join(to)).expect("it is copied");
             open_to_all(&folder.path().join(to));
         }
@@ -45,7 +44,7 @@ impl Attacker {
     }
 
     /// Runs the command `tenure` as `nobody`: its exit code and all that it says.
-    pub(crate) fn tenure(&self, words: &str) -> (i32, String) {
+    pub fn tenure(&self, words: &str) -> (i32, String) {
         let mut command = Command::new(self.folder.path().join("tenure"));
         command.args(words.split_whitespace()).current_dir(self.folder.path());
         let output = as_nobody(&mut command).output().expect("it runs");
@@ -65,36 +64,34 @@ impl Attacker {
     }
 
     /// The answer to a request over TCP.
-    pub(crate) fn tcp(&self, address: &str, request: &str) -> String {
+    pub fn tcp(&self, address: &str, request: &str) -> String {
         self.tries("tcp", address, request)
     }
 
     /// The answer to a request over a unix socket, or the error.
-    pub(crate) fn socket(&self, path: &Path, request: &str) -> String {
+    pub fn socket(&self, path: &Path, request: &str) -> String {
         self.tries("socket", &path.to_string_lossy(), request)
     }
 
     /// What is in a file, or the error.
-    pub(crate) fn read(&self, path: &Path) -> String {
+    pub fn read(&self, path: &Path) -> String {
         self.tries("read", &path.to_string_lossy(), "")
     }
 }
 
 fn as_nobody(command: &mut Command) -> &mut Command {
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TENURE_")) {
-        command.env_remove(name);
-    }
+    clear(command);
     command.uid(NOBODY).gid(NOBODY)
 }
 
 /// Lets every user read, and start or enter.
-pub(crate) fn open_to_all(path: &Path) {
+pub fn open_to_all(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
 /// What `attack` does in the process of `nobody`: called by a test of that name in each test
 /// program.
-pub(crate) fn attack() {
+pub fn attack() {
     let Ok(kind) = std::env::var("DOORS_KIND") else { return };
     let of = |name: &str| std::env::var(name).unwrap_or_default();
     let (at, send) = (of("DOORS_AT"), of("DOORS_SEND"));
@@ -115,13 +112,10 @@ fn talk(mut stream: impl Read + Write, send: &str) -> std::io::Result<String> {
 }
 
 /// A request as it is written, which closes the connection after the answer.
-pub(crate) fn request(method: &str, path: &str, more: &str, body: &str) -> String {
+pub fn request(method: &str, path: &str, more: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\nConnection: close\r\n{more}\r\n{body}"
     )
 }
-
-/// How long the attacks of one test may take.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);

@@ -6,36 +6,46 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::binary::Binary;
+
 /// A folder of its own for each test, removed at its end.
-pub(crate) struct Folder(PathBuf);
+pub struct Folder {
+    binary: Binary,
+    path: PathBuf,
+}
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
+    /// Makes it.
+    pub fn new(binary: Binary, name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tenure-lab-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        fs::create_dir_all(&path).expect("a folder");
+        Self { binary, path }
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
     /// Runs `tenure` in this folder.
-    pub(crate) fn tenure(&self, words: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tenure"))
+    pub fn tenure(&self, words: &str) -> Output {
+        Command::new(self.binary.0)
             .args(words.split_whitespace())
-            .current_dir(&self.0)
+            .current_dir(&self.path)
             .output()
-            .unwrap()
+            .expect("it runs")
     }
 
-    pub(crate) fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    /// The names of its files.
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).expect("it is there");
+        entries
+            .map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned())
+            .collect()
     }
 
     /// A command that must fail: exit code 2, one line on stderr, nothing on stdout, no file.
-    pub(crate) fn refuses(&self, words: &str) -> String {
+    pub fn refuses(&self, words: &str) -> String {
         let before = self.files();
         let output = self.tenure(words);
         let said = text(&output.stderr);
@@ -50,23 +60,27 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+/// What a command printed, as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it is text")
 }
 
-pub(crate) fn stdout(output: &Output) -> String {
+/// What a command printed on its standard output.
+pub fn stdout(output: &Output) -> String {
     text(&output.stdout)
 }
 
-pub(crate) fn json(output: &Output) -> Value {
+/// What a command printed, which must be JSON.
+pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
 }
 
-pub(crate) fn has_keys(value: &Value, keys: &[&str]) {
+/// An object must have these keys.
+pub fn has_keys(value: &Value, keys: &[&str]) {
     for key in keys {
         assert!(value.get(key).is_some(), "no key {key} in {value:#}");
     }

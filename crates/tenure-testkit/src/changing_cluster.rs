@@ -1,31 +1,32 @@
 //! A cluster of real daemons on loopback whose members change, and commands that are put to them.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
+use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tenure::{Clock, ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
+use tenure::{ClusterId, ClusterKey, Config, Key, Node, Role, Term, peers};
 
-use crate::cluster::{TOKEN, TOKEN_LINE, free_addresses};
+use crate::binary::Binary;
+use crate::http_cluster::{TOKEN, TOKEN_LINE};
+use crate::ports::free_addresses;
+use crate::waiting::until;
 
-/// Longer than anything here may take on a machine that works at all.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-
-/// Daemons by name. Those that are left are killed at the end.
-pub(crate) struct Daemons {
-    pub(crate) dir: tempfile::TempDir,
+/// ChangingCluster by name. Those that are left are killed at the end.
+pub struct ChangingCluster {
+    binary: Binary,
+    /// Where everything of it is.
+    pub dir: tempfile::TempDir,
     /// What is remembered within a boot must be in memory.
     memory: tempfile::TempDir,
-    pub(crate) id: ClusterId,
-    pub(crate) key: ClusterKey,
+    /// Its id.
+    pub id: ClusterId,
+    /// The key of all nodes.
+    pub key: ClusterKey,
     lease: Duration,
     founders: Vec<String>,
     homes: BTreeMap<String, Home>,
@@ -38,10 +39,11 @@ struct Home {
     http: SocketAddr,
 }
 
-impl Daemons {
+impl ChangingCluster {
     /// Founds a cluster of members n1, n2 … with leases of at most `lease`. Nothing runs yet.
-    pub(crate) fn found(count: usize, lease: Duration) -> Self {
+    pub fn found(binary: Binary, count: usize, lease: Duration) -> Self {
         let mut daemons = Self {
+            binary,
             dir: tempfile::tempdir().expect("a folder"),
             memory: tempfile::tempdir_in("/dev/shm").expect("a folder"),
             id: ClusterId::draw(),
@@ -72,7 +74,7 @@ impl Daemons {
     }
 
     /// The library's configuration of a node.
-    pub(crate) fn config(&self, name: &str, role: Role) -> Config {
+    pub fn config(&self, name: &str, role: Role) -> Config {
         let mut config = Config::new(name, Key::Cluster(self.key.clone()));
         let founders: Vec<(String, String)> =
             self.founders.iter().map(|name| (name.clone(), self.udp(name))).collect();
@@ -96,7 +98,7 @@ impl Daemons {
     }
 
     /// Writes the file of a daemon; `extra` goes into `[daemon]`.
-    pub(crate) fn write_file(&self, name: &str, extra: &str) {
+    pub fn write_file(&self, name: &str, extra: &str) {
         let Home { udp, http } = self.homes[name];
         let (key, id, lease) = (self.key.reveal(), self.id, self.lease.as_millis());
         let (members, memory) = (self.members_table(), self.memory.path().join(name));
@@ -126,33 +128,34 @@ impl Daemons {
         }
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// A path in the folder of the cluster.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Where a node is reached.
-    pub(crate) fn udp(&self, name: &str) -> String {
+    pub fn udp(&self, name: &str) -> String {
         self.homes[name].udp.to_string()
     }
 
     /// Where its daemon is asked.
-    pub(crate) fn url(&self, name: &str) -> String {
+    pub fn url(&self, name: &str) -> String {
         format!("http://{}", self.homes[name].http)
     }
 
     /// What a daemon has logged so far.
-    pub(crate) fn log(&self, name: &str) -> String {
+    pub fn log(&self, name: &str) -> String {
         fs::read_to_string(self.path(&format!("{name}/log"))).unwrap_or_default()
     }
 
     /// Starts a daemon that has a store.
-    pub(crate) fn start(&mut self, name: &str) {
+    pub fn start(&mut self, name: &str) {
         self.launch(name, &[]);
     }
 
     /// Starts a node that is no member yet, with a new store. A name may be given a place for it
     /// before.
-    pub(crate) fn join(&mut self, name: &str) {
+    pub fn join(&mut self, name: &str) {
         if !self.homes.contains_key(name) {
             self.settle(name);
         }
@@ -162,7 +165,9 @@ impl Daemons {
 
     fn launch(&mut self, name: &str, flags: &[&str]) {
         let log = File::options().append(true).create(true).open(self.path(&format!("{name}/log")));
-        let child = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        let child = self
+            .binary
+            .command()
             .args(["node", "-c"])
             .arg(self.path(&format!("{name}/tenure.toml")))
             .args(["--parent-pid", &std::process::id().to_string()])
@@ -176,7 +181,7 @@ impl Daemons {
     }
 
     /// Ends a daemon by a signal, and waits until it has ended.
-    pub(crate) fn end(&mut self, name: &str, signal: Signal) {
+    pub fn end(&mut self, name: &str, signal: Signal) {
         let mut child = self.running.remove(name).expect("it runs");
         let pid = Pid::from_child(&child);
         kill_process(pid, signal).expect("it is there");
@@ -184,14 +189,14 @@ impl Daemons {
     }
 
     /// Forgets what a daemon that has ended remembers of its grants, as a reboot does.
-    pub(crate) fn forget(&self, name: &str) {
+    pub fn forget(&self, name: &str) {
         let folder = self.memory.path().join(name);
         fs::remove_dir_all(&folder).expect("it is there");
         fs::create_dir_all(&folder).expect("a folder");
     }
 
     /// Whether a daemon says that it is ready.
-    pub(crate) fn is_ready(&self, name: &str) -> bool {
+    pub fn is_ready(&self, name: &str) -> bool {
         let ask = || {
             let mut stream = TcpStream::connect(self.homes[name].http).ok()?;
             stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
@@ -203,18 +208,20 @@ impl Daemons {
         ask().unwrap_or(false)
     }
 
-    pub(crate) fn await_ready(&self, name: &str) {
+    /// Waits until a daemon says that it is ready.
+    pub fn await_ready(&self, name: &str) {
         until(&format!("{name} to be ready"), || self.is_ready(name));
     }
 
     /// Waits until a daemon answers over HTTP at all.
-    pub(crate) fn await_http(&self, name: &str) {
+    pub fn await_http(&self, name: &str) {
         until(&format!("{name} to listen"), || TcpStream::connect(self.homes[name].http).is_ok());
     }
 
     /// Runs `tenure`, by the clients' file.
-    pub(crate) fn tenure(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tenure"))
+    pub fn tenure(&self, words: &[&str]) -> Output {
+        self.binary
+            .command()
             .args(words)
             .arg("-c")
             .arg(self.path("client.toml"))
@@ -224,14 +231,14 @@ impl Daemons {
     }
 
     /// Runs `tenure`, which must succeed, and reads its JSON.
-    pub(crate) fn json(&self, words: &[&str]) -> serde_json::Value {
+    pub fn json(&self, words: &[&str]) -> serde_json::Value {
         let output = self.tenure(&[words, &["-o", "json"]].concat());
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("it is JSON")
     }
 
     /// Runs `tenure`, which must fail with this code, and returns the line that it says.
-    pub(crate) fn refused(&self, words: &[&str], code: i32) -> String {
+    pub fn refused(&self, words: &[&str], code: i32) -> String {
         let output = self.tenure(words);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
@@ -241,7 +248,7 @@ impl Daemons {
 
     /// Waits until a member knows of an epoch: who orders a change by an older one is told of a
     /// conflict.
-    pub(crate) fn await_epoch(&self, name: &str, epoch: u64) {
+    pub fn await_epoch(&self, name: &str, epoch: u64) {
         self.await_ready(name);
         let list = || self.json(&["members", "list", "--endpoint", &self.url(name)]);
         until(&format!("{name} to know of epoch {epoch}"), || {
@@ -250,7 +257,7 @@ impl Daemons {
     }
 
     /// The members' names, as one of them sees them.
-    pub(crate) fn members(&self, asked: &str) -> Vec<String> {
+    pub fn members(&self, asked: &str) -> Vec<String> {
         let list = self.json(&["members", "list", "--endpoint", &self.url(asked)]);
         let mut names: Vec<String> = list["members"]
             .as_array()
@@ -263,7 +270,7 @@ impl Daemons {
     }
 }
 
-impl Drop for Daemons {
+impl Drop for ChangingCluster {
     fn drop(&mut self) {
         for (name, mut child) in std::mem::take(&mut self.running) {
             let _ = child.kill();
@@ -274,16 +281,5 @@ impl Drop for Daemons {
                 eprintln!("--- {name}\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
             }
         }
-    }
-}
-
-/// Waits for something that must come.
-pub(crate) fn until(what: &str, mut there: impl FnMut() -> bool) {
-    let clock = Clock::default();
-    let start = clock.read();
-    while !there() {
-        let waited = Duration::from_nanos(clock.read().remaining(start).as_nanos());
-        assert!(waited < LIMIT, "{what}: not within {LIMIT:?}");
-        sleep(Duration::from_millis(20));
     }
 }
