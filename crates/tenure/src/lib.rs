@@ -101,6 +101,7 @@ mod formats;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;
+mod lead;
 mod local;
 mod lock;
 pub mod log;

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -22,11 +21,12 @@ use crate::error::{
 };
 use crate::eventual::{Eventual, Hint};
 use crate::guard::{Loss, MAX_PROCLAIM, Tenure};
+use crate::lead::{Outcome, lead_once};
 use crate::local::{Local, Locality};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::observe::{Scene, Watch};
-use crate::operator_request::{Asked, Fulfilled, OperatorRequest};
+use crate::operator_request::{Fulfilled, OperatorRequest};
 use crate::seal::{ClusterKey, Serial};
 use crate::status::{GroupStatus, Status};
 use crate::steady::{SharedSteady, Steady};
@@ -231,12 +231,13 @@ impl Node {
         &self.0.launched.addresses
     }
 
-    /// Campaigns for `group` and runs `work` while this process leads. When the work ends, this
-    /// process resigns, and the call returns what the work returned.
+    /// Campaigns for `group` and runs `work` while this process leads. When the work ends while it
+    /// still leads, or has resigned by itself, the call returns what the work returned.
     ///
     /// If the leadership is lost before, the work is dropped at its next `.await`, and the campaign
-    /// begins anew: losing is normal. Work that must not be cancelled like that checks its guard
-    /// itself, with a guard from [`campaign`](Self::campaign).
+    /// begins anew: losing is normal. That is so, too, if the work ends because it noticed the loss
+    /// itself: what it returned is dropped, and the work begins anew in a later term. Work that
+    /// must not be cancelled checks a guard from [`campaign`](Self::campaign) instead.
     ///
     /// It fulfils [requests](OperatorRequest) of operators. Asked to proclaim, it proclaims. Asked
     /// to resign or to hand over, it drops the work as on a loss, and only then gives up the
@@ -638,59 +639,6 @@ impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
         if self.armed {
             self.mailbox.send(Request::Withdraw { group: self.group.id(), number: self.number });
-        }
-    }
-}
-
-/// How a leadership with work ended.
-enum Outcome<T> {
-    /// The work has.
-    Done(T),
-    /// It was lost, or handed over.
-    Lost(Loss),
-    /// It is to be given up, and the work is dropped.
-    Resign(Asked),
-}
-
-/// Runs the work while `tenure` lasts, and fulfils requests. The work first, if several
-/// things happen at once.
-async fn lead_once<T, F: Future<Output = T>>(
-    tenure: &Tenure,
-    work: &mut impl FnMut(Tenure) -> F,
-) -> Outcome<T> {
-    loop {
-        let (asked, to) = {
-            let mut done = pin!(work(tenure.clone()));
-            loop {
-                let asked = tokio::select! {
-                    biased;
-                    result = &mut done => return Outcome::Done(result),
-                    loss = tenure.lost() => return Outcome::Lost(loss),
-                    asked = tenure.asked() => asked,
-                };
-                match asked.request() {
-                    OperatorRequest::Resign => break (asked, None),
-                    OperatorRequest::Transfer { to } => {
-                        let to = to.clone();
-                        break (asked, Some(to));
-                    }
-                    OperatorRequest::Proclaim { body } => match tenure.proclaim(body) {
-                        Ok(edict) => asked.fulfil_as(edict),
-                        Err(error) => asked.decline(&error.to_string()),
-                    },
-                }
-            }
-        }; // The work is dropped here, before anything is given up.
-        let Some(to) = to else { return Outcome::Resign(asked) };
-        match tenure.transfer(&to).await {
-            Ok(()) => {
-                asked.fulfil();
-                return Outcome::Lost(Loss::HandedOver);
-            }
-            Err(error) => asked.decline(&error.to_string()),
-        }
-        if !tenure.is_leader() {
-            return Outcome::Lost(tenure.lost().await);
         }
     }
 }

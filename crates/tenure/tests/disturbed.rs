@@ -45,6 +45,22 @@ async fn a_leader_whose_machine_slept_for_an_instant_leads_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn work_that_ends_because_its_lease_is_over_begins_anew_in_a_later_term() {
+    let cluster = Cluster::found(3, LEASE);
+    let (nodes, hands) = cluster.start_by_hand(WeakElection::default()).await;
+    let mut terms = Vec::new();
+    let work = nodes[0].lead("jobs", |tenure| {
+        if terms.is_empty() {
+            hands[0].suspend(BLINK);
+        }
+        terms.push(tenure.term());
+        async move { tenure.edict().is_ok() }
+    });
+    assert_eq!(within("the second run", SOON, work).await, Ok(true));
+    assert!(terms.len() == 2 && terms[0] < terms[1], "{terms:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_grantor_whose_machine_slept_is_silent_and_the_leader_leads_on_by_the_others() {
     let (_cluster, nodes, hands, tenure) = led().await;
     hands[1].suspend(BLINK);
