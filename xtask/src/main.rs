@@ -9,10 +9,12 @@
 //! | `bench NAME`   | `bench.rs`        | one benchmark, with ratios to a baseline of the same run   |
 //! | `package`      | `package.rs`      | the Debian package, with manual pages and completions      |
 //! | `torture`      | `torture.rs`      | kills, pauses and restarts real processes, and times it    |
+//! | `compatibility`| `compatibility.rs`| upgrades a cluster from an earlier revision, and back      |
 //!
 //! No dependencies: this is the first thing that is built on a new machine.
 
 mod bench;
+mod compatibility;
 mod dependencies;
 mod failure;
 mod json;
@@ -52,6 +54,7 @@ Commands:
   torture                kills, pauses and restarts real processes fifty times, and prints the times
   torture run            does worse to `tenure run` two hundred times, beside `etcdctl lock`; needs root
   torture kv             kills the replicated key-value server under load for a minute
+  compatibility REVISION builds an earlier revision, and upgrades a cluster from it member by member
 
 Examples:
   cargo xtask test
@@ -65,7 +68,8 @@ before it counts what this machine left out, and why. With TENURE_TEST_STRICT=1 
 Exit codes: 0 all is well, 1 a check failed, 2 the command could not be understood or started.
 ";
 
-const COMMANDS: &[&str] = &["test", "setup", "tidy", "dependencies", "bench", "package", "torture"];
+const COMMANDS: &[&str] =
+    &["test", "setup", "tidy", "dependencies", "bench", "package", "torture", "compatibility"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -103,6 +107,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "bench" => bench::run(rest, root),
         "package" => no_more(command, rest).and_then(|()| package::run(&root()?)),
         "torture" => torture::run(rest, root),
+        "compatibility" => compatibility::run(rest, root),
         unknown => Err(Failure::Error(format!(
             "no command `{unknown}`.{} There are {}: see `cargo xtask --help`",
             suggest::did_you_mean(unknown, COMMANDS),
