@@ -2,9 +2,8 @@
 //!
 //! Most programs that start real nodes wait for most of their time: for leases to end, for
 //! elections. Two of those side by side take half the time and leave the processor as idle as
-//! before. Which do is measured: `xtask/quiet.txt` names them. All others run alone. Tests draw
-//! their ports by the number of their process, so two programs could draw the same: the second lane
-//! has a network namespace of its own, and where none can be made there is one lane.
+//! before. Which do is measured: `xtask/quiet.txt` names them. All others run alone. Programs that
+//! run at once never draw the same port (`crates/tenure-testkit/src/ports.rs`).
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,9 +12,8 @@ use std::thread;
 
 use super::program::Program;
 use super::report::Tally;
-use super::run::{Lane, Plan};
+use super::run::Plan;
 use crate::failure::Failure;
-use crate::setup;
 
 const PATH: &str = "xtask/quiet.txt";
 const QUIET: &str = include_str!("../../quiet.txt");
@@ -24,16 +22,13 @@ const QUIET: &str = include_str!("../../quiet.txt");
 pub(super) fn run(plans: Vec<Plan>, logs: &Path, threads: usize, tally: &mut Tally) -> Result<(), Failure> {
     let (alone, quiet) = divide(plans, QUIET);
     let tally = Mutex::new(tally);
-    run_lane(&Mutex::new(alone), logs, threads, Lane::Open, &tally)?;
+    run_lane(&Mutex::new(alone), logs, threads, &tally)?;
     let quiet = Mutex::new(quiet);
     thread::scope(|scope| {
-        let second =
-            can_isolate().then(|| scope.spawn(|| run_lane(&quiet, logs, threads, Lane::Isolated, &tally)));
-        let first = run_lane(&quiet, logs, threads, Lane::Open, &tally);
-        let ended = second.map(thread::ScopedJoinHandle::join);
-        first.and(
-            ended.unwrap_or(Ok(Ok(()))).unwrap_or_else(|_| Err(Failure::Error("a lane ended early".into()))),
-        )
+        let second = scope.spawn(|| run_lane(&quiet, logs, threads, &tally));
+        let first = run_lane(&quiet, logs, threads, &tally);
+        let second = second.join();
+        first.and(second.unwrap_or_else(|_| Err(Failure::Error("a lane ended early".into()))))
     })
 }
 
@@ -42,12 +37,11 @@ fn run_lane(
     plans: &Mutex<VecDeque<Plan>>,
     logs: &Path,
     threads: usize,
-    lane: Lane,
     tally: &Mutex<&mut Tally>,
 ) -> Result<(), Failure> {
     let next = || plans.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     while let Some(plan) = next() {
-        let done = plan.run(logs, threads, lane)?;
+        let done = plan.run(logs, threads)?;
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
         done.tell();
         tally.add(&done);
@@ -80,11 +74,6 @@ pub(super) fn stale(programs: &[Program]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Broken(format!("{PATH}: no test program: {}", stale.join(", "))))
-}
-
-/// Whether a network namespace with a loopback device can be had.
-fn can_isolate() -> bool {
-    setup::works("unshare", &["--net", "ip", "link", "set", "lo", "up"])
 }
 
 #[cfg(test)]

@@ -53,17 +53,7 @@ impl Program {
 
     /// A command that runs it, with the folder and the variable that cargo gives to a test.
     pub(super) fn command(&self) -> Command {
-        self.prepared(Command::new(&self.path))
-    }
-
-    /// The same in a network namespace of its own: its ports are not those of any other program.
-    pub(super) fn isolated_command(&self) -> Command {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""]).arg(&self.path);
-        self.prepared(command)
-    }
-
-    fn prepared(&self, mut command: Command) -> Command {
+        let mut command = Command::new(&self.path);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).stdin(Stdio::null());
         command
     }

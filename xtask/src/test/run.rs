@@ -24,14 +24,6 @@ pub(super) struct Plan {
     pub(super) all: bool,
 }
 
-/// Where a program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
-    Open,
-    /// In a network namespace of its own.
-    Isolated,
-}
-
 /// A program that has ended.
 #[derive(Debug)]
 pub(super) struct Done {
@@ -47,17 +39,14 @@ pub(super) struct Done {
 
 impl Plan {
     /// Runs the program to its end. `logs` is a folder.
-    pub(super) fn run(&self, logs: &Path, threads: usize, lane: Lane) -> Result<Done, Failure> {
+    pub(super) fn run(&self, logs: &Path, threads: usize) -> Result<Done, Failure> {
         let label = self.program.label();
         let log = logs.join(format!("{}.log", label.replace(['-', ' '], "_").trim_start_matches('_')));
         let cannot = |error: std::io::Error| Failure::Error(format!("{label} could not be run: {error}"));
         // A file and no pipe: a process that outlives its test would keep a pipe open.
         fs::create_dir_all(logs).map_err(cannot)?;
         let output = File::create(&log).map_err(cannot)?;
-        let mut command = match lane {
-            Lane::Open => self.program.command(),
-            Lane::Isolated => self.program.isolated_command(),
-        };
+        let mut command = self.program.command();
         command.arg("--test-threads").arg(threads.to_string());
         if !self.all {
             command.arg("--exact").args(&self.tests);
@@ -155,7 +144,7 @@ mod tests {
     fn run(name: &str, text: &str, tests: &[&str], all: bool) -> Done {
         let (folder, program) = script(name, text);
         let tests = tests.iter().map(ToString::to_string).collect();
-        let done = Plan { program, tests, all }.run(&folder.join("logs"), 2, Lane::Open);
+        let done = Plan { program, tests, all }.run(&folder.join("logs"), 2);
         fs::remove_dir_all(&folder).unwrap();
         done.unwrap()
     }
