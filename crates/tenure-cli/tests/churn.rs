@@ -19,8 +19,9 @@ use tokio::runtime::Runtime;
 /// The command that is tested.
 const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
-/// The longest lease.
-const LEASE: Duration = Duration::from_secs(2);
+/// The longest lease. A leader renews at half of it: one that is not run for two seconds, on a
+/// machine that does much else, leads on.
+const LEASE: Duration = Duration::from_secs(5);
 
 /// How much of everything.
 struct Size {
@@ -200,7 +201,7 @@ fn groups_are_led_without_a_gap_while_members_come_and_go() {
         change("n3", &["add", "n2", &address("n2")]);
         change("n2", &["remove", "n4"]);
         change("n3", &["remove", "n5"]);
-        let longest = if round % 2 == 0 { "2500ms" } else { "2s" };
+        let longest = if round % 2 == 0 { "6s" } else { "5s" };
         change("n2", &["set", "--longest-lease", longest]);
         std::mem::swap(&mut first, &mut spare);
         let mut expected = ["n2", "n3", first];

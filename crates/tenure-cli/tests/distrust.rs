@@ -205,7 +205,7 @@ fn config_check_says_what_node_says_word_for_word() {
         good.replace("http = \"127.0.0.1:", "http = \"0.0.0.0:").replace("tokens_file = \"tokens\"\n", ""),
         good.replace("key = \"tenure", "key = \"tunere"),
         good.replace("name = \"n1\"\nkey", "name = \"no name\"\nkey"),
-        good.replace("length = \"1s\"", "length = \"1h\""),
+        good.replace("length = \"5s\"", "length = \"1h\""),
         good.replace("[[cluster", "[cluster"),
     ];
     for text in files {

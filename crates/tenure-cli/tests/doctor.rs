@@ -10,7 +10,7 @@ use serde_json::Value;
 use tenure::ClusterKey;
 use tenure_testkit::cluster::{Cluster, numbered};
 use tenure_testkit::ports::free_addresses;
-use tenure_testkit::waiting::within;
+use tenure_testkit::waiting::{LIMIT, within};
 
 fn doctor(folder: &Path, words: &[&str]) -> (Output, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
@@ -106,7 +106,7 @@ async fn a_cluster_that_answers_is_fine_and_a_member_that_is_gone_is_named() {
     let cluster = Cluster::found_numbered(3, Duration::from_secs(1));
     let mut nodes = cluster.start().await;
     for node in &nodes {
-        within("a node is ready", Duration::from_secs(20), node.ready()).await.unwrap();
+        within("a node is ready", LIMIT, node.ready()).await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     client_file(folder.path(), &cluster, &cluster.key);
@@ -131,7 +131,7 @@ async fn a_cluster_that_answers_is_fine_and_a_member_that_is_gone_is_named() {
 async fn a_wrong_key_reaches_nobody_and_an_open_one_is_bad() {
     let cluster = Cluster::found_numbered(1, Duration::from_secs(1));
     let nodes = cluster.start().await;
-    within("a node is ready", Duration::from_secs(20), nodes[0].ready()).await.unwrap();
+    within("a node is ready", LIMIT, nodes[0].ready()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     client_file(folder.path(), &cluster, &ClusterKey::generate());
     let (output, report) = examine(folder.path()).await;

@@ -134,8 +134,7 @@ fn a_lost_lease_ends_the_command_before_its_end_and_exits_with_79() {
     let pid = stage.pid("pid");
     stage.stop_cluster();
     let stopped = now();
-    stage.wait("the end of the command", || (!is_alive(pid)).then_some(()));
-    assert!(now() < stopped + lease, "it ended within what was left of the lease");
+    stage.ends_before(stopped + lease, &[pid]);
     assert_eq!(runner.code(), 79);
     assert_eq!(stage.read("term").trim(), "told", "it was asked before it was ended");
 }
@@ -157,8 +156,7 @@ fn a_command_that_ignores_term_is_killed_before_the_end_of_the_lease() {
     let pid = stage.pid("pid");
     stage.stop_cluster();
     let stopped = now();
-    stage.wait("the end of the command", || (!is_alive(pid)).then_some(()));
-    assert!(now() < stopped + LEASE);
+    stage.ends_before(stopped + LEASE, &[pid]);
     assert_eq!(runner.code(), 79);
 }
 
@@ -169,8 +167,7 @@ fn without_once_a_runner_that_was_stopped_too_long_campaigns_again_and_starts_th
     let pid = stage.pid("pid");
     let stopped = now();
     signal(runner.pid(), Signal::STOP);
-    stage.wait("the end of the command", || (!is_alive(pid)).then_some(()));
-    assert!(now() < stopped + LEASE, "the sentinel ended it in time");
+    stage.ends_before(stopped + LEASE, &[pid]);
     signal(runner.pid(), Signal::CONT);
     let terms = stage.wait("a second term", || {
         let terms: Vec<u64> = stage.read("terms").lines().filter_map(|line| line.parse().ok()).collect();
@@ -192,8 +189,7 @@ fn a_runner_that_is_killed_takes_its_command_and_all_descendants_with_it() {
         let sentinel = runner.sentinel();
         let killed = now();
         signal(runner.pid(), Signal::KILL);
-        stage.wait("the end of all", || family.iter().all(|pid| !is_alive(*pid)).then_some(()));
-        assert!(now() < killed + LEASE);
+        stage.ends_before(killed + LEASE, &family);
         stage.wait("the end of the sentinel", || (!is_alive(sentinel)).then_some(()));
         assert!(!runner.end().success());
     }
@@ -207,8 +203,7 @@ fn a_sentinel_that_is_killed_ends_the_command_and_the_runner_starts_both_anew() 
     let (pid, orphan, sentinel) = (stage.pid("pid"), stage.pid("orphan"), runner.sentinel());
     let killed = now();
     signal(sentinel, Signal::KILL);
-    stage.wait("the end of both", || (!is_alive(pid) && !is_alive(orphan)).then_some(()));
-    assert!(now() < killed + LEASE);
+    stage.ends_before(killed + LEASE, &[pid, orphan]);
     let new = stage.wait("a new command", || Some(stage.pid("pid")).filter(|new| *new != pid));
     assert!(is_alive(new));
     assert_ne!(runner.sentinel(), sentinel);
@@ -233,8 +228,7 @@ fn a_lease_that_ends_while_the_sentinel_is_stopped_is_kept_by_the_runner() {
     signal(sentinel, Signal::STOP);
     stage.stop_cluster();
     let stopped = now();
-    stage.wait("the end of the command", || (!is_alive(pid)).then_some(()));
-    assert!(now() < stopped + LEASE);
+    stage.ends_before(stopped + LEASE, &[pid]);
     assert_eq!(runner.code(), 79);
 }
 

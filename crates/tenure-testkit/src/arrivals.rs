@@ -1,5 +1,5 @@
-//! Writes as a resource sees them: late, twice, in any order. What the pure fence says of them, a
-//! stored one must say.
+//! Writes as a resource sees them: late, twice, in any order. A stored fence must judge
+//! them as the pure one does.
 
 use tenure::fence::{Admitted, Fence, Rule, Term, Token};
 
@@ -9,9 +9,9 @@ use crate::chance::Chance;
 /// refused.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// What the writer shows.
+    /// The token that the writer shows.
     pub token: Token,
-    /// Who writes.
+    /// The name of the writer.
     pub writer: String,
     /// The word, or nothing if it is refused.
     pub expected: Option<&'static str>,

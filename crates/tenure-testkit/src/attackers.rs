@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What came back to the attacker.
+/// The answers to the attacker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answers {
     /// How many datagrams.

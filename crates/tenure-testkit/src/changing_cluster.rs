@@ -21,7 +21,7 @@ pub struct ChangingCluster {
     binary: Binary,
     /// Where everything of it is.
     pub dir: tempfile::TempDir,
-    /// What is remembered within a boot must be in memory.
+    /// The folder for the memory within a boot must be in memory.
     memory: tempfile::TempDir,
     /// Its id.
     pub id: ClusterId,
@@ -143,7 +143,7 @@ impl ChangingCluster {
         format!("http://{}", self.homes[name].http)
     }
 
-    /// What a daemon has logged so far.
+    /// The log of a daemon so far.
     pub fn log(&self, name: &str) -> String {
         fs::read_to_string(self.path(&format!("{name}/log"))).unwrap_or_default()
     }

@@ -85,7 +85,7 @@ impl Drop for Daemons {
     }
 }
 
-/// What remembers grants within a boot is no part of a cluster's folder: it is removed by the
+/// Removes the memory of grants within a boot, which is no part of a cluster's folder: by the
 /// cluster's id.
 pub fn forget(client: &Path) {
     let text = fs::read_to_string(client).unwrap_or_default();
@@ -124,7 +124,7 @@ impl Daemon {
         kill_process(self.pid(), signal).expect("it is there");
     }
 
-    /// What it has written.
+    /// All that it has written.
     pub fn text(&self) -> String {
         fs::read_to_string(&self.log).expect("it has a log")
     }

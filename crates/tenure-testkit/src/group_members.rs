@@ -23,7 +23,7 @@ pub struct Process {
     answers: BufReader<ChildStdout>,
 }
 
-/// What a member reports.
+/// The figures of a member.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
     /// Groups that it leads now.

@@ -22,6 +22,10 @@ pub const TOKEN: &str =
 pub const TOKEN_LINE: &str =
     "0000000a admin 0870ebf141434ee4cad1e0d825d8c81535633e10b67054eb7e0f391ec8c72d07 - of the tests\n";
 
+/// How long leases are. A leader renews at half of it: one that is not run for two seconds, on a
+/// machine that does much else, leads on.
+const LEASE: Duration = Duration::from_secs(5);
+
 /// Founded, and started as told.
 pub struct HttpCluster {
     binary: Binary,
@@ -36,7 +40,7 @@ pub struct HttpCluster {
 impl HttpCluster {
     /// Founds a cluster; `extra` is what the `[daemon]` of every file has beside its address.
     pub fn found(binary: Binary, count: usize, extra: &str) -> Self {
-        let cluster = Cluster::found_numbered(count, Duration::from_secs(1));
+        let cluster = Cluster::found_numbered(count, LEASE);
         let daemons = Self {
             binary,
             cluster,
@@ -46,9 +50,10 @@ impl HttpCluster {
         for index in 0..count {
             let own = numbered(index);
             let mut text = format!(
-                "name = \"{own}\"\nkey = \"{}\"\nlisten = [\"{}\"]\nstore = \"{own}\"\n[lease]\nlength = \"1s\"\n",
+                "name = \"{own}\"\nkey = \"{}\"\nlisten = [\"{}\"]\nstore = \"{own}\"\n[lease]\nlength = \"{}s\"\n",
                 daemons.cluster.key.reveal(),
-                daemons.cluster.addresses[index]
+                daemons.cluster.addresses[index],
+                LEASE.as_secs()
             );
             for (index, address) in daemons.cluster.addresses.iter().enumerate() {
                 text += &format!(

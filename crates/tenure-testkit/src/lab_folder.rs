@@ -64,17 +64,17 @@ impl Drop for Folder {
     }
 }
 
-/// What a command printed, as text.
+/// The output of a command, as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("it is text")
 }
 
-/// What a command printed on its standard output.
+/// The standard output of a command.
 pub fn stdout(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// What a command printed, which must be JSON.
+/// The standard output of a command, which must be JSON.
 pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
 }

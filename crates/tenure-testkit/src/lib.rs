@@ -1,4 +1,4 @@
-//! What the tests and benchmarks of this workspace share: clusters, networks, servers, attackers.
+//! The shared helpers of tests and benchmarks: clusters, networks, servers, attackers.
 //!
 //! Only dev-dependencies may name this crate, and it is never published. Nothing here knows which
 //! crate tests: paths of programs that Cargo builds are passed in.

@@ -14,7 +14,7 @@ use crate::ports::free_addresses;
 /// The names of the members; each has its file, `a.toml` and so on.
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// A founded cluster. What its members remember within a boot is removed when this is dropped; the
+/// A founded cluster. Dropping it removes the memory of grants that members keep within a boot; the
 /// folder is the test's.
 pub struct MemberFiles {
     /// Where the key, the files and the stores are.

@@ -36,7 +36,7 @@ impl tracing::Subscriber for Counting {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// What this process has in memory, in KiB.
+/// The memory of this process, in KiB.
 pub fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("Linux has it");

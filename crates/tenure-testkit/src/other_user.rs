@@ -73,7 +73,7 @@ impl Attacker {
         self.tries("socket", &path.to_string_lossy(), request)
     }
 
-    /// What is in a file, or the error.
+    /// The text of a file, or the error.
     pub fn read(&self, path: &Path) -> String {
         self.tries("read", &path.to_string_lossy(), "")
     }
@@ -89,8 +89,8 @@ pub fn open_to_all(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// What `attack` does in the process of `nobody`: called by a test of that name in each test
-/// program.
+/// Does what the environment says, in the process of `nobody`. Each test program has a test that
+/// calls this.
 pub fn attack() {
     let Ok(kind) = std::env::var("DOORS_KIND") else { return };
     let of = |name: &str| std::env::var(name).unwrap_or_default();

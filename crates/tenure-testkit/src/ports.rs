@@ -31,7 +31,7 @@ const BLOCKS: u16 = STRIPS * BLOCKS_IN_A_STRIP;
 /// The blocks of this process, each with the socket that reserves it.
 struct Reserved {
     sockets: Vec<UnixDatagram>,
-    /// What is left of the newest block.
+    /// The rest of the newest block.
     left: Range<u16>,
     /// Blocks that were tried, this process's or not.
     tried: u16,

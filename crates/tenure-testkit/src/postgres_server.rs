@@ -20,9 +20,9 @@ use std::{env, fs};
 
 use postgres::{Client, NoTls};
 
-/// What the keeper does: `$1` has the programs, `$2` is the folder. A machine that stops takes the
-/// test with it, so nothing has to reach the disk. Of the signals, the first ends a server that is
-/// only beginning, the second one that runs.
+/// The script of the keeper: `$1` has the programs, `$2` is the folder. A machine that stops takes
+/// the test with it, so nothing has to reach the disk. Of the signals, the first ends a server that
+/// is only beginning, the second one that runs.
 const KEEPER: &str = r#"
 "$1/initdb" --auth=trust --username=postgres --encoding=UTF8 --locale=C --no-sync "$2/data" >"$2/log" 2>&1 || exit 1
 "$1/postgres" -D "$2/data" -k "$2" -c listen_addresses= -c fsync=off >>"$2/log" 2>&1 &
@@ -149,7 +149,7 @@ fn find_programs() -> Option<PathBuf> {
         .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-/// Who the server runs as, if not as this process.
+/// The user and group of the server, if not those of this process.
 fn user() -> Option<(u32, u32)> {
     let root = fs::metadata("/proc/self").expect("/proc is there").uid() == 0;
     root.then(|| {

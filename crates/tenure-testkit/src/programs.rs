@@ -15,7 +15,7 @@ use std::{env, fs, thread};
 /// A line that a program has said.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Who has said it: a number that the test has given.
+    /// The speaker: a number that the test has given.
     pub who: usize,
     /// Which process of that name: each start counts one more.
     pub life: u32,
@@ -44,7 +44,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program. What it says goes to `sayings`, until it ends.
+    /// Starts a program. Its lines go to `sayings`, until it ends.
     pub fn start(mut command: Command, who: usize, life: u32, sayings: Sender<Said>) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program can be started");

@@ -1,7 +1,7 @@
 //! An attacker on the way: everything between the members passes through here, is recorded, and can
 //! be changed, held back and repeated.
 //!
-//! Members are known to each other by the proxy's addresses, its *fronts*. What comes to a front
+//! Members are known to each other by the proxy's addresses, its *fronts*. A packet to a front
 //! goes on to the member behind it, from a socket that stands for the sender; answers go the way
 //! back. So the proxy can also send whatever it likes, later, from the addresses that the members
 //! expect.
@@ -52,7 +52,7 @@ impl Packet {
     }
 }
 
-/// What is sent on instead of a packet, and how much later.
+/// Gives the packets that are sent on instead of one, and how much later.
 pub type Rule = Box<dyn FnMut(&Packet) -> Vec<(Duration, Vec<u8>)> + Send>;
 
 struct State {
@@ -93,12 +93,12 @@ impl Proxy {
         *self.0.rule.lock().expect("nobody panics with it") = rule;
     }
 
-    /// What came by so far.
+    /// All packets so far.
     pub fn record(&self) -> Vec<Packet> {
         self.0.record.lock().expect("nobody panics with it").clone()
     }
 
-    /// What came by and satisfies `wanted`.
+    /// The packets that satisfy `wanted`.
     pub fn recorded(&self, wanted: impl Fn(&Packet) -> bool) -> Vec<Packet> {
         let record = self.0.record.lock().expect("nobody panics with it");
         record.iter().filter(|packet| wanted(packet)).cloned().collect()
@@ -136,7 +136,7 @@ impl Proxy {
     fn pass(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8], socket: Arc<UdpSocket>, next: SocketAddr) {
         let at = tenure::Clock::boot().read().as_nanos();
         let packet = Packet { from, to, bytes: bytes.to_vec(), at, socket, next };
-        // Held meanwhile: whoever reads the record finds in it all that was sent on, and nothing
+        // Held meanwhile: a reader of the record finds in it all that was sent on, and nothing
         // that was not.
         let mut record = self.0.record.lock().expect("nobody panics with it");
         let sent = (self.0.rule.lock().expect("nobody panics with it"))(&packet);

@@ -98,6 +98,17 @@ impl Stage {
         self.wait(&format!("a number in {name}"), || self.read(name).trim().parse().ok())
     }
 
+    /// Waits until processes have ended; none may be seen alive at the end of a lease or later. A
+    /// look counts from when it began: one that is late accuses nobody.
+    pub fn ends_before(&self, end: Duration, pids: &[i32]) {
+        self.wait("the end of processes", || {
+            let began = now();
+            let left: Vec<i32> = pids.iter().copied().filter(|pid| is_alive(*pid)).collect();
+            assert!(left.is_empty() || began < end, "{left:?} lived on after the lease");
+            left.is_empty().then_some(())
+        });
+    }
+
     /// Waits for something that must come.
     pub fn wait<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         wait(what, &self.path("log"), look)

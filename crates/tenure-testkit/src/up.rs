@@ -44,7 +44,7 @@ impl Up {
         self.folder.path()
     }
 
-    /// What `tenure up` has printed.
+    /// The output of `tenure up`.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.path().join("up.log")).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
 //! Witnesses of how long this machine ran nobody: threads that do nothing but look at the clock.
-//! What they missed, nobody could have used.
+//! Time that they missed, nobody could have used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -9,8 +9,10 @@ use tenure::{Clock, Config, Hand, Locality, Loss, Node, Suspends, Tenure, WeakEl
 use tenure_testkit::cluster::Cluster;
 use tenure_testkit::waiting::within;
 
-const LEASE: Duration = Duration::from_secs(2);
-const SOON: Duration = Duration::from_secs(30);
+/// A leader renews at half of it: one that is not run for two seconds, on a machine that does much
+/// else, leads on.
+const LEASE: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(60);
 /// Far less than a lease: by the clock alone it would be nothing.
 const BLINK: Duration = Duration::from_millis(1);
 

@@ -142,7 +142,7 @@ async fn a_leader_whose_clock_steps_back_is_over_and_begins_anew() {
     // It would lead longer by this than its supporters are bound to it. Who reads the clock only
     // when it is where it was again sees no step: then it steps once more.
     let mut is_over = false;
-    for _ in 0..5 {
+    for _ in 0..20 {
         hands[leader].back(Duration::from_millis(40));
         let over = async { while groups[leader].changed().await.expect("it takes part").is_some() {} };
         is_over = tokio::time::timeout(Duration::from_millis(1500), over).await.is_ok();

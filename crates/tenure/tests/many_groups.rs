@@ -9,7 +9,7 @@ fn five_hundred_groups_are_held_and_all_are_taken_over_when_a_member_is_killed()
     let test = std::env::current_exe().expect("this test is a program");
     let target = test.parent().and_then(Path::parent).expect("it is in target/PROFILE/deps");
     let output = Command::new(target.join("examples/many_groups"))
-        .args(["--groups", "500", "--hold", "4s"])
+        .args(["--groups", "500", "--hold", "6s", "--lease", "5s"])
         .output()
         .expect("Cargo builds the examples with the tests");
     let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

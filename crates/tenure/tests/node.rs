@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use tenure::{CampaignError, Leadership, Loss, Node, NodeName, Role, Sight, TransferError};
-use tenure_testkit::cluster::Cluster;
+use tenure_testkit::cluster::{Cluster, renewed};
 use tenure_testkit::waiting::within;
 
-const LEASE: Duration = Duration::from_millis(500);
-const SOON: Duration = Duration::from_secs(10);
+/// A leader renews at half of it: one that is not run for two seconds, on a machine that does much
+/// else, leads on.
+const LEASE: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn one_of_three_leads_and_its_edicts_rise() {
@@ -25,9 +27,8 @@ async fn a_leader_renews_for_as_long_as_it_is_held() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;
     let tenure = within("a leader", SOON, nodes[1].campaign("jobs")).await.expect("it is elected");
-    tokio::time::sleep(LEASE * 4).await;
+    renewed(&nodes[1], 4).await;
     assert!(tenure.is_leader());
-    assert!(nodes[1].status().await.expect("it runs").tally.renewals >= 4);
 }
 
 #[tokio::test]
@@ -37,7 +38,7 @@ async fn a_second_campaign_wins_when_the_first_guard_is_dropped() {
     let first = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
     let other = nodes[1].clone();
     let second = tokio::spawn(async move { other.campaign("jobs").await });
-    tokio::time::sleep(LEASE).await;
+    tokio::time::sleep(LEASE / 10).await;
     assert!(!second.is_finished(), "somebody leads");
     let term = first.term();
     drop(first);
@@ -73,10 +74,10 @@ async fn a_campaign_whose_future_is_dropped_leaves_nothing_behind() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;
     let first = within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
-    assert!(tokio::time::timeout(LEASE / 2, nodes[1].campaign("jobs")).await.is_err(), "somebody leads");
+    assert!(tokio::time::timeout(LEASE / 10, nodes[1].campaign("jobs")).await.is_err(), "somebody leads");
     drop(first);
     let third = within("a leader", SOON, nodes[2].campaign("jobs")).await.expect("nobody else wants to");
-    tokio::time::sleep(LEASE * 2).await;
+    renewed(&nodes[2], 2).await;
     assert!(third.is_leader());
     assert_eq!(nodes[1].status().await.expect("it runs").led, 0);
 }
@@ -139,7 +140,7 @@ async fn an_outsider_leads_by_the_quorum_of_others() {
     let _nodes = cluster.start().await;
     let app = tenure::Node::start(cluster.outsider("app1", Role::Candidate)).await.expect("it starts");
     let tenure = within("a leader", SOON, app.campaign("app/main")).await.expect("it is elected");
-    tokio::time::sleep(LEASE * 2).await;
+    renewed(&app, 2).await;
     assert!(tenure.is_leader());
 }
 
@@ -231,11 +232,11 @@ async fn a_leader_that_is_asked_is_certain_for_a_while() {
 async fn work_that_hangs_loses_its_tenure() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;
-    let gate = tenure::Campaign::default().health(LEASE * 2);
+    let gate = tenure::Campaign::default().health(LEASE);
     let tenure = within("a leader", SOON, nodes[0].campaign_with("jobs", gate)).await.expect("it is elected");
     // For longer than it may be silent.
     for _ in 0..12 {
-        tokio::time::sleep(LEASE / 4).await;
+        tokio::time::sleep(LEASE / 10).await;
         tenure.heartbeat();
     }
     assert!(tenure.is_leader(), "it gave signs of life");
@@ -248,7 +249,7 @@ async fn work_that_hangs_loses_its_tenure() {
 
 #[tokio::test]
 async fn restarts_that_end_cleanly_cost_no_terms() {
-    let cluster = Cluster::found(1, Duration::from_millis(500));
+    let cluster = Cluster::found(1, LEASE);
     let mut terms = Vec::new();
     for _ in 0..5 {
         let node = Node::start(cluster.member(0)).await.expect("it starts");

@@ -13,7 +13,7 @@ use tenure_testkit::mounts::{self, run, text, tmpfs};
 use tenure_testkit::waiting::within;
 
 const LEASE: Duration = Duration::from_millis(300);
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Tries to start a node that must not, and returns the error with its text.
 async fn refused(config: Config) -> (StoreError, String) {
