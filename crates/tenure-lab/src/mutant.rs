@@ -210,6 +210,8 @@ pub enum Broken {
     SealReplaced,
     /// A forced charter's floor may be below what a survivor has granted.
     ForceLowFloor,
+    /// A group that a repair of terms has barred is granted. Shown by `tests/repair_of_terms.rs`.
+    GrantsBarred,
     /// Nothing is charged for the height of a term.
     HeightFree,
     /// Asking for a term vouches for it, also by an outsider.

@@ -84,6 +84,7 @@ fn files<R: Rules, const MAJORITY: bool>(
         clocks: Clockwork { bound: Bound::Drift(timing.drift), tick: timing.tick },
         longest_lease: Span::from_millis(1000),
         stores: tenure_proto::strong::epoch::Stores::default(),
+        barred: tenure_proto::strong::epoch::Barred::default(),
     };
     let foundation = Foundation {
         config: config.clone(),

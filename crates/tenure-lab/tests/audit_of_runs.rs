@@ -160,7 +160,8 @@ fn body<S: Subject>(subject: &S, cast: &Cast) -> Body {
     let tick = LocalSpan::from_nanos(cast.constants.get("tick"));
     let longest_lease = Span::from_nanos(cast.constants.get("longest-lease"));
     let stores = tenure_proto::strong::epoch::Stores::default();
-    Body { quorums: cast.quorums.clone(), clocks: Clockwork { bound, tick }, longest_lease, stores }
+    let (clocks, barred) = (Clockwork { bound, tick }, Default::default());
+    Body { quorums: cast.quorums.clone(), clocks, longest_lease, stores, barred }
 }
 
 /// Repeats a script and writes down what nodes would have written.

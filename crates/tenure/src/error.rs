@@ -150,6 +150,14 @@ pub enum CampaignError {
         /// Which.
         group: GroupName,
     },
+    /// A repair of absurd terms has barred the group: nobody leads it.
+    #[error(
+        "the group '{group}' is barred since terms were repaired, because it holds a higher term: reset the fences of its resources, then `tenure members repair-terms lift {group}`; or use a group of another name"
+    )]
+    Barred {
+        /// Which.
+        group: GroupName,
+    },
     /// The members refuse the key of this process.
     #[error("the members refuse this key: it {why}; ask for a new one (`tenure key derive`)")]
     KeyRefused {
@@ -322,6 +330,12 @@ pub enum MembersError {
     NoSuchMember {
         /// Who.
         name: NodeName,
+    },
+    /// The group is not barred, so no bar can be lifted.
+    #[error("the group '{group}' is not barred: see `tenure status`")]
+    NotBarred {
+        /// Which.
+        group: String,
     },
     /// The last member cannot be removed.
     #[error("'{name}' is the last member and cannot be removed: add another first, or stop the cluster")]

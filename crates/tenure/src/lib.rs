@@ -111,6 +111,7 @@ mod name;
 mod node;
 mod observe;
 mod operator_request;
+pub mod repair;
 mod seal;
 mod socket;
 mod status;

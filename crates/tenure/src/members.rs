@@ -21,6 +21,7 @@ use crate::contact::Contact;
 use crate::error::MembersError;
 use crate::name::NodeName;
 use crate::node::term_floor;
+use crate::repair::group_id;
 
 /// A change of the members, their quorums or their bounds: see
 /// [`Node::change_members`](crate::Node::change_members).
@@ -73,11 +74,14 @@ pub enum MemberChange {
         /// have granted among themselves.
         floor: Option<Term>,
     },
+    /// Lets a group be led again that a repair of terms has [barred](crate::repair). Reset the
+    /// fences of its resources first: new tokens are smaller than the absurd one.
+    LiftBar(String),
 }
 
 /// By how much terms jump when nobody can say how far they got: far more elections than any cluster
 /// holds while it loses its quorum.
-const MARGIN: u64 = 1 << 16;
+pub(crate) const MARGIN: u64 = 1 << 16;
 
 /// The progress of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,6 +202,10 @@ impl MemberChange {
                 let (least, margin) = floor.map_or_else(|| (term_floor(), MARGIN), |floor| (floor, 0));
                 let draw = chance::wide();
                 Ok((Change::ForceRemove { gone, least, margin, draw }, Vec::new()))
+            }
+            Self::LiftBar(group) => {
+                let id = group_id(group).map_err(|error| halted(&error))?;
+                Ok((Change::LiftBar(id), Vec::new()))
             }
         }
     }

@@ -84,6 +84,9 @@ pub struct TermStatus {
     /// A term that is too high to be believed, and the member that said it, until an operator
     /// confirms it: [`Node::confirm_term`](crate::Node::confirm_term).
     pub doubted: Option<(String, Term)>,
+    /// The groups that nobody leads since terms were [repaired](crate::repair), by name, or as
+    /// `id=NUMBER` where this node has not heard their names.
+    pub barred: Vec<String>,
 }
 
 /// The used part of the range of [`PackedToken`](crate::PackedToken).

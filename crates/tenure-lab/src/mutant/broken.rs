@@ -1,10 +1,10 @@
 //! Each rule of the strong machine as its mutant has it.
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Ballot, Charter, Epoch, Relation, StoreId};
+use tenure_proto::strong::epoch::{Ballot, Barred, Charter, Epoch, Relation, StoreId};
 use tenure_proto::strong::{Across, Grant, GrantRequest, InstanceId, Kind, Rules, Sound, Term};
 use tenure_proto::time::{Bound, Clockwork, LocalSpan, Pledge, Span, Stamp};
-use tenure_proto::{Incarnation, LocalTime, NodeId, Ticket};
+use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId, Ticket};
 
 use super::Broken;
 
@@ -402,6 +402,10 @@ impl Rules for Broken {
 
     fn floor_covers(&self, floor: Term, top: Term) -> bool {
         *self == Self::ForceLowFloor || top <= floor
+    }
+
+    fn is_barred(&self, barred: &Barred, group: GroupId) -> bool {
+        *self != Self::GrantsBarred && barred.has(group)
     }
 
     fn stops_for_foreign(&self, relation: Relation) -> bool {

@@ -110,6 +110,7 @@ mod tests {
             },
             longest_lease: Span::from_millis(100),
             stores: stores(&[(0, 10), (1, 11), (2, 12)]),
+            barred: tenure_proto::strong::epoch::Barred::default(),
         };
         let replace = Change::Replace { old: NodeId(1), new: NodeId(3) };
         let change = Change::Named(Box::new(replace), stores(&[(2, 99), (3, 13)]));

@@ -111,6 +111,7 @@ pub(super) fn change_text(change: &Change) -> String {
         }
         Change::Clocks(clocks) => format!("clocks {clocks:?}"),
         Change::LongestLease(span) => format!("longest-lease {}", RealTime(span.as_nanos())),
+        Change::LiftBar(group) => format!("members lift-bar {group}"),
         Change::Set { .. } | Change::Named(..) => format!("{change:?}"),
         Change::ForceRemove { gone, least, margin, .. } => {
             let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();

@@ -273,6 +273,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             },
             longest_lease: Span::from_nanos(constants.get("longest-lease")),
             stores: tenure_proto::strong::epoch::Stores::default(),
+            barred: tenure_proto::strong::epoch::Barred::default(),
         };
         let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
         let judge = StrongJudge::new(founding, constants.get("groups"), candidates(&roles));

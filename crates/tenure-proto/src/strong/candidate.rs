@@ -94,14 +94,14 @@ impl Run {
         position.into_iter().for_each(|position| self.oks.insert(position));
     }
 
-    /// Notes how long a refusal says to wait, if it is about the height of the term. No longer than
-    /// a few leases: a member that vouches for the term may come back meanwhile, and an operator
-    /// may confirm it.
+    /// Notes how long a refusal says to wait, if it is about the height of the term or a barred
+    /// group. No longer than a few leases: a member that vouches for the term may come back
+    /// meanwhile, and an operator may confirm it or lift the bar.
     fn hold_back(&mut self, refusal: Refusal, lease: LocalSpan) {
         let longest = lease.times(8);
         let wait = match refusal {
             Refusal::TooHigh { wait } => wait.min(longest),
-            Refusal::Implausible => longest,
+            Refusal::Implausible | Refusal::Barred => longest,
             _ => return,
         };
         self.held_back = Some(self.held_back.map_or(wait, |known| known.min(wait)));

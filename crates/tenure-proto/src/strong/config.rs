@@ -7,7 +7,7 @@ use crate::detect::weak::{Choice, Timing};
 use crate::quorum::Quorums;
 use crate::time::{Clockwork, LocalSpan, Span};
 
-use super::epoch::{Body, Stores};
+use super::epoch::{Barred, Body, Stores};
 use super::rules::{Rules, Sound};
 
 /// The settings of a machine, not yet checked: see [`Settings::validate`].
@@ -88,7 +88,8 @@ impl<R: Rules> Settings<R> {
     pub(super) fn founding(&self) -> Body {
         let Self { quorums, clocks, longest_lease, .. } = self;
         let stores = Stores::default();
-        Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease, stores }
+        let barred = Barred::default();
+        Body { quorums: quorums.clone(), clocks: *clocks, longest_lease: *longest_lease, stores, barred }
     }
 
     /// The timing that the weak election needs. Between two renewals a leader is silent for at most

@@ -66,6 +66,9 @@ impl Grantor {
         if process.split.is_some() {
             return; // There are two clusters of one name, and each may have a leader: an operator decides.
         }
+        if process.config.settings().rules.is_barred(&process.charter().body.barred, request.group) {
+            return self.refuse(request, Refusal::Barred, process, cx);
+        }
         let refusal = self.refusal(&request, process, cx.now());
         // Last of all, for it is charged: a request that is refused for another reason raises
         // nothing.

@@ -31,6 +31,10 @@
 //! top that is 2^24 above all that is known is a mistake, or an attack that has succeeded
 //! elsewhere. It is not taken over in silence, neither as a term nor as a floor: the member says so
 //! ([`Event::Implausible`]) and waits for an operator ([`Command::Confirm`]).
+//!
+//! **If an absurd term was granted all the same** (a bug, a bad disk, a wrong confirmation), an
+//! operator stops all members and repairs their stores: see
+//! [`epoch::repair`](super::epoch::repair).
 
 use std::collections::BTreeMap;
 

@@ -306,6 +306,9 @@ pub enum Refusal {
     },
     /// A member asks for a term so high that an operator must confirm it: see [`Command::Confirm`].
     Implausible,
+    /// A repair of terms has barred this group: see [`epoch`](super::epoch). An operator may lift
+    /// it.
+    Barred,
     /// This grantor knows as many groups by the asker's key as one key may make it know. Said by
     /// the driver, which counts them, never by the machine.
     TooManyGroups,

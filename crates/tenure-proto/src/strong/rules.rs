@@ -6,9 +6,9 @@
 
 use crate::quorum::{NodeSet, Quorums};
 use crate::time::{Clockwork, Pledge, Span, Stamp};
-use crate::{Data, LocalTime, NodeId, Ticket};
+use crate::{Data, GroupId, LocalTime, NodeId, Ticket};
 
-use super::epoch::{Ballot, Charter, Epoch, Relation, StoreId};
+use super::epoch::{Ballot, Barred, Charter, Epoch, Relation, StoreId};
 use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
@@ -540,6 +540,15 @@ pub trait Rules: Data {
     /// at least δ_max.
     fn takes_effect_from(&self, forced: &Charter, sealed: LocalTime) -> LocalTime {
         forced.spacing(sealed)
+    }
+
+    // A repair of absurd terms: see `epoch::repair`.
+
+    /// BAR: a group that holds a term above the floor of a repair is granted to nobody. Its next
+    /// leader would have a lower term than one before it, and a fence would admit the old leader's
+    /// tokens beside the new one's.
+    fn is_barred(&self, barred: &Barred, group: GroupId) -> bool {
+        barred.has(group)
     }
 
     // The end of an epoch: see `wedge`.

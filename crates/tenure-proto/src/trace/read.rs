@@ -246,6 +246,7 @@ fn body(fields: &Fields<'_>, before: &str) -> Result<Body, Problem> {
         clocks: Clockwork { bound, tick: fields.get(&key("tick"))? },
         longest_lease: fields.get(&key("longest-lease"))?,
         stores: fields.maybe(&key("stores"))?.unwrap_or_default(),
+        barred: fields.maybe(&key("barred"))?.unwrap_or_default(),
     })
 }
 
@@ -279,6 +280,7 @@ fn refusal(fields: &Fields<'_>) -> Result<Refusal, Problem> {
             "from-the-future" => Refusal::FromTheFuture,
             "young" => Refusal::Young,
             "too-many-groups" => Refusal::TooManyGroups,
+            "barred" => Refusal::Barred,
             "wedged" => Refusal::Wedged,
             "draining" => Refusal::Draining,
             "implausible" => Refusal::Implausible,

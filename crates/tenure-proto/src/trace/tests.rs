@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::quorum::{NodeSet, Quorums, Rule as Quorate};
-use crate::strong::epoch::{Ballot, Body, CharterId, Halt, Lineage, StoreId};
+use crate::strong::epoch::{Ballot, Barred, Body, CharterId, Halt, Lineage, StoreId};
 use crate::strong::find::{Hint, Miss};
 use crate::strong::{Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Refusal};
 use crate::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
@@ -118,7 +118,8 @@ impl Draw {
         let named = members.iter().filter(|_| self.below(2) == 0).copied().collect::<Vec<_>>();
         let stores = named.into_iter().map(|member| (member, StoreId(self.incarnation().0))).collect();
         let (quorums, longest_lease) = (Quorums::new(members, rule).unwrap(), self.span());
-        Body { quorums, clocks, longest_lease, stores }
+        let barred = Barred::new((0..self.below(3)).map(|_| self.group()).collect()).unwrap();
+        Body { quorums, clocks, longest_lease, stores, barred }
     }
 
     fn charter(&mut self) -> Arc<Charter> {
@@ -142,6 +143,7 @@ impl Draw {
             high,
             Refusal::Implausible,
             Refusal::TooManyGroups,
+            Refusal::Barred,
         ];
         self.pick(&[&[busy][..], &others, &more].concat())
     }

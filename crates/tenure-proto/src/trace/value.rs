@@ -6,7 +6,7 @@ use super::Common;
 use crate::fence::Rule as Fenced;
 use crate::quorum::{MAX_MEMBERS, NodeSet, Rule};
 use crate::strong::edict::{QuorumStamp, Token};
-use crate::strong::epoch::{Ballot, Epoch, Lineage, StoreId, Stores};
+use crate::strong::epoch::{Ballot, Barred, Epoch, Lineage, StoreId, Stores};
 use crate::strong::find::Miss;
 use crate::strong::{Failure, Holder, InstanceId, Kind, Loss, Term};
 use crate::time::{Drift, LocalSpan, Span, Stamp};
@@ -281,6 +281,19 @@ impl Value for Stores {
             Some((NodeId::get(member)?, StoreId(wide(store)?)))
         };
         word.split(',').map(one).collect()
+    }
+}
+
+impl Value for Barred {
+    const WANTED: &'static str = "barred groups such as g7,g9";
+    fn put(&self, out: &mut String) {
+        for (i, group) in self.groups().iter().enumerate() {
+            show(out, format_args!("{}{group}", if i > 0 { "," } else { "" }));
+        }
+    }
+    fn get(word: &str) -> Option<Self> {
+        let groups = word.split(',').map(GroupId::get).collect::<Option<Vec<_>>>()?;
+        Self::new(groups).ok()
     }
 }
 

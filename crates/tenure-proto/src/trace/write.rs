@@ -139,6 +139,10 @@ impl Entry<'_> {
             self.key(before, "stores");
             body.stores.put(self.out);
         }
+        if !body.barred.is_empty() {
+            self.key(before, "barred");
+            body.barred.put(self.out);
+        }
     }
 
     fn request(&mut self, request: &GrantRequest) -> &mut Self {
@@ -216,6 +220,7 @@ impl Entry<'_> {
             Refusal::FromTheFuture => "from-the-future",
             Refusal::Young => "young",
             Refusal::TooManyGroups => "too-many-groups",
+            Refusal::Barred => "barred",
             Refusal::Wedged => "wedged",
             Refusal::Draining => "draining",
             Refusal::TooHigh { .. } => "too-high",

@@ -111,7 +111,7 @@ impl Wire for Cell {
 mod tests {
     use tenure_proto::NodeId;
     use tenure_proto::quorum::Quorums;
-    use tenure_proto::strong::epoch::Body;
+    use tenure_proto::strong::epoch::{Barred, Body};
     use tenure_proto::strong::{Holder, InstanceId};
     use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 
@@ -126,6 +126,7 @@ mod tests {
             },
             longest_lease: Span::from_millis(5000),
             stores: [(NodeId(2), StoreId(u128::MAX))].into_iter().collect(),
+            barred: Barred::new(vec![GroupId(u64::MAX), GroupId(3)]).unwrap(),
         })
     }
 

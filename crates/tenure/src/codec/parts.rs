@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tenure_proto::quorum::{MAX_LISTED, MAX_MEMBERS, NodeSet, Quorums, Rule};
-use tenure_proto::strong::epoch::{Ballot, Body, Charter, CharterId, Epoch, Lineage, StoreId, Stores};
+use tenure_proto::strong::epoch::{
+    Ballot, Barred, Body, Charter, CharterId, Epoch, Lineage, StoreId, Stores,
+};
 use tenure_proto::strong::{Grant, Holder, InstanceId, Term};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span, Stamp};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId};
@@ -290,6 +292,10 @@ impl Wire for Body {
             self.clocks.write(to);
             self.longest_lease.write(to);
             write_stores(&self.stores, self.quorums.members(), to);
+            // Few clusters ever bar a group: for the others not a byte changes.
+            if !self.barred.is_empty() {
+                write_list(to, self.barred.groups());
+            }
         });
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -297,7 +303,9 @@ impl Wire for Body {
             let quorums = Quorums::read(from)?;
             let (clocks, longest_lease) = (Clockwork::read(from)?, Span::read(from)?);
             let stores = read_stores(quorums.members(), from)?;
-            Ok(Self { quorums, clocks, longest_lease, stores })
+            let groups = if from.is_empty() { Vec::new() } else { read_list(from, Barred::MOST)? };
+            let barred = Barred::new(groups).map_err(|_| DecodeError::TooLong)?;
+            Ok(Self { quorums, clocks, longest_lease, stores, barred })
         })
     }
 }

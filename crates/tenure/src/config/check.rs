@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure_proto::detect::phi::{self, Phi};
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::epoch::{Body, Charter, Stores};
+use tenure_proto::strong::epoch::{Barred, Body, Charter, Stores};
 use tenure_proto::strong::{Adapt, Settings, Sound, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId};
@@ -204,7 +204,8 @@ pub(super) fn body(config: &Config) -> Result<Body, ConfigError> {
     let clocks = Clockwork { bound, tick: LocalSpan::from_nanos(1) };
     // Stores are named when they are made.
     let stores = Stores::default();
-    let body = Body { quorums, clocks, longest_lease: span(config.longest_lease), stores };
+    let (longest_lease, barred) = (span(config.longest_lease), Barred::default());
+    let body = Body { quorums, clocks, longest_lease, stores, barred };
     if body.longest_lease.as_nanos() == 0 {
         return Err(ConfigError::Invalid { key: "longest_lease", why: "it must be more than zero".into() });
     }

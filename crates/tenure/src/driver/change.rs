@@ -103,6 +103,11 @@ impl Driver {
         if !suits(&change) {
             return Err(halted(format!("{UNSUITED}, and no node changes its clock while it runs")));
         }
+        if let Change::LiftBar(group) = &change
+            && !charter.body.barred.has(*group)
+        {
+            return Err(MembersError::NotBarred { group: self.group_called(*group) });
+        }
         let (comes, goes): (&[NodeId], &[NodeId]) = match &change {
             Change::Add(new) => (&[*new], &[]),
             Change::Remove(old) => (&[], &[*old]),

@@ -354,6 +354,7 @@ mod tests {
                 clocks: Clockwork { bound, tick: LocalSpan::from_nanos(1) },
                 longest_lease: Span::from_millis(millis),
                 stores: Default::default(),
+                barred: Default::default(),
             };
             assert!(settings(&body).is_some(), "{ppm} ppm, {millis} ms, {count} members");
         }
@@ -405,6 +406,7 @@ mod tests {
             },
             longest_lease: Span::from_millis(millis),
             stores: Default::default(),
+            barred: Default::default(),
         };
         let quiet = |before: Option<Body>| {
             let (epoch, lineage) = (Epoch(1), tenure_proto::strong::epoch::Lineage::founding(0));

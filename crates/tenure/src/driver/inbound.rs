@@ -168,8 +168,17 @@ impl Driver {
                 self.touch(group);
             }
         }
-        if let Message::Nack { group, refusal: Refusal::TooManyGroups, .. } = &message {
-            self.on_too_many_groups(peer.id, *group);
+        match &message {
+            Message::Nack { group, refusal: Refusal::TooManyGroups, .. } => {
+                self.on_too_many_groups(peer.id, *group);
+            }
+            // One member's word suffices: the charter says so, which all of them go by.
+            Message::Nack { group, refusal: Refusal::Barred, .. } if self.members().contains(&peer.id) => {
+                let why = |group| CampaignError::Barred { group };
+                self.orders.extend(self.campaigns.refuse(*group, why));
+                self.touch(*group);
+            }
+            _ => {}
         }
         self.hear(peer.id, &peer.rights, message, received);
     }

@@ -368,6 +368,7 @@ mod tests {
             clocks: Clockwork { bound, tick: LocalSpan::from_nanos(1) },
             longest_lease: Span::from_millis(1_000),
             stores: Default::default(),
+            barred: Default::default(),
         };
         Charter::founding(body)
     }

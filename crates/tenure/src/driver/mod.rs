@@ -490,6 +490,8 @@ impl Driver {
             Some(CampaignError::NotACandidate { role: self.config.role.name() })
         } else if !self.may_lead(&group) {
             Some(CampaignError::OutOfScope { group: group.clone() })
+        } else if self.is_barred(id) {
+            Some(CampaignError::Barred { group: group.clone() })
         } else {
             None
         };

@@ -326,6 +326,7 @@ impl Driver {
         if let Some(other) = self.machine.as_ref().and_then(|machine| machine.split_brain()) {
             self.log_split_brain(other);
         }
+        self.log_barred();
         if let Some(trouble) = self.persistence.trouble() {
             tracing::warn!(name: "tenure.memory", node = %self.name, "{trouble}");
         }

@@ -12,6 +12,7 @@ use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::Driver;
 use super::questions::later;
+use crate::repair::group_text;
 use crate::status::{PackedTerms, TermStatus};
 
 /// How often is said that terms run out.
@@ -55,6 +56,31 @@ impl Driver {
             packed: PackedTerms::at(top),
             packed_left: began.and_then(|began| packed_left(began, top, now)),
             doubted: doubted.map(|(by, term)| (self.called(by), term)),
+            barred: self.barred(),
+        }
+    }
+
+    /// Whether a repair of terms has barred a group.
+    pub(super) fn is_barred(&self, group: GroupId) -> bool {
+        self.machine.as_ref().is_some_and(|machine| machine.charter().body.barred.has(group))
+    }
+
+    /// The barred groups.
+    fn barred(&self) -> Vec<String> {
+        let groups = self.machine.as_ref().map(|machine| machine.charter().body.barred.groups());
+        groups.unwrap_or_default().iter().map(|group| self.group_called(*group)).collect()
+    }
+
+    /// The name of a group, or its number where that is not known.
+    pub(super) fn group_called(&self, group: GroupId) -> String {
+        self.registry.name(group).map_or_else(|| group_text(group), ToString::to_string)
+    }
+
+    /// Says at a start which groups are barred.
+    pub(super) fn log_barred(&self) {
+        let groups = self.barred();
+        if !groups.is_empty() {
+            tracing::warn!(name: "tenure.barred", node = %self.name, groups = groups.join(","), "these groups are led by nobody since terms were repaired: reset their fences, then `tenure members repair-terms lift`");
         }
     }
 

@@ -196,6 +196,18 @@ impl Memory {
         }
     }
 
+    /// The grants that a member which is stopped has left, and changes nothing. `Ok(None)` if there
+    /// is no memory.
+    pub(crate) fn look(path: &Path, owner: StoreId) -> Result<Option<Vec<Cell>>, MemoryError> {
+        let failed = |source| MemoryError::Io { path: path.to_path_buf(), source };
+        if !path.try_exists().map_err(failed)? {
+            return Ok(None);
+        }
+        let lock = open_locked(path)?;
+        let mapped = Mapped::existing(lock.file()).map_err(failed)?;
+        Ok(mapped.and_then(|mapped| read(mapped, owner)).map(|(_, found)| found.records))
+    }
+
     /// Remembers nothing.
     pub(crate) fn lost(why: MemoryError) -> Self {
         Self(State::Lost(why))

@@ -117,6 +117,16 @@ pub enum StoreError {
         /// The life that the memory knows of.
         memory: u128,
     },
+    /// It is not as it was reported for a repair of terms.
+    #[error(
+        "the store in {} is not as in the report of which this plan was made: the node has run since, or the plan is \
+         another cluster's. Stop all members, make new reports and a new plan",
+        dir.display()
+    )]
+    Changed {
+        /// Where.
+        dir: PathBuf,
+    },
     /// The members named do not fit the quorums, or this node is not among them.
     #[error("cannot found: {what}")]
     Founding {

@@ -13,34 +13,34 @@ use crate::name::{ClusterId, NodeName};
 
 /// The content of a store, whole: each generation of the file is one of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Image {
-    pub(super) cluster: ClusterId,
-    pub(super) me: NodeName,
-    pub(super) id: StoreId,
+pub(crate) struct Image {
+    pub(crate) cluster: ClusterId,
+    pub(crate) me: NodeName,
+    pub(crate) id: StoreId,
     /// The last life that used it; none yet after it was made.
-    pub(super) incarnation: Option<Incarnation>,
-    pub(super) cells: Vec<Cell>,
-    pub(super) contacts: Vec<Contact>,
+    pub(crate) incarnation: Option<Incarnation>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) contacts: Vec<Contact>,
 }
 
 impl Image {
     /// The bytes of it. None if they could not be read again, as where an address is longer than
     /// addresses are.
-    pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut to = Writer::new();
         self.write(&mut to);
         let bytes = to.into_bytes();
         (Self::from_bytes(&bytes).as_ref() == Ok(self)).then_some(bytes)
     }
 
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut from = Reader::new(bytes);
         let image = Self::read(&mut from)?;
         if from.is_empty() { Ok(image) } else { Err(DecodeError::TooLong) }
     }
 
     /// The record by which a start is judged.
-    pub(super) fn boot_store(&self) -> boot::Store<Cell> {
+    pub(crate) fn boot_store(&self) -> boot::Store<Cell> {
         match self.incarnation {
             None => boot::Store::Founded(self.cells.clone()),
             Some(incarnation) => boot::Store::Used(incarnation, self.cells.clone()),
@@ -48,7 +48,7 @@ impl Image {
     }
 
     /// The newest charter, if this node has ever been told one.
-    pub(super) fn charter(&self) -> Option<&Arc<Charter>> {
+    pub(crate) fn charter(&self) -> Option<&Arc<Charter>> {
         self.cells.iter().find_map(|cell| match cell {
             Cell::Charter(charter) => Some(charter),
             _ => None,
@@ -56,7 +56,7 @@ impl Image {
     }
 
     /// Puts a cell in the place of the one with its key.
-    pub(super) fn put(&mut self, cell: Cell) {
+    pub(crate) fn put(&mut self, cell: Cell) {
         overwrite(&mut self.cells, cell);
     }
 }

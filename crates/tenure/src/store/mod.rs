@@ -41,6 +41,7 @@ mod disk;
 mod error;
 mod image;
 mod places;
+mod repair;
 mod revoked;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -67,7 +68,8 @@ pub(crate) use disk::sync_folder;
 use disk::{Disk, Folder};
 pub use error::StoreError;
 pub(crate) use error::advice;
-use image::Image;
+pub(crate) use image::Image;
+pub(crate) use repair::{Repaired, digest_of};
 pub(crate) use revoked::RevokedFile;
 pub(crate) use writer::{Durable, Writer};
 
@@ -176,23 +178,33 @@ impl Store {
         cluster: Option<ClusterId>,
     ) -> Result<(Self, Opened), StoreError> {
         let lock = lock(dir)?;
-        let folder = match Folder::open(dir) {
-            Ok(folder) => folder,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StoreError::Missing { dir: dir.to_path_buf() });
-            }
-            Err(error) => return Err(StoreError::io("open", &dir.join(disk::FILE))(error)),
-        };
-        Self::open_on(dir, lock, Box::new(folder), me, cluster)
+        Self::open_on(dir, lock, Box::new(open_folder(dir)?), me, cluster)
     }
 
     fn open_on(
         dir: &Path,
         lock: Lock,
-        mut disk: Box<dyn Disk>,
+        disk: Box<dyn Disk>,
         me: &NodeName,
         cluster: Option<ClusterId>,
     ) -> Result<(Self, Opened), StoreError> {
+        let (mut store, again) = Self::read_on(dir, lock, disk, me, cluster)?;
+        let opened = Opened::from_image(&store.image);
+        store.write_again(&again)?;
+        store.image.incarnation = Some(opened.incarnation);
+        store.commit()?;
+        Ok((store, opened))
+    }
+
+    /// Reads a store and changes nothing. Returns the places that are to be written again before
+    /// anything else is.
+    fn read_on(
+        dir: &Path,
+        lock: Lock,
+        mut disk: Box<dyn Disk>,
+        me: &NodeName,
+        cluster: Option<ClusterId>,
+    ) -> Result<(Self, Vec<usize>), StoreError> {
         let file = dir.join(disk::FILE);
         let bytes = disk.read().map_err(StoreError::io("read", &file))?;
         let damaged = |what| StoreError::Damaged { file: file.clone(), what };
@@ -203,13 +215,8 @@ impl Store {
         let image =
             Image::from_bytes(&found.content).map_err(|_| damaged("its content is not understood"))?;
         check_owner(dir, &image, me, cluster)?;
-        let opened = Opened::from_image(&image);
         let (generation, room) = (found.generation, found.room);
-        let mut store = Self { file, disk, image, generation, room, _lock: lock };
-        store.write_again(&found.again)?;
-        store.image.incarnation = Some(opened.incarnation);
-        store.commit()?;
-        Ok((store, opened))
+        Ok((Self { file, disk, image, generation, room, _lock: lock }, found.again))
     }
 
     /// Makes the image durable as the next generation. If it fails the generation is not counted:
@@ -287,6 +294,14 @@ fn lock(dir: &Path) -> Result<Lock, StoreError> {
     Lock::take(folder).map_err(|error| match error {
         TryLockError::WouldBlock => StoreError::InUse { dir: dir.to_path_buf() },
         TryLockError::Error(error) => StoreError::io("lock", dir)(error),
+    })
+}
+
+/// Opens the file of a store.
+fn open_folder(dir: &Path) -> Result<Folder, StoreError> {
+    Folder::open(dir).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::Missing { dir: dir.to_path_buf() },
+        _ => StoreError::io("open", &dir.join(disk::FILE))(error),
     })
 }
 

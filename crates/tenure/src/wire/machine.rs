@@ -230,6 +230,7 @@ impl Wire for Refusal {
             }
             Self::Implausible => to.byte(9),
             Self::TooManyGroups => to.byte(16),
+            Self::Barred => to.byte(17),
         }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -245,6 +246,7 @@ impl Wire for Refusal {
             8 => Ok(Self::TooHigh { wait: LocalSpan::read(from)? }),
             9 => Ok(Self::Implausible),
             16 => Ok(Self::TooManyGroups),
+            17 => Ok(Self::Barred),
             other => unknown(other),
         }
     }

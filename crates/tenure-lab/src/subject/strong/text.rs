@@ -54,6 +54,7 @@ pub(super) fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Wedged => "it is wedged".to_owned(),
         Refusal::Draining => "it is about to be wedged".to_owned(),
         Refusal::TooHigh { wait } => format!("the term is too high: wait {wait}"),
+        Refusal::Barred => "the group is barred since terms were repaired".to_owned(),
         Refusal::Implausible => "the term is so high that an operator must confirm it".to_owned(),
     }
 }
@@ -73,6 +74,7 @@ pub(super) fn count_kind(event: &Event) -> Option<&'static str> {
         Event::Refused { refusal: Refusal::Draining, .. } => "refusals-draining",
         Event::Refused { refusal: Refusal::TooHigh { .. }, .. } => "refusals-too-high",
         Event::Refused { refusal: Refusal::Implausible, .. } => "refusals-implausible",
+        Event::Refused { refusal: Refusal::Barred, .. } => "refusals-barred",
         // A driver's refusal: the machines of the laboratory never give it.
         Event::Refused { refusal: Refusal::TooManyGroups, .. } => return None,
         Event::Implausible { .. } => "terms-doubted",

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use super::force::remaining;
-use super::{Body, Lineage, Stores};
-use crate::NodeId;
+use super::{Barred, Body, Lineage, Stores};
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
 use crate::strong::rules::Rules;
 use crate::time::{Clockwork, Span};
+use crate::{GroupId, NodeId};
 
 /// A change of the members or their bounds, relative to the charter that its proposer knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +53,9 @@ pub enum Change {
         /// (`lineage`).
         draw: u128,
     },
+    /// A group that a repair of terms has barred may be granted again: the fences of its resources
+    /// no longer hold the absurd term. See `barred`.
+    LiftBar(GroupId),
     /// Any of these changes; its new members have these stores.
     Named(Box<Change>, Stores),
 }
@@ -73,7 +76,11 @@ impl Change {
             Self::Quorums(quorums) => quorums.clone(),
             Self::Set { quorums: Some(quorums), .. } => quorums.clone(),
             Self::ForceRemove { gone, .. } => remaining(now, gone)?,
-            Self::Clocks(_) | Self::LongestLease(_) | Self::Set { .. } | Self::Named(..) => now.clone(),
+            Self::Clocks(_)
+            | Self::LongestLease(_)
+            | Self::Set { .. }
+            | Self::LiftBar(_)
+            | Self::Named(..) => now.clone(),
         };
         let clocks = match self {
             Self::Clocks(clocks) | Self::Set { clocks: Some(clocks), .. } => *clocks,
@@ -84,7 +91,11 @@ impl Change {
             _ => body.longest_lease,
         };
         let stores = body.stores.with(&Stores::default(), quorums.members(), rules);
-        Ok(Body { quorums, clocks, longest_lease, stores })
+        let barred = match self {
+            Self::LiftBar(group) => body.barred.without(*group),
+            _ => body.barred.clone(),
+        };
+        Ok(Body { quorums, clocks, longest_lease, stores, barred })
     }
 }
 
@@ -113,6 +124,8 @@ pub enum ChangeError {
     LastOfEra,
     /// The cluster has lost its quorum too often to tell one more remainder from others.
     LineageFull,
+    /// More groups would be barred than a charter can name.
+    TooManyBarred,
 }
 
 impl From<QuorumError> for ChangeError {
@@ -128,8 +141,13 @@ impl fmt::Display for ChangeError {
             Self::LastOfEra => f.write_str("no epoch is left before the next era"),
             Self::LineageFull => write!(
                 f,
-                "the quorum was given up {} times, and no more can be told apart: found a new cluster",
+                "the quorum was given up or terms were repaired {} times, and no more can be told apart: found a new cluster",
                 Lineage::MOST - 1
+            ),
+            Self::TooManyBarred => write!(
+                f,
+                "at most {} groups can be barred: reset the fences of the others before the members start again",
+                Barred::MOST
             ),
             Self::NoChain => f.write_str(
                 "no chain of steps leads there in which every quorum of one meets every quorum of the next: \

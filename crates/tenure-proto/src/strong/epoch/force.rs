@@ -59,7 +59,7 @@
 use std::sync::Arc;
 
 use super::proposer::{Halt, Phase, Timer};
-use super::{Body, Change, ChangeError, Charter, Denial, Epoch, Stores};
+use super::{Barred, Body, Change, ChangeError, Charter, Denial, Epoch, Stores};
 use crate::quorum::{QuorumError, Quorums};
 use crate::strong::message::Term;
 use crate::strong::rules::Rules;
@@ -138,7 +138,8 @@ impl Charter {
         });
         let (clocks, longest_lease) = (longest.clocks, longest.longest_lease);
         let (quorums, stores) = (self.body.quorums.clone(), self.body.stores.clone());
-        let before = Some(Body { quorums, clocks, longest_lease, stores });
+        let barred = Barred::default(); // Nothing is granted by this body any more.
+        let before = Some(Body { quorums, clocks, longest_lease, stores, barred });
         Ok(Arc::new(Self { epoch: newest.next_era(), lineage, body, before, floor }))
     }
 

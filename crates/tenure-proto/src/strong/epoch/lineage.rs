@@ -14,6 +14,7 @@
 //! | equal | equal | `Same` if the charters are equal, else `Foreign` |
 //! | equal | differ | `Older` or `Newer`: one chain of votes (T6) |
 //! | one begins with the other | the longer one is later | `Older` or `Newer`: a force-remove lies between |
+//! | of different repairs | any | `Foreign`: see `repair` |
 //! | anything else | | `Foreign` |
 //!
 //! **The consequence of `Foreign`** ([`Rules::stops_for_foreign`]). The member stops granting and
@@ -41,12 +42,13 @@ use crate::strong::{Nerio, Succession};
 use crate::trace;
 use crate::{Context, GroupId, NodeId};
 
-/// The draws that a charter comes from: its founding's first, then one for each force-remove.
+/// The draws that a charter comes from: its founding's first, then one for each force-remove and
+/// each repair of terms.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Lineage(Vec<u128>);
 
 impl Lineage {
-    /// The largest number of draws of a lineage. Each beyond the first is a lost quorum.
+    /// The largest number of draws of a lineage. Each beyond the first is a lost quorum or a repair.
     pub const MOST: usize = 64;
 
     /// The lineage of a cluster that is founded.
@@ -59,6 +61,22 @@ impl Lineage {
         let mut draws = self.0.clone();
         draws.push(draw);
         Self::new(draws).ok_or(ChangeError::LineageFull)
+    }
+
+    /// The lineage after a repair of absurd terms (`repair`); refused where there were too many
+    /// draws. Its draw is marked, so that charters on the two sides of a repair are foreign to each
+    /// other: a member comes over by being repaired, never by hearing of it.
+    pub fn repaired(&self, draw: u64) -> Result<Self, ChangeError> {
+        self.forced(Self::REPAIR << 64 | u128::from(draw))
+    }
+
+    /// The upper half of the draw of a repair. The draws of foundings and force-removes are random,
+    /// so one of them has these bits once in 2^64.
+    const REPAIR: u128 = 0x7265_7061_6972_6564;
+
+    /// The draws of the repairs on the way to this lineage.
+    pub(super) fn repairs(&self) -> impl Iterator<Item = u128> + '_ {
+        self.0.iter().copied().filter(|draw| draw >> 64 == Self::REPAIR)
     }
 
     /// A lineage of these draws; `None` if there are none, or too many.
@@ -132,7 +150,9 @@ impl CharterId {
                 Ordering::Greater => Relation::Newer,
             };
         }
-        if self.lineage.begins(&other.lineage) && self.epoch < other.epoch {
+        if !self.lineage.repairs().eq(other.lineage.repairs()) {
+            Relation::Foreign
+        } else if self.lineage.begins(&other.lineage) && self.epoch < other.epoch {
             Relation::Newer
         } else if other.lineage.begins(&self.lineage) && other.epoch < self.epoch {
             Relation::Older
@@ -271,6 +291,21 @@ mod tests {
         assert_eq!(at(&[1, 2], era, 9).relation(&at(&[1, 3], era, 9)), Relation::Foreign);
         assert_eq!(at(&[1, 2], era, 9).relation(&at(&[1, 3], 2 * era, 9)), Relation::Foreign);
         assert_eq!(at(&[1], era, 9).relation(&at(&[1, 2], 3, 9)), Relation::Foreign, "it cannot be earlier");
+    }
+
+    #[test]
+    fn the_two_sides_of_a_repair_are_strangers_and_what_follows_it_is_not() {
+        let (before, era) = (Lineage::founding(1), Epoch::ERA);
+        let after = before.repaired(7).unwrap();
+        let (old, new) = (at(&[1], 3, 7), at(after.draws(), era, 9));
+        assert_eq!(old.relation(&new), Relation::Foreign, "an unrepaired member does not go by it");
+        assert_eq!(new.relation(&old), Relation::Foreign);
+        assert_eq!(new.relation(&at(after.draws(), era + 1, 9)), Relation::Newer);
+        let forced = after.forced(5).unwrap();
+        assert_eq!(new.relation(&at(forced.draws(), 2 * era, 9)), Relation::Newer);
+        let (again, other) = (after.repaired(7).unwrap(), before.repaired(8).unwrap());
+        assert_eq!(new.relation(&at(again.draws(), 2 * era, 9)), Relation::Foreign);
+        assert_eq!(new.relation(&at(other.draws(), era, 9)), Relation::Foreign, "two plans");
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | FLOOR | a charter's floor is at least every term that the quorum which promised had granted | [`Rules::floor`] |
 //! | SEAL | who has accepted a charter by an operator's word grants nothing before it goes by it | `force`, [`Rules::seals`] |
 //! | LINEAGE | a member that hears of a charter which is neither ancestor nor descendant of its own stops | `lineage`, [`Rules::stops_for_foreign`] |
+//! | BAR | a group that holds a term above the floor of a repair is granted to nobody | `barred`, [`Rules::is_barred`] |
 //! | Y | a member that has just joined refuses acquisitions for a longest lease, not renewals (availability only) | [`Rules::young_until`] |
 //!
 //! # Why no two lead
@@ -37,16 +38,20 @@
 //! **One charter an epoch (T6).** Paxos with durable promises; the value includes the floor.
 //!
 //! Where a quorum is lost no charter can be decided, and an operator's word must do: see `force`.
+//! Where terms are absurd already, members that are all stopped get a new charter with lower terms:
+//! see [`repair`].
 //!
 //! A member is a *store*, not a host (`stores`): one that lost its disk has lost its promises and
 //! never comes back under its name unless it was removed before, and then as a new one.
 
 mod acceptor;
+mod barred;
 mod change;
 mod force;
 pub(super) mod lineage;
 mod member;
 mod proposer;
+pub mod repair;
 mod stores;
 mod talk;
 #[cfg(test)]
@@ -56,6 +61,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use acceptor::Ballot;
+pub use barred::Barred;
 pub use change::{Change, ChangeError};
 pub use lineage::{CharterId, Lineage, Relation};
 pub(super) use member::Membership;
@@ -99,6 +105,8 @@ pub struct Body {
     pub longest_lease: Span,
     /// Which store holds the promises of each member.
     pub stores: Stores,
+    /// The groups that are granted to nobody: see `barred`.
+    pub barred: Barred,
 }
 
 impl Body {

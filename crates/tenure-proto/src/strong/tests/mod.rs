@@ -155,6 +155,7 @@ pub(super) fn answers(effects: &[Effect<Nerio>]) -> Vec<(u64, &'static str, Opti
                 Message::Nack { refusal: Refusal::FromTheFuture, .. } => "future",
                 Message::Nack { refusal: Refusal::Young, .. } => "young",
                 Message::Nack { refusal: Refusal::TooManyGroups, .. } => "too many groups",
+                Message::Nack { refusal: Refusal::Barred, .. } => "barred",
                 Message::Nack { refusal: Refusal::Wedged, .. } => "wedged",
                 Message::Nack { refusal: Refusal::Draining, .. } => "draining",
                 Message::Nack { refusal: Refusal::TooHigh { .. }, .. } => "too high",

@@ -6,6 +6,7 @@ mod faults;
 mod formats;
 mod kill;
 mod power;
+mod repair;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -36,6 +37,7 @@ fn body(members: &[Contact]) -> Body {
         },
         longest_lease: Span::from_millis(5000),
         stores: Default::default(),
+        barred: Default::default(),
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tenure_proto::detect::weak::Beat;
 use tenure_proto::quorum::{MAX_MEMBERS, NodeSet, Quorums, Rule};
 use tenure_proto::strong::epoch::{
-    Ballot, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage, StoreId,
+    Ballot, Barred, Body, Charter, CharterId, Denial, Epoch, EpochTalk, Lineage, StoreId,
 };
 use tenure_proto::strong::{
     GrantRequest, HeightTalk, Hint, Holder, How, InstanceId, Kind, Message, Miss, Refusal, Talk, Term, Token,
@@ -179,6 +179,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::FromTheFuture),
         Just(Refusal::Young),
         Just(Refusal::TooManyGroups),
+        Just(Refusal::Barred),
         Just(Refusal::Wedged),
         Just(Refusal::Draining),
         local_span().prop_map(|wait| Refusal::TooHigh { wait }),
@@ -246,11 +247,14 @@ fn charter_id() -> impl Strategy<Value = CharterId> {
 
 fn body() -> impl Strategy<Value = Body> {
     let stores = vec(option::of(any::<u128>()), MAX_MEMBERS);
-    (quorums(), clocks(), span(), stores).prop_map(|(quorums, clocks, longest_lease, stores)| {
-        let store = |(member, store): (&NodeId, Option<u128>)| Some((*member, StoreId(store?)));
-        let stores = quorums.members().iter().zip(stores).filter_map(store).collect();
-        Body { quorums, clocks, longest_lease, stores }
-    })
+    let barred = vec(group(), 0..=Barred::MOST).prop_map(|groups| Barred::new(groups).expect("not too many"));
+    (quorums(), clocks(), span(), stores, barred).prop_map(
+        |(quorums, clocks, longest_lease, stores, barred)| {
+            let store = |(member, store): (&NodeId, Option<u128>)| Some((*member, StoreId(store?)));
+            let stores = quorums.members().iter().zip(stores).filter_map(store).collect();
+            Body { quorums, clocks, longest_lease, stores, barred }
+        },
+    )
 }
 
 fn quorums() -> impl Strategy<Value = Quorums> {

@@ -113,7 +113,7 @@ fn the_items_tried_are_of_every_kind_that_is_spoken() {
     let miss = |talk| if let Talk::Nowhere { why, .. } = talk { Some(why) } else { None };
     assert_eq!(kinds::<Miss>(talks().filter_map(miss)), 7, "reasons not to know");
     let refusal = |message| if let Message::Nack { refusal, .. } = message { Some(refusal) } else { None };
-    assert_eq!(kinds::<Refusal>(messages().filter_map(refusal)), 11, "refusals");
+    assert_eq!(kinds::<Refusal>(messages().filter_map(refusal)), 12, "refusals");
     let epoch = |message| if let Message::Epoch(talk) = message { Some(talk) } else { None };
     assert_eq!(kinds::<EpochTalk>(messages().filter_map(epoch)), 8, "talk of epochs");
 }

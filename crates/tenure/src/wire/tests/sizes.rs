@@ -1,7 +1,7 @@
 //! How long things are, and the bytes themselves: other versions read them.
 
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::epoch::{Ballot, Body, Charter, Lineage, StoreId};
+use tenure_proto::strong::epoch::{Ballot, Barred, Body, Charter, Lineage, StoreId};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Stamp};
 
 use super::*;
@@ -82,7 +82,8 @@ fn promise(members: u64) -> Item {
     let drift = Bound::Drift(Drift::from_ppm(100_000).expect("a clock"));
     let clocks = Clockwork { bound: drift, tick: LocalSpan::from_nanos(1) };
     let stores = (0..members).map(|member| (NodeId(member), StoreId(u128::MAX))).collect();
-    let body = Body { quorums, clocks, longest_lease: Span::from_millis(5000), stores };
+    let (longest_lease, barred) = (Span::from_millis(5000), Barred::default());
+    let body = Body { quorums, clocks, longest_lease, stores, barred };
     let (before, floor) = (Some(body.clone()), Term(80_000_000));
     let charter = Charter { epoch: Epoch(200), lineage: Lineage::founding(1), body, before, floor }.into();
     let ballot = Ballot { number: 200, node: Some(NodeId(1)), incarnation: Incarnation(200) };

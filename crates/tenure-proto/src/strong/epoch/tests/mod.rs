@@ -3,6 +3,7 @@
 
 mod force;
 mod lineage;
+mod repair;
 
 use super::*;
 use crate::boot::{Memory, Store};
