@@ -20,7 +20,7 @@ fn an_attack_in_another_process() {
 }
 
 /// Everything that changes a cluster, with a body that would do.
-const ACTS: [(&str, &str); 11] = [
+const ACTS: [(&str, &str); 12] = [
     ("/v1/groups/jobs/resign", "{}"),
     ("/v1/groups/jobs/transfer", r#"{"to":"somebody"}"#),
     ("/v1/groups/jobs/proclaim", r#"{"text":"lies"}"#),
@@ -29,6 +29,7 @@ const ACTS: [(&str, &str); 11] = [
     ("/v1/members/replace", r#"{"old":"n3","name":"evil","address":"127.0.0.1:1"}"#),
     ("/v1/members/set", r#"{"drift_ppm":0}"#),
     ("/v1/members/force-remove", r#"{"powered_off":["n2","n3"]}"#),
+    ("/v1/members/lift-bar", r#"{"group":"jobs"}"#),
     ("/v1/tokens/add", r#"{"id":"0000000a","role":"admin","sha256":"00"}"#),
     ("/v1/tokens/revoke", r#"{"id":"0000000a"}"#),
     ("/v1/session/link", "{}"),

@@ -238,7 +238,10 @@ impl Plan {
     /// If the reports do not allow it: the error says what to do.
     pub fn new(reports: &[Report], floor: Option<Term>, bar: &[String]) -> Result<Self, RepairError> {
         let lowest = Self::lowest_floor();
-        let floor = floor.unwrap_or(lowest);
+        let stopped: Vec<Stopped> = reports.iter().map(Report::stopped).collect();
+        // After an earlier repair terms have gone on above its floor, which may be minutes old.
+        let known = stopped.iter().filter_map(Stopped::plausible).max().unwrap_or_default();
+        let floor = floor.unwrap_or_else(|| lowest.max(Term(known.0.saturating_add(MARGIN))));
         if floor < lowest {
             return Err(RepairError::Reports(format!(
                 "the floor must be at least {lowest}: terms below it may have been granted"
@@ -251,7 +254,6 @@ impl Plan {
         }
         let barred = bar.iter().map(|group| group_id(group)).collect::<Result<Vec<_>, _>>()?;
         let draw = u64::try_from(chance::wide() >> 64).unwrap_or_default();
-        let stopped: Vec<Stopped> = reports.iter().map(Report::stopped).collect();
         let charter = repair::plan(&stopped, &Wish { floor, barred, draw })
             .map_err(|error| RepairError::Reports(error.describe(|node| called(reports, node))))?;
         let member = |report: &Report| (report.name().clone(), digest_of(&report.content()));
@@ -368,7 +370,7 @@ impl<'a> Lines<'a> {
         RepairError::Text { what: self.what, why }
     }
 
-    /// What follows a key, of each of its lines.
+    /// The rest of each line that begins with a key.
     fn all(&self, key: &'a str) -> impl Iterator<Item = &'a str> {
         let body = self.body;
         body.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix(' '))

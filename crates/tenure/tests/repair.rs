@@ -11,7 +11,7 @@ fn founded(floor: Term) -> (tempfile::TempDir, Vec<Config>) {
     let dir = tempfile::tempdir().unwrap();
     let (key, cluster) = (ClusterKey::generate(), ClusterId::draw());
     let config = |name: &&str| {
-        let mut config = Config::new(*name, Key::Cluster(key.clone()));
+        let mut config = Config::new(name, Key::Cluster(key.clone()));
         config.members = peers([("a", "127.0.0.1:7401"), ("b", "127.0.0.1:7402"), ("c", "127.0.0.1:7403")]);
         config.listen = vec!["127.0.0.1:0".parse().unwrap()];
         config.store = Some(dir.path().join(name));

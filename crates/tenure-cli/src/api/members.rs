@@ -90,6 +90,14 @@ pub(crate) struct ConfirmTermOrder {
     pub(crate) term: u64,
 }
 
+/// The body of `POST /v1/members/lift-bar`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LiftBarOrder {
+    /// The barred group, by name or as `id=NUMBER`. Its fences were reset.
+    pub(crate) group: String,
+}
+
 /// One line of how a change goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Step {

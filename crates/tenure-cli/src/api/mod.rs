@@ -70,6 +70,8 @@ pub(crate) struct Terms {
     pub(crate) packed_left_days: Option<u64>,
     /// A term that is too high to be believed until an operator confirms it; null if there is none.
     pub(crate) doubted: Option<DoubtedTerm>,
+    /// The groups that nobody leads since terms were repaired, by name or as `id=NUMBER`.
+    pub(crate) barred: Vec<String>,
 }
 
 /// How much is used of the terms that packed tokens hold.
@@ -96,8 +98,8 @@ pub(crate) struct DoubtedTerm {
 /// The charter that the members have agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Charter {
-    /// Which founding it comes from, and which force-removes: 32 hexadecimal digits each, joined by
-    /// commas.
+    /// Which founding it comes from, and which force-removes and repairs of terms: 32 hexadecimal
+    /// digits each, joined by commas.
     pub(crate) lineage: String,
     /// Which sets of members suffice, as in the configuration: `majority`, `weights:3,1,1` …
     pub(crate) quorums: String,

@@ -75,6 +75,7 @@ fn head(status: &api::Status) -> String {
         lines.push(("agreed", format!("{}, {clocks}, {lease}{changing}", charter.quorums)));
     }
     lines.extend(terms(&status.terms).map(|text| ("terms", text)));
+    lines.extend(barred(&status.terms).map(|text| ("barred", text)));
     pairs(lines)
 }
 
@@ -91,6 +92,12 @@ pub(super) fn terms(terms: &api::Terms) -> Option<String> {
         }
         Packed::Exhausted => Some(format!("{}: new terms do not fit into packed tokens", terms.top)),
     }
+}
+
+/// The groups that nobody leads since terms were repaired, if there are any.
+pub(super) fn barred(terms: &api::Terms) -> Option<String> {
+    let text = || format!("{}: nobody leads them since terms were repaired", terms.barred.join(", "));
+    (!terms.barred.is_empty()).then(text)
 }
 
 /// Parts per million as a percentage, without noughts at the end.
@@ -150,7 +157,7 @@ mod tests {
     fn terms_are_spoken_of_only_where_there_is_something_to_do() {
         let of = |packed, doubted: bool| {
             let doubted = doubted.then(|| DoubtedTerm { member: "n2".to_owned(), term: 1 << 40 });
-            terms(&api::Terms { top: 5, packed, packed_left_days: Some(9), doubted })
+            terms(&api::Terms { top: 5, packed, packed_left_days: Some(9), doubted, barred: Vec::new() })
         };
         assert_eq!(of(Packed::Plenty, false), None);
         assert!(of(Packed::Half, false).is_some_and(|text| text.ends_with("the rest in 9 days")));

@@ -60,9 +60,11 @@ impl Driver {
         }
     }
 
-    /// Whether a repair of terms has barred a group.
+    /// Whether a repair of terms has barred a group, as a member knows. A candidate that is none
+    /// may go by an older charter, and asks.
     pub(super) fn is_barred(&self, group: GroupId) -> bool {
-        self.machine.as_ref().is_some_and(|machine| machine.charter().body.barred.has(group))
+        let charter = self.machine.as_ref().map(|machine| machine.charter());
+        charter.is_some_and(|charter| charter.has(self.me) && charter.body.barred.has(group))
     }
 
     /// The barred groups.

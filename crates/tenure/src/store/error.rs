@@ -119,7 +119,7 @@ pub enum StoreError {
     },
     /// It is not as it was reported for a repair of terms.
     #[error(
-        "the store in {} is not as in the report of which this plan was made: the node has run since, or the plan is \
+        "the store in {} is not as in the report for this plan: the node has run since, or the plan is \
          another cluster's. Stop all members, make new reports and a new plan",
         dir.display()
     )]

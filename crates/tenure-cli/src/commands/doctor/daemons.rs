@@ -65,6 +65,18 @@ pub(super) fn terms(asked: &[Asked]) -> Vec<Finding> {
     answers.filter_map(judge).collect()
 }
 
+/// The groups that are barred since terms were repaired: one line, of the daemon that names most.
+pub(super) fn barred(asked: &[Asked]) -> Option<Finding> {
+    let answers = asked.iter().filter_map(|one| one.status.as_ref().ok());
+    let named = |status: &&Status| {
+        let known = status.terms.barred.iter().filter(|group| !group.starts_with("id=")).count();
+        (status.terms.barred.len(), known)
+    };
+    let text = crate::commands::status::barred(&answers.max_by_key(named)?.terms)?;
+    let advice = "reset the fences of their resources, then `tenure members repair-terms lift GROUP`";
+    Some(Finding::warn("barred", text, advice))
+}
+
 /// Whether all are of one version, and of this command's.
 pub(super) fn versions(asked: &[Asked], own: &str) -> Option<Finding> {
     const CHECK: &str = "versions";

@@ -97,6 +97,7 @@ impl Doctor {
         findings.append(&mut about);
         findings.extend(daemons::ready(&asked));
         findings.extend(daemons::terms(&asked));
+        findings.extend(daemons::barred(&asked));
         findings.extend(daemons::versions(&asked, env!("CARGO_PKG_VERSION")));
         findings
     }

@@ -16,7 +16,8 @@ to grant, nor as the top of another member, nor as the floor of a new epoch. Its
 event=term_doubted, and `tenure doctor` names it. Find out first who granted such a term.
 
 It takes effect at the member that is asked: name the one that doubts with --endpoint. It cannot
-be taken back, for terms never fall. Packed tokens end at 2147483647.
+be taken back while the members run, for terms never fall. Packed tokens end at 2147483647. If
+it was wrong: tenure members repair-terms.
 
 Examples:
   tenure members confirm-term 1099511627776 --endpoint http://10.0.0.2:7401

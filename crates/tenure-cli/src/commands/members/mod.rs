@@ -5,6 +5,7 @@ mod confirm;
 mod force;
 mod lineage;
 mod list;
+mod repair;
 
 use clap::{Args, Subcommand};
 
@@ -16,6 +17,7 @@ use confirm::ConfirmTerm;
 use force::ForceRemove;
 use lineage::AcceptLineage;
 use list::List;
+use repair::RepairTerms;
 
 /// List and change the members of the cluster.
 #[derive(Args, Debug)]
@@ -32,6 +34,7 @@ Examples:
   tenure members set --drift-ppm 1000 --longest-lease 3s
   tenure members force-remove --powered-off n2 n3
   tenure members confirm-term 1099511627776
+  tenure members repair-terms report -c FILE > n1.report
 
 Exit codes: 0 done, 2 refused or error, 69 nobody answers, 77 not allowed, 78 the configuration
 must be changed first"
@@ -59,6 +62,8 @@ enum Command {
     AcceptLineage(AcceptLineage),
     /// Confirm a term that lies far above all that a member knows
     ConfirmTerm(ConfirmTerm),
+    /// Repair terms that are absurd already, while all members are stopped
+    RepairTerms(RepairTerms),
 }
 
 impl Members {
@@ -73,6 +78,7 @@ impl Members {
             Command::ForceRemove(force) => force.run(common),
             Command::AcceptLineage(accept) => accept.run(common),
             Command::ConfirmTerm(confirm) => confirm.run(common),
+            Command::RepairTerms(repair) => repair.run(common),
         }
     }
 }

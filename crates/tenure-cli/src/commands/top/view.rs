@@ -317,7 +317,7 @@ pub(super) mod tests {
             "ready": true, "not_ready": [], "silent_for_ms": null, "uptime_ms": 5, "addresses": [], "lease_ms": 2000, "charter": null,
             "members": members, "groups": told,
             "groups_total": groups.len(), "led": 0,
-            "terms": { "top": 8, "packed": "plenty", "packed_left_days": null, "doubted": null },
+            "terms": { "top": 8, "packed": "plenty", "packed_left_days": null, "doubted": null, "barred": [] },
             "counts": {
                 "terms_won": 0, "terms_lost": 0, "renewals": 0, "granted": 0, "refused": 0, "clock_faults": 0,
                 "datagrams_sent": 0, "datagrams_received": 0, "persisted": 0,

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::api::members::{
-    AddOrder, ConfirmTermOrder, ForceRemoveOrder, LineageAccepted, RemoveOrder, ReplaceOrder, SetOrder, Step,
-    StepKind,
+    AddOrder, ConfirmTermOrder, ForceRemoveOrder, LiftBarOrder, LineageAccepted, RemoveOrder, ReplaceOrder,
+    SetOrder, Step, StepKind,
 };
 use crate::api::{Code, segment};
 
@@ -40,6 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
         ("post", "/v1/members/force-remove", Need::admin("members force-remove"), post(force_remove)),
         ("post", "/v1/members/accept-lineage", Need::admin("members accept-lineage"), post(accept_lineage)),
         ("post", "/v1/members/confirm-term", Need::admin("members confirm-term"), post(confirm_term)),
+        ("post", "/v1/members/lift-bar", Need::admin("members lift-bar"), post(lift_bar)),
     ]
 }
 
@@ -125,6 +126,15 @@ async fn force_remove(
 async fn accept_lineage(State(desk): State<Desk>) -> Result<Json<LineageAccepted>, Refused> {
     let accepted = desk.node.accept_lineage().await?;
     Ok(Json(LineageAccepted { name: desk.node.name().to_string(), accepted }))
+}
+
+async fn lift_bar(
+    State(desk): State<Desk>,
+    Extension(act): Extension<Act>,
+    Order(order): Order<LiftBarOrder>,
+) -> Result<Response, Refused> {
+    act.about(&order.group);
+    begin(&desk, &act, &MemberChange::LiftBar(order.group), false).await
 }
 
 /// Takes effect at this member alone, and at once.

@@ -106,6 +106,7 @@ fn terms(terms: &TermStatus) -> api::Terms {
         },
         packed_left_days: terms.packed_left.map(|left| left.as_secs() / (24 * 3600)),
         doubted: doubted.map(|(member, term)| api::DoubtedTerm { member: member.clone(), term: term.0 }),
+        barred: terms.barred.clone(),
     }
 }
 

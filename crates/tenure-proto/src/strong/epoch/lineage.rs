@@ -48,7 +48,8 @@ use crate::{Context, GroupId, NodeId};
 pub struct Lineage(Vec<u128>);
 
 impl Lineage {
-    /// The largest number of draws of a lineage. Each beyond the first is a lost quorum or a repair.
+    /// The largest number of draws of a lineage. Each beyond the first is a lost quorum or a
+    /// repair.
     pub const MOST: usize = 64;
 
     /// The lineage of a cluster that is founded.
@@ -73,6 +74,11 @@ impl Lineage {
     /// The upper half of the draw of a repair. The draws of foundings and force-removes are random,
     /// so one of them has these bits once in 2^64.
     const REPAIR: u128 = 0x7265_7061_6972_6564;
+
+    /// Whether terms were repaired on the way to this lineage.
+    pub fn is_repaired(&self) -> bool {
+        self.repairs().next().is_some()
+    }
 
     /// The draws of the repairs on the way to this lineage.
     pub(super) fn repairs(&self) -> impl Iterator<Item = u128> + '_ {

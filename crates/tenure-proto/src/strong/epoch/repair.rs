@@ -34,10 +34,10 @@
 //!
 //! **Some are repaired and some are not.** {a} was repaired, and {b, c} run on as before: {a} is no
 //! quorum of N. If b has run since its report it can no longer be repaired by this plan. So of N
-//! and of what it replaces at most one finds a quorum: every quorum of the one meets every quorum of
-//! the other, and the member that they share goes by one of them. The operator makes a new plan from
-//! new reports. Reports on both sides of a repair are accepted if both sides have the same members
-//! and quorums: the argument above holds for each side.
+//! and of what it replaces at most one finds a quorum: every quorum of the one meets every quorum
+//! of the other, and the member that they share goes by one of them. The operator makes a new plan
+//! from new reports. Reports on both sides of a repair are accepted if both sides have the same
+//! members and quorums: the argument above holds for each side.
 //!
 //! **Later epochs.** N+1 is accepted when its acceptors have been in N for a longest lease (W): the
 //! time of adoption is in the memory of grants, which a repaired store does not match, so it counts
@@ -49,8 +49,8 @@
 //! Each ceiling is at most the floor, or *absurd*: more than [`PLAUSIBLE`] above it. Anything
 //! between is refused, for nobody can say what it is. So every term that was granted and is above
 //! the floor was granted below an absurd ceiling. Such a group is barred if a member remembers the
-//! grant, or if the operator names it (`barred`). What no member remembers only fences and the
-//! operator know: after a restart every group that elects goes above the absurd ceiling.
+//! grant, or if the operator names it (`barred`). Only fences and the operator know of grants that
+//! no member remembers: after a restart every group that elects goes above the absurd ceiling.
 //!
 //! # Assumptions that rest on the operator's word
 //!
@@ -99,6 +99,14 @@ impl Stopped {
             _ => None,
         });
         ceilings.max().unwrap_or_default()
+    }
+
+    /// The ceiling, if it is known to be plausible: an earlier repair has set the floor from which
+    /// it has risen, and by no more than one may rise.
+    pub fn plausible(&self) -> Option<Term> {
+        let charter = self.charter().filter(|charter| charter.lineage.is_repaired())?;
+        let ceiling = self.ceiling();
+        (ceiling.0 <= charter.floor.0.saturating_add(PLAUSIBLE)).then_some(ceiling)
     }
 
     fn accepted(&self) -> impl Iterator<Item = &Arc<Charter>> {
@@ -167,7 +175,7 @@ pub enum RepairError {
 }
 
 impl RepairError {
-    /// What is wrong and what to do, with members as `name` calls them.
+    /// The reason and the way out, with members as `name` calls them.
     pub fn describe(&self, name: impl Fn(NodeId) -> String) -> String {
         let first = match self {
             Self::Twice(node)
@@ -269,7 +277,7 @@ pub fn plan(reports: &[Stopped], wish: &Wish) -> Result<Arc<Charter>, RepairErro
     }))
 }
 
-/// The cells of a repaired member, in the place of `cells`. What is known of other stores stays; all
+/// The cells of a repaired member, in the place of `cells`. Knowledge of other stores stays; all
 /// that was promised and accepted was so in epochs that are over.
 pub fn applied(cells: &[Cell], charter: &Arc<Charter>) -> Vec<Cell> {
     let others = cells.iter().filter(|cell| matches!(cell, Cell::Life { .. })).cloned();
@@ -278,7 +286,7 @@ pub fn applied(cells: &[Cell], charter: &Arc<Charter>) -> Vec<Cell> {
 
 type Charters<'a> = Vec<(NodeId, &'a Arc<Charter>)>;
 
-/// What each member goes by; all of it must come from one founding.
+/// The charter of each member; all of them must come from one founding.
 fn charters(reports: &[Stopped]) -> Result<Charters<'_>, RepairError> {
     let mut all: Charters<'_> = Vec::new();
     for report in reports {

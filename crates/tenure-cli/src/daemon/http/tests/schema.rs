@@ -7,7 +7,7 @@ use super::Daemon;
 use crate::api::access::{AddTokenOrder, LinkOrder, OpenOrder, RevokeTokenOrder};
 use crate::api::keys::RevokeOrder;
 use crate::api::members::{
-    AddOrder, ConfirmTermOrder, ForceRemoveOrder, RemoveOrder, ReplaceOrder, SetOrder,
+    AddOrder, ConfirmTermOrder, ForceRemoveOrder, LiftBarOrder, RemoveOrder, ReplaceOrder, SetOrder,
 };
 use crate::api::{self, group_path};
 use crate::daemon::http::routes::routes;
@@ -205,6 +205,7 @@ fn orders_are_as_the_description_says() {
     all("ForceRemoveOrder", json!(order), json!({ "powered_off": ["n2"] }));
     let order = ConfirmTermOrder { term: 1 << 40 };
     all("ConfirmTermOrder", json!(order), json!({ "term": 1 }));
+    all("LiftBarOrder", json!(LiftBarOrder { group: "jobs".to_owned() }), json!({ "group": "id=7" }));
     let [id, sha256, code] = ["0000000a".to_owned(), "0".repeat(64), "1".repeat(20)];
     let (role, until) = (crate::tokens::Role::Read, Some("2027-01-31T00:00:00Z".to_owned()));
     let order = AddTokenOrder { id: id.clone(), role, sha256, not_after: until, note: Some("x".to_owned()) };
@@ -238,6 +239,8 @@ async fn a_change_of_members_is_told_line_by_line_as_the_description_says() {
     assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
     let done = ends("/v1/members/confirm-term", json!({ "term": 1_u64 << 40 })).await;
     assert_eq!((&done["event"], &done["epoch"]), (&json!("done"), &json!(1)));
+    let failed = ends("/v1/members/lift-bar", json!({ "group": "jobs" })).await;
+    assert!(failed["message"].as_str().unwrap().contains("is not barred"), "{failed}");
     let failed = ends("/v1/members/remove", json!({ "name": "n1" })).await;
     assert_eq!(failed["event"], "failed");
     assert!(failed["message"].as_str().unwrap().contains("the last member"), "{failed}");

@@ -240,7 +240,7 @@ fn a_repaired_member_and_one_that_is_not_never_grant_for_each_other_and_both_sto
         [(1, "epoch")],
         "nor one of the new side there"
     );
-    // What each side says of itself stops the other, by either way of saying it.
+    // The word of each side about itself stops the other, by either way of saying it.
     for goes_by in [true, false] {
         let says = |charter: &Arc<Charter>| match goes_by {
             true => Message::Epoch(EpochTalk::GoesBy(charter.id())),
@@ -263,6 +263,8 @@ fn a_repair_that_stopped_half_way_is_begun_again_from_reports_of_both_sides() {
     reports[0].cells = applied(&reports[0].cells, &first);
     reports[0].cells.push(Cell::SplitBrain(Some(founding().id())));
     reports[1].cells.push(Cell::SplitBrain(Some(first.id())));
+    assert_eq!(reports[0].plausible(), Some(Term(FLOOR)), "terms of before the repair are not known");
+    assert_eq!(reports[1].plausible(), None);
     let again = Wish { draw: 6, barred: Vec::new(), ..wish() };
     let second = plan(&reports, &again).unwrap();
     assert_eq!(second.epoch, Epoch(2 * Epoch::ERA));
