@@ -127,9 +127,9 @@ fn wherever_a_repair_is_interrupted_the_store_is_as_before_or_as_after_and_it_ca
         let is_after = found.charter() == Some(&charter);
         assert!(is_after || found == before, "neither, after {operations} operations");
         if is_after {
-            as_after += 1
+            as_after += 1;
         } else {
-            as_before += 1
+            as_before += 1;
         }
         Store::repair(dir.path(), &name("a"), &digest, &charter).unwrap();
         assert_eq!(examine(&dir).charter(), Some(&charter));
