@@ -235,7 +235,7 @@ impl Candidate {
     /// Steps down: gives up E first, then gives the grants back.
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let asked = self.withdraw();
-        let led = match around.process.config.settings().rules.stops_before_release() {
+        let led = match around.process.rules().stops_before_release() {
             true => self.stop_leading(Loss::Resigned, around),
             false => self.lead.is_some(),
         };
@@ -338,7 +338,7 @@ impl Candidate {
     /// E goes first, then the grants are given back: the former leader leads no more.
     pub(super) fn on_disturbed<R: Rules>(&mut self, silent: LocalTime, around: &mut Around<'_, '_, R>) {
         self.verifying.on_disturbed(silent);
-        if around.process.config.settings().rules.leads_on_disturbed() {
+        if around.process.rules().leads_on_disturbed() {
             return;
         }
         let asked = self.run.is_some();
@@ -440,12 +440,12 @@ impl Candidate {
         let charter = around.process.membership.charter.clone();
         let epoch = charter.epoch;
         let request = GrantRequest { group: around.group, epoch, id, start: now, lease, kind, term };
-        let settings = around.process.config.settings();
-        self.timers.set(Timer::Fail, settings.rules.lease_end(charter.body.clocks, now, now, lease));
+        let rules = around.process.rules();
+        self.timers.set(Timer::Fail, rules.lease_end(charter.body.clocks, now, now, lease));
         self.run = Some(Box::new(Run {
             request,
             charter,
-            oks: settings.rules.counted_unasked(around.process.position),
+            oks: rules.counted_unasked(around.process.position),
             stamps: Vec::new(),
             nacks: NodeSet::EMPTY,
             mute: NodeSet::EMPTY,
@@ -514,7 +514,7 @@ impl Candidate {
             return; // A run that completes would be a leader beside that of another cluster.
         }
         let Some(run) = &mut self.run else { return };
-        let rules = &around.process.config.settings().rules;
+        let rules = around.process.rules();
         if !rules.answers(run.request.id, id) || !rules.counts(run.charter.epoch, epoch) {
             return;
         }
@@ -565,23 +565,23 @@ impl Candidate {
     fn complete<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let Some(run) = &mut self.run else { return };
         let now = around.cx.now();
-        let settings = around.process.config.settings();
+        let rules = around.process.rules();
         let GrantRequest { group, id, start, kind, term, lease, .. } = run.request;
         let epoch = run.charter.epoch;
         let clocks = run.charter.body.clocks;
-        let end = settings.rules.lease_end(clocks, start, now, lease);
-        if !settings.rules.still_worth(now, end) {
+        let end = rules.lease_end(clocks, start, now, lease);
+        if !rules.still_worth(now, end) {
             return self.fail(Failure::TimedOut, around);
         }
         let until = match (kind, self.lead) {
             (Kind::Acquire, _) => end,
             // A shorter renewal must not shorten a lease: the grants behind the longer one still
             // stand.
-            (Kind::Renew, Some(lead)) if settings.rules.term_unbroken(now, lead.until) => end.max(lead.until),
+            (Kind::Renew, Some(lead)) if rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
         let (quorum, stamps) = (run.oks, run.stamps.iter().copied().collect());
-        self.completed = self.run.take().filter(|_| !settings.rules.freezes_stamps());
+        self.completed = self.run.take().filter(|_| !rules.freezes_stamps());
         self.end_run();
         self.patience = Patience::default();
         self.lead = Some(Lead { term, until, start });
@@ -597,7 +597,7 @@ impl Candidate {
     /// Merges the stamp of an Ok that came too late to count: no sound candidate does this.
     fn merge_late<R: Rules>(&mut self, from: NodeId, at: Stamp, around: &mut Around<'_, '_, R>) {
         let (Some(run), Some(lead)) = (&mut self.completed, self.lead) else { return };
-        run.count(from, at, &around.process.config.settings().rules);
+        run.count(from, at, around.process.rules());
         let GrantRequest { group, id, term, lease, .. } = run.request;
         let (epoch, quorum, stamps) = (run.charter.epoch, run.oks, run.stamps.iter().copied().collect());
         let (kind, until) = (Kind::Renew, lead.until);
@@ -619,7 +619,7 @@ impl Candidate {
         };
         let Around { group, cx, .. } = around;
         cx.publish(Event::Failed { group: *group, id: run.request.id, failure });
-        let rules = &around.process.config.settings().rules;
+        let rules = around.process.rules();
         let lets_go = rules.lets_go() || failure == Failure::Blocked;
         if lets_go && rules.may_give_back(self.lead.is_some()) {
             self.give_back(around);
@@ -665,7 +665,7 @@ impl Candidate {
     /// that was under way ends: its members may have left that epoch, and answers of two epochs do
     /// not add up (ONE).
     pub(super) fn on_new_epoch<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
-        let across = around.process.config.settings().rules.across();
+        let across = around.process.rules().across();
         if let Some(run) = &mut self.run {
             if across != Across::Anew {
                 return run.carry_over(across, around);

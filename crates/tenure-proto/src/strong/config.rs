@@ -81,6 +81,11 @@ impl<R: Rules> Config<R> {
     pub fn settings(&self) -> &Settings<R> {
         &self.0
     }
+
+    /// The safety rules of this process.
+    pub(super) fn rules(&self) -> &R {
+        &self.0.rules
+    }
 }
 
 impl<R: Rules> Settings<R> {

@@ -23,7 +23,7 @@ impl<R: Rules> Process<R> {
         cx.remember(Cell::Silence(self.silent_until));
         let now = self.clock.latest().max(cx.now());
         self.adopted_anew(now, cx);
-        let asks_from = self.config.settings().rules.reads_from(now, self.silent_until);
+        let asks_from = self.rules().reads_from(now, self.silent_until);
         if let Some(recovery) = &mut self.recovery {
             recovery.asks_at = recovery.asks_at.max(asks_from);
         }
@@ -36,7 +36,7 @@ impl<R: Rules> Nerio<R> {
     /// may be lost at any time, and deadlines are looked at when the clock has caught up.
     pub(super) fn keep_command(&mut self, input: Input<Self>) {
         if let Input::Command(command) = input
-            && self.process.config.settings().rules.keeps_commands()
+            && self.process.rules().keeps_commands()
         {
             self.process.kept.push(command);
         }
@@ -51,7 +51,7 @@ impl<R: Rules> Nerio<R> {
             self.with_group(group, cx, |candidate, around| candidate.on_disturbed(silent, around));
         }
         let granted = self.groups.values().any(|group| group.grantor.grant.is_some());
-        if self.process.config.settings().rules.waits_anew() {
+        if self.process.rules().waits_anew() {
             self.with_process(|process| process.wait_anew(silent, granted, cx));
         }
     }

@@ -28,7 +28,7 @@ impl Group {
     fn may_be_forgotten<R: Rules>(&self, process: &Process<R>, now: LocalTime) -> bool {
         let promised = (self.grantor.grant.as_ref(), self.grantor.latest_tomb());
         let pledged = self.candidate.verifying.pledged();
-        let rules = &process.config.settings().rules;
+        let rules = process.rules();
         !process.is_silent(now) && self.candidate.is_idle() && rules.may_forget(promised, pledged, now)
     }
 }
@@ -62,7 +62,7 @@ impl<R: Rules> Nerio<R> {
         let Some(known) = self.groups.remove(&group) else { return };
         self.agenda.update(Some(group), known.candidate.next_deadline(), None);
         let process = &mut self.process;
-        let rules = &process.config.settings().rules;
+        let rules = process.rules();
         process.largest_term = rules.largest_term_after(process.largest_term, known.grantor.max_term);
         if known.grantor.grant.is_some() {
             cx.remember(Cell::Grant(group, None)); // It is over: its place in memory is free.

@@ -84,7 +84,7 @@ impl Grantor {
         process: &Process<R>,
         now: LocalTime,
     ) -> Option<Refusal> {
-        let rules = &process.config.settings().rules;
+        let rules = process.rules();
         let Body { clocks, longest_lease, .. } = &process.charter().body;
         let is_for = |upto| rules.was_given_back(upto, request.id);
         if self.tombs.of(request.id.holder.node, now).any(is_for) {
@@ -124,7 +124,7 @@ impl Grantor {
 
     /// No term up to this is granted: what this grantor granted, and the floor of its epoch.
     pub(super) fn largest_term<R: Rules>(&self, process: &Process<R>) -> Term {
-        let rules = &process.config.settings().rules;
+        let rules = process.rules();
         self.max_term.max(rules.enforced(process.charter().floor))
     }
 
@@ -151,7 +151,7 @@ impl Grantor {
         let GrantRequest { group, id, .. } = request;
         cx.publish(Event::Refused { request, refusal });
         if let (Refusal::Busy { .. }, Some(grant)) = (refusal, &mut self.grant) {
-            let rules = &process.config.settings().rules;
+            let rules = process.rules();
             let clocks = process.charter().body.clocks;
             let asked = rules.grant_end(clocks, request.start, cx.now(), request.lease);
             grant.until = rules.end_after_refusal(grant.until, asked);
@@ -175,16 +175,16 @@ impl Grantor {
         let after = match kind {
             Kind::Renew if term <= self.max_term => None,
             Kind::Acquire | Kind::Renew => {
-                let rules = &process.config.settings().rules;
+                let rules = process.config.rules();
                 let ticket = process.ceiling.cover(term, rules, cx);
                 rules.ok_waits_for(ticket)
             }
         };
         self.max_term = self.max_term.max(term);
         process.note_granted(term);
-        let at = process.config.settings().rules.stamp(process.clock.stamp());
+        let at = process.config.rules().stamp(process.clock.stamp());
         let grant = self.promise(&request, process, cx.now());
-        if process.config.settings().rules.remembers_grants() {
+        if process.rules().remembers_grants() {
             cx.remember(Cell::Grant(group, Some(grant)));
         }
         cx.publish(Event::Granted { request, at, until: grant.until });
@@ -208,8 +208,7 @@ impl Grantor {
         // is over.
         let forget = cx.now().after(process.charter().body.longest_lease.nominal().times(2));
         self.tombs.bury(upto, forget, cx.now());
-        let settings = process.config.settings();
-        let freed = self.grant.take_if(|grant| settings.rules.release_matches(grant, upto));
+        let freed = self.grant.take_if(|grant| process.rules().release_matches(grant, upto));
         if let Some(grant) = freed {
             // Said first: who is killed in between stays bound, which is safe, and nobody saw it
             // break a promise.
@@ -222,18 +221,18 @@ impl Grantor {
     /// `A := p; F := max(F, …)`, the maximum only towards the same holder.
     fn promise<R: Rules>(&mut self, request: &GrantRequest, process: &Process<R>, now: LocalTime) -> Grant {
         let GrantRequest { id, epoch, term, start, lease, .. } = *request;
-        let settings = process.config.settings();
-        let asked = settings.rules.grant_end(process.charter().body.clocks, start, now, lease);
+        let rules = process.rules();
+        let asked = rules.grant_end(process.charter().body.clocks, start, now, lease);
         let first = self.grant.is_none() && request.kind == Kind::Renew;
         let theirs = start.after(lease.nominal());
-        let asked = settings.rules.end_at_member(asked, theirs, process.is_young(now).is_some(), first);
+        let asked = rules.end_at_member(asked, theirs, process.is_young(now).is_some(), first);
         let grant = match self.grant {
             Some(held) if held.holder == id.holder => Grant {
                 holder: id.holder,
                 epoch,
-                newest: settings.rules.newest(held.newest, id),
+                newest: rules.newest(held.newest, id),
                 term: held.term.max(term),
-                until: settings.rules.extended(&held, request, asked, now),
+                until: rules.extended(&held, request, asked, now),
             },
             _ => Grant { holder: id.holder, epoch, newest: id, term, until: asked },
         };

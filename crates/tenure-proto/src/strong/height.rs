@@ -145,7 +145,7 @@ impl<R: Rules> Process<R> {
     /// epoch: what a floor must cover.
     pub(super) fn top(&self) -> Term {
         let granted = self.heights.granted.max(self.largest_term);
-        self.config.settings().rules.top(self.charter().floor, granted)
+        self.rules().top(self.charter().floor, granted)
     }
 
     /// Up to here a term raises nothing that is not accounted for.
@@ -173,7 +173,7 @@ impl<R: Rules> Process<R> {
         }
         let payer = if self.charter().has(by) { request.id.holder.node } else { by };
         // The request of a member is its word that terms are as high as that.
-        if self.config.settings().rules.vouches(self.charter().has(payer)) {
+        if self.rules().vouches(self.charter().has(payer)) {
             return self.doubts(payer, request.term, cx).then_some(Refusal::Implausible);
         }
         let wait = self.pay(payer, request.term, cx.now()).err()?;
@@ -183,7 +183,7 @@ impl<R: Rules> Process<R> {
 
     /// Charges an outsider for a term above what is known, or says how long it must wait.
     fn pay(&mut self, payer: NodeId, term: Term, now: LocalTime) -> Result<(), LocalSpan> {
-        let height = self.config.settings().rules.charged(term, self.known());
+        let height = self.rules().charged(term, self.known());
         let members = u32::try_from(self.charter().members().len()).unwrap_or(u32::MAX);
         let key = self.heights.keys.get(&payer).copied().unwrap_or(payer.0);
         self.heights.charge(key, height, now, REFILL.times(members))
@@ -193,7 +193,7 @@ impl<R: Rules> Process<R> {
     /// run that follows asks for one above it, in the name of this process: what a member asks for
     /// is free, so the process that made it ask pays here.
     pub(super) fn believes_leader(&mut self, leader: NodeId, term: Term, now: LocalTime) -> bool {
-        let (known, rules) = (self.known(), &self.config.settings().rules);
+        let (known, rules) = (self.known(), self.rules());
         if term <= known {
             return true;
         }
@@ -241,7 +241,7 @@ impl<R: Rules> Process<R> {
 
     /// Somebody says how high terms are where it is. Only members count.
     pub(super) fn vouch(&mut self, from: NodeId, top: Term, cx: &mut Context<'_, Nerio<R>>) {
-        let counts = self.config.settings().rules.vouches(self.charter().has(from));
+        let counts = self.rules().vouches(self.charter().has(from));
         if counts && !self.doubts(from, top, cx) {
             self.heights.vouched = self.heights.vouched.max(top);
         }
@@ -252,7 +252,7 @@ impl<R: Rules> Process<R> {
     /// makes it one.
     pub(super) fn doubts(&mut self, by: NodeId, term: Term, cx: &mut Context<'_, Nerio<R>>) -> bool {
         let known = self.known();
-        if self.position.is_none() || self.config.settings().rules.is_plausible(term, known) {
+        if self.position.is_none() || self.rules().is_plausible(term, known) {
             return false;
         }
         if self.heights.doubted.replace((by, term)) != Some((by, term)) {

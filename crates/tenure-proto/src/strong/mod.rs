@@ -369,7 +369,7 @@ impl<R: Rules> Nerio<R> {
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         self.process.weak.heard(from, cx.now());
-        let rules = self.process.config.settings().rules.clone();
+        let rules = self.process.rules().clone();
         let own = |holder: Holder| rules.speaks_for(from, holder.node);
         match message {
             Message::Request(request) if own(request.id.holder) => self.on_request(from, request, cx),
@@ -407,7 +407,7 @@ impl<R: Rules> Nerio<R> {
 
     fn on_request(&mut self, by: NodeId, request: GrantRequest, cx: &mut Context<'_, Self>) {
         let newest = self.process.membership.epoch();
-        let grants = self.process.config.settings().rules.grants_in(request.epoch, newest);
+        let grants = self.process.rules().grants_in(request.epoch, newest);
         if !grants && !self.process.admits(request.id.holder.node, request.epoch, cx) {
             return; // MONO
         }
@@ -489,7 +489,7 @@ impl<R: Rules> Nerio<R> {
     }
 
     fn relays_own(&self, from: NodeId, holder: Holder) -> bool {
-        self.process.config.settings().rules.relays_own_release(from, holder.node)
+        self.process.rules().relays_own_release(from, holder.node)
     }
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
@@ -578,8 +578,8 @@ impl<R: Rules> Protocol for Nerio<R> {
         });
         let durable = ceilings.max().unwrap_or_default();
         let founding = Charter::founding(settings.founding());
-        let membership = Membership::start(founding, &boot.durable, &boot.kind, &settings.rules, cx.now());
-        let wedging = Wedging::start(membership.epoch(), &boot.durable, &settings.rules);
+        let membership = Membership::start(founding, &boot.durable, &boot.kind, config.rules(), cx.now());
+        let wedging = Wedging::start(membership.epoch(), &boot.durable, config.rules());
         // A process that has lost its disk writes nothing before it knows what to write: an empty
         // store is no store.
         let ceiling = match boot.kind {
@@ -596,7 +596,7 @@ impl<R: Rules> Protocol for Nerio<R> {
             seq: 0,
             silent_until: LocalTime::ZERO,
             mute: false,
-            largest_term: settings.rules.largest_term_known(durable),
+            largest_term: config.rules().largest_term_known(durable),
             ceiling,
             heights: Heights::default(),
             closed: false,
@@ -645,7 +645,7 @@ impl<R: Rules> Protocol for Nerio<R> {
             Ok(()) => self.process.clock_is_behind = false,
             Err(by) => {
                 self.on_clock_went_back(by, cx);
-                if !self.process.config.settings().rules.acts_while_behind() {
+                if !self.process.rules().acts_while_behind() {
                     return match input {
                         Input::Command(command) if !command.needs_clock() => self.on_command(command, cx),
                         input => self.keep_command(input),
@@ -680,7 +680,7 @@ impl<R: Rules> Protocol for Nerio<R> {
 impl<R: Rules> Elects for Nerio<R> {
     fn leadership(&self, group: GroupId, now: LocalTime) -> Option<LocalTime> {
         let process = &self.process;
-        let counts = process.config.settings().rules.reading_counts(now, process.clock.latest());
+        let counts = process.rules().reading_counts(now, process.clock.latest());
         self.groups.get(&group).filter(|_| counts)?.candidate.leads_until(now)
     }
 }

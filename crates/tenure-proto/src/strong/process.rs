@@ -8,13 +8,18 @@ use super::{Nerio, Process, Succession};
 use crate::{BootKind, Context, LocalTime};
 
 impl<R: Rules> Process<R> {
+    /// The safety rules that this process keeps to.
+    pub(super) fn rules(&self) -> &R {
+        self.config.rules()
+    }
+
     /// The last word of a clean stop. A process that has lost its disk, or reads what was on it,
     /// has nothing to write.
     pub(super) fn close(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         if self.recovery.is_none() {
             Ceiling::close(self.heights.granted.max(self.largest_term), cx);
         }
-        self.closed = self.config.settings().rules.ends_with_close();
+        self.closed = self.rules().ends_with_close();
     }
 
     /// Whether this process takes no part: its disk was lost, or it has said its last word.
@@ -46,7 +51,7 @@ impl<R: Rules> Process<R> {
     /// When all is over that this grantor may have promised before `start`, in its epoch or the one
     /// before.
     pub(super) fn silence_from(&self, start: LocalTime) -> LocalTime {
-        let rules = &self.config.settings().rules;
+        let rules = self.rules();
         let end = |body: &Body| rules.silence_end(body.clocks, start, body.longest_lease);
         let here = end(&self.charter().body);
         self.charter().before.as_ref().map_or(here, |before| end(before).max(here))
@@ -59,7 +64,7 @@ impl<R: Rules> Process<R> {
             BootKind::Founding => {}
             BootKind::SameBoot { remembered } => {
                 let silences = remembered.iter().filter_map(|cell| match cell {
-                    Cell::Silence(until) => Some(settings.rules.silence_remembered(*until)),
+                    Cell::Silence(until) => Some(self.rules().silence_remembered(*until)),
                     _ => None,
                 });
                 self.silent_until = silences.max().unwrap_or(LocalTime::ZERO);

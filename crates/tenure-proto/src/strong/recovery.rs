@@ -74,7 +74,7 @@ impl<R: Rules> Process<R> {
         let now = cx.now();
         self.silent_until = self.silence_from(now);
         let id = self.next_instance();
-        let asks_at = self.config.settings().rules.reads_from(now, self.silent_until);
+        let asks_at = self.rules().reads_from(now, self.silent_until);
         self.recovery = Some(Recovery { id, answered: NodeSet::EMPTY, top: Term(0), said: 0, asks_at });
         cx.publish(Event::Recovering);
     }
@@ -96,7 +96,7 @@ impl<R: Rules> Process<R> {
     fn count_known(&mut self, from: NodeId, id: InstanceId, top: Term) -> Option<Term> {
         let quorums = &self.membership.charter.body.quorums;
         let recovery = self.recovery.as_mut().filter(|recovery| recovery.id == id)?;
-        let voice = self.config.settings().rules.voice_of(quorums, from, recovery.answered);
+        let voice = self.config.rules().voice_of(quorums, from, recovery.answered);
         let position = voice.filter(|_| from != self.holder.node)?;
         recovery.answered.insert(position);
         recovery.top = recovery.top.max(top);
@@ -124,7 +124,7 @@ impl<R: Rules> Nerio<R> {
         if self.process.recovery.as_ref().is_none_or(|recovery| now < recovery.asks_at) {
             return;
         }
-        if self.process.config.settings().rules.reads_after_amnesia() {
+        if self.process.rules().reads_after_amnesia() {
             self.with_process(|process| process.read_terms(cx));
         } else {
             self.recovered(Term(0), cx);

@@ -45,7 +45,7 @@ impl Candidate {
         }
         let Some(lead) = self.lead else { return };
         self.handover.to = Some(to);
-        if around.process.config.settings().rules.frees_before_ready() {
+        if around.process.rules().frees_before_ready() {
             self.send_release(around.process.newest_instance(), around);
         }
         around.say(to, Talk::TakeOver { term: lead.term });
@@ -88,7 +88,7 @@ impl Candidate {
             return; // Late, or not asked for, or a pledge stands: this process leads on.
         }
         self.handover.to = None;
-        if around.process.config.settings().rules.stops_before_relay() {
+        if around.process.rules().stops_before_relay() {
             self.stop_leading(Loss::HandedOver, around);
         }
         let release = around.process.newest_instance();

@@ -77,11 +77,10 @@ impl Candidate {
     ) {
         let now = around.cx.now();
         let Some(lead) = self.lead.filter(|lead| now < lead.until) else { return };
-        let settings = around.process.config.settings();
         let Some(pledge) = around.process.charter().body.clocks.pledge(now, lead.until, wanted) else {
             return;
         };
-        let until = settings.rules.pledged_until(pledge);
+        let until = around.process.rules().pledged_until(pledge);
         self.verifying.pledged = self.verifying.pledged.max(Some(until));
         let (group, leader) = (around.group, around.process.holder);
         around.cx.publish(Event::Pledged { group, leader, until: pledge.until });
@@ -100,8 +99,7 @@ impl Candidate {
         else {
             return;
         };
-        let settings = around.process.config.settings();
-        let until = settings.rules.certain_until(around.process.charter().body.clocks, start, pledge);
+        let until = around.process.rules().certain_until(around.process.charter().body.clocks, start, pledge);
         if around.cx.now() < until {
             around.cx.publish(Event::Verified { group: around.group, leader, term, until });
         }

@@ -62,7 +62,7 @@ impl<R: Rules> Process<R> {
     /// Whether this process may answer a ballot of `epoch`: it is there itself (MONO), and a
     /// member.
     fn decides(&self, from: NodeId, epoch: Epoch, cx: &mut Context<'_, Nerio<R>>) -> bool {
-        let ahead = epoch > self.membership.epoch() && !self.config.settings().rules.adopts_before_deciding();
+        let ahead = epoch > self.membership.epoch() && !self.rules().adopts_before_deciding();
         self.position.is_some() && (ahead || self.admits(from, epoch, cx))
     }
 
@@ -90,7 +90,7 @@ impl<R: Rules> Process<R> {
         }
         self.membership.acceptor.promised = ballot;
         let after = self.save_ballot(epoch, cx);
-        let after = self.config.settings().rules.promise_waits_for(after);
+        let after = self.rules().promise_waits_for(after);
         let accepted = self.membership.acceptor.accepted.clone();
         say(from, EpochTalk::Promise { epoch, ballot, accepted, top }, after, cx);
     }
@@ -114,11 +114,11 @@ impl<R: Rules> Process<R> {
         }
         self.membership.acceptor = Acceptor { promised: ballot, accepted: Some((ballot, charter.clone())) };
         let after = self.save_ballot(epoch, cx);
-        let after = self.config.settings().rules.acceptance_waits_for(after);
+        let after = self.rules().acceptance_waits_for(after);
         cx.publish(Event::Accepted { ballot, charter: charter.clone() });
         say(from, EpochTalk::Accepted { epoch, ballot }, after, cx);
         self.watch_for_decision(cx);
-        self.config.settings().rules.acts_on_accepted()
+        self.rules().acts_on_accepted()
     }
 
     /// HEIGHT: whether the floor of a charter is too high to be believed. A charter that begins
@@ -141,7 +141,7 @@ impl<R: Rules> Process<R> {
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
         let promised = self.membership.acceptor.promised;
-        let outbid = self.config.settings().rules.is_outbid(ballot, promised);
+        let outbid = self.rules().is_outbid(ballot, promised);
         if outbid {
             say(from, EpochTalk::Denied { epoch, ballot, denial: Denial::Outbid(promised) }, None, cx);
         }
@@ -153,7 +153,7 @@ impl<R: Rules> Process<R> {
         if charter.epoch.begins_era() || self.sealed_for().is_some() {
             return self.forced_objection(charter, top);
         }
-        let rules = &self.config.settings().rules;
+        let rules = self.rules();
         let here = &self.membership.charter;
         if !rules.adjacent(&here.body.quorums, &charter.body.quorums) {
             return Some(Denial::NotAdjacent);
@@ -172,7 +172,7 @@ impl<R: Rules> Process<R> {
 
     /// If the proposer stops here, somebody else must bring the charter to an end.
     pub(super) fn watch_for_decision(&mut self, cx: &mut Context<'_, Nerio<R>>) {
-        if !self.config.settings().rules.finishes_changes() {
+        if !self.rules().finishes_changes() {
             return;
         }
         let retry = self.config.settings().retry.nominal();

@@ -152,7 +152,7 @@ impl Charter {
 impl<R: Rules> Process<R> {
     /// Whether this member has accepted a charter by which it grants nothing before it goes by it.
     pub(in crate::strong) fn is_sealed(&self) -> bool {
-        let seals = self.config.settings().rules.seals();
+        let seals = self.rules().seals();
         seals && self.sealed_for().is_some()
     }
 
@@ -200,8 +200,7 @@ impl<R: Rules> Process<R> {
         let here = &self.membership.charter.body;
         if let Some(force) = &self.membership.proposer.force {
             let quorums = remaining(&here.quorums, &force.gone).ok()?;
-            let stores =
-                here.stores.with(&Stores::default(), quorums.members(), &self.config.settings().rules);
+            let stores = here.stores.with(&Stores::default(), quorums.members(), self.rules());
             return Some(Body { quorums, stores, ..here.clone() });
         }
         self.sealed_for().map(|charter| charter.body.clone())
@@ -248,7 +247,7 @@ impl<R: Rules> Process<R> {
                 return None;
             }
         };
-        let rules = &self.config.settings().rules;
+        let rules = self.rules();
         if forced().any(|sealed| !rules.may_replace_seal(sealed, &next)) {
             self.halt(Halt::Conflict, cx);
             return None;
@@ -273,7 +272,7 @@ impl<R: Rules> Process<R> {
         if sealed.is_some_and(|sealed| **sealed == *charter) {
             return None;
         }
-        let rules = &self.config.settings().rules;
+        let rules = self.rules();
         if let Some(sealed) = sealed.filter(|sealed| !rules.may_replace_seal(sealed, charter)) {
             return Some(Denial::Sealed(sealed.epoch));
         }
@@ -289,7 +288,7 @@ impl<R: Rules> Process<R> {
 
     /// All who are left are sealed: now the wait begins.
     pub(super) fn await_effect(&mut self, charter: Arc<Charter>, cx: &mut Context<'_, Nerio<R>>) {
-        let from = self.config.settings().rules.takes_effect_from(&charter, cx.now());
+        let from = self.rules().takes_effect_from(&charter, cx.now());
         let Some(proposal) = &mut self.membership.proposer.ballot else { return };
         proposal.phase = Phase::Waits(charter);
         self.membership.timers.clear(Timer::Resend);
@@ -300,7 +299,7 @@ impl<R: Rules> Process<R> {
     pub(super) fn await_effect_anew(&mut self, now: crate::LocalTime) {
         let Some(proposal) = &self.membership.proposer.ballot else { return };
         let Phase::Waits(charter) = &proposal.phase else { return };
-        let from = self.config.settings().rules.takes_effect_from(charter, now);
+        let from = self.rules().takes_effect_from(charter, now);
         self.membership.timers.set(Timer::Effect, from);
     }
 

@@ -233,7 +233,7 @@ impl<R: Rules> Nerio<R> {
     fn is_foreign(&self, other: &CharterId) -> bool {
         let settings = self.process.config.settings();
         let relation = self.process.charter().id().relation(other);
-        settings.succession == Succession::Adjacent && settings.rules.stops_for_foreign(relation)
+        settings.succession == Succession::Adjacent && self.process.rules().stops_for_foreign(relation)
     }
 
     /// A member stops, and says whether it is one. Everybody else only goes on without the other

@@ -114,7 +114,7 @@ impl<R: Rules> Process<R> {
         }
         let (me, now) = (self.holder.node, cx.now());
         let joined = charter.has(me) && !self.membership.charter.has(me);
-        let rules = &self.config.settings().rules;
+        let rules = self.config.rules();
         let member = &mut self.membership;
         if joined && self.config.settings().succession == Succession::Adjacent {
             member.young_until = rules.young_until(charter, now);
@@ -167,7 +167,7 @@ impl<R: Rules> Process<R> {
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
         let newest = self.membership.epoch();
-        let rules = &self.config.settings().rules;
+        let rules = self.rules();
         if epoch > newest {
             say(from, EpochTalk::Unknown { newest }, None, cx);
             return false;

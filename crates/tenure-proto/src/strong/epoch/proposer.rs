@@ -128,7 +128,7 @@ impl<R: Rules> Process<R> {
             self.membership.proposer.goal = None;
             return self.force((gone, *least, *margin, *draw), cx);
         }
-        match change.applied(&self.membership.charter.body, &self.config.settings().rules) {
+        match change.applied(&self.membership.charter.body, self.rules()) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
             Ok(goal) => {
                 self.membership.proposer.goal = Some(goal);
@@ -195,7 +195,7 @@ impl<R: Rules> Process<R> {
     /// member's position. The caller must look at the phase before it counts the answer: a late
     /// promise is no acceptance.
     fn answered(&mut self, from: NodeId, epoch: Epoch, ballot: Ballot) -> Option<(&mut Proposal, usize)> {
-        let rules = &self.config.settings().rules;
+        let rules = self.config.rules();
         let proposal = self.membership.proposer.ballot.as_mut()?;
         let asked = proposal.electorate(&self.membership.charter);
         let position = rules.voice_of(asked, from, proposal.answered)?;
@@ -251,7 +251,7 @@ impl<R: Rules> Process<R> {
         (top, own_top): (Term, Term),
         cx: &mut Context<'_, Nerio<R>>,
     ) {
-        let rules = self.config.settings().rules.clone();
+        let rules = self.rules().clone();
         let last_top = std::mem::replace(&mut self.membership.proposer.last_top, top);
         let found = best.filter(|_| rules.adopts_accepted_value()).map(|(_, charter)| charter);
         let charter = match found {
@@ -278,7 +278,7 @@ impl<R: Rules> Process<R> {
         proposal.answered = NodeSet::EMPTY;
         proposal.said = 0;
         let promised = proposal.first_promise.unwrap_or(cx.now());
-        let rules = &self.config.settings().rules;
+        let rules = self.rules();
         let from = rules.may_propose_from(&self.membership.charter, self.membership.adopted_at, promised);
         if cx.now() < from {
             return self.membership.timers.set(Timer::Resend, from);

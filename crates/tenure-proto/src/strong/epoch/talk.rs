@@ -27,7 +27,7 @@ impl<R: Rules> Nerio<R> {
                 let own = self.top();
                 let told = (accepted, top);
                 self.with_process(|process| process.on_promise(from, (epoch, ballot), told, own, cx));
-                if self.process.config.settings().rules.promise_accepts() {
+                if self.process.rules().promise_accepts() {
                     self.on_accepted(from, (epoch, ballot), cx); // No sound proposer does.
                 }
             }
@@ -68,7 +68,7 @@ impl<R: Rules> Nerio<R> {
         }
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
-            let rules = &self.process.config.settings().rules;
+            let rules = self.process.rules();
             match self.groups.get_mut(&id) {
                 Some(group) if wedged => group.grantor.begin_epoch(charter, rules),
                 Some(group) => group.grantor.on_adopted(charter.floor, rules),

@@ -23,7 +23,7 @@ impl<R: Rules> Nerio<R> {
     /// The user wants the members changed. Any may follow any.
     pub(in crate::strong) fn change_by_wedge(&mut self, change: &Change, cx: &mut Context<'_, Self>) {
         let here = &self.process.charter().body;
-        match change.applied(here, &self.process.config.settings().rules) {
+        match change.applied(here, self.process.rules()) {
             Ok(goal) if goal == *here => {
                 cx.publish(Event::Changed { epoch: self.process.membership.epoch() });
             }
@@ -61,7 +61,7 @@ impl<R: Rules> Nerio<R> {
     /// The fast way: E first, then the release and the proposal in one message. The acquisition of
     /// this term was phase 1.
     fn propose_as_leader(&mut self, group: GroupId, term: Term, cx: &mut Context<'_, Self>) {
-        if self.process.config.settings().rules.stops_before_change() {
+        if self.process.rules().stops_before_change() {
             self.with_group(group, cx, |candidate, around| {
                 candidate.stop_leading(Loss::EndedEpoch, around);
             });
@@ -189,7 +189,7 @@ impl<R: Rules> Process<R> {
     }
 
     fn propose_next(&mut self, bid: Bid, best: Option<(Term, Arc<Charter>)>, cx: &mut Context<'_, Nerio<R>>) {
-        let found = best.filter(|_| self.config.settings().rules.adopts_accepted_value());
+        let found = best.filter(|_| self.rules().adopts_accepted_value());
         let charter = self.next_charter(found.map(|(_, charter)| charter.body.clone()), bid.ballot);
         let Some(attempt) = &mut self.wedging.attempt else { return };
         attempt.phase = Phase::Accepts { charter, release: None };
@@ -229,7 +229,7 @@ impl<R: Rules> Process<R> {
     fn attempt_of(&mut self, from: NodeId, bid: Bid) -> Option<(&mut Attempt, usize)> {
         let attempt = self.wedging.attempt.as_mut()?;
         let quorums = &self.membership.charter.body.quorums;
-        let position = self.config.settings().rules.voice_of(quorums, from, attempt.answered)?;
+        let position = self.config.rules().voice_of(quorums, from, attempt.answered)?;
         (attempt.bid == bid).then_some((attempt, position))
     }
 

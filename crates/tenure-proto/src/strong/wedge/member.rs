@@ -18,7 +18,7 @@ impl<R: Rules> Nerio<R> {
         talk: WedgeTalk,
         cx: &mut Context<'_, Self>,
     ) {
-        let rules = self.process.config.settings().rules.clone();
+        let rules = self.process.rules().clone();
         let own = |bid: Bid| rules.speaks_for(from, bid.id.holder.node);
         match talk {
             WedgeTalk::Wedge(bid) if own(bid) => self.on_wedge(from, bid, cx),
@@ -74,7 +74,7 @@ impl<R: Rules> Nerio<R> {
         if !self.has_a_say(from, bid.epoch, cx) {
             return;
         }
-        let rules = &self.process.config.settings().rules;
+        let rules = self.process.rules();
         if let Some((group, upto)) = release.filter(|(_, upto)| rules.speaks_for(from, upto.holder.node)) {
             self.on_release(group, upto, cx);
         }
@@ -89,7 +89,7 @@ impl<R: Rules> Nerio<R> {
             self.wedge(bid, Some(charter), cx);
         }
         say(from, WedgeTalk::Accepted(bid), self.process.wedging.saved, cx);
-        if self.process.config.settings().rules.acts_on_accepted() {
+        if self.process.rules().acts_on_accepted() {
             self.adopt(charter, cx);
         }
     }
@@ -100,7 +100,7 @@ impl<R: Rules> Nerio<R> {
         let grants = self.groups.values().filter_map(|group| group.grantor.grant.as_ref());
         let last = grants.max_by_key(|grant| grant.until).copied();
         let settings = self.process.config.settings();
-        let Some(Grant { until, .. }) = last.filter(|grant| !settings.rules.may_wedge(grant, cx.now()))
+        let Some(Grant { until, .. }) = last.filter(|grant| !self.process.rules().may_wedge(grant, cx.now()))
         else {
             return false;
         };
@@ -130,7 +130,7 @@ impl<R: Rules> Process<R> {
         let Bid { epoch, ballot, .. } = bid;
         self.largest_term = self.largest_term.max(ballot);
         self.note_granted(ballot);
-        let ceiling = self.ceiling.cover(ballot, &self.config.settings().rules, cx);
+        let ceiling = self.ceiling.cover(ballot, self.config.rules(), cx);
         if !std::mem::replace(&mut self.wedging.wedged, true) {
             cx.publish(Event::Wedged { epoch, ballot });
         }
