@@ -76,6 +76,10 @@ pub enum Broken {
     VerifyPrinted,
     /// A leader may give its grants back right after it has said that it leads.
     VerifyNoPledge,
+    /// Anybody's answer to a question is taken for that of the process that was asked.
+    CertainByAnybody,
+    /// An answer to an older question is counted from the newest.
+    CertainToOlder,
     /// The proposer waits from when it learnt of the epoch itself, the acceptors not at all.
     SkipW1,
     /// The proposer waits from when one member had adopted the epoch, the acceptors not at all.
@@ -212,6 +216,10 @@ pub enum Broken {
     ForceLowFloor,
     /// A group that a repair of terms has barred is granted. Shown by `tests/repair_of_terms.rs`.
     GrantsBarred,
+    /// The ballot of a force-remove goes on when another command has taken its place.
+    BallotOutlivesWord,
+    /// A sealed member judges the charter that it is sealed for by its ceiling.
+    DeniesOwnSeal,
     /// Nothing is charged for the height of a term.
     HeightFree,
     /// Asking for a term vouches for it, also by an outsider.
@@ -351,6 +359,9 @@ const STRONG: &[Mutant] = &[
         Broken::VerifyNoPledge,
         "a leader gives its grants back right after it was verified",
     ),
+    rule("certain-by-anybody", Broken::CertainByAnybody, "anybody may answer that it leads, asked or not"),
+    rule("certain-to-older", Broken::CertainToOlder, "an answer to an older question counts for the newest")
+        .only(On::Drift),
     rule("forgets-grant", Broken::ForgetsGrant, "a group is forgotten while its grant binds"),
     rule("forgets-release", Broken::ForgetsRelease, "a group is forgotten while what was given back counts"),
     rule("forgets-pledge", Broken::ForgetsPledge, "a group is forgotten while a pledge stands"),

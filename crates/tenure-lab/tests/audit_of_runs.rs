@@ -288,13 +288,14 @@ fn of_mutant<const SKEW: bool>(text: &str, clocks: Clocks) -> (String, Report) {
 }
 
 /// What traces cannot show, and why.
-const UNSEEN: [(&str, &str); 30] = [
+const UNSEEN: [(&str, &str); 31] = [
     ("disturbed-leads-on", "it says that its clock was disturbed, and is not judged by that clock any more"),
     (
         "change-abandoned",
         "something is owed that does not come, and traces do not say from when on it is owed",
     ),
     ("commands-lost", "the same"),
+    ("denies-own-seal", "the same"),
     ("liveness-former-leader-refused", "the same"),
     ("liveness-refresh-starves", "the same"),
     ("nack-no-record", "the same"),

@@ -184,6 +184,14 @@ impl Rules for Broken {
         }
     }
 
+    fn answers_question(&self, asked: (InstanceId, NodeId), answered: (InstanceId, NodeId)) -> bool {
+        match self {
+            Self::CertainByAnybody => asked.0 == answered.0,
+            Self::CertainToOlder => asked.1 == answered.1 && answered.0 <= asked.0,
+            _ => asked == answered,
+        }
+    }
+
     fn release_matches(&self, grant: &Grant, upto: InstanceId) -> bool {
         match self {
             Self::ReleaseNoId => grant.holder == upto.holder,
@@ -398,6 +406,14 @@ impl Rules for Broken {
 
     fn may_replace_seal(&self, sealed: &Charter, forced: &Charter) -> bool {
         *self == Self::SealReplaced || Sound.may_replace_seal(sealed, forced)
+    }
+
+    fn ballot_ends_with_word(&self) -> bool {
+        *self != Self::BallotOutlivesWord
+    }
+
+    fn accepts_again(&self, sealed: &Charter, forced: &Charter) -> bool {
+        *self != Self::DeniesOwnSeal && Sound.accepts_again(sealed, forced)
     }
 
     fn floor_covers(&self, floor: Term, top: Term) -> bool {

@@ -82,6 +82,16 @@ pub(super) const EPOCHS: &[Mutant] = &[
     rule("any-ballot", Broken::AnyBallot, "an answer to any ballot counts for the present one"),
     rule("promise-accepts", Broken::PromiseAccepts, "a promise that comes late counts as an acceptance"),
     rule("seal-replaced", Broken::SealReplaced, "a sealed member accepts any other charter of an operator"),
+    rule(
+        "ballot-outlives-word",
+        Broken::BallotOutlivesWord,
+        "the ballot of a force-remove goes on without its floor when another command comes",
+    ),
+    rule(
+        "denies-own-seal",
+        Broken::DeniesOwnSeal,
+        "a restarted member denies the forced charter that it has accepted",
+    ),
     rule("force-low-floor", Broken::ForceLowFloor, "a forced floor may be below what a survivor granted"),
 ];
 

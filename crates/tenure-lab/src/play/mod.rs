@@ -84,9 +84,9 @@
 //! Several processes may do the same (`n0 n2 crash`, `everyone campaigns`), and one may do several
 //! things (`n2 restarts and campaigns`). A kind of message may be `message`, which is any, and
 //! `next release` means one alone. A forged message may also be said `as a relay`, in a hand-over,
-//! or with neither word just as it was sent. A message is cut when it is sent: what is on its way
-//! arrives. A line that cannot be carried out, such as a crash of a process that is down, is an
-//! error.
+//! an answer `as its own`, of the speaker, or a message without such words just as it was sent. A
+//! message is cut when it is sent: what is on its way arrives. A line that cannot be carried out,
+//! such as a crash of a process that is down, is an error.
 
 //!
 //! # Killed inside a step

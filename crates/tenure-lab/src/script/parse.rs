@@ -350,7 +350,7 @@ fn longer_action<S: Subject>(
 
 /// `n4 as a release`: the process that says something in another's name, and what it makes of it.
 pub(crate) fn said(text: &str, nodes: usize) -> Result<(NodeId, Guise), String> {
-    let guises = [Guise::Release, Guise::Relay, Guise::Copy];
+    let guises = [Guise::Release, Guise::Relay, Guise::Own, Guise::Copy];
     let parsed = guises.into_iter().find_map(|guise| Some((text.strip_suffix(guise.text())?, guise)));
     let (by, guise) = parsed.ok_or_else(|| format!("cannot read '{text}'"))?;
     Ok((node(by, nodes)?, guise))

@@ -16,11 +16,13 @@ pub enum Guise {
     Release,
     /// A hand-over that gives back what the other asked for.
     Relay,
+    /// An answer of the other, with the speaker's name in the place of the other's.
+    Own,
 }
 
 impl Guise {
     /// All there are.
-    pub const ALL: [Self; 3] = [Self::Copy, Self::Release, Self::Relay];
+    pub const ALL: [Self; 4] = [Self::Copy, Self::Release, Self::Relay, Self::Own];
 
     /// The words after the name of the process that says it, in a script.
     pub fn text(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Guise {
             Self::Copy => "",
             Self::Release => " as a release",
             Self::Relay => " as a relay",
+            Self::Own => " as its own",
         }
     }
 }

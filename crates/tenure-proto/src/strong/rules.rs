@@ -180,6 +180,14 @@ pub trait Rules: Data {
         clocks.certain_until(start, pledge)
     }
 
+    /// Whether an answer is to the newest question: by the process that was asked, and to that
+    /// question. With bounded drift certainty is counted from when the question left, and an answer
+    /// to an older one was given before that start (erratum E3). And only the leader can pledge to
+    /// keep its grants (erratum E4): a pledge of another binds nobody.
+    fn answers_question(&self, asked: (InstanceId, NodeId), answered: (InstanceId, NodeId)) -> bool {
+        asked == answered
+    }
+
     /// Whether a release is for the grant that stands. A late one, sent before the newest run that
     /// was granted, is not (erratum E8).
     fn release_matches(&self, grant: &Grant, upto: InstanceId) -> bool {
@@ -516,6 +524,21 @@ pub trait Rules: Data {
     }
 
     // A lost quorum: see `epoch::force`.
+
+    /// FLOOR, by an operator's word: the ballot of a word ends with that word. A second command
+    /// takes the word's place; a ballot that went on would find no word, and decide a floor
+    /// without the least term that the operator gave, below what the dead may have granted.
+    fn ballot_ends_with_word(&self) -> bool {
+        true
+    }
+
+    /// A sealed member accepts the charter that it is sealed for again, whatever its largest term
+    /// is by now (availability). It has granted nothing since it was sealed, so the floor covers
+    /// all that it granted; after a restart its ceiling alone lies higher. If it denied the
+    /// charter, all who are left would stay sealed.
+    fn accepts_again(&self, sealed: &Charter, forced: &Charter) -> bool {
+        sealed == forced
+    }
 
     /// SEAL: who has accepted a charter by an operator's word grants nothing before it goes by it,
     /// in whatever epoch it is told of.

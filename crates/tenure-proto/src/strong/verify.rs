@@ -21,12 +21,22 @@ use super::rules::Rules;
 /// Questions asked and pledges given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Verifying {
-    /// The newest question asked here: its name, when, and of whom.
-    asked: Option<(InstanceId, LocalTime, NodeId)>,
+    /// The newest question asked here.
+    asked: Option<Question>,
     /// Until when nothing is given back.
     pledged: Option<LocalTime>,
     /// The run to give back then.
     owed: Option<InstanceId>,
+}
+
+/// Do you lead?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    id: InstanceId,
+    /// When it left, on this clock.
+    start: LocalTime,
+    /// The process that was asked.
+    of: NodeId,
 }
 
 impl Verifying {
@@ -63,7 +73,7 @@ impl Candidate {
     /// Asks `leader`. The start is sampled before the question leaves.
     pub(super) fn verify<R: Rules>(&mut self, leader: NodeId, wanted: Span, around: &mut Around<'_, '_, R>) {
         let id = around.process.next_instance();
-        self.verifying.asked = Some((id, around.cx.now(), leader));
+        self.verifying.asked = Some(Question { id, start: around.cx.now(), of: leader });
         around.say(leader, Talk::Verify { id, wanted });
     }
 
@@ -88,18 +98,19 @@ impl Candidate {
     }
 
     /// Takes an answer to the newest question, and to no other: the start must be this clock's, of
-    /// this life.
+    /// this life. See [`Rules::answers_question`].
     pub(super) fn on_certain<R: Rules>(
         &mut self,
         from: NodeId,
         (id, leader, term, pledge): (InstanceId, Holder, Term, Pledge),
         around: &mut Around<'_, '_, R>,
     ) {
-        let Some((_, start, _)) = self.verifying.asked.take_if(|asked| asked.0 == id && asked.2 == from)
-        else {
+        let rules = around.process.rules();
+        let answers = |asked: &Question| rules.answers_question((asked.id, asked.of), (id, from));
+        let Some(Question { start, .. }) = self.verifying.asked.take_if(|asked| answers(asked)) else {
             return;
         };
-        let until = around.process.rules().certain_until(around.process.charter().body.clocks, start, pledge);
+        let until = rules.certain_until(around.process.charter().body.clocks, start, pledge);
         if around.cx.now() < until {
             around.cx.publish(Event::Verified { group: around.group, leader, term, until });
         }

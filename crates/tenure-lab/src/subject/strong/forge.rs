@@ -3,7 +3,7 @@
 use tenure_proto::NodeId;
 use tenure_proto::strong::epoch::EpochTalk;
 use tenure_proto::strong::wedge::WedgeTalk;
-use tenure_proto::strong::{GrantRequest, Message, Nerio, RecoveryTalk, Rules, Talk};
+use tenure_proto::strong::{GrantRequest, Holder, Message, Nerio, RecoveryTalk, Rules, Talk};
 
 use crate::world::Guise;
 
@@ -18,6 +18,7 @@ pub(super) fn forged<R: Rules>(
     receiver: &Nerio<R>,
 ) -> Option<Message> {
     match (guise, asked(message)) {
+        (Guise::Own, _) => answers_for(message, by),
         (Guise::Copy, _) => {
             let another = speaks_for_its_sender(message) && speaker(message) != Some(by);
             let stranger = answers_as_member(message) && !receiver.charter().has(by);
@@ -31,6 +32,16 @@ pub(super) fn forged<R: Rules>(
         }
         (Guise::Release | Guise::Relay, None) => None,
     }
+}
+
+/// The answer that `by` leads itself, in the place of the process that was asked. The receiver
+/// has not asked it.
+fn answers_for(message: &Message, by: NodeId) -> Option<Message> {
+    let Message::Talk { group, talk: Talk::Certain { id, leader, term, pledge } } = *message else {
+        return None;
+    };
+    let leader = Holder { node: by, ..leader };
+    Some(Message::Talk { group, talk: Talk::Certain { id, leader, term, pledge } })
 }
 
 /// The request to grantors in a message, if it has one.

@@ -267,12 +267,10 @@ impl<R: Rules> Process<R> {
             // proposer.
             return sealed.map(|sealed| Denial::Sealed(sealed.epoch));
         }
-        // It has granted nothing since it accepted this very charter, so the floor still covers all
-        // that it granted. After a restart its ceiling may lie above the floor: that says nothing.
-        if sealed.is_some_and(|sealed| **sealed == *charter) {
+        let rules = self.rules();
+        if sealed.is_some_and(|sealed| rules.accepts_again(sealed, charter)) {
             return None;
         }
-        let rules = self.rules();
         if let Some(sealed) = sealed.filter(|sealed| !rules.may_replace_seal(sealed, charter)) {
             return Some(Denial::Sealed(sealed.epoch));
         }

@@ -121,8 +121,9 @@ impl Proposal {
 impl<R: Rules> Process<R> {
     /// The user wants the members changed.
     pub(in crate::strong) fn change(&mut self, change: &Change, cx: &mut Context<'_, Nerio<R>>) {
-        // The ballot of an earlier word must not go on without that word: its floor would be lost.
-        self.drop_ballot();
+        if self.rules().ballot_ends_with_word() {
+            self.drop_ballot();
+        }
         self.membership.proposer.force = None;
         if let Change::ForceRemove { gone, least, margin, draw } = change {
             self.membership.proposer.goal = None;
