@@ -12,6 +12,7 @@ use crate::quorum::{NodeSet, Quorums};
 use crate::strong::message::{Event, Term};
 use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
+use crate::time::LocalSpan;
 use crate::{Context, LocalTime, NodeId};
 
 /// A deadline of a change.
@@ -37,6 +38,9 @@ impl From<Timer> for usize {
     }
 }
 
+/// How often the pause between ballots that are outbid doubles at most.
+const MOST_DOUBLINGS: u32 = 16;
+
 /// Why a change stopped before it reached its goal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Halt {
@@ -60,6 +64,8 @@ pub(in crate::strong) struct Proposer {
     /// The highest ballot number seen.
     highest: u64,
     pub(super) ballot: Option<Proposal>,
+    /// How often in a row a higher ballot came between: the pause doubles with each.
+    outbid: u32,
     /// The largest term that the last phase 1 reported.
     last_top: Term,
 }
@@ -121,6 +127,7 @@ impl Proposal {
 impl<R: Rules> Process<R> {
     /// The user wants the members changed.
     pub(in crate::strong) fn change(&mut self, change: &Change, cx: &mut Context<'_, Nerio<R>>) {
+        self.membership.proposer.outbid = 0;
         if self.rules().ballot_ends_with_word() {
             self.drop_ballot();
         }
@@ -350,15 +357,16 @@ impl<R: Rules> Process<R> {
         (epoch, ballot, denial): (Epoch, Ballot, Denial),
         cx: &mut Context<'_, Nerio<R>>,
     ) {
-        let current = self.membership.proposer.ballot.as_ref();
-        if current.is_none_or(|current| (current.epoch, current.ballot) != (epoch, ballot)) {
-            return;
+        let Some(current) = &self.membership.proposer.ballot else { return };
+        let was_asked = current.electorate(&self.membership.charter).position(from).is_some();
+        if !was_asked || (current.epoch, current.ballot) != (epoch, ballot) {
+            return; // A stranger, or a former ballot.
         }
         match denial {
             Denial::Outbid(higher) => {
                 self.membership.proposer.highest = self.membership.proposer.highest.max(higher.number);
                 self.drop_ballot();
-                let pause = cx.jitter(self.config.settings().window.nominal());
+                let pause = cx.jitter(self.pause_when_outbid());
                 self.membership.timers.set(Timer::Propose, cx.now().after(pause));
             }
             // The same words later: the ballot stands.
@@ -389,9 +397,21 @@ impl<R: Rules> Process<R> {
         }
     }
 
+    /// The longest pause before the next ballot. Two proposers that outbid each other must once be
+    /// further apart than a ballot takes, two round trips, however slow the links are. So it
+    /// doubles, up to a longest lease: a cluster whose messages take longer elects nobody either.
+    pub(super) fn pause_when_outbid(&mut self) -> LocalSpan {
+        let longest = self.membership.charter.body.longest_lease.nominal();
+        let window = self.config.settings().window.nominal();
+        let pause = window.times(1 << self.membership.proposer.outbid.min(MOST_DOUBLINGS));
+        self.membership.proposer.outbid = self.membership.proposer.outbid.saturating_add(1);
+        pause.min(longest.max(window))
+    }
+
     /// A charter was adopted: the next step towards the goal, if this one was on the way.
     pub(in crate::strong) fn on_adopted(&mut self, cx: &mut Context<'_, Nerio<R>>) {
         self.drop_ballot();
+        self.membership.proposer.outbid = 0;
         let Some(goal) = self.membership.proposer.goal.clone() else { return self.on_adopted_forced(cx) };
         let here = &self.membership.charter.body;
         if *here == goal {
@@ -423,7 +443,9 @@ impl<R: Rules> Process<R> {
         let Proposer { ballot, goal, force, .. } = &self.membership.proposer;
         let idle = ballot.is_none();
         let wants = goal.is_some() || force.is_some() || self.membership.acceptor.accepted.is_some();
-        if idle && (propose || finish) && wants {
+        // A proposer that was outbid pauses; the timer to finish must not cut that short.
+        let paused = self.membership.timers.is_set(Timer::Propose);
+        if idle && (propose || finish && !paused) && wants {
             self.propose(cx);
         } else if resend {
             self.resend(cx);

@@ -270,3 +270,43 @@ fn a_late_promise_is_no_acceptance() {
     let effects = bench.hear(2, promise());
     assert_eq!(bench.node.process.membership.epoch(), Epoch(0), "{effects:?}");
 }
+
+/// n0 wants n3 as a member too: the ballot that it began.
+fn proposes(bench: &mut Bench) -> Ballot {
+    let effects = bench.handle(Input::Command(Command::Change(Change::Add(NodeId(3)))));
+    prepared(&effects).expect("it asks for promises")
+}
+
+fn prepared(effects: &[Effect<Nerio>]) -> Option<Ballot> {
+    talks(effects).iter().find_map(|talk| match talk {
+        EpochTalk::Prepare { ballot, .. } => Some(*ballot),
+        _ => None,
+    })
+}
+
+fn outbid(ballot: Ballot, by: u64) -> Message {
+    let denial = Denial::Outbid(Ballot { number: by, ..ballot });
+    Message::Epoch(EpochTalk::Denied { epoch: Epoch(0), ballot, denial })
+}
+
+#[test]
+fn the_denial_of_a_process_that_was_not_asked_ends_no_ballot() {
+    let mut bench = Bench::founded();
+    let ballot = proposes(&mut bench);
+    bench.hear(7, outbid(ballot, 9));
+    assert!(bench.node.change_stage().is_some(), "n7 is no member");
+    bench.hear(1, outbid(ballot, 9));
+    assert_eq!(bench.node.change_stage(), None, "n1 is one");
+}
+
+#[test]
+fn the_pause_of_a_proposer_that_is_outbid_again_and_again_doubles_up_to_a_longest_lease() {
+    let mut bench = Bench::founded();
+    let window = bench.node.process.config.settings().window.nominal();
+    let longest = bench.node.process.charter().body.longest_lease.nominal();
+    let pauses: Vec<LocalSpan> = (0..40).map(|_| bench.node.process.pause_when_outbid()).collect();
+    assert_eq!(pauses[..3], [window, window.times(2).min(longest), window.times(4).min(longest)]);
+    assert_eq!(pauses[39], longest);
+    proposes(&mut bench);
+    assert_eq!(bench.node.process.pause_when_outbid(), window, "a new command begins anew");
+}
