@@ -33,6 +33,9 @@
 //! | [`log`] | a replicated log, driven by an election |
 //! | [`fence`] | the receiver's side: admits a leader's write by its token, or refuses it |
 
+#[macro_use]
+mod invariant;
+
 pub mod boot;
 pub mod classic;
 pub mod detect;

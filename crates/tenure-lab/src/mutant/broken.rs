@@ -18,6 +18,10 @@ fn swapped(clocks: Clockwork, lease: Span) -> (LocalSpan, LocalSpan) {
 }
 
 impl Rules for Broken {
+    fn asserts(&self) -> bool {
+        false
+    }
+
     fn lease_end(&self, clocks: Clockwork, start: LocalTime, completed: LocalTime, lease: Span) -> LocalTime {
         match self {
             Self::SwapRho => start.after(swapped(clocks, lease).0).floor_to(clocks.tick),

@@ -60,6 +60,10 @@ pub enum Printed {
 }
 
 impl Rules for Printed {
+    fn asserts(&self) -> bool {
+        false
+    }
+
     fn least(&self, alive: &[Epoch]) -> Epoch {
         if *self == Self::A1 { Epoch::NOBODY } else { Sound.least(alive) }
     }

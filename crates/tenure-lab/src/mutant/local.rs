@@ -151,6 +151,10 @@ impl Estimate for Wrong {
 }
 
 impl Rules for Wrong {
+    fn asserts(&self) -> bool {
+        false
+    }
+
     fn counts(&self, fast: bool) -> bool {
         fast || *self == Self::AcceptSlow
     }

@@ -79,6 +79,10 @@ pub enum BrokenLog {
 }
 
 impl Rules for BrokenLog {
+    fn asserts(&self) -> bool {
+        false
+    }
+
     fn prepare_quorum(&self, members: usize, faults: usize) -> usize {
         if *self == Self::PrepareSmallQuorum { faults.max(1) } else { members - faults }
     }

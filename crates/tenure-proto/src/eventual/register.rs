@@ -1,5 +1,8 @@
 //! Writes one's own state to enough others and keeps theirs: every election here is made of these
 //! registers.
+//!
+//! The assertions are about this process's own epochs. A number of a message is below `HIGHEST`
+//! (`Message::can_be_from`), and a new epoch is taken above all that were heard of.
 
 use crate::boot::{Boot, BootKind};
 use crate::quorum::NodeSet;
@@ -189,6 +192,9 @@ impl<R: Rules> Register<R> {
 
     /// Takes another epoch: told to nobody before it is kept.
     pub(super) fn take_epoch<P: Election>(&mut self, serial: u64, cx: &mut Context<'_, P>) {
+        let (rules, own) = (self.config.rules(), self.registry[self.here].epoch);
+        invariant!(rules, serial >= self.serial, "the epochs of a process rise");
+        invariant!(rules, Epoch::of(serial, self.me) > own, "an epoch is above all that were told");
         self.serial = serial;
         self.close();
         let own = Record::Own { serial };

@@ -13,6 +13,12 @@ use crate::NodeId;
 
 /// The rules of the three elections.
 pub trait Rules: Data {
+    /// Whether the invariants that follow from these rules are asserted. A mutant is judged by
+    /// properties, not by a stop.
+    fn asserts(&self) -> bool {
+        true
+    }
+
     /// A1. Nobody leads only if no epoch is alive: the figure takes the least of all epochs *and*
     /// (0, nobody), which is always that.
     fn least(&self, alive: &[Epoch]) -> Epoch {

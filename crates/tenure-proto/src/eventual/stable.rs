@@ -164,6 +164,8 @@ impl<R: Rules> Stable<R> {
         let next = cx.now().after(self.register.config.gap(self.register.pace.bound));
         if lowest == self.register.epoch() && late_enough && self.leads.is_none() {
             self.leads = Some(lowest);
+            // Two fields of this process: no read says anything of them.
+            invariant!(rules, self.since.is_some(), "who leads stands for an epoch (C.1)");
             self.tell(cx);
             self.tell_leadership(cx);
         } else if lowest != self.register.epoch() && !rules.outlives_reads() {

@@ -1,4 +1,7 @@
 //! Asking: when a process wants to lead, what it counts, and when it has failed.
+//!
+//! The assertions are about readings and requests of this process alone, after `decide` has judged
+//! the replies: no message, whatever it says of supporters, makes one fail.
 
 use crate::quorum::NodeSet;
 use crate::{Context, LocalTime};
@@ -94,6 +97,11 @@ impl<R: Rules> Local<R> {
 
     fn lead(&mut self, round: Round, until: LocalTime, cx: &mut Context<'_, Self>) {
         let now = cx.now();
+        let rules = &self.config.settings().rules;
+        let lasts = round.sent.after(self.config.constants().lock);
+        invariant!(rules, now < until, "a lease that is over must not be taken");
+        invariant!(rules, until <= lasts, "a lease ends before the locks that support it (SO)");
+        invariant!(rules, round.replies.contains(self.me), "a leader supports itself by the same rule");
         let constants = *self.config.constants();
         if round.collate {
             let others = round.targets.positions().filter(|who| *who != self.me);
@@ -132,6 +140,8 @@ impl<R: Rules> Local<R> {
 
     /// Sets free every process that is bound by `request`, this process included.
     fn release(&mut self, request: RequestId, cx: &mut Context<'_, Self>) {
+        let rules = &self.config.settings().rules;
+        invariant!(rules, !self.leads(cx.now()), "supporters are set free when nobody leads by them (SO)");
         cx.publish(Event::Released { request });
         let me = self.me;
         for to in (0..self.turns.len()).filter(|to| *to != me) {

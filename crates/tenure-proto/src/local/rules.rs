@@ -13,6 +13,12 @@ use super::message::{Lock, RequestId};
 
 /// The rules. Those of the datagrams come with [`Estimate`].
 pub trait Rules: Estimate {
+    /// Whether the invariants that follow from these rules are asserted. A mutant is judged by
+    /// properties, not by a stop.
+    fn asserts(&self) -> bool {
+        true
+    }
+
     /// A slow message is neither answered nor counted. Not needed for SO, since locks are judged by
     /// clocks alone; but outsiders beyond Δ would keep a partition without a leader forever (T).
     fn counts(&self, fast: bool) -> bool {

@@ -1,4 +1,7 @@
 //! Supporting: whom a process binds itself to, and when it is free again.
+//!
+//! The assertions are about this process's own lock and readings. A request that would break it is
+//! declined before, by [`Rules::is_free`]; of the other contents nothing is assumed.
 
 use crate::quorum::NodeSet;
 use crate::{Context, LocalTime};
@@ -67,6 +70,12 @@ impl<R: Rules> Local<R> {
             }
             _ => Lock { to, request, until },
         };
+        let rules = &self.config.settings().rules;
+        let free = self.lock.is_none_or(|held| held.to == to || received >= held.until);
+        let kept = self.lock.is_none_or(|held| held.to != to || held.until <= lock.until);
+        invariant!(rules, free, "a bound process supports no other before its lock ends (SO)");
+        invariant!(rules, kept, "a lock never ends sooner than it was promised (SO)");
+        invariant!(rules, received >= self.silent_until, "who may have forgotten a lock supports nobody");
         self.lock = Some(lock);
         self.remember(cx);
         cx.publish(Event::Locked { lock, received });

@@ -1,4 +1,7 @@
 //! The acceptor: promises, votes, and reports of them. All of it is durable before it is told.
+//!
+//! A ballot below the promise is refused before the assertions, from any sender, so they are about
+//! this process's own promises and votes. The entries of a message are asserted nowhere.
 
 use super::message::{Ballot, Entry, Event, Message, Record, Slot, Standing, Vote};
 use super::rules::Rules;
@@ -23,6 +26,7 @@ impl<R: Rules> Paxos<R> {
     /// Promises a ballot, if that is new.
     pub(super) fn promise(&mut self, ballot: Ballot, cx: &mut Context<'_, R>) {
         if self.promised != ballot {
+            invariant!(self.rules(), self.promised < ballot, "a promised ballot never falls");
             self.promised = ballot;
             self.persist(Record::Promised(ballot), cx);
         }
@@ -80,6 +84,8 @@ impl<R: Rules> Paxos<R> {
             if held == Some(Standing::Accepted(ballot)) {
                 continue; // Once more: it is on its way to the disk, and the answer waits for that.
             }
+            let lower = |held| !matches!(held, Standing::Accepted(of) if of > ballot);
+            invariant!(self.rules(), held.is_none_or(lower), "a vote is replaced by a higher ballot's alone");
             self.persist(Record::Accepted { slot, ballot, entry: entry.clone() }, cx);
             if held != Some(Standing::Chosen) {
                 self.log.insert(slot, Vote { standing: Standing::Accepted(ballot), entry });

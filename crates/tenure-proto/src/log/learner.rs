@@ -1,5 +1,8 @@
 //! The learner: applies chosen entries in order, catches up when it is behind, makes snapshots, and
 //! forgets.
+//!
+//! The assertions are about how far this process has applied and forgotten. That a slot has one
+//! value is not asserted: a member that teaches another one may lie, and must not stop this node.
 
 use std::collections::BTreeMap;
 
@@ -219,6 +222,9 @@ impl<R: Rules> Paxos<R> {
     fn apply(&mut self, cx: &mut Context<'_, R>) {
         let before = self.learner.applied;
         while let Some((slot, vote)) = self.next_chosen() {
+            let next = slot == self.learner.applied.next();
+            invariant!(self.rules(), next, "slots are applied in order, each once");
+            invariant!(self.rules(), vote.standing == Standing::Chosen, "only chosen entries are applied");
             self.learner.applied = slot;
             self.proposer.forget(&vote.entry);
             let applied = self.carry_out(slot, vote.entry);
@@ -292,6 +298,8 @@ impl<R: Rules> Paxos<R> {
     /// without the snapshot.
     fn forget_upto(&mut self, base: Slot, cx: &mut Context<'_, R>) {
         if base > self.learner.base {
+            let covered = base <= self.learner.snapshot_at() && base <= self.learner.applied;
+            invariant!(self.rules(), covered, "what is forgotten is in the snapshot, and applied");
             self.learner.base = base;
             self.log.retain(|slot, _| *slot > base);
             self.persist(Record::Base(base), cx);
@@ -308,6 +316,7 @@ impl<R: Rules> Paxos<R> {
         if upto <= self.learner.applied {
             return;
         }
+        invariant!(self.rules(), upto > self.learner.applied, "the applied slot never falls");
         self.is_taught_by(from);
         self.office_skips(upto, cx);
         self.learner.wanted = None;

@@ -1,4 +1,7 @@
 //! The proposer: one prepare for a leadership, then a window of values on their way.
+//!
+//! The assertions are about the promises that this process has counted and given itself, not about
+//! the votes that they report.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -277,6 +280,10 @@ impl<R: Rules> Paxos<R> {
     /// n-f have promised: proposes again whatever may be chosen, and fills the gaps.
     fn lead(&mut self, cx: &mut Context<'_, R>) {
         let Role::Preparing(preparing) = std::mem::take(&mut self.proposer.role) else { return };
+        let ((members, faults), rules) = (self.config.size(), self.config.rules());
+        let enough = preparing.promised.len() >= rules.prepare_quorum(members, faults);
+        invariant!(rules, enough, "a proposer leads when n-f have promised");
+        invariant!(rules, preparing.ballot <= self.promised, "a ballot is promised by its own process first");
         let Preparing { ballot, from, best, base, applied, .. } = preparing;
         let highest = best.keys().next_back().copied().unwrap_or_default();
         let known = highest.max(base).max(applied).max(self.learner.applied);

@@ -28,6 +28,12 @@ pub struct LocalRead {
 
 /// The safety rules of the log.
 pub trait Rules: Data {
+    /// Whether the invariants that follow from these rules are asserted. A mutant is judged by
+    /// properties, not by a stop.
+    fn asserts(&self) -> bool {
+        true
+    }
+
     /// The number of members that must promise: n-f. Fewer might all miss an acceptor of a chosen
     /// value.
     fn prepare_quorum(&self, members: usize, faults: usize) -> usize {

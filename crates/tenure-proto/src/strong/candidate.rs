@@ -3,22 +3,20 @@
 //! A timer never decides who leads: it only makes a candidate look at its clock. `E` is compared
 //! with a reading where it matters, in [`Candidate::leads_until`] and at completion.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use crate::detect::weak::Weak;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Span, Stamp};
 use crate::timers::Timers;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
-use super::epoch::{Charter, Epoch};
+use super::epoch::Epoch;
 use super::find::Finding;
 use super::grantor::Grantor;
 use super::message::{Event, Failure, GrantRequest, Holder, InstanceId, Kind, Loss, Message, Refusal, Term};
 use super::pace::Pacing;
 use super::prefer::Preference;
 use super::rules::{Across, Rules};
+use super::run::{Rival, Run};
 use super::transfer::Handover;
 use super::turn::{PATIENCE, Patience};
 use super::verify::Verifying;
@@ -55,88 +53,6 @@ impl From<Timer> for usize {
     fn from(timer: Timer) -> Self {
         timer as Self
     }
-}
-
-/// A run in flight: Start and the answers so far. In a box, for most groups have none.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Run {
-    pub(super) request: GrantRequest,
-    /// Whose members were asked, and by whose quorums the answers are judged (ONE).
-    charter: Arc<Charter>,
-    oks: NodeSet,
-    /// When those granted, by their own clocks.
-    stamps: Vec<(NodeId, Stamp)>,
-    pub(super) nacks: NodeSet,
-    /// Grantors that count as refusing without a word, because they are silent or seem dead.
-    mute: NodeSet,
-    /// How often the silent ones were asked again.
-    retries: u32,
-    /// Whether every nack said that the term is too small.
-    pub(super) all_stale: bool,
-    /// The largest term that a nack told of.
-    pub(super) told: Term,
-    /// The shortest wait of those who found the term too high.
-    pub(super) held_back: Option<LocalSpan>,
-    /// The first process that a refusal named as holder, who is bound to it, and for how long.
-    rival: Option<Rival>,
-    /// A shorter pause between tries, for a leader whose lease is almost over.
-    hurry: Option<LocalSpan>,
-}
-
-impl Run {
-    /// An answer, once for each grantor.
-    fn count<R: Rules>(&mut self, from: NodeId, at: Stamp, rules: &R) {
-        let position = rules.voice_of(&self.charter.body.quorums, from, self.oks);
-        // QT has no stamp of a process that was not asked (lemma 7.1). Only a mutant keeps it.
-        if position.is_some() || rules.across() == Across::ByNumber {
-            self.stamps.push((from, at));
-        }
-        position.into_iter().for_each(|position| self.oks.insert(position));
-    }
-
-    /// Notes how long a refusal says to wait, if it is about the height of the term or a barred
-    /// group. No longer than a few leases: a member that vouches for the term may come back
-    /// meanwhile, and an operator may confirm it or lift the bar.
-    fn hold_back(&mut self, refusal: Refusal, lease: LocalSpan) {
-        let longest = lease.times(8);
-        let wait = match refusal {
-            Refusal::TooHigh { wait } => wait.min(longest),
-            Refusal::Implausible | Refusal::Barred => longest,
-            _ => return,
-        };
-        self.held_back = Some(self.held_back.map_or(wait, |known| known.min(wait)));
-    }
-
-    /// Step 7: a quorum of the run's epoch has answered.
-    fn suffices(&self, across: Across) -> bool {
-        if across == Across::ByNumber {
-            let answered: BTreeSet<NodeId> = self.stamps.iter().map(|(node, _)| *node).collect();
-            return 2 * answered.len() > self.charter.members().len();
-        }
-        self.charter.body.quorums.is_quorum(self.oks)
-    }
-
-    /// Continues the run in another epoch with the answers that it has: no sound candidate does
-    /// this.
-    fn carry_over<R: Rules>(&mut self, across: Across, around: &mut Around<'_, '_, R>) {
-        self.request.epoch = around.process.membership.epoch();
-        if across != Across::ByOld {
-            self.charter = around.process.membership.charter.clone();
-            let quorums = &self.charter.body.quorums;
-            self.oks = self.stamps.iter().filter_map(|(node, _)| quorums.position(*node)).collect();
-            self.nacks = NodeSet::EMPTY;
-        }
-        let everyone = around.process.charter().body.quorums.everyone();
-        around.ask(everyone, self.request, None);
-    }
-}
-
-/// Somebody who stands in the way, as refusals tell. A hint: nothing but patience rests on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Rival {
-    node: NodeId,
-    held: NodeSet,
-    until: LocalTime,
 }
 
 /// A leadership: one term.
@@ -185,7 +101,7 @@ pub(super) struct Around<'a, 'c, R: Rules> {
 
 impl<R: Rules> Around<'_, '_, R> {
     /// Asks members of the present epoch. A leader says who has answered it.
-    fn ask(&mut self, members: NodeSet, request: GrantRequest, lead: Option<(Lead, u8)>) {
+    pub(super) fn ask(&mut self, members: NodeSet, request: GrantRequest, lead: Option<(Lead, u8)>) {
         let charter = self.process.membership.charter.clone();
         let message = match lead {
             Some((lead, priority)) => {
@@ -287,6 +203,7 @@ impl Candidate {
     /// still led on a grant would lead without a quorum as soon as it is given back (errata E8,
     /// E9). A pledge delays the message, not the end of E.
     fn give_back<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
+        self.assert_gives_back(around.process.rules());
         self.stood_down = false;
         let upto = around.process.newest_instance();
         match self.verifying.pledged_at(around.cx.now()) {
@@ -580,11 +497,13 @@ impl Candidate {
             (Kind::Renew, Some(lead)) if rules.term_unbroken(now, lead.until) => end.max(lead.until),
             (Kind::Renew, _) => return self.lapse(Loss::Lapsed, around),
         };
+        let lead = Lead { term, until, start };
+        lead.assert_taken(self.lead, (&run.charter.body.quorums, run.oks), now, rules);
         let (quorum, stamps) = (run.oks, run.stamps.iter().copied().collect());
         self.completed = self.run.take().filter(|_| !rules.freezes_stamps());
         self.end_run();
         self.patience = Patience::default();
-        self.lead = Some(Lead { term, until, start });
+        self.lead = Some(lead);
         self.timers.set(Timer::Expire, until);
         if self.campaigns {
             let at = self.renew_at((start, lease, until), around);

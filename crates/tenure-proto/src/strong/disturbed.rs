@@ -19,7 +19,9 @@ impl<R: Rules> Process<R> {
         if self.position.is_none() && !granted {
             return;
         }
-        self.silent_until = self.silent_until.max(silent);
+        let until = self.silent_until.max(silent);
+        self.assert_silence(until);
+        self.silent_until = until;
         cx.remember(Cell::Silence(self.silent_until));
         let now = self.clock.latest().max(cx.now());
         self.adopted_anew(now, cx);

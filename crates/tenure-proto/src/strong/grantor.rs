@@ -169,6 +169,8 @@ impl Grantor {
         process: &mut Process<R>,
         cx: &mut Context<'_, Nerio<R>>,
     ) {
+        self.assert_may_grant(&request, process, cx.now());
+        let former = self.grant;
         let GrantRequest { group, epoch, id, kind, term, .. } = request;
         // A renewal is mostly of a term that this grantor has granted, and needs no disk then. One
         // that it has not is covered like an acquisition: it becomes part of this grantor's top.
@@ -184,6 +186,7 @@ impl Grantor {
         process.note_granted(term);
         let at = process.config.rules().stamp(process.clock.stamp());
         let grant = self.promise(&request, process, cx.now());
+        self.assert_granted(&request, former, process);
         if process.rules().remembers_grants() {
             cx.remember(Cell::Grant(group, Some(grant)));
         }

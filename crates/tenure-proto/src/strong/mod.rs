@@ -160,12 +160,14 @@ mod forget;
 mod free;
 mod grantor;
 pub mod height;
+mod invariants;
 mod message;
 mod pace;
 mod prefer;
 mod process;
 mod recovery;
 mod rules;
+mod run;
 mod standing;
 mod term;
 #[cfg(test)]
@@ -352,10 +354,11 @@ impl<R: Rules> Nerio<R> {
         step: impl FnOnce(&mut Candidate, &mut Around<'_, 'c, R>),
     ) {
         let group = entry(&mut self.groups, &self.process, id);
-        let before = group.candidate.next_deadline();
+        let (before, led) = (group.candidate.next_deadline(), group.candidate.lead);
         let mut around = Around { group: id, own: &group.grantor, process: &mut self.process, cx };
         step(&mut group.candidate, &mut around);
         group.candidate.serve(&mut around);
+        group.candidate.lead.iter().for_each(|lead| lead.assert_follows(led, self.process.rules()));
         self.agenda.update(Some(id), before, group.candidate.next_deadline());
     }
 

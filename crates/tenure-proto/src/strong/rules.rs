@@ -13,6 +13,12 @@ use super::{Grant, GrantRequest, InstanceId, Term};
 
 /// The safety rules of OQwBD and OQwBS.
 pub trait Rules: Data {
+    /// Whether the invariants that follow from these rules are asserted. A mutant is judged by
+    /// properties, not by a stop.
+    fn asserts(&self) -> bool {
+        true
+    }
+
     /// `E := Start + (1-ρ)·δ`, or `Start + δ` with bounded skew (step 8), from the *start* of the
     /// run: the grants may be as old as that (19).
     fn lease_end(

@@ -7,6 +7,9 @@
 //!   clean stop the exact largest term is written, below the block's end; this life grants nothing after that
 //! ```
 //!
+//! The assertions in [`Ceiling::cover`] hold of any term that somebody may ask for: a block that is
+//! raised ends no lower than that term, also where no term is left above it.
+//!
 //! So a start costs no terms after a clean stop, and after a crash no more than about as many as
 //! were granted.
 
@@ -72,8 +75,16 @@ impl Ceiling {
         } else if !last && term.0 > self.newer.upto.0.saturating_sub(self.length / 2) {
             self.raise(self.newer.upto, cx);
         }
+        assert!(self.reaches(term), "the ceiling is raised before a term is granted");
+        assert!(self.older.upto <= self.newer.upto, "a ceiling never falls within a life");
+        assert!(self.older.ticket <= self.newer.ticket, "the record of the newer block is written later");
         // Where the block below the older one is forgotten the wait is longer, which is safe.
         rules.covered_by(term <= self.older.upto, (self.older.ticket, self.newer.ticket))
+    }
+
+    /// Whether a term lies within the blocks: its Ok waits for one of them at most.
+    pub(super) fn reaches(&self, term: Term) -> bool {
+        term <= self.newer.upto
     }
 
     fn raise<P: Protocol<Record = Cell>>(&mut self, above: Term, cx: &mut Context<'_, P>) {

@@ -25,10 +25,11 @@
 use crate::detect::weak::{Beat, Turn, Weak};
 use crate::{Context, LocalTime, NodeId};
 
-use super::candidate::{Around, Candidate, Run, Timer};
+use super::candidate::{Around, Candidate, Timer};
 use super::epoch::Epoch;
 use super::message::{Event, Message};
 use super::rules::Rules;
+use super::run::Run;
 use super::{Nerio, Process};
 
 /// How many collisions are borne before the window grows.

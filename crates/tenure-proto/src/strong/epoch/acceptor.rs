@@ -88,6 +88,7 @@ impl<R: Rules> Process<R> {
         if !self.decides(from, epoch, cx) || self.deny_outbid(from, epoch, ballot, cx) {
             return;
         }
+        self.assert_not_outbid(ballot, self.membership.acceptor.promised);
         self.membership.acceptor.promised = ballot;
         let after = self.save_ballot(epoch, cx);
         let after = self.rules().promise_waits_for(after);
@@ -112,6 +113,7 @@ impl<R: Rules> Process<R> {
             say(from, EpochTalk::Denied { epoch, ballot, denial }, None, cx);
             return false;
         }
+        self.assert_not_outbid(ballot, self.membership.acceptor.promised);
         self.membership.acceptor = Acceptor { promised: ballot, accepted: Some((ballot, charter.clone())) };
         let after = self.save_ballot(epoch, cx);
         let after = self.rules().acceptance_waits_for(after);

@@ -263,6 +263,7 @@ impl<R: Rules> Nerio<R> {
             return;
         }
         let until = self.process.silence_from(cx.now()).max(self.process.silent_until);
+        self.process.assert_silence(until);
         self.process.silent_until = until;
         cx.remember(Cell::Silence(until));
         cx.publish(Event::Silent { until });

@@ -109,7 +109,8 @@ impl<R: Rules> Process<R> {
         charter: &Arc<Charter>,
         cx: &mut Context<'_, Nerio<R>>,
     ) -> bool {
-        if charter.epoch <= self.membership.epoch() {
+        let former = self.membership.epoch();
+        if charter.epoch <= former {
             return false;
         }
         let (me, now) = (self.holder.node, cx.now());
@@ -145,6 +146,7 @@ impl<R: Rules> Process<R> {
             self.watch_for_decision(cx);
         }
         self.position = charter.body.quorums.position(me);
+        self.assert_adopted(former);
         cx.publish(Event::Adopted { charter: charter.clone(), joined });
         true
     }

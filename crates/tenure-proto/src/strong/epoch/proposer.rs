@@ -281,7 +281,9 @@ impl<R: Rules> Process<R> {
 
     /// Phase 2.
     fn begin_accepts(&mut self, charter: Arc<Charter>, cx: &mut Context<'_, Nerio<R>>) {
+        let (rules, here) = (self.config.rules(), &self.membership.charter);
         let Some(proposal) = &mut self.membership.proposer.ballot else { return };
+        invariant!(rules, proposal.suffices(here), "phase 2 begins when enough have promised (T6)");
         proposal.phase = Phase::Accepts(charter);
         proposal.answered = NodeSet::EMPTY;
         proposal.said = 0;

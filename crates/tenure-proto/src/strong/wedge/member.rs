@@ -116,6 +116,7 @@ impl<R: Rules> Nerio<R> {
     /// group.
     fn wedge(&mut self, bid: Bid, accepted: Option<&Arc<Charter>>, cx: &mut Context<'_, Self>) {
         for (id, group) in &mut self.groups {
+            self.process.assert_may_wedge(&group.grantor, bid.ballot, cx.now());
             group.grantor.max_term = group.grantor.max_term.max(bid.ballot);
             if group.grantor.grant.take().is_some() {
                 cx.remember(Cell::Grant(*id, None));
