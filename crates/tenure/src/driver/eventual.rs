@@ -35,7 +35,7 @@ use tenure_proto::eventual::{
 use tenure_proto::quorum::{Quorums, Rule};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
 use tenure_proto::time::{Bound, Drift, LocalSpan, Span};
-use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
+use tenure_proto::{Boot, BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
@@ -199,7 +199,8 @@ impl Driver {
         config: &Config,
         kind: BootKind<Record>,
     ) -> (Hosted<Stable>, Vec<Outcome<Stable>>) {
-        Hosted::start(config, self.me, (Incarnation(chance::wide()), kind), self.now())
+        let boot = Boot { incarnation: Incarnation(chance::wide()), durable: Vec::new(), kind };
+        Hosted::start(config, self.me, boot, self.now())
     }
 
     /// Takes part in an eventual group from now on, if it may.

@@ -1,18 +1,17 @@
-//! A machine that runs beside the strong one: eventual and local groups have one each.
+//! A machine that keeps nothing on a disk: eventual and local groups have one each beside the
+//! strong machine, and a log one for its election.
 //!
-//! It keeps nothing on a disk: what was promised in an earlier life is forgotten, and how the
-//! machine deals with that is up to how it is started.
+//! Promises of an earlier life are forgotten, and how the machine deals with that is up to how it
+//! is started.
 
 use std::collections::VecDeque;
 
-use tenure_proto::{
-    Boot, BootKind, Context, Effect, Incarnation, Input, LocalTime, NodeId, Protocol, Ticket,
-};
+use tenure_proto::{Boot, Context, Effect, Input, LocalTime, NodeId, Protocol, Ticket};
 
 use super::step::Os;
 
 /// A machine, and what a driver needs for it.
-pub(super) struct Hosted<P: Protocol> {
+pub(crate) struct Hosted<P: Protocol> {
     me: NodeId,
     machine: P,
     tickets: Ticket,
@@ -20,7 +19,7 @@ pub(super) struct Hosted<P: Protocol> {
 }
 
 /// The outcome of a step, in order.
-pub(super) enum Outcome<P: Protocol> {
+pub(crate) enum Outcome<P: Protocol> {
     /// To be sent.
     Say(NodeId, P::Message),
     /// To be shown.
@@ -29,14 +28,13 @@ pub(super) enum Outcome<P: Protocol> {
 
 impl<P: Protocol> Hosted<P> {
     /// Starts it, as one that may have promised anything, or as one that has not.
-    pub(super) fn start(
+    pub(crate) fn start(
         config: &P::Config,
         me: NodeId,
-        (incarnation, kind): (Incarnation, BootKind<P::Record>),
+        boot: Boot<P::Record>,
         now: LocalTime,
     ) -> (Self, Vec<Outcome<P>>) {
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
-        let boot = Boot { incarnation, durable: Vec::new(), kind };
         let machine = P::start(config, me, boot, &mut Context::new(now, &mut Os, &mut tickets, &mut effects));
         let mut hosted = Self { me, machine, tickets, effects };
         let outcome = hosted.drain(now);
@@ -44,13 +42,13 @@ impl<P: Protocol> Hosted<P> {
     }
 
     /// One input, and what it says to itself about it.
-    pub(super) fn step(&mut self, input: Input<P>, now: LocalTime) -> Vec<Outcome<P>> {
+    pub(crate) fn step(&mut self, input: Input<P>, now: LocalTime) -> Vec<Outcome<P>> {
         self.handle(input, now);
         self.drain(now)
     }
 
     /// When it wants to look at the clock.
-    pub(super) fn next_deadline(&self) -> Option<LocalTime> {
+    pub(crate) fn next_deadline(&self) -> Option<LocalTime> {
         self.machine.next_deadline()
     }
 

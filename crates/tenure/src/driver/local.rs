@@ -13,7 +13,7 @@ use tenure_proto::local::{Command, Config, Event, Local, Promise, Settings, Soun
 use tenure_proto::strong::epoch::{Charter, Epoch};
 use tenure_proto::time::{Drift, LocalSpan, Span};
 use tenure_proto::trace::LocalStart;
-use tenure_proto::{BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
+use tenure_proto::{Boot, BootKind, GroupId, Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::hosted::{Hosted, Outcome};
@@ -80,13 +80,14 @@ impl LocalGroups {
 
     /// How a group's next machine begins: in a life of its own, so that nobody takes its first
     /// datagrams for repeated ones of the machine before it, and bound for as long as that one was.
-    fn boot(&mut self, id: GroupId, config: &Config, now: LocalTime) -> (Incarnation, BootKind<Promise>) {
+    fn boot(&mut self, id: GroupId, config: &Config, now: LocalTime) -> Boot<Promise> {
         self.remember(id);
         self.owed.retain(|_, until| *until > now);
         let (tick, lock) = (config.settings().timing.tick, config.constants().lock);
         let owed = self.owed.get(&id).copied().unwrap_or(LocalTime::ZERO);
         let promise = Promise { lock: None, silent_until: now.after(tick).after(lock).max(owed) };
-        (Incarnation(chance::wide()), BootKind::SameBoot { remembered: vec![promise] })
+        let kind = BootKind::SameBoot { remembered: vec![promise] };
+        Boot { incarnation: Incarnation(chance::wide()), durable: Vec::new(), kind }
     }
 
     /// The rest of a machine that is gone, or is about to be.
@@ -375,8 +376,9 @@ mod tests {
 
     /// A group whose machine is bound until then.
     fn bound_until(until: LocalTime, config: &Config) -> Group {
-        let promise = BootKind::SameBoot { remembered: vec![Promise { lock: None, silent_until: until }] };
-        let (machine, _) = Hosted::start(config, NodeId(1), (Incarnation(1), promise), at(0));
+        let kind = BootKind::SameBoot { remembered: vec![Promise { lock: None, silent_until: until }] };
+        let boot = Boot { incarnation: Incarnation(1), durable: Vec::new(), kind };
+        let (machine, _) = Hosted::start(config, NodeId(1), boot, at(0));
         Group {
             name: GroupName::new("lights").unwrap(),
             how: Locality::default(),
@@ -399,14 +401,14 @@ mod tests {
         let (id, config) = (GroupId(7), settings(&Locality::default(), &charter()).unwrap());
         let mut local = LocalGroups::default();
         local.groups.insert(id, bound_until(at(9_000), &config));
-        let (life, first) = local.boot(id, &config, at(1_000));
-        assert_eq!(silent_until(&first), at(9_000));
+        let first = local.boot(id, &config, at(1_000));
+        assert_eq!(silent_until(&first.kind), at(9_000));
         local.groups.remove(&id);
-        let (other, second) = local.boot(id, &config, at(2_000));
-        assert_eq!(silent_until(&second), at(9_000), "it is remembered though the group is gone");
-        assert_ne!(life, other);
+        let second = local.boot(id, &config, at(2_000));
+        assert_eq!(silent_until(&second.kind), at(9_000), "it is remembered though the group is gone");
+        assert_ne!(first.incarnation, second.incarnation);
         let own = at(9_500).after(LocalSpan::from_nanos(1)).after(config.constants().lock);
-        assert_eq!(silent_until(&local.boot(id, &config, at(9_500)).1), own);
+        assert_eq!(silent_until(&local.boot(id, &config, at(9_500)).kind), own);
         assert!(local.owed.is_empty(), "what is over is forgotten");
     }
 }

@@ -90,6 +90,7 @@ pub(crate) use campaigns::Entry;
 pub(crate) use change::ChangeOrder;
 use eventual::EventualGroups;
 pub(crate) use eventual::EventualOrder;
+pub(crate) use hosted::{Hosted, Outcome};
 use kin::Kin;
 use local::LocalGroups;
 pub(crate) use local::LocalOrder;

@@ -7,14 +7,13 @@
 //! process that forgot what it acknowledged could let two lead: each life begins like a founding,
 //! asks n-f members for their highest epoch, and stands above all of them.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::eventual::{Access, Command, Config, Event, Message, Settings, Sound, Stable};
 use tenure_proto::quorum::Quorums;
 use tenure_proto::time::{Drift, LocalSpan, Span};
-use tenure_proto::{Boot, BootKind, Context, Effect, Incarnation, Input, NodeId, Protocol, Ticket};
+use tenure_proto::{Boot, BootKind, Incarnation, Input, NodeId};
 use tokio::sync::{mpsc, watch};
 
 use super::config::Checked;
@@ -22,7 +21,7 @@ use super::election::Opinion;
 use super::error::OpenError;
 use super::link::{Links, Talk};
 use crate::clock::{Clock, nanos};
-use crate::driver::Os;
+use crate::driver::{Hosted, Outcome};
 
 /// Clocks that are worse than this make leaders change for nothing, and do no other harm.
 const DRIFT: Option<Drift> = Drift::from_ppm(10_000);
@@ -63,37 +62,23 @@ pub(super) struct Omega {
 impl Omega {
     /// Takes part until it is dropped. While `may_lead` is false it stands behind the others.
     pub(super) async fn run(mut self, mut may_lead: watch::Receiver<bool>, tell: &impl Fn(Opinion)) {
-        let (mut tickets, mut effects, mut inputs) = (Ticket(0), Vec::new(), VecDeque::new());
         let boot = Boot { incarnation: self.life, durable: Vec::new(), kind: BootKind::Founding };
-        let now = self.clock.read();
-        let mut machine = Stable::start(
-            &self.config,
-            self.me,
-            boot,
-            &mut Context::new(now, &mut Os, &mut tickets, &mut effects),
-        );
+        let (mut machine, mut outcome) = Hosted::start(&self.config, self.me, boot, self.clock.read());
         loop {
-            for effect in effects.drain(..) {
-                if let Some(input) = self.carry_out(effect, *may_lead.borrow(), tell) {
-                    inputs.push_back(input);
-                }
-            }
-            let input = match inputs.pop_front() {
-                Some(input) => input,
-                None => match self.next(&machine, &mut may_lead).await {
-                    Some(input) => input,
-                    None => return,
-                },
+            let input = if self.carry_out(outcome, *may_lead.borrow(), tell) {
+                Input::Command(Command::Abdicate)
+            } else {
+                let Some(input) = self.next(&machine, &mut may_lead).await else { return };
+                input
             };
-            let now = self.clock.read();
-            machine.handle(input, &mut Context::new(now, &mut Os, &mut tickets, &mut effects));
+            outcome = machine.step(input, self.clock.read());
         }
     }
 
     /// A message, a deadline, or that this process should not lead.
     async fn next(
         &mut self,
-        machine: &Stable,
+        machine: &Hosted<Stable>,
         may_lead: &mut watch::Receiver<bool>,
     ) -> Option<Input<Stable>> {
         loop {
@@ -120,26 +105,22 @@ impl Omega {
         }
     }
 
-    /// Carries out an effect, and returns the next input of the machine, if any.
-    fn carry_out(
-        &self,
-        effect: Effect<Stable>,
-        may_lead: bool,
-        tell: &impl Fn(Opinion),
-    ) -> Option<Input<Stable>> {
-        match effect {
-            Effect::Send { to, message, .. } if to == self.me => {
-                return Some(Input::Message { from: to, received: self.clock.read(), message });
+    /// Says and tells what came of a step. Returns whether this process is to give up its epoch:
+    /// it seems to lead, and should not.
+    fn carry_out(&self, outcome: Vec<Outcome<Stable>>, may_lead: bool, tell: &impl Fn(Opinion)) -> bool {
+        let mut abdicates = false;
+        for one in outcome {
+            match one {
+                Outcome::Say(to, message) => self.links.send(to, &Talk::Election(message)),
+                Outcome::Show(Event::Hint(hint)) if hint.leader == Some(self.me) && !may_lead => {
+                    abdicates = true;
+                }
+                Outcome::Show(Event::Hint(hint)) => {
+                    tell(Opinion::Seen { leader: hint.leader, epoch: hint.epoch.serial });
+                }
+                Outcome::Show(_) => {}
             }
-            Effect::Publish(Event::Hint(hint)) if hint.leader == Some(self.me) && !may_lead => {
-                return Some(Input::Command(Command::Abdicate));
-            }
-            Effect::Send { to, message, .. } => self.links.send(to, &Talk::Election(message)),
-            Effect::Publish(Event::Hint(hint)) => {
-                tell(Opinion::Seen { leader: hint.leader, epoch: hint.epoch.serial });
-            }
-            Effect::Publish(_) | Effect::Persist { .. } | Effect::Remember(_) => {}
         }
-        None
+        abdicates
     }
 }
