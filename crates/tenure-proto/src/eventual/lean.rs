@@ -28,7 +28,7 @@ use super::config::Config;
 use super::part::{self, Part};
 use super::register::{Register, first_number};
 use super::rules::{Rules, Sound};
-use super::state::{Epoch, Event, Hint, Message, Record, State};
+use super::state::{Epoch, Event, Hint, Message, Record, State, Status};
 use super::{Command, Hints};
 
 #[derive(Clone, Copy)]
@@ -277,7 +277,7 @@ impl<R: Rules> Part for Lean<R> {
     fn told(
         &mut self,
         from: NodeId,
-        (read, registry, recovers): (u64, &[State], bool),
+        Status { read, registry, recovers }: Status<'_>,
         cx: &mut Context<'_, Self>,
     ) {
         let collects = matches!(self.probe, Probe::First | Probe::Second);

@@ -11,7 +11,7 @@ use super::part::{self, Part};
 use super::reader::Reader;
 use super::register::{Register, first_number};
 use super::rules::{Rules, Sound};
-use super::state::{Epoch, Event, Hint, Message, Record, State};
+use super::state::{Epoch, Event, Hint, Message, Record, Status};
 use super::{Command, Hints};
 
 #[derive(Clone, Copy)]
@@ -129,7 +129,7 @@ impl<R: Rules> Part for Omega<R> {
         }
     }
 
-    fn told(&mut self, from: NodeId, status: (u64, &[State], bool), cx: &mut Context<'_, Self>) {
+    fn told(&mut self, from: NodeId, status: Status<'_>, cx: &mut Context<'_, Self>) {
         if self.reader.told(from, status, &self.register, cx.now()) {
             self.read_done(cx);
         }

@@ -10,7 +10,7 @@ use crate::{Context, Input, LocalTime, NodeId, Protocol};
 use super::Command;
 use super::register::{Acked, Register};
 use super::rules::Rules;
-use super::state::{Event, Message, Record, State};
+use super::state::{Event, Message, Record, State, Status};
 
 /// The part of an election that is its own. It is asked only when it may speak, but for
 /// [`Part::refreshed`].
@@ -42,7 +42,7 @@ pub(super) trait Part:
     }
 
     /// Another says what it knows of everybody.
-    fn told(&mut self, from: NodeId, status: (u64, &[State], bool), cx: &mut Context<'_, Self>);
+    fn told(&mut self, from: NodeId, status: Status<'_>, cx: &mut Context<'_, Self>);
 
     /// Another asks for an epoch, or answers such a question.
     fn asked(&mut self, _from: NodeId, _message: Message, _cx: &mut Context<'_, Self>) {}
@@ -91,7 +91,8 @@ fn message<P: Part>(part: &mut P, from: NodeId, message: Message, cx: &mut Conte
         },
         Message::Collect { read } => part.register().collected(from, read, cx),
         Message::Status { read, registry, recovers } if silent => {
-            if part.register_mut().reads_again(from, (read, &registry, recovers), cx) {
+            let status = Status { read, registry: &registry, recovers };
+            if part.register_mut().reads_again(from, status, cx) {
                 part.begin(cx);
             }
         }
@@ -100,7 +101,7 @@ fn message<P: Part>(part: &mut P, from: NodeId, message: Message, cx: &mut Conte
             if part.register_mut().learn(&registry, cx) {
                 part.give_up(cx);
             }
-            part.told(from, (read, &registry, recovers), cx);
+            part.told(from, Status { read, registry: &registry, recovers }, cx);
         }
         Message::GetEpoch { .. } | Message::RetEpoch { .. } if !silent => part.asked(from, message, cx),
         Message::GetEpoch { .. } | Message::RetEpoch { .. } => {}

@@ -7,7 +7,7 @@ use crate::{Context, NodeId};
 use super::Election;
 use super::register::Register;
 use super::rules::Rules;
-use super::state::{Epoch, Message, State};
+use super::state::{Epoch, Message, State, Status};
 
 /// Reads, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +92,7 @@ impl Reader {
     pub(super) fn told<R: Rules>(
         &mut self,
         from: NodeId,
-        (read, registry, recovers): (u64, &[State], bool),
+        Status { read, registry, recovers }: Status<'_>,
         register: &Register<R>,
         now: LocalTime,
     ) -> bool {

@@ -12,7 +12,7 @@ use crate::{Context, Incarnation, NodeId, Ticket};
 use super::Election;
 use super::config::{Config, Pace};
 use super::rules::Rules;
-use super::state::{Epoch, Event, Message, Record, State};
+use super::state::{Epoch, Event, Message, Record, State, Status};
 
 /// The longest that anybody is taken to be silent and alive, where δ is learnt: an election that
 /// takes longer is of no use.
@@ -407,7 +407,7 @@ impl<R: Rules> Register<R> {
     pub(super) fn reads_again<P: Election>(
         &mut self,
         from: NodeId,
-        (read, registry, recovers): (u64, &[State], bool),
+        Status { read, registry, recovers }: Status<'_>,
         cx: &mut Context<'_, P>,
     ) -> bool {
         let Some(position) = self.config.access().position(from) else { return false };

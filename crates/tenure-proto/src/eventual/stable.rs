@@ -35,7 +35,7 @@ use super::part::{self, Part};
 use super::reader::Reader;
 use super::register::{Register, first_number};
 use super::rules::{Rules, Sound};
-use super::state::{Epoch, Event, Hint, Message, Record, State};
+use super::state::{Epoch, Event, Hint, Message, Record, Status};
 use super::{Command, Hints};
 
 #[derive(Clone, Copy)]
@@ -239,7 +239,7 @@ impl<R: Rules> Part for Stable<R> {
         self.tell(cx);
     }
 
-    fn told(&mut self, from: NodeId, status: (u64, &[State], bool), cx: &mut Context<'_, Self>) {
+    fn told(&mut self, from: NodeId, status: Status<'_>, cx: &mut Context<'_, Self>) {
         if self.reader.told(from, status, &self.register, cx.now()) {
             self.read_done(cx);
         }

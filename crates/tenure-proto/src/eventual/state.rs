@@ -150,6 +150,17 @@ pub enum Message {
     },
 }
 
+/// The contents of a [`Message::Status`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Status<'a> {
+    /// The read that it answers.
+    pub(super) read: u64,
+    /// The states of all members, by position.
+    pub(super) registry: &'a [State],
+    /// Whether its sender has lost its states, and is still reading them anew.
+    pub(super) recovers: bool,
+}
+
 impl Message {
     /// Whether a member can have sent it. One wrong number would be the highest forever, in all
     /// registries.

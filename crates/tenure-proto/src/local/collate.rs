@@ -37,6 +37,7 @@ use crate::{Context, LocalTime};
 
 use super::message::{Body, RequestId};
 use super::rules::Rules;
+use super::supporter::Asked;
 use super::{Local, Timer};
 
 /// The depth of a tree of so many nodes: that of its last.
@@ -74,6 +75,18 @@ impl Place {
     }
 }
 
+/// Answers to a request: of one process, or of its part of the tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reply {
+    /// The process that asked.
+    pub(super) root: usize,
+    pub(super) request: RequestId,
+    /// Those who have answered.
+    pub(super) answered: NodeSet,
+    /// Those of them who support it.
+    pub(super) support: NodeSet,
+}
+
 /// Answers that wait at an inner node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Collation {
@@ -107,42 +120,38 @@ impl<R: Rules> Local<R> {
     /// This process's own answer goes to `root`, or up the tree.
     pub(super) fn answer(
         &mut self,
-        (root, request): (usize, RequestId),
+        asked: &Asked,
         targets: Option<NodeSet>,
-        support: bool,
-        received: LocalTime,
+        supports: bool,
         cx: &mut Context<'_, Self>,
     ) {
-        let mine: NodeSet = [self.me].into_iter().collect();
-        let votes = if support { mine } else { NodeSet::EMPTY };
+        let Asked { asker: root, request, received, .. } = *asked;
+        let answered: NodeSet = [self.me].into_iter().collect();
+        let support = if supports { answered } else { NodeSet::EMPTY };
         if root == self.me {
-            return self.count_replies(request, votes, cx);
+            return self.count_replies(request, support, cx);
         }
+        let reply = Reply { root, request, answered, support };
         let tree = self.config.settings().tree;
         let place = tree.zip(targets).and_then(|(arity, targets)| Place::find(root, targets, arity, self.me));
-        let Some(place) = place else { return self.reply(root, (root, request), mine, votes, cx) };
+        let Some(place) = place else { return self.reply(root, reply, cx) };
         if place.children.is_empty() {
-            return self.reply(place.parent, (root, request), mine, votes, cx);
+            return self.reply(place.parent, reply, cx);
         }
         let timing = self.config.settings().timing;
         let longest = timing.fast.times(place.below + 1).minus(timing.least_delay);
         let until = received.after(timing.tick).after(timing.drift.longest(longest));
         let collation = self.collation(root, request);
         collation.wait = Some((place, until));
-        collation.answered = collation.answered.union(mine);
-        collation.support = collation.support.union(votes);
+        collation.answered = collation.answered.union(answered);
+        collation.support = collation.support.union(support);
         self.pass_on(root, cx.now(), cx);
     }
 
     /// The answer of a child, or of its part of the tree (rules 3 and 4). An answer to an older
     /// request is dropped.
-    pub(super) fn collect(
-        &mut self,
-        (root, request): (usize, RequestId),
-        child: usize,
-        (answered, support): (NodeSet, NodeSet),
-        cx: &mut Context<'_, Self>,
-    ) {
+    pub(super) fn collect(&mut self, child: usize, reply: Reply, cx: &mut Context<'_, Self>) {
+        let Reply { root, request, answered, support } = reply;
         let known = self.collations[root].map(|collation| collation.request);
         let older = known.is_some_and(|known| known.incarnation == request.incarnation && known > request);
         if older || self.config.settings().tree.is_none() {
@@ -178,7 +187,7 @@ impl<R: Rules> Local<R> {
         {
             self.collations[root] = None;
             let Collation { request, answered, support, .. } = collation;
-            self.reply(place.parent, (root, request), answered, support, cx);
+            self.reply(place.parent, Reply { root, request, answered, support }, cx);
         }
         let waits = self.collations.iter().flatten().filter_map(|collation| collation.wait);
         match waits.map(|(_, until)| until).min() {
@@ -194,14 +203,8 @@ impl<R: Rules> Local<R> {
         }
     }
 
-    fn reply(
-        &mut self,
-        to: usize,
-        (root, request): (usize, RequestId),
-        answered: NodeSet,
-        support: NodeSet,
-        cx: &mut Context<'_, Self>,
-    ) {
+    fn reply(&mut self, to: usize, reply: Reply, cx: &mut Context<'_, Self>) {
+        let Reply { root, request, answered, support } = reply;
         let root = self.config.settings().members[root];
         self.send(to, Body::Reply { root, request, answered, support }, cx);
     }

@@ -90,7 +90,7 @@ use crate::timers::Timers;
 use crate::{Boot, BootKind, Context, Elects, GroupId, Incarnation, Input, LocalTime, NodeId, Protocol};
 
 use asker::Round;
-use collate::Collation;
+use collate::{Collation, Reply};
 use supporter::Asked;
 
 /// An alarm that the machine waits for.
@@ -285,8 +285,7 @@ impl<R: Rules> Local<R> {
     /// A datagram: its stamps are kept whatever it says, and what is slow is answered with stamps.
     fn receive(&mut self, from: NodeId, received: LocalTime, message: &Datagram, cx: &mut Context<'_, Self>) {
         let Datagram { header, fingerprint, turn, body } = message;
-        let members = &self.config.settings().members;
-        let Some(sender) = members.iter().position(|member| *member == from) else { return };
+        let Some(sender) = self.position(from) else { return };
         if *fingerprint != self.config.constants().fingerprint {
             return;
         }
@@ -311,32 +310,34 @@ impl<R: Rules> Local<R> {
                 self.consider(&asked, cx);
             }
             Body::Reply { root, request, answered, support } => {
-                self.hear_reply((root, request), sender, (answered, support), (counts, received), cx);
+                let Some(root) = self.position(root) else { return };
+                let reply = Reply { root, request, answered, support };
+                self.hear_reply(reply, sender, counts.then_some(received), cx);
             }
             Body::Release { request } => self.set_free(sender, request, cx),
             Body::Election { .. } | Body::Helper => {}
         }
     }
 
-    /// An answer to this process's own request, or one to pass on.
+    fn position(&self, member: NodeId) -> Option<usize> {
+        self.config.settings().members.iter().position(|known| *known == member)
+    }
+
+    /// An answer to this process's own request, or one to pass on; and when it came, if it counts.
     fn hear_reply(
         &mut self,
-        (root, request): (NodeId, RequestId),
+        reply: Reply,
         sender: usize,
-        (answered, support): (NodeSet, NodeSet),
-        (counts, received): (bool, LocalTime),
+        counted: Option<LocalTime>,
         cx: &mut Context<'_, Self>,
     ) {
-        let members = &self.config.settings().members;
-        let Some(root) = members.iter().position(|member| *member == root) else { return };
+        let Reply { root, request, answered, support } = reply;
         if root != self.me {
-            let vouches = self.config.settings().rules.vouches(counts); // Rule 3 of the tree.
+            let vouches = self.config.settings().rules.vouches(counted.is_some()); // Rule 3 of the tree.
             let answered = if vouches { answered } else { NodeSet::EMPTY };
-            return self.collect((root, request), sender, (answered, support), cx);
+            return self.collect(sender, Reply { answered, ..reply }, cx);
         }
-        if !counts {
-            return;
-        }
+        let Some(received) = counted else { return };
         for who in answered.positions().filter(|who| *who != self.me) {
             self.alive.heard(who, received);
         }

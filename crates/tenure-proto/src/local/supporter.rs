@@ -42,7 +42,7 @@ impl<R: Rules> Local<R> {
         }
         self.learn_members(asked, support, cx);
         let along_tree = asked.collate && asked.alive.contains(asker);
-        self.answer((asker, request), along_tree.then_some(asked.alive), support, received, cx);
+        self.answer(asked, along_tree.then_some(asked.alive), support, cx);
     }
 
     /// The own entry in the alive set, where the answers to this request come to the asker itself.

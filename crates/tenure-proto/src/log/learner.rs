@@ -18,6 +18,14 @@ const PAGE: usize = 64;
 /// How often everybody is asked in vain before a leader does without the answer.
 const TURNS: usize = 4;
 
+/// The state that the log has led to, at a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Snapshot {
+    pub(super) upto: Slot,
+    pub(super) sessions: Sessions,
+    pub(super) state: Bytes,
+}
+
 /// The log as applied here, and as known to be chosen elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Learner {
@@ -26,7 +34,7 @@ pub(super) struct Learner {
     /// Everything up to here is forgotten, but for the snapshot.
     pub(super) base: Slot,
     pub(super) sessions: Sessions,
-    snapshot: Option<(Slot, Sessions, Bytes)>,
+    snapshot: Option<Snapshot>,
     /// The snapshot that the driver was asked for, with the sessions there.
     wanted: Option<(Slot, Sessions)>,
     /// Where the driver could make no snapshot last.
@@ -69,7 +77,7 @@ impl Learner {
     }
 
     fn snapshot_at(&self) -> Slot {
-        self.snapshot.as_ref().map_or(Slot(0), |(upto, ..)| *upto)
+        self.snapshot.as_ref().map_or(Slot(0), |snapshot| snapshot.upto)
     }
 }
 
@@ -83,7 +91,7 @@ impl<R: Rules> Paxos<R> {
                     self.log.insert(slot, Vote { standing: Standing::Accepted(ballot), entry });
                 }
                 Record::Snapshot { upto, sessions, state } => {
-                    self.learner.snapshot = Some((upto, sessions, state));
+                    self.learner.snapshot = Some(Snapshot { upto, sessions, state });
                 }
                 Record::Base(base) => self.learner.base = base,
                 Record::Forgot => {} // Known before anything else.
@@ -92,7 +100,7 @@ impl<R: Rules> Paxos<R> {
         let base = self.learner.base;
         self.log.retain(|slot, _| *slot > base);
         self.proposer.see(self.promised);
-        if let Some((upto, sessions, state)) = self.learner.snapshot.clone() {
+        if let Some(Snapshot { upto, sessions, state }) = self.learner.snapshot.clone() {
             self.learner.applied = upto;
             self.learner.sessions = sessions;
             cx.publish(Event::Restore { upto, state });
@@ -168,7 +176,7 @@ impl<R: Rules> Paxos<R> {
         let entries = self.chosen_from(from);
         if !entries.is_empty() {
             cx.send(to, Message::Learn { entries, upto: applied }, None);
-        } else if let Some((upto, sessions, state)) = self.learner.snapshot.clone() {
+        } else if let Some(Snapshot { upto, sessions, state }) = self.learner.snapshot.clone() {
             cx.send(to, Message::Install { upto, sessions, state }, None);
         }
     }
@@ -282,16 +290,16 @@ impl<R: Rules> Paxos<R> {
             return;
         }
         let sessions = self.rules().snapshot_sessions(sessions);
-        self.keep_snapshot(upto, sessions, state, cx);
+        self.keep_snapshot(Snapshot { upto, sessions, state }, cx);
         let keep = self.config.settings().keep;
         let applied = self.learner.applied;
         self.forget_upto(self.rules().base(upto, applied, keep), cx);
     }
 
-    fn keep_snapshot(&mut self, upto: Slot, sessions: Sessions, state: Bytes, cx: &mut Context<'_, R>) {
-        let record = Record::Snapshot { upto, sessions: sessions.clone(), state: state.clone() };
-        self.persist(record, cx);
-        self.learner.snapshot = Some((upto, sessions, state));
+    fn keep_snapshot(&mut self, snapshot: Snapshot, cx: &mut Context<'_, R>) {
+        let Snapshot { upto, sessions, state } = snapshot.clone();
+        self.persist(Record::Snapshot { upto, sessions, state }, cx);
+        self.learner.snapshot = Some(snapshot);
     }
 
     /// Records become durable in order, or snapshot and base are left out together: the base never
@@ -307,12 +315,8 @@ impl<R: Rules> Paxos<R> {
     }
 
     /// A snapshot from another process, because this one is too far behind.
-    pub(super) fn on_install(
-        &mut self,
-        from: NodeId,
-        (upto, sessions, state): (Slot, Sessions, Bytes),
-        cx: &mut Context<'_, R>,
-    ) {
+    pub(super) fn on_install(&mut self, from: NodeId, snapshot: Snapshot, cx: &mut Context<'_, R>) {
+        let Snapshot { upto, sessions, state } = snapshot.clone();
         if upto <= self.learner.applied {
             return;
         }
@@ -321,8 +325,8 @@ impl<R: Rules> Paxos<R> {
         self.office_skips(upto, cx);
         self.learner.wanted = None;
         self.learner.applied = upto;
-        self.learner.sessions = sessions.clone();
-        self.keep_snapshot(upto, sessions, state.clone(), cx);
+        self.learner.sessions = sessions;
+        self.keep_snapshot(snapshot, cx);
         self.forget_upto(upto, cx);
         cx.publish(Event::Restore { upto, state });
         self.drop_done_wishes(cx);

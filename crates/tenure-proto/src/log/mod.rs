@@ -112,7 +112,7 @@ pub use session::{Seen, Sessions};
 
 use std::collections::BTreeMap;
 
-use self::learner::Learner;
+use self::learner::{Learner, Snapshot};
 use self::proposer::{Page, Proposer, Role};
 use self::reads::Reads;
 use crate::quorum::NodeSet;
@@ -281,7 +281,7 @@ impl<R: Rules> Paxos<R> {
             Message::Fetch { from: slot } => self.on_fetch(from, slot, cx),
             Message::Learn { entries, upto } => self.on_learn(from, entries, upto, cx),
             Message::Install { upto, sessions, state } => {
-                self.on_install(from, (upto, sessions, state), cx);
+                self.on_install(from, Snapshot { upto, sessions, state }, cx);
             }
             Message::Forward { entries } => self.on_forward(entries, cx),
             Message::Confirm { ballot, round } => self.on_confirm(from, ballot, round, cx),

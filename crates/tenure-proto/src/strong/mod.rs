@@ -206,6 +206,7 @@ use height::Heights;
 use pace::Trips;
 use recovery::Recovery;
 use term::Ceiling;
+use verify::Certainty;
 use wedge::Wedging;
 
 /// A process of a strong cluster: grantor, candidate, or both, for any number of groups.
@@ -481,7 +482,7 @@ impl<R: Rules> Nerio<R> {
             }
             Talk::Certain { id, leader, term, pledge } => {
                 self.with_group(group, cx, |c, around| {
-                    c.on_certain(from, (id, leader, term, pledge), around);
+                    c.on_certain(from, Certainty { id, leader, term, pledge }, around);
                 });
             }
             Talk::Free => self.with_group(group, cx, |candidate, around| candidate.on_free(around)),

@@ -39,6 +39,16 @@ struct Question {
     of: NodeId,
 }
 
+/// An answer: the contents of a [`Talk::Certain`].
+pub(super) struct Certainty {
+    /// The question.
+    pub(super) id: InstanceId,
+    /// The process that leads.
+    pub(super) leader: Holder,
+    pub(super) term: Term,
+    pub(super) pledge: Pledge,
+}
+
 impl Verifying {
     /// Until when the last pledge binds, if one was given.
     pub(super) fn pledged(&self) -> Option<LocalTime> {
@@ -102,7 +112,7 @@ impl Candidate {
     pub(super) fn on_certain<R: Rules>(
         &mut self,
         from: NodeId,
-        (id, leader, term, pledge): (InstanceId, Holder, Term, Pledge),
+        Certainty { id, leader, term, pledge }: Certainty,
         around: &mut Around<'_, '_, R>,
     ) {
         let rules = around.process.rules();

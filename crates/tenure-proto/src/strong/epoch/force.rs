@@ -72,10 +72,10 @@ pub(in crate::strong) struct Force {
     /// Those who are powered off.
     pub(super) gone: Vec<NodeId>,
     /// The floor is at least this, and a margin above it.
-    least: Term,
-    margin: u64,
+    pub(super) least: Term,
+    pub(super) margin: u64,
     /// The number with which the lineage goes on.
-    draw: u128,
+    pub(super) draw: u128,
 }
 
 impl Epoch {
@@ -163,12 +163,7 @@ impl<R: Rules> Process<R> {
     }
 
     /// The operator says that members are powered off.
-    pub(super) fn force(
-        &mut self,
-        (gone, least, margin, draw): (&[NodeId], Term, u64, u128),
-        cx: &mut Context<'_, Nerio<R>>,
-    ) {
-        let force = Force { gone: gone.to_vec(), least, margin, draw };
+    pub(super) fn force(&mut self, force: Force, cx: &mut Context<'_, Nerio<R>>) {
         self.membership.proposer.force = Some(force);
         self.begin_force(cx);
     }
@@ -210,7 +205,8 @@ impl<R: Rules> Process<R> {
     pub(super) fn choose_forced(
         &mut self,
         body: Body,
-        (reports, top): (&[Option<Arc<Charter>>], Term),
+        reports: &[Option<Arc<Charter>>],
+        top: Term,
         cx: &mut Context<'_, Nerio<R>>,
     ) -> Option<Arc<Charter>> {
         let here = self.membership.charter.clone();

@@ -134,7 +134,8 @@ impl<R: Rules> Process<R> {
         self.membership.proposer.force = None;
         if let Change::ForceRemove { gone, least, margin, draw } = change {
             self.membership.proposer.goal = None;
-            return self.force((gone, *least, *margin, *draw), cx);
+            let force = Force { gone: gone.clone(), least: *least, margin: *margin, draw: *draw };
+            return self.force(force, cx);
         }
         match change.applied(&self.membership.charter.body, self.rules()) {
             Ok(goal) if goal == self.membership.charter.body => self.arrived(cx),
@@ -246,7 +247,7 @@ impl<R: Rules> Process<R> {
             return;
         }
         let Some((left, reports)) = left else { return self.choose(best, (top, own_top), cx) };
-        if let Some(charter) = self.choose_forced(left, (&reports, top), cx) {
+        if let Some(charter) = self.choose_forced(left, &reports, top, cx) {
             self.begin_accepts(charter, cx);
         }
     }
