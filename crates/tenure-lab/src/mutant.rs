@@ -16,7 +16,7 @@ mod wedge;
 use tenure_proto::strong::Across;
 
 use crate::subject::Order;
-use crate::subject::strong::Strong;
+use crate::subject::strong::{Model, Strong};
 use crate::world::Flaws;
 
 /// Which rule of the strong machine is broken.
@@ -282,8 +282,8 @@ impl Mutant {
     }
 
     /// The mutant, ready to be run.
-    pub fn subject<const SKEW: bool, const WEDGE: bool>(&self) -> Strong<Broken, SKEW, WEDGE> {
-        Strong { rules: self.rules, flaws: self.flaws, order: self.order }
+    pub fn subject(&self, model: Model) -> Strong<Broken> {
+        Strong { rules: self.rules, flaws: self.flaws, order: self.order, model }
     }
 }
 

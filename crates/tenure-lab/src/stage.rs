@@ -150,8 +150,8 @@ impl<'s, S: Subject> Stage<'s, S> {
         let recorder = watch.record.then(|| Recorder::new(&world, &cast.roles));
         let judge = watch.properties.then(|| subject.judge(&cast.quorums, &cast.constants));
         let (mut counts, mut messages) = (Counts::default(), Counts::default());
-        counts.expect(S::count_kinds());
-        messages.expect(&S::message_kinds());
+        counts.expect(subject.count_kinds());
+        messages.expect(&subject.message_kinds());
         let offices = vec![Office::new(subject.order()); world.hosts.len()];
         Ok(Self {
             subject,
@@ -316,7 +316,7 @@ impl<'s, S: Subject> Stage<'s, S> {
 
     fn is_owed(&self, name: &str) -> bool {
         !self.watch.unowed
-            || !S::PROPERTIES.iter().any(|known| known.name == name && S::rests_on_network(known))
+            || !self.subject.properties().iter().any(|known| known.name == name && S::rests_on_network(known))
     }
 
     /// The outcome of each property. A property that was not owed is neither kept nor broken.

@@ -19,11 +19,11 @@ use tenure_lab::random::{Random, Scripted};
 use tenure_lab::script::{self, Expect, Script, subject_of};
 use tenure_lab::stage::{Cast, Command};
 use tenure_lab::subject::office::THREADS;
-use tenure_lab::subject::strong::Strong;
+use tenure_lab::subject::strong::{Model, Strong};
 use tenure_lab::subject::{Assumption, Made, Office, Subject};
 use tenure_lab::world::{Action, Flaws, Foundation, Freeze, How, Interrupt, RealTime, World};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
-use tenure_proto::strong::{Event, Nerio, Rules, Sound};
+use tenure_proto::strong::{Event, Nerio, Rules};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::trace::{Common, EdictMade, HEADER, Life, Line, Start, What, write_event};
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId, Protocol};
@@ -229,18 +229,24 @@ fn follow<R: Rules, F>(scribe: &mut Scribe<R>, action: &Action<<Nerio<R> as Prot
     }
 }
 
+/// The model of a protocol.
+fn model(protocol: &str) -> Model {
+    if protocol == "nerio-skew" { Model::Skew } else { Model::Drift }
+}
+
 /// A run of the sound protocol, written down.
-fn sound<const SKEW: bool>(protocol: &str, seed: u64, clocks: Clocks) -> Vec<String> {
+fn sound(protocol: &str, seed: u64, clocks: Clocks) -> Vec<String> {
+    let subject = Strong::sound(model(protocol));
     let report = find(protocol).unwrap().run(&stormy(), seed).unwrap();
-    let script = script::parse::<Strong<Sound, SKEW>>(&report.trace).unwrap();
-    files(&Strong::<Sound, SKEW>::sound(), &script, clocks)
+    let script = script::parse(&subject, &report.trace).unwrap();
+    files(&subject, &script, clocks)
 }
 
 /// On seeds of the sound protocol the auditor must have nothing to say. Says how many edicts were
 /// compared.
-fn sound_seeds<const SKEW: bool>(protocol: &str, seeds: std::ops::Range<u64>, clocks: Clocks) -> usize {
+fn sound_seeds(protocol: &str, seeds: std::ops::Range<u64>, clocks: Clocks) -> usize {
     let judge = |seed| {
-        let report = audited(&sound::<SKEW>(protocol, seed, clocks));
+        let report = audited(&sound(protocol, seed, clocks));
         assert_silent(&report, &format!("{protocol}, seed {seed}"));
         report.counts.edicts
     };
@@ -250,41 +256,42 @@ fn sound_seeds<const SKEW: bool>(protocol: &str, seeds: std::ops::Range<u64>, cl
 #[test]
 fn nothing_is_called_broken_because_a_part_of_the_traces_is_missing() {
     for seed in 300..315 {
-        let whole = sound::<false>("nerio-drift", seed, Clocks::Exact);
+        let whole = sound("nerio-drift", seed, Clocks::Exact);
         assert_silent_on_parts(&whole, seed);
     }
 }
 
 #[test]
 fn the_auditor_is_silent_on_sound_runs_with_every_fault() {
-    let edicts = sound_seeds::<false>("nerio-drift", 0..30, Clocks::Exact);
+    let edicts = sound_seeds("nerio-drift", 0..30, Clocks::Exact);
     assert!(edicts > 100, "{edicts} edicts were compared");
 }
 
 #[test]
 fn the_auditor_is_silent_where_common_time_is_known_only_roughly() {
-    sound_seeds::<false>("nerio-drift", 100..120, Clocks::Late(3_000_000));
+    sound_seeds("nerio-drift", 100..120, Clocks::Late(3_000_000));
 }
 
 #[test]
 fn the_auditor_is_silent_where_clocks_are_synchronised() {
-    sound_seeds::<true>("nerio-skew", 0..20, Clocks::Exact);
+    sound_seeds("nerio-skew", 0..20, Clocks::Exact);
 }
 
 #[test]
 fn the_auditor_is_silent_without_a_common_clock() {
-    sound_seeds::<false>("nerio-drift", 200..215, Clocks::None);
+    sound_seeds("nerio-drift", 200..215, Clocks::None);
 }
 
 /// What the auditor says of the saved schedule of a mutant, and what the simulator said.
-fn of_mutant<const SKEW: bool>(text: &str, clocks: Clocks) -> (String, Report) {
+fn of_mutant(text: &str, clocks: Clocks) -> (String, Report) {
     let (protocol, named) = subject_of(text).unwrap();
     let report = find(&protocol).unwrap().replay(text, None).unwrap().report;
     let named = named.unwrap();
     let mutant = mutant::strong().find(|mutant| mutant.name == named).unwrap();
-    let script = script::parse::<Strong<mutant::Broken, SKEW>>(&report.trace).unwrap();
+    let subject = mutant.subject(model(&protocol));
+    let script = script::parse(&subject, &report.trace).unwrap();
     let Expect::Broken(property) = &script.expect else { panic!("{named} breaks nothing") };
-    (property.clone(), audited(&files(&mutant.subject::<SKEW, false>(), &script, clocks)))
+    (property.clone(), audited(&files(&subject, &script, clocks)))
 }
 
 /// What traces cannot show, and why.
@@ -327,10 +334,10 @@ const UNSEEN: [(&str, &str); 31] = [
 
 /// Of every saved schedule the auditor sees what the simulator saw, but for what traces cannot
 /// show.
-fn sees_mutants<const SKEW: bool>(protocol: &str) {
+fn sees_mutants(protocol: &str) {
     let (mut seen, mut missed) = (0, Vec::new());
     for (name, text) in saved(protocol) {
-        let (expected, report) = of_mutant::<SKEW>(&text, Clocks::Exact);
+        let (expected, report) = of_mutant(&text, Clocks::Exact);
         let excused = UNSEEN.iter().any(|(known, _)| *known == name);
         let sees = sees(&report, &expected);
         if !sees && !excused {
@@ -344,12 +351,12 @@ fn sees_mutants<const SKEW: bool>(protocol: &str) {
 
 #[test]
 fn the_auditor_sees_in_traces_what_the_simulator_sees_in_the_world() {
-    sees_mutants::<false>("nerio-drift");
+    sees_mutants("nerio-drift");
 }
 
 #[test]
 fn the_auditor_sees_it_where_clocks_are_synchronised_too() {
-    sees_mutants::<true>("nerio-skew");
+    sees_mutants("nerio-skew");
 }
 
 #[test]
@@ -357,13 +364,14 @@ fn the_auditor_is_silent_where_a_lost_quorum_was_given_up_soundly_and_sees_where
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/force-remove.scenario");
     let play = fs::read_to_string(path).unwrap();
     let trace = find("nerio-drift").unwrap().replay(&play, None).unwrap().report.trace;
-    let script = script::parse::<Strong<Sound, false>>(&trace).unwrap();
-    assert_silent(&audited(&files(&Strong::<Sound, false>::sound(), &script, Clocks::Exact)), "force-remove");
+    let subject = Strong::sound(Model::Drift);
+    let script = script::parse(&subject, &trace).unwrap();
+    assert_silent(&audited(&files(&subject, &script, Clocks::Exact)), "force-remove");
 
     let (_, text) = saved("nerio-drift").into_iter().find(|(name, _)| name == "force-no-wait").unwrap();
-    let (_, report) = of_mutant::<false>(&text, Clocks::None);
+    let (_, report) = of_mutant(&text, Clocks::None);
     assert!(sees(&report, "charters-wait"));
     let (_, text) = saved("nerio-drift").into_iter().find(|(name, _)| name == "force-no-seal").unwrap();
-    let (_, report) = of_mutant::<false>(&text, Clocks::None);
+    let (_, report) = of_mutant(&text, Clocks::None);
     assert!(sees(&report, "charters-wait"));
 }

@@ -17,17 +17,17 @@ use crate::world::{Action, Dial};
 const MOST_REPLAYS: u64 = 20_000;
 
 /// A protocol, or a mutant of it, ready to be tried.
-pub(super) struct Bench<'a, S: Subject> {
-    pub(super) about: &'a About,
-    pub(super) subject: &'a S,
+pub(super) struct Bench<S> {
+    pub(super) about: About,
+    pub(super) subject: S,
     /// The flaw in it, if it is a mutant.
-    pub(super) wrong: Option<&'a str>,
+    pub(super) wrong: Option<&'static str>,
 }
 
-impl<S: Subject> Bench<'_, S> {
+impl<S: Subject> Bench<S> {
     fn watch<'t>(&self, trial: &'t Trial) -> Result<Watch<'t>, Error> {
         let only = trial.property.as_deref();
-        let known = || S::PROPERTIES.iter().map(|property| property.name);
+        let known = || self.subject.properties().iter().map(|property| property.name);
         if let Some(name) = only.filter(|name| !known().any(|known| known == *name)) {
             return Err(Error::unknown("property", name, known()));
         }
@@ -48,7 +48,7 @@ impl<S: Subject> Bench<'_, S> {
     {
         let Seeds { first, count, stop_at_first, threads } = seeds;
         let range = Range { first, seeds: count, stop_at_first, threads, watch: self.watch(trial)? };
-        Ok(sweep(self.subject, &trial.setup, range, progress)?)
+        Ok(sweep(&self.subject, &trial.setup, range, progress)?)
     }
 
     pub(super) fn exercise(
@@ -61,14 +61,14 @@ impl<S: Subject> Bench<'_, S> {
         let watch = Watch { properties, ..Watch::default() };
         let mut events = 0;
         for seed in random::seeds(first, seeds) {
-            events += simulate(self.subject, &trial.setup, seed, watch)?.outcome.events;
+            events += simulate(&self.subject, &trial.setup, seed, watch)?.outcome.events;
         }
         Ok(events)
     }
 
     pub(super) fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
         let watch = Watch { record: true, ..self.watch(trial)? };
-        let simulated = simulate(self.subject, &trial.setup, seed, watch)?;
+        let simulated = simulate(&self.subject, &trial.setup, seed, watch)?;
         let script = simulated.script.ok_or_else(|| Error::new("nothing was recorded"))?;
         let script = self.named(script, trial.mutant.clone());
         Ok(self.report(simulated.outcome, &script))
@@ -76,7 +76,7 @@ impl<S: Subject> Bench<'_, S> {
 
     pub(super) fn unrecorded(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
         let watch = self.watch(trial)?;
-        let simulated = simulate(self.subject, &trial.setup, seed, watch)?;
+        let simulated = simulate(&self.subject, &trial.setup, seed, watch)?;
         let outcome = simulated.outcome;
         // A script without lines: what the run was made of, and nothing of what happened.
         let script = Script {
@@ -98,18 +98,19 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     pub(super) fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
-        if S::PROPERTIES.iter().any(|known| known.name == property && S::rests_on_network(known)) {
+        if self.subject.properties().iter().any(|known| known.name == property && S::rests_on_network(known))
+        {
             return Err(Error::new(format!(
                 "{property} rests on what the network grants, and is not made small: see the whole run"
             )));
         }
         let watch = Watch { properties: true, record: true, only: Some(property), ..Watch::default() };
-        let whole = simulate(self.subject, &trial.setup, seed, watch)?;
+        let whole = simulate(&self.subject, &trial.setup, seed, watch)?;
         let script = whole.script.ok_or_else(|| Error::new("nothing was recorded"))?;
         let before = script.lines.len();
-        let shrunk = shrink(self.subject, script, property, MOST_REPLAYS);
+        let shrunk = shrink(&self.subject, script, property, MOST_REPLAYS);
         // Once more, for the words: what came of each line that is left.
-        let again = script::replay(self.subject, &shrunk.script, watch)?;
+        let again = script::replay(&self.subject, &shrunk.script, watch)?;
         let violation =
             again.outcome.violation.ok_or_else(|| Error::new("the small script breaks nothing"))?;
         let mut script = self.named(shrunk.script, trial.mutant.clone());
@@ -132,14 +133,14 @@ impl<S: Subject> Bench<'_, S> {
         if play::is_play(text) {
             return self.play(text, mutant, instead);
         }
-        let mut script = script::parse::<S>(text).map_err(|error| Error::new(error.to_string()))?;
+        let mut script = script::parse(&self.subject, text).map_err(|error| Error::new(error.to_string()))?;
         let watch = Watch {
             properties: true,
             record: true,
             only: only(&script.expect, script.only.as_deref(), instead),
             ..Watch::default()
         };
-        let replayed = script::replay(self.subject, &script, watch)?;
+        let replayed = script::replay(&self.subject, &script, watch)?;
         let skipped = replayed.skipped.iter().filter(|line| **line < replayed.used).count();
         if let (Some(line), false) = (replayed.skipped.first().map(|i| &script.lines[*i]), instead) {
             let words = line.words::<S>();
@@ -159,10 +160,10 @@ impl<S: Subject> Bench<'_, S> {
     }
 
     fn play(&self, text: &str, mutant: Option<&str>, instead: bool) -> Result<Replay, Error> {
-        let play = play::parse(self.subject, text).map_err(|error| Error::new(error.to_string()))?;
+        let play = play::parse(&self.subject, text).map_err(|error| Error::new(error.to_string()))?;
         let only = only(&play.expect, None, instead);
         let watch = Watch { properties: true, record: true, only, ..Watch::default() };
-        let Performed { outcome, script, beliefs } = perform(self.subject, &play, watch)?;
+        let Performed { outcome, script, beliefs } = perform(&self.subject, &play, watch)?;
         let (mut expected, mut as_expected) = verdict(&play.expect, outcome.violation.as_ref(), instead);
         let mut came = came(outcome.violation.as_ref());
         let unseen = play.checks.iter().find_map(|check| {

@@ -1,15 +1,11 @@
 //! The elections of eventual leaders in the catalogue.
 
-use super::bench::Bench;
-use super::{About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Small, Trial};
+use super::{About, Entry, MutantAbout};
 use crate::mutant::eventual::{LEAN, Mutant, OMEGA, Printed, STABLE};
 use crate::property::Property;
 use crate::property::eventual::Promises;
-use crate::script;
 use crate::simulate::{Fault, Faults, Named};
-use crate::subject::Subject;
 use crate::subject::eventual::{Eventual, Which};
-use crate::sweep::Swept;
 
 const SOURCE: &str =
     "Malkhi, Oprea, Zhou: Omega Meets Paxos: Leader Election and Stability without Eventual Timely Links";
@@ -82,74 +78,33 @@ pub(super) const ACCUSATION: Election = Election {
     mutants: &[],
 };
 
-impl Election {
-    fn subject(&self, mutant: Option<&str>) -> Result<(Eventual, Option<&'static str>), Error> {
-        let Some(name) = mutant else {
-            return Ok((Eventual { which: self.which, printed: Printed::Nothing }, None));
-        };
-        let found = self.mutants.iter().find(|mutant| mutant.name == name);
-        let known = self.mutants.iter().map(|mutant| mutant.name);
-        let mutant = found.ok_or_else(|| Error::unknown("mutant", name, known))?;
-        Ok((Eventual { which: self.which, printed: mutant.printed }, Some(mutant.says)))
-    }
+impl Entry for Election {
+    type Subject = Eventual;
 
-    fn bench<T>(
-        &self,
-        mutant: Option<&str>,
-        run: impl FnOnce(Bench<'_, Eventual>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let (subject, wrong) = self.subject(mutant)?;
-        run(Bench { about: &self.about, subject: &subject, wrong })
-    }
-}
-
-impl Experiment for Election {
     fn about(&self) -> About {
         self.about
+    }
+
+    fn sound(&self) -> Eventual {
+        Eventual { which: self.which, printed: Printed::Nothing }
+    }
+
+    fn mutants(&self) -> Vec<(MutantAbout, Eventual)> {
+        let ready = |mutant: &Mutant| {
+            let about = MutantAbout { name: mutant.name, says: mutant.says };
+            (about, Eventual { which: self.which, printed: mutant.printed })
+        };
+        self.mutants.iter().map(ready).collect()
     }
 
     fn properties(&self) -> &'static [Property] {
         self.promises.properties()
     }
 
-    fn mutants(&self) -> Vec<MutantAbout> {
-        self.mutants.iter().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
-    }
-
-    fn constants(&self) -> Vec<ConstantAbout> {
-        Eventual::KEYS.iter().map(|key| ConstantAbout { name: key.name, says: key.says }).collect()
-    }
-
     fn home(&self) -> Option<(&'static Named, Faults)> {
         let faults = [Fault::Crash, Fault::Pause, Fault::Clock, Fault::Delay, Fault::Dup];
         let faults = faults.into_iter().fold(Faults::NONE, Faults::with);
         Some((Named::find("moving-set").ok()?, faults))
-    }
-
-    fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
-        self.bench(trial.mutant.as_deref(), |bench| bench.run(trial, seed))
-    }
-
-    fn watch(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
-        self.bench(trial.mutant.as_deref(), |bench| bench.unrecorded(trial, seed))
-    }
-
-    fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error> {
-        self.bench(trial.mutant.as_deref(), |bench| bench.sweep(trial, seeds, progress))
-    }
-
-    fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
-        self.bench(trial.mutant.as_deref(), |bench| bench.shrink(trial, seed, property))
-    }
-
-    fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error> {
-        let (_, named) = script::subject_of(text).map_err(|error| Error::new(error.to_string()))?;
-        let name = instead.map_or(named.as_deref(), |instead| instead);
-        self.bench(name, |bench| bench.replay(text, name, instead.is_some()))
-    }
-
-    fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {
-        self.bench(None, |bench| bench.exercise(trial, first, seeds, properties))
     }
 }
 
@@ -158,8 +113,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::catalogue::{Experiment, Seeds, Trial};
     use crate::property::Violation;
+    use crate::script;
     use crate::simulate::Setup;
+    use crate::sweep::Swept;
     use crate::world::{RealTime, clock::MILLI};
 
     fn trial(nodes: usize, world: &str, faults: &str, sets: &[(&str, &str)]) -> Trial {
@@ -254,7 +212,7 @@ mod tests {
     fn every_line_of_the_figures_that_is_wrong_is_noticed() {
         for election in [&OMEGA_BASIC, &OMEGA_LEAN, &OMEGA_STABLE] {
             for mutant in election.mutants.iter().filter(|mutant| !RARE.contains(&mutant.name)) {
-                let (world, faults) = election.home().unwrap();
+                let (world, faults) = Entry::home(election).unwrap();
                 let mut trial = trial(5, world.name, "none", &[]);
                 trial.setup.faults = faults;
                 trial.mutant = Some(mutant.name.to_owned());

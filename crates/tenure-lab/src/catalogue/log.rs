@@ -1,17 +1,9 @@
 //! The log in the catalogue: the sound machine, or one of its mutants.
 
-use tenure_proto::log::Sound;
-
-use super::bench::Bench;
-use super::{
-    About, ConstantAbout, Error, Experiment, MutantAbout, Replay, Report, Seeds, Showcase, Small, Trial,
-};
+use super::{About, Entry, MutantAbout, Showcase};
 use crate::mutant::log::{BrokenLog, LOG, LogMutant};
-use crate::property::{Property, log};
-use crate::script;
-use crate::subject::Subject;
+use crate::property::log;
 use crate::subject::log::Log;
-use crate::sweep::Swept;
 
 /// Multi-decree Paxos, with clients.
 pub(super) const PAXOS: Paxos = Paxos {
@@ -27,40 +19,22 @@ pub(super) struct Paxos {
     about: About,
 }
 
-/// The subject to run: a choice of types that must not leak out.
-enum Chosen {
-    Sound,
-    Mutant(&'static LogMutant),
-}
+impl Entry for Paxos {
+    type Subject = Log<BrokenLog>;
 
-fn choose(mutant: Option<&str>) -> Result<Chosen, Error> {
-    let Some(name) = mutant else { return Ok(Chosen::Sound) };
-    let found = LOG.iter().find(|mutant| mutant.name == name);
-    let known = LOG.iter().map(|mutant| mutant.name);
-    found.map(Chosen::Mutant).ok_or_else(|| Error::unknown("mutant", name, known))
-}
-
-impl Paxos {
-    fn sound(&self) -> Bench<'_, Log<Sound>> {
-        Bench { about: &self.about, subject: &const { Log::sound() }, wrong: None }
-    }
-
-    fn broken<'a>(&'a self, mutant: &LogMutant, subject: &'a Log<BrokenLog>) -> Bench<'a, Log<BrokenLog>> {
-        Bench { about: &self.about, subject, wrong: Some(mutant.says) }
-    }
-}
-
-impl Experiment for Paxos {
     fn about(&self) -> About {
         self.about
     }
 
-    fn properties(&self) -> &'static [Property] {
-        &log::ALL
+    fn sound(&self) -> Self::Subject {
+        Log { rules: BrokenLog::Nothing }
     }
 
-    fn mutants(&self) -> Vec<MutantAbout> {
-        LOG.iter().map(|mutant| MutantAbout { name: mutant.name, says: mutant.says }).collect()
+    fn mutants(&self) -> Vec<(MutantAbout, Self::Subject)> {
+        let ready = |mutant: &LogMutant| {
+            (MutantAbout { name: mutant.name, says: mutant.says }, Log { rules: mutant.rules })
+        };
+        LOG.iter().map(ready).collect()
     }
 
     /// The mutants that seeds show best; the others have plays. How soon commits come can only be
@@ -87,53 +61,5 @@ impl Experiment for Paxos {
             _ => (None, &[]),
         };
         Some(Showcase { world, nodes: 5, sets, property: Some(property), seeds: first..first + 64 })
-    }
-
-    fn constants(&self) -> Vec<ConstantAbout> {
-        let keys = <Log<Sound> as Subject>::KEYS;
-        keys.iter().map(|key| ConstantAbout { name: key.name, says: key.says }).collect()
-    }
-
-    fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
-        match choose(trial.mutant.as_deref())? {
-            Chosen::Sound => self.sound().run(trial, seed),
-            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).run(trial, seed),
-        }
-    }
-
-    fn watch(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
-        match choose(trial.mutant.as_deref())? {
-            Chosen::Sound => self.sound().unrecorded(trial, seed),
-            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).unrecorded(trial, seed),
-        }
-    }
-
-    fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error> {
-        match choose(trial.mutant.as_deref())? {
-            Chosen::Sound => self.sound().sweep(trial, seeds, progress),
-            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).sweep(trial, seeds, progress),
-        }
-    }
-
-    fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
-        match choose(trial.mutant.as_deref())? {
-            Chosen::Sound => self.sound().shrink(trial, seed, property),
-            Chosen::Mutant(mutant) => self.broken(mutant, &mutant.subject()).shrink(trial, seed, property),
-        }
-    }
-
-    fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error> {
-        let (_, named) = script::subject_of(text).map_err(|error| Error::new(error.to_string()))?;
-        let name = instead.map_or(named.as_deref(), |instead| instead);
-        match choose(name)? {
-            Chosen::Sound => self.sound().replay(text, name, instead.is_some()),
-            Chosen::Mutant(mutant) => {
-                self.broken(mutant, &mutant.subject()).replay(text, name, instead.is_some())
-            }
-        }
-    }
-
-    fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {
-        self.sound().exercise(trial, first, seeds, properties)
     }
 }

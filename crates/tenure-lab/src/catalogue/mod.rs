@@ -15,10 +15,14 @@ use tenure_proto::NodeId;
 use crate::count::Counts;
 use crate::draw::Picture;
 use crate::property::{Property, Status, Tenure, Violation};
+use crate::script;
 use crate::simulate::{Faults, Named, Setup};
 use crate::stage::Calm;
+use crate::subject::Subject;
 use crate::sweep::Swept;
 use crate::world::RealTime;
+
+use bench::Bench;
 
 /// All protocols.
 // A function as small as this would be inlined into other crates, and with its tables every
@@ -175,6 +179,107 @@ pub trait Experiment: Sync {
     fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error>;
 }
 
+/// A protocol as it enters the catalogue: its machine with its judge, and how it can be wrong.
+/// Whatever implements this is an [`Experiment`].
+pub trait Entry: Sync {
+    /// The machine in the laboratory, sound or wrong.
+    type Subject: Subject + Sync;
+
+    /// The protocol's entry in the list.
+    fn about(&self) -> About;
+    /// The protocol as it should be.
+    fn sound(&self) -> Self::Subject;
+    /// The known-wrong variants, in the order of the list.
+    fn mutants(&self) -> Vec<(MutantAbout, Self::Subject)>;
+    /// The properties that the list shows: those that the judge owes this protocol.
+    fn properties(&self) -> &'static [Property] {
+        self.sound().properties()
+    }
+    /// The faults that it tolerates.
+    fn bears(&self) -> Faults {
+        Faults::all()
+    }
+    /// The world in which it is tried where nothing is said, and what goes wrong there.
+    fn home(&self) -> Option<(&'static Named, Faults)> {
+        None
+    }
+    /// Where one of its mutants shows, if that takes a world or seeds of its own.
+    fn showcase(&self, _mutant: &str) -> Option<Showcase> {
+        None
+    }
+}
+
+/// The protocol, or the mutant of a name, ready to be tried.
+fn bench<E: Entry>(entry: &E, mutant: Option<&str>) -> Result<Bench<E::Subject>, Error> {
+    let about = entry.about();
+    let Some(name) = mutant else { return Ok(Bench { about, subject: entry.sound(), wrong: None }) };
+    let mut mutants = entry.mutants();
+    match mutants.iter().position(|(mutant, _)| mutant.name == name) {
+        Some(found) => {
+            let (MutantAbout { says, .. }, subject) = mutants.swap_remove(found);
+            Ok(Bench { about, subject, wrong: Some(says) })
+        }
+        None => Err(Error::unknown("mutant", name, mutants.iter().map(|(mutant, _)| mutant.name))),
+    }
+}
+
+impl<E: Entry> Experiment for E {
+    fn about(&self) -> About {
+        Entry::about(self)
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        Entry::properties(self)
+    }
+
+    fn mutants(&self) -> Vec<MutantAbout> {
+        Entry::mutants(self).into_iter().map(|(mutant, _)| mutant).collect()
+    }
+
+    fn constants(&self) -> Vec<ConstantAbout> {
+        let keys = self.sound().keys();
+        keys.iter().map(|key| ConstantAbout { name: key.name, says: key.says }).collect()
+    }
+
+    fn bears(&self) -> Faults {
+        Entry::bears(self)
+    }
+
+    fn home(&self) -> Option<(&'static Named, Faults)> {
+        Entry::home(self)
+    }
+
+    fn showcase(&self, mutant: &str) -> Option<Showcase> {
+        Entry::showcase(self, mutant)
+    }
+
+    fn run(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        bench(self, trial.mutant.as_deref())?.run(trial, seed)
+    }
+
+    fn watch(&self, trial: &Trial, seed: u64) -> Result<Report, Error> {
+        bench(self, trial.mutant.as_deref())?.unrecorded(trial, seed)
+    }
+
+    fn sweep(&self, trial: &Trial, seeds: Seeds, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept, Error> {
+        bench(self, trial.mutant.as_deref())?.sweep(trial, seeds, progress)
+    }
+
+    fn shrink(&self, trial: &Trial, seed: u64, property: &str) -> Result<Small, Error> {
+        bench(self, trial.mutant.as_deref())?.shrink(trial, seed, property)
+    }
+
+    fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error> {
+        let (_, named) = script::subject_of(text).map_err(|error| Error::new(error.to_string()))?;
+        let name = instead.map_or(named.as_deref(), |instead| instead);
+        bench(self, name)?.replay(text, name, instead.is_some())
+    }
+
+    fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {
+        bench(self, None)?.exercise(trial, first, seeds, properties)
+    }
+}
+
 /// The outcome of one run.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -264,8 +369,12 @@ impl Error {
 
     /// A name that does not exist, with the nearest ones that do.
     pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        Self::not_found(what, name, &known.collect::<Vec<_>>())
+    }
+
+    fn not_found(what: &str, name: &str, known: &[&str]) -> Self {
         let far = |known: &str| if known.contains(name) { 0 } else { distance(name, known) };
-        let mut near: Vec<(usize, &str)> = known.map(|known| (far(known), known)).collect();
+        let mut near: Vec<(usize, &str)> = known.iter().map(|known| (far(known), *known)).collect();
         near.sort_unstable();
         let best = near.first().map_or(0, |(distance, _)| *distance);
         let hopeless = best > 2 + name.len() / 3;

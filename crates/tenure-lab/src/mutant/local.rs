@@ -9,6 +9,8 @@ use tenure_proto::time::{Drift, Incarnation, LocalSpan, Span};
 /// Which rule of the local machine is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wrong {
+    /// None.
+    Nothing,
     /// The lease lasts as long as the lock, whatever clocks do.
     DropDriftFactor,
     /// The lease is counted from the last reply, not from the request.

@@ -3,11 +3,11 @@
 use tenure_proto::log::{Ballot, Entry, LocalRead, Rules, Sessions, Slot, Standing, Vote};
 use tenure_proto::{LocalTime, Ticket};
 
-use crate::subject::log::Log;
-
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BrokenLog {
+    /// None.
+    Nothing,
     /// f promises suffice.
     PrepareSmallQuorum,
     /// One vote suffices.
@@ -245,13 +245,6 @@ pub struct LogMutant {
     pub says: &'static str,
     /// The broken rule.
     pub rules: BrokenLog,
-}
-
-impl LogMutant {
-    /// The mutant, ready to be run.
-    pub fn subject(&self) -> Log<BrokenLog> {
-        Log { rules: self.rules }
-    }
 }
 
 const fn rule(name: &'static str, rules: BrokenLog, says: &'static str) -> LogMutant {

@@ -15,7 +15,8 @@ const CLOCK_START: u64 = 1_000_000 * MILLI;
 type ClockSaid = (Option<u64>, Vec<Stretch>);
 
 /// A play being read.
-struct Reader<S: Subject> {
+struct Reader<'s, S: Subject> {
+    subject: &'s S,
     play: Play<Command<S>>,
     /// The role of each host, as far as the head has said.
     roles: Vec<Role>,
@@ -31,22 +32,22 @@ pub fn parse<S: Subject>(subject: &S, text: &str) -> Result<Play<Command<S>>, Sc
         let what = format!("this is no play: the first line must be '{MAGIC}'");
         return Err(ScriptError { line: 1, what });
     }
-    let mut reader = Reader::<S>::new();
+    let mut reader = Reader::new(subject);
     for (i, raw) in text.lines().enumerate().skip(1) {
         reader.line(raw.trim(), i + 1).map_err(|what| ScriptError { line: i + 1, what })?;
     }
-    reader.finish(subject, text.lines().count())
+    reader.finish(text.lines().count())
 }
 
-impl<S: Subject> Reader<S> {
-    fn new() -> Self {
+impl<'s, S: Subject> Reader<'s, S> {
+    fn new(subject: &'s S) -> Self {
         let play = Play {
             remarks: Vec::new(),
             protocol: String::new(),
             mutant: None,
             seed: None,
             quorums: "majority".to_owned(),
-            constants: Constants::new(S::KEYS),
+            constants: Constants::new(subject.keys()),
             members: 0,
             clocks: Vec::new(),
             delay: 5 * MILLI,
@@ -57,7 +58,7 @@ impl<S: Subject> Reader<S> {
             ends: RealTime(0),
             cues: Vec::new(),
         };
-        Self { play, roles: Vec::new(), clocks: Vec::new(), set: Vec::new(), ends: None }
+        Self { subject, play, roles: Vec::new(), clocks: Vec::new(), set: Vec::new(), ends: None }
     }
 
     fn line(&mut self, line: &str, number: usize) -> Result<(), String> {
@@ -199,7 +200,7 @@ impl<S: Subject> Reader<S> {
         if until <= at {
             return Err(format!("{until} is not after {at}"));
         }
-        Ok(Meddling { what, from, to, kind: message_kind::<S>(kind)?, once, until })
+        Ok(Meddling { what, from, to, kind: message_kind(self.subject, kind)?, once, until })
     }
 
     /// `n0 -> n1 next request by n4 as a release at 900ms`
@@ -241,8 +242,8 @@ impl<S: Subject> Reader<S> {
         Ok(deeds)
     }
 
-    fn finish(self, subject: &S, lines: usize) -> Result<Play<Command<S>>, ScriptError> {
-        let Self { mut play, roles, clocks, set, ends } = self;
+    fn finish(self, lines: usize) -> Result<Play<Command<S>>, ScriptError> {
+        let Self { subject, mut play, roles, clocks, set, ends } = self;
         let wrong = |what: String| Err(ScriptError { line: lines, what });
         if play.protocol.is_empty() {
             return wrong("no line says 'protocol NAME'".to_owned());
@@ -250,7 +251,7 @@ impl<S: Subject> Reader<S> {
         if roles.is_empty() {
             return wrong("no line says 'nodes N'".to_owned());
         }
-        let unset = S::KEYS.iter().filter(|key| key.otherwise.is_none()).map(|key| key.name);
+        let unset = subject.keys().iter().filter(|key| key.otherwise.is_none()).map(|key| key.name);
         let unset: Vec<&str> = unset.filter(|name| !set.iter().any(|set| set == name)).collect();
         if !unset.is_empty() {
             return wrong(format!("no line sets {}", unset.join(", ")));
@@ -273,8 +274,8 @@ impl<S: Subject> Reader<S> {
     }
 }
 
-fn message_kind<S: Subject>(kind: &str) -> Result<Option<&'static str>, String> {
-    let known = S::message_kinds();
+fn message_kind<S: Subject>(subject: &S, kind: &str) -> Result<Option<&'static str>, String> {
+    let known = subject.message_kinds();
     match known.iter().find(|known| **known == kind) {
         Some(known) => Ok(Some(known)),
         None if kind == "message" => Ok(None),

@@ -2,16 +2,16 @@
 //!
 //! Safety and liveness of the lecture speak of the end of an election. A run here has many, one
 //! after the other, with crashes in between; so safety is judged at every instant at which nobody
-//! has crashed or started for as long as the algorithm says it needs ([`Algorithm::settle`]). Where
+//! has crashed or started for as long as the algorithm says it needs ([`Algorithm::settle`](tenure_proto::classic::named::Algorithm::settle)). Where
 //! messages take at most D it then must hold. In an asynchronous world it need not, and does not.
 
 use std::collections::BTreeMap;
 
 use tenure_proto::NodeId;
-use tenure_proto::classic::named::{Algorithm, Config, Event, Named};
+use tenure_proto::classic::named::{Config, Event, Named};
 
 use super::{Judge, Kind, Outside, Property, Status, Tenure, Violation};
-use crate::mutant::named::Wrong;
+use crate::subject::named::{Any, Lecture};
 use crate::world::{RealTime, World};
 
 const fn property(name: &'static str, kind: Kind, says: &'static str) -> Property {
@@ -126,7 +126,7 @@ struct Known {
 /// Judges one run.
 pub struct NamedJudge {
     properties: &'static [Property],
-    config: Config<Wrong>,
+    config: Config<Lecture>,
     settle: u64,
     known: Vec<Known>,
     /// When somebody crashed or started last.
@@ -149,7 +149,7 @@ pub struct NamedJudge {
 impl NamedJudge {
     /// Of a run with this configuration, in which safety is owed so long after the last crash or
     /// start.
-    pub fn new(properties: &'static [Property], config: Config<Wrong>, settle: u64) -> Self {
+    pub fn new(properties: &'static [Property], config: Config<Lecture>, settle: u64) -> Self {
         let known = vec![Known { runs: true, ..Known::default() }; config.size()];
         Self {
             properties,
@@ -351,8 +351,8 @@ impl NamedJudge {
     }
 }
 
-impl<A: Algorithm<Wrong>> Judge<Named<A, Wrong>> for NamedJudge {
-    fn pass(&mut self, world: &World<Named<A, Wrong>>, to: RealTime) {
+impl Judge<Named<Any, Lecture>> for NamedJudge {
+    fn pass(&mut self, world: &World<Named<Any, Lecture>>, to: RealTime) {
         let quiet = self.stirred.after(self.settle).max(world.now);
         if !self.judged && to > quiet && self.can_elect() {
             self.judged = true;
@@ -361,7 +361,7 @@ impl<A: Algorithm<Wrong>> Judge<Named<A, Wrong>> for NamedJudge {
         }
     }
 
-    fn observe(&mut self, world: &World<Named<A, Wrong>>, node: NodeId, outside: Outside) {
+    fn observe(&mut self, world: &World<Named<Any, Lecture>>, node: NodeId, outside: Outside) {
         match outside {
             Outside::Step | Outside::Killed | Outside::ClockDisturbed => {}
             Outside::Started => self.on_start(node),
@@ -382,11 +382,11 @@ impl<A: Algorithm<Wrong>> Judge<Named<A, Wrong>> for NamedJudge {
         }
     }
 
-    fn healed(&mut self, world: &World<Named<A, Wrong>>) {
+    fn healed(&mut self, world: &World<Named<Any, Lecture>>) {
         self.owed = self.can_elect().then_some(world.now);
     }
 
-    fn end(&mut self, world: &World<Named<A, Wrong>>) {
+    fn end(&mut self, world: &World<Named<Any, Lecture>>) {
         self.ended = true;
         self.judge_liveness(world.now);
     }

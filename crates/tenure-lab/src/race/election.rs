@@ -27,7 +27,7 @@ use crate::catalogue::Error;
 use crate::draw::plot::{Axis, Panel, Plot, Scale, Series};
 use crate::random::{Random, seeds};
 use crate::stage::Cast;
-use crate::subject::strong::Strong;
+use crate::subject::strong::{Model, Strong};
 use crate::subject::{Constants, Subject};
 use crate::world::{Clock, RealTime, Stretch, clock::MILLI};
 
@@ -115,7 +115,7 @@ fn measure(
     options: &Options,
     progress: &dyn Fn(u64),
 ) -> Result<Measured, Error> {
-    let subject = Strong::<Sound, false>::sound();
+    let subject = Strong::sound(Model::Drift);
     let mut measured = Measured {
         nodes,
         window,
@@ -154,7 +154,7 @@ fn cast(nodes: usize, (window, ring): (u64, bool), seed: u64) -> Result<Cast, Er
         let start = random.below(100_000) * MILLI + MILLI;
         Clock::new(start, &[Stretch { from: RealTime(0), ppm: 0 }])
     };
-    let constants = Constants::new(<Strong<Sound, false> as Subject>::KEYS)
+    let constants = Constants::new(Strong::sound(Model::Drift).keys())
         .with("drift", 1_000)
         .with("tick", 1)
         .with("lease", LEASE * V)
@@ -165,7 +165,7 @@ fn cast(nodes: usize, (window, ring): (u64, bool), seed: u64) -> Result<Cast, Er
         .with("block", 256)
         .with("groups", 1);
     let clocks = (0..nodes).map(|_| clock()).collect();
-    Cast::new::<Strong<Sound, false>>("majority", nodes, constants, clocks).map_err(Error::new)
+    Cast::new::<Strong<Sound>>("majority", nodes, constants, clocks).map_err(Error::new)
 }
 
 /// `W/(n+1) + 2v + (1/s - 1)(W + 4v)` with `s = (1 - v/W)^n`, in v.

@@ -41,7 +41,9 @@ pub const ROUNDS: usize = 50;
 /// A run that has not had them by then has failed.
 const HORIZON: RealTime = RealTime(600_000 * MILLI);
 
-type Subjects = Locals<Sound, false>;
+type Subjects = Locals<Sound>;
+
+const SUBJECT: Subjects = Locals { rules: Sound, majority: false };
 
 /// The runs of the study.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,8 +121,7 @@ fn measure(case: Case, options: &Options, progress: &dyn Fn(u64)) -> Result<Meas
     let mut times = Vec::new();
     for seed in seeds(options.first, options.seeds) {
         let cast = cast(case, seed)?;
-        let subject = Subjects { rules: Sound };
-        let track = Track::new(&subject, &cast, WAY, seed)?.handling(case.handling);
+        let track = Track::new(&SUBJECT, &cast, WAY, seed)?.handling(case.handling);
         let watch = Watch::over(track, case);
         measured.messages += watch.messages;
         measured.heard += watch.heard;
@@ -141,7 +142,7 @@ fn cast(case: Case, seed: u64) -> Result<Cast, Error> {
         Clock::new(start, &[Stretch { from: RealTime(0), ppm: 0 }])
     };
     let longest = WAY + case.nodes as u64 * case.handling;
-    let constants = Constants::new(<Subjects as Subject>::KEYS)
+    let constants = Constants::new(SUBJECT.keys())
         .with("drift", 100)
         .with("tick", 1)
         .with("delay", longest)

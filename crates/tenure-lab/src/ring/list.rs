@@ -22,7 +22,7 @@ use super::lockstep::{self, Automaton, Steps};
 use super::outcome::Winner;
 use super::rounds::{self, Start};
 use super::watch::{Trace, Watch};
-use super::wiring::{Ring, Star};
+use super::wiring::{Ring, Star, Wiring};
 use super::{Delays, Election, Order, Outcome, Setup, Theory, Waking};
 use crate::catalogue::{About, Error};
 use crate::random::Random;
@@ -55,11 +55,11 @@ pub fn find(name: &str) -> Result<&'static dyn Election, Error> {
 
 /// An algorithm of one's own, behind the same face as those that are listed.
 pub fn own<N: Node>(name: &'static str, winner: Winner) -> impl Election {
-    Entry::<N> { winner, ..entry(name, "", "", "") }
+    Entry::<N, Ring> { winner, ..entry(name, "", "", "") }
 }
 
 /// An algorithm and what is known of it.
-struct Entry<N> {
+struct Entry<N, W> {
     about: About,
     winner: Winner,
     /// The orders with the fewest and with very many messages.
@@ -68,15 +68,15 @@ struct Entry<N> {
     /// Whether it runs on a star.
     star: bool,
     mutants: &'static [(&'static str, &'static str)],
-    node: PhantomData<fn() -> N>,
+    node: PhantomData<fn() -> (N, W)>,
 }
 
-const fn entry<N>(
+const fn entry<N, W>(
     name: &'static str,
     model: &'static str,
     promises: &'static str,
     source: &'static str,
-) -> Entry<N> {
+) -> Entry<N, W> {
     Entry {
         about: About { name, model, promises, source },
         winner: Winner::Largest,
@@ -99,7 +99,7 @@ const fn average(says: &'static str, messages: fn(f64) -> f64) -> Option<Theory>
     Some(Theory { says, messages, bound: false })
 }
 
-const CLOCKWISE: Entry<Clockwise> = Entry {
+const CLOCKWISE: Entry<Clockwise, Ring> = Entry {
     cases: Some((Order::Ascending, Order::Descending)),
     theory: average("n·H_n on average", |n| n * harmonic(n)),
     ..entry(
@@ -110,7 +110,7 @@ const CLOCKWISE: Entry<Clockwise> = Entry {
     )
 };
 
-const LELANN: Entry<LeLann> = Entry {
+const LELANN: Entry<LeLann, Ring> = Entry {
     theory: bound("n² always", |n| n * n),
     mutants: &[("assumes-four", "takes every ring for one of four: who has seen four ids decides")],
     ..entry(
@@ -121,7 +121,7 @@ const LELANN: Entry<LeLann> = Entry {
     )
 };
 
-const RADIUS_GROWTH: Entry<Slide> = Entry {
+const RADIUS_GROWTH: Entry<Slide, Ring> = Entry {
     cases: Some((Order::Ascending, Order::BitReversal)),
     theory: bound("8n(1+⌈log2 n⌉)", |n| 8.0 * n * (1.0 + ceil_log2(n))),
     ..entry(
@@ -132,7 +132,7 @@ const RADIUS_GROWTH: Entry<Slide> = Entry {
     )
 };
 
-const RADIUS_GROWTH_SWALLOW: Entry<Swallow> = Entry {
+const RADIUS_GROWTH_SWALLOW: Entry<Swallow, Ring> = Entry {
     theory: bound("8n(1+⌈log2 n⌉)", |n| 8.0 * n * (1.0 + ceil_log2(n))),
     ..entry(
         "radius-growth-swallow",
@@ -142,7 +142,7 @@ const RADIUS_GROWTH_SWALLOW: Entry<Swallow> = Entry {
     )
 };
 
-const FRANKLIN: Entry<Franklin> = Entry {
+const FRANKLIN: Entry<Franklin, Ring> = Entry {
     theory: bound("2n(⌊log2 n⌋+1)", |n| 2.0 * n * (floor_log2(n) + 1.0)),
     ..entry(
         "franklin",
@@ -152,7 +152,7 @@ const FRANKLIN: Entry<Franklin> = Entry {
     )
 };
 
-const PETERSON: Entry<Peterson> = Entry {
+const PETERSON: Entry<Peterson, Ring> = Entry {
     theory: bound("2n(⌊log2 n⌋+1)", |n| 2.0 * n * (floor_log2(n) + 1.0)),
     ..entry(
         "peterson",
@@ -162,7 +162,7 @@ const PETERSON: Entry<Peterson> = Entry {
     )
 };
 
-const HIGHAM_PRZYTYCKA: Entry<HighamPrzytycka> = Entry {
+const HIGHAM_PRZYTYCKA: Entry<HighamPrzytycka, Ring> = Entry {
     winner: Winner::Any,
     theory: bound("1.271 n log2 n + O(n)", |n| 1.271 * n * log2(n) + 3.0 * n),
     ..entry(
@@ -173,7 +173,7 @@ const HIGHAM_PRZYTYCKA: Entry<HighamPrzytycka> = Entry {
     )
 };
 
-const TIME_SLICE: Entry<TimeSlice> = Entry {
+const TIME_SLICE: Entry<TimeSlice, Ring> = Entry {
     winner: Winner::Smallest,
     theory: bound("none: silence elects", |_| 0.0),
     ..entry(
@@ -184,7 +184,7 @@ const TIME_SLICE: Entry<TimeSlice> = Entry {
     )
 };
 
-const VARIABLE_SPEEDS: Entry<VariableSpeeds> = Entry {
+const VARIABLE_SPEEDS: Entry<VariableSpeeds, Ring> = Entry {
     winner: Winner::Smallest,
     theory: bound("2n", |n| 2.0 * n),
     ..entry(
@@ -195,7 +195,7 @@ const VARIABLE_SPEEDS: Entry<VariableSpeeds> = Entry {
     )
 };
 
-const ITAI_RODEH: Entry<ItaiRodeh> = Entry {
+const ITAI_RODEH: Entry<ItaiRodeh, Ring> = Entry {
     winner: Winner::Any,
     theory: average("n log2 n, about, expected", |n| n * log2(n)),
     ..entry(
@@ -206,7 +206,7 @@ const ITAI_RODEH: Entry<ItaiRodeh> = Entry {
     )
 };
 
-const STAR: Entry<star::Star> = Entry {
+const STAR: Entry<star::Star, Star> = Entry {
     winner: Winner::Any,
     star: true,
     theory: bound("none: the ports tell", |_| 0.0),
@@ -218,7 +218,7 @@ const STAR: Entry<star::Star> = Entry {
     )
 };
 
-const LOCK_STEP: Entry<Automaton> = Entry {
+const LOCK_STEP: Entry<Automaton, Ring> = Entry {
     winner: Winner::Any,
     ..entry(
         AUTOMATON,
@@ -228,7 +228,7 @@ const LOCK_STEP: Entry<Automaton> = Entry {
     )
 };
 
-impl<N: Node> Entry<N> {
+impl<N: Node, W: Wiring> Entry<N, W> {
     fn check(&self, ids: &[u32], setup: &Setup) -> Result<(), Error> {
         let name = self.about.name;
         if ids.is_empty() || ids.len() > 1 << 30 {
@@ -250,11 +250,10 @@ impl<N: Node> Entry<N> {
         let start = Start { ids, wake: &wake, chance: &mut coins, limit: setup.limit, winner: self.winner };
         let size = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         Ok(match setup.delays {
-            Delays::Unit if self.star => rounds::run::<N, Star, V>(Star(size), start, watch),
-            Delays::Unit if N::ONE_WAY && !V::SEES_ALL && setup.wake == Waking::All => {
+            Delays::Unit if N::ONE_WAY && !self.star && !V::SEES_ALL && setup.wake == Waking::All => {
                 laps::run::<N, V>(start, watch)
             }
-            Delays::Unit => rounds::run::<N, Ring, V>(Ring(size), start, watch),
+            Delays::Unit => rounds::run::<N, W, V>(W::of(size), start, watch),
             other => links::run::<N, V>(other.schedule(setup.seed), start, watch),
         })
     }
@@ -269,7 +268,7 @@ impl Watch for Told<'_> {
     }
 }
 
-impl<N: Node> Election for Entry<N> {
+impl<N: Node, W: Wiring> Election for Entry<N, W> {
     fn about(&self) -> About {
         self.about
     }
@@ -330,7 +329,7 @@ impl<N: Node> Election for Entry<N> {
         let mut coins = Random::stream(setup.seed, "coins");
         let wake = setup.wake.list(setup);
         let start = Start { ids, wake: &wake, chance: &mut coins, limit: setup.limit, winner: self.winner };
-        Ok(links::run::<N, ()>(Schedule::Priority(priorities.to_vec()), start, &mut ()))
+        Ok(links::run::<N, _>(Schedule::Priority(priorities.to_vec()), start, &mut Told(&mut |_| ())))
     }
 
     fn record(&self, ids: &[u32], setup: &Setup) -> Result<(Outcome, Trace), Error> {
@@ -356,10 +355,7 @@ impl<N: Node> Election for Entry<N> {
         // The one id that all have; for an automaton, its table.
         let id = u32::try_from(seed & 0xffff_ffff).unwrap_or(0);
         let id = if self.about.name == AUTOMATON { id } else { 1 };
-        Ok(match self.star {
-            true => lockstep::run::<N, Star>(Star(nodes), id, rounds, seed),
-            false => lockstep::run::<N, Ring>(Ring(nodes), id, rounds, seed),
-        })
+        Ok(lockstep::run::<N, W>(W::of(nodes), id, rounds, seed))
     }
 }
 

@@ -24,7 +24,7 @@ use super::{Delays, Election, Order, Outcome, Setup, Theory, Waking};
 use crate::catalogue::{About, Error, find as find_protocol};
 use crate::mutant::named::Wrong;
 use crate::random::Random;
-use crate::subject::named::Lesson;
+use crate::subject::named::{Lecture, Lesson};
 use crate::world::node_id;
 
 /// All elections among named processes that are counted.
@@ -111,7 +111,7 @@ const fn bully_like() -> Tally<ByElection> {
 /// Processes, and what is on its way.
 struct Town<A: Lesson> {
     now: u64,
-    processes: Vec<Option<Named<A, Wrong>>>,
+    processes: Vec<Option<Named<A, Lecture>>>,
     /// All messages take one unit: the first to leave is the first to arrive.
     flights: VecDeque<(u64, NodeId, NodeId, Message<A::Message>)>,
     deadlines: BTreeSet<(u64, usize)>,
@@ -133,7 +133,7 @@ impl<A: Lesson> Town<A> {
             period: LocalSpan::ZERO,
             sight: Sight::Sharp,
             repair: Repair::Detector,
-            rules: Wrong::Nothing,
+            rules: Lecture { which: A::WHICH, rules: Wrong::Nothing },
         };
         let mut town = Self {
             now: 0,
@@ -159,7 +159,7 @@ impl<A: Lesson> Town<A> {
         town
     }
 
-    fn handle(&mut self, place: usize, input: Input<Named<A, Wrong>>) {
+    fn handle(&mut self, place: usize, input: Input<Named<A, Lecture>>) {
         let Some(process) = self.processes.get_mut(place).and_then(Option::as_mut) else { return };
         self.events += 1;
         self.steps[place] += 1;
@@ -189,7 +189,7 @@ impl<A: Lesson> Town<A> {
 
     fn on_leader(&mut self) {
         self.elected_at.get_or_insert(self.now);
-        let leads = |(place, process): (usize, &Option<Named<A, Wrong>>)| {
+        let leads = |(place, process): (usize, &Option<Named<A, Lecture>>)| {
             process.as_ref().is_some_and(|process| process.elected() == Some(node_id(place)))
         };
         let leaders = self.processes.iter().enumerate().filter(|(place, p)| leads((*place, p))).count();
@@ -244,7 +244,7 @@ impl<A: Lesson> Town<A> {
         let sum = |announced: bool| {
             counted.clone().filter(|(kind, _)| told(kind) == announced).map(|(_, count)| count).sum()
         };
-        let states = size_of::<Named<A, Wrong>>() as u64 * ids.len() as u64;
+        let states = size_of::<Named<A, Lecture>>() as u64 * ids.len() as u64;
         Outcome {
             nodes: u32::try_from(ids.len()).unwrap_or(u32::MAX),
             leader: leader.and_then(|place| u32::try_from(place).ok()),

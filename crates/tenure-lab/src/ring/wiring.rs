@@ -6,6 +6,8 @@ use tenure_proto::classic::Port;
 pub trait Wiring: Copy {
     /// A node and one of its ports, as small as it can be.
     type End: Copy;
+    /// The network of so many nodes.
+    fn of(nodes: u32) -> Self;
     /// How many nodes there are.
     fn nodes(self) -> u32;
     /// How many ports a node has.
@@ -27,6 +29,10 @@ const HIGHEST: u32 = 1 << 31;
 
 impl Wiring for Ring {
     type End = u32;
+
+    fn of(nodes: u32) -> Self {
+        Self(nodes)
+    }
 
     fn nodes(self) -> u32 {
         self.0
@@ -60,6 +66,10 @@ pub struct Star(pub u32);
 
 impl Wiring for Star {
     type End = (u32, Port);
+
+    fn of(nodes: u32) -> Self {
+        Self(nodes)
+    }
 
     fn nodes(self) -> u32 {
         self.0

@@ -62,7 +62,7 @@ fn check_magic(text: &str) -> Result<(), ScriptError> {
 }
 
 /// Reads a script.
-pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> {
+pub fn parse<S: Subject>(subject: &S, text: &str) -> Result<Script<Command<S>>, ScriptError> {
     check_magic(text)?;
     let mut script = Script {
         remarks: Vec::new(),
@@ -71,7 +71,7 @@ pub fn parse<S: Subject>(text: &str) -> Result<Script<Command<S>>, ScriptError> 
         seed: None,
         quorums: "majority".to_owned(),
         members: 0,
-        constants: Constants::new(S::KEYS),
+        constants: Constants::new(subject.keys()),
         clocks: Vec::new(),
         only: None,
         expect: Expect::Holds,

@@ -540,7 +540,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
                 let command = self.stage.subject.whim(&mut self.whims, constants, roles, node);
                 self.act(at, &Action::Tell(node, command), node);
             }
-            Disaster::Reform(_) if self.healed && !S::GAPLESS => {}
+            Disaster::Reform(_) if self.healed && !self.stage.subject.is_gapless() => {}
             Disaster::Reform(node) => {
                 let nodes = self.desks.len();
                 let wish = self.stage.subject.reform(&mut self.reforms, &self.plan.cast.constants, nodes);

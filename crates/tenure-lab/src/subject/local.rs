@@ -21,9 +21,11 @@ use crate::world::{Flaws, Which, clock::MILLI, node_id};
 
 /// Local leadership under some rules: sound, or a mutant. With a majority, or without.
 #[derive(Clone, Debug)]
-pub struct Locals<R: Rules, const GLOBAL: bool> {
+pub struct Locals<R: Rules> {
     /// The rules of the machine.
     pub rules: R,
+    /// Whether more than half of all members must support a leader.
+    pub majority: bool,
 }
 
 const fn key(name: &'static str, unit: Unit, says: &'static str, otherwise: Option<u64>) -> Key {
@@ -136,12 +138,10 @@ pub(crate) fn resolve(constants: &Constants, members: usize) -> Result<Config, S
     settings(constants, members, Sound)?.validate().map_err(|refused| refused.to_string())
 }
 
-impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
+impl<R: Rules> Subject for Locals<R> {
     type Machine = Local<R>;
     type Judge = LocalJudge;
 
-    const KEYS: &'static [Key] = &KEYS;
-    const PROPERTIES: &'static [Property] = if GLOBAL { &MAJORITY } else { &LOCAL };
     const WORDS: Words = Words {
         leads: "leads its logical partition",
         supports: "is bound to one leader",
@@ -151,6 +151,14 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
         tracks: ["", ""],
         routine: "",
     };
+
+    fn keys(&self) -> &'static [Key] {
+        &KEYS
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        if self.majority { &MAJORITY } else { &LOCAL }
+    }
 
     /// A promise is remembered, and nothing is ever written.
     fn interruptible(&self, _constants: &Constants) -> &'static [Which] {
@@ -168,7 +176,7 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
     /// Exaggerated drift and constants at the edge of what they may be make mistakes visible.
     fn draw(&self, random: &mut Random, members: usize) -> Constants {
         let delay = random.pick(&[2, 4, 10]) * MILLI;
-        let constants = Constants::new(Self::KEYS)
+        let constants = Constants::new(&KEYS)
             .with("drift", random.pick(&[100, 1_000, 10_000, 40_000]))
             .with("tick", random.pick(&[1, 1, 1_000, 100_000]))
             .with("delay", delay)
@@ -176,7 +184,7 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
             .with("hole", random.pick(&[delay / 4, delay, 3 * delay]))
             .with("expires", random.pick(&[4, 6, 8, 12]))
             .with("lock", random.pick(&[0, 0, 1, 3, 6]))
-            .with("majority", u64::from(GLOBAL))
+            .with("majority", u64::from(self.majority))
             .with("turn", random.pick(&[0, 0, 0, 0, 0, 1]));
         // Along a tree stamps get old: with much drift no constants would fit.
         let tree = if constants.get("drift") > 10_000 { 0 } else { random.pick(&[0, 0, 0, 2, 3]) };
@@ -204,7 +212,7 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
     fn tell_office(_office: &mut Office, _event: &Event) {}
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> LocalJudge {
-        LocalJudge::new(resolve(constants, quorums.members().len()).ok(), Self::PROPERTIES)
+        LocalJudge::new(resolve(constants, quorums.members().len()).ok(), self.properties())
     }
 
     fn opening(&self, _constants: &Constants, _role: Role) -> Vec<Command> {
@@ -224,7 +232,7 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
         }
     }
 
-    fn message_kinds() -> Vec<&'static str> {
+    fn message_kinds(&self) -> Vec<&'static str> {
         vec!["election", "reply", "release", "helper"]
     }
 
@@ -289,7 +297,7 @@ impl<R: Rules, const GLOBAL: bool> Subject for Locals<R, GLOBAL> {
         });
     }
 
-    fn count_kinds() -> &'static [&'static str] {
+    fn count_kinds(&self) -> &'static [&'static str] {
         &[
             "datagrams-fast",
             "datagrams-slow",
@@ -315,7 +323,7 @@ mod tests {
 
     #[test]
     fn every_constant_that_is_drawn_or_set_beside_others_gives_a_machine() {
-        let subject = Locals::<Sound, false> { rules: Sound };
+        let subject = Locals { rules: Sound, majority: false };
         for seed in 0..2_000 {
             let mut random = Random::stream(seed, "constants");
             let drawn = subject.draw(&mut random, 8);

@@ -33,18 +33,20 @@ pub trait Subject {
     /// Its judge.
     type Judge: Judge<Self::Machine>;
 
-    /// The constants that a run fixes, in the order in which files list them.
-    const KEYS: &'static [Key];
-    /// The properties that must hold.
-    const PROPERTIES: &'static [Property];
     /// The meanings of the symbols in its drawings.
     const WORDS: Words;
     /// Whether what is drawn as support outlasts a crash: a promise does, an opinion does not.
     const PROMISES: bool = true;
+
+    /// The constants that a run fixes, in the order in which files list them.
+    fn keys(&self) -> &'static [Key];
+    /// The properties that must hold.
+    fn properties(&self) -> &'static [Property];
     /// Whether members change without their leader noticing, so that a change may come when nothing
     /// else goes wrong.
-    const GAPLESS: bool = true;
-
+    fn is_gapless(&self) -> bool {
+        true
+    }
     /// Whether a property rests on messages that arrive: without them anybody breaks it, so that a
     /// run which does is not made small.
     fn rests_on_network(property: &Property) -> bool {
@@ -170,7 +172,7 @@ pub trait Subject {
     }
     /// The kinds that [`Subject::message_kind`] knows, so that those which are never sent are
     /// counted too.
-    fn message_kinds() -> Vec<&'static str> {
+    fn message_kinds(&self) -> Vec<&'static str> {
         Vec::new()
     }
     /// All that a message says.
@@ -186,7 +188,7 @@ pub trait Subject {
     /// Counts an event.
     fn count(event: &<Self::Machine as Protocol>::Event, counts: &mut Counts);
     /// The kinds that [`Subject::count`] knows, so that those which never happen are seen too.
-    fn count_kinds() -> &'static [&'static str];
+    fn count_kinds(&self) -> &'static [&'static str];
 }
 
 /// How fast a protocol lives, in nanoseconds.

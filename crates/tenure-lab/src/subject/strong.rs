@@ -33,23 +33,40 @@ use crate::world::{Flaws, Guise, MOST_HOSTS, RealTime, clock::MILLI, node_id};
 /// with bounded skew; with members that change gaplessly, or with the paper's own change and
 /// recovery from a lost disk.
 #[derive(Clone, Debug)]
-pub struct Strong<R: Rules, const SKEW: bool, const WEDGE: bool = false> {
+pub struct Strong<R: Rules> {
     /// The rules of the machine.
     pub rules: R,
     /// The driver's flaws.
     pub flaws: Flaws,
     /// In which order a leader's threads work.
     pub order: Order,
+    /// The clocks, and how members change.
+    pub model: Model,
 }
 
-impl<const SKEW: bool, const WEDGE: bool> Strong<Sound, SKEW, WEDGE> {
+/// The clocks of a run, and how its members change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Clocks with bounded drift; members change gaplessly.
+    Drift,
+    /// Clocks with bounded skew; members change gaplessly.
+    Skew,
+    /// Clocks with bounded drift; an epoch ends before the next begins, or lost disks recover.
+    Wedge,
+}
+
+impl Strong<Sound> {
     /// The subject as a node runs it.
-    pub const fn sound() -> Self {
-        Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound }
+    pub const fn sound(model: Model) -> Self {
+        Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound, model }
     }
 }
 
-impl<R: Rules, const SKEW: bool, const WEDGE: bool> Strong<R, SKEW, WEDGE> {
+impl<R: Rules> Strong<R> {
+    fn wedges(&self) -> bool {
+        self.model == Model::Wedge
+    }
+
     /// The assumptions about the clocks; nothing that makes sense if drift is a million or more.
     fn bound(&self, constants: &Constants) -> Option<Bound> {
         match self.assumption(constants) {
@@ -111,16 +128,10 @@ const fn keys(bound: Key) -> [Key; 14] {
     ]
 }
 
-impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, WEDGE> {
+impl<R: Rules> Subject for Strong<R> {
     type Machine = Nerio<R>;
     type Judge = StrongJudge;
 
-    const KEYS: &'static [Key] = match (SKEW, WEDGE) {
-        (_, true) => &WEDGE_KEYS,
-        (true, _) => &SKEW_KEYS,
-        (false, _) => &DRIFT_KEYS,
-    };
-    const PROPERTIES: &'static [Property] = if WEDGE { &WEDGE_ALL } else { &ALL };
     const WORDS: Words = Words {
         leads: "leads (until E)",
         supports: "supports (until F)",
@@ -130,10 +141,25 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         tracks: ["E", "F"],
         routine: "",
     };
-    const GAPLESS: bool = !WEDGE;
+
+    fn keys(&self) -> &'static [Key] {
+        match self.model {
+            Model::Drift => &DRIFT_KEYS,
+            Model::Skew => &SKEW_KEYS,
+            Model::Wedge => &WEDGE_KEYS,
+        }
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        if self.wedges() { &WEDGE_ALL } else { &ALL }
+    }
+
+    fn is_gapless(&self) -> bool {
+        !self.wedges()
+    }
 
     fn assumption(&self, constants: &Constants) -> Assumption {
-        if SKEW {
+        if self.model == Model::Skew {
             Assumption::Skew { nanos: constants.get("skew") }
         } else {
             Assumption::Drift { ppm: constants.get("drift") }
@@ -157,12 +183,12 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
     fn draw(&self, random: &mut Random, members: usize) -> Constants {
         let lease = random.pick(&[60, 100, 200, 400]) * MILLI;
         let retry = lease / random.pick(&[6, 10, 20]);
-        let bound = if SKEW {
+        let bound = if self.model == Model::Skew {
             ("skew", lease / random.pick(&[4, 10, 40]))
         } else {
             ("drift", random.pick(&[1_000, 100_000]))
         };
-        let constants = Constants::new(Self::KEYS)
+        let constants = Constants::new(self.keys())
             .with(bound.0, bound.1)
             .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI, 10 * MILLI]))
             .with("lease", lease)
@@ -181,14 +207,14 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             .with("observers", observers)
             .with("witnesses", if members >= 3 { witnesses } else { 0 });
         let constants = advice::draw(random, constants);
-        if WEDGE {
+        if self.wedges() {
             return constants.with("groups", 1).with("recovery", random.below(2));
         }
         constants
     }
 
     fn forgets_often(&self, constants: &Constants) -> bool {
-        WEDGE && constants.get("recovery") > 0
+        self.wedges() && constants.get("recovery") > 0
     }
 
     fn roles(constants: &Constants, members: usize) -> Result<Vec<Role>, String> {
@@ -231,7 +257,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         if !(1..=10_000).contains(&groups) {
             return Err(format!("groups must be 1 to 10000, not {groups}"));
         }
-        if WEDGE && groups != 1 {
+        if self.wedges() && groups != 1 {
             return Err("an epoch is ended for all groups at once: groups must be 1".to_owned());
         }
         let span = |name| Span::from_nanos(constants.get(name));
@@ -243,7 +269,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
             window: span("window"),
             retry: span("retry"),
             block: constants.get("block"),
-            succession: match (WEDGE, self.forgets_often(constants)) {
+            succession: match (self.wedges(), self.forgets_often(constants)) {
                 (true, true) => Succession::Fixed,
                 (true, false) => Succession::Wedge,
                 (false, _) => Succession::Adjacent,
@@ -277,7 +303,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         };
         let roles = Self::roles(constants, quorums.members().len()).unwrap_or_default();
         let judge = StrongJudge::new(founding, constants.get("groups"), candidates(&roles));
-        if WEDGE { judge.for_wedge(self.flaws.trusts_lost_stamps) } else { judge }
+        if self.wedges() { judge.for_wedge(self.flaws.trusts_lost_stamps) } else { judge }
     }
 
     fn opening(&self, constants: &Constants, role: Role) -> Vec<Command> {
@@ -319,7 +345,7 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         if self.forgets_often(constants) {
             return None; // Members are fixed.
         }
-        if WEDGE && random.percent(40) {
+        if self.wedges() && random.percent(40) {
             return any_members(random, nodes).map(Command::Change);
         }
         let node = |random: &mut Random| NodeId(random.below(nodes as u64));
@@ -403,12 +429,12 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         }
     }
 
-    fn message_kinds() -> Vec<&'static str> {
+    fn message_kinds(&self) -> Vec<&'static str> {
         let asking = ["request", "ok", "nack", "release", "free", "heartbeat"];
         let talking = ["take-over", "ready", "relay", "prefer", "verify", "certain"];
         let finding = ["seek", "here", "there", "nowhere"];
         let changing = ["decided", "unknown-epoch", "accept", "accepted", "ask-top", "top"];
-        let own: &[&str] = match WEDGE {
+        let own: &[&str] = match self.wedges() {
             true => &["wedge", "wedged", "not-yet", "read", "known"],
             false => &["prepare", "promise", "denied"],
         };
@@ -630,8 +656,8 @@ impl<R: Rules, const SKEW: bool, const WEDGE: bool> Subject for Strong<R, SKEW, 
         }
     }
 
-    fn count_kinds() -> &'static [&'static str] {
-        if WEDGE {
+    fn count_kinds(&self) -> &'static [&'static str] {
+        if self.wedges() {
             return &super::members::COUNTS;
         }
         &[

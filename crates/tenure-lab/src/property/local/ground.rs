@@ -207,7 +207,7 @@ mod tests {
 
     /// The properties left out where links last for a very long time and some constants are set.
     fn exempt(sets: &[(&str, u64)], pairs: &[(usize, usize)]) -> Vec<&'static str> {
-        let mut constants = crate::subject::Constants::new(Locals::<Sound, false>::KEYS)
+        let mut constants = crate::subject::Constants::new(Locals { rules: Sound, majority: false }.keys())
             .with("drift", 100)
             .with("tick", 1)
             .with("delay", 4 * MILLI)

@@ -91,8 +91,6 @@ impl Subject for Eventual {
     type Machine = Elector;
     type Judge = EventualJudge;
 
-    const KEYS: &'static [Key] = &KEYS;
-    const PROPERTIES: &'static [Property] = &ALL;
     const WORDS: Words = Words {
         leads: "leads, as it believes",
         supports: "follows, as it believes",
@@ -103,6 +101,14 @@ impl Subject for Eventual {
         routine: "",
     };
     const PROMISES: bool = false;
+
+    fn keys(&self) -> &'static [Key] {
+        &KEYS
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        &ALL
+    }
 
     fn rests_on_network(property: &Property) -> bool {
         property.kind == Kind::Eventually || GRANTED.contains(property)
@@ -117,7 +123,7 @@ impl Subject for Eventual {
     }
 
     fn draw(&self, random: &mut Random, _members: usize) -> Constants {
-        Constants::new(Self::KEYS)
+        Constants::new(&KEYS)
             .with("drift", random.pick(&[1_000, 1_000, 50_000, 200_000]))
             .with("tick", random.pick(&[1, 1, MILLI / 10, MILLI]))
             .with("period", 25 * MILLI)
@@ -194,7 +200,7 @@ impl Subject for Eventual {
         }
     }
 
-    fn message_kinds() -> Vec<&'static str> {
+    fn message_kinds(&self) -> Vec<&'static str> {
         vec!["refresh", "ack", "collect", "status", "get-epoch", "ret-epoch", "alive", "accuse"]
     }
 
@@ -326,7 +332,7 @@ impl Subject for Eventual {
         }
     }
 
-    fn count_kinds() -> &'static [&'static str] {
+    fn count_kinds(&self) -> &'static [&'static str] {
         &[
             "hints",
             "renewals",

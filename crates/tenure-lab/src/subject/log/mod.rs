@@ -396,9 +396,15 @@ impl<R: Rules> Subject for Log<R> {
     type Machine = Host<R>;
     type Judge = LogJudge;
 
-    const KEYS: &'static [Key] = &KEYS;
-    const PROPERTIES: &'static [Property] = &ALL;
-    const WORDS: Words = Strong::<strong::Sound, false>::WORDS;
+    const WORDS: Words = Strong::<strong::Sound>::WORDS;
+
+    fn keys(&self) -> &'static [Key] {
+        &KEYS
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        &ALL
+    }
 
     fn rests_on_network(property: &Property) -> bool {
         property.kind == Kind::Eventually || property.name == TIMELY
@@ -418,7 +424,7 @@ impl<R: Rules> Subject for Log<R> {
         let longest = random.pick(&[lease, lease * 2]);
         let most = (members as u64).saturating_sub(1) / 2;
         let clients = random.between(2, 6).min((MOST_HOSTS as u64).saturating_sub(members as u64));
-        Constants::new(Self::KEYS)
+        Constants::new(&KEYS)
             .with("drift", random.pick(&[1_000, 100_000]))
             .with("tick", random.pick(&[1, 1, MILLI, 4 * MILLI]))
             .with("lease", lease)
@@ -571,7 +577,7 @@ impl<R: Rules> Subject for Log<R> {
         text::number(message)
     }
 
-    fn message_kinds() -> Vec<&'static str> {
+    fn message_kinds(&self) -> Vec<&'static str> {
         text::KINDS.to_vec()
     }
 
@@ -593,7 +599,7 @@ impl<R: Rules> Subject for Log<R> {
 
     fn event_shape(node: NodeId, event: &Happening) -> Shape {
         match event {
-            Happening::Strong(event) => Strong::<strong::Sound, false>::event_shape(node, event),
+            Happening::Strong(event) => Strong::<strong::Sound>::event_shape(node, event),
             Happening::Omega(event) => Eventual::event_shape(node, event),
             _ => Shape::Nothing,
         }
@@ -603,7 +609,7 @@ impl<R: Rules> Subject for Log<R> {
         text::count(event, counts);
     }
 
-    fn count_kinds() -> &'static [&'static str] {
+    fn count_kinds(&self) -> &'static [&'static str] {
         text::COUNTS
     }
 }

@@ -10,7 +10,7 @@ use crate::count::Counts;
 use crate::subject::constants::parse_time;
 use crate::world::RealTime;
 
-type Elected = Strong<Sound, false>;
+type Elected = Strong<Sound>;
 
 /// The kinds of messages that are the log's own.
 pub(super) const KINDS: &[&str] = &[
@@ -122,7 +122,7 @@ pub(super) fn answers(message: &Talk) -> Option<&'static str> {
         Talk::Log(Message::Promise { .. }) => Some("prepare"),
         Talk::Log(Message::Accepted { .. }) => Some("accept"),
         Talk::Log(Message::Confirmed { .. }) => Some("confirm"),
-        Talk::Strong(message) => Strong::<strong::Sound, false>::answers(message),
+        Talk::Strong(message) => Strong::<strong::Sound>::answers(message),
         Talk::Omega(message) => Eventual::answers(message),
         _ => None,
     }
@@ -135,7 +135,7 @@ pub(super) fn number(message: &Talk) -> u64 {
         Talk::Log(Message::Accept { entries, .. }) => entries.first().map_or(0, |(slot, _)| slot.0),
         Talk::Log(Message::Accepted { slots, .. }) => slots.first().map_or(0, |slot| slot.0),
         Talk::Log(Message::Confirm { round, .. } | Message::Confirmed { round, .. }) => *round,
-        Talk::Strong(message) => Strong::<strong::Sound, false>::number(message),
+        Talk::Strong(message) => Strong::<strong::Sound>::number(message),
         Talk::Omega(message) => Eventual::number(message),
         _ => 0,
     }

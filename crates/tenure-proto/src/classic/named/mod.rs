@@ -294,6 +294,19 @@ impl<M: Clone, R: Rules> Desk<'_, M, R> {
         self.acts.push(Act::Tell(event));
     }
 
+    /// Lets another election take this step, whose messages are a part of this one's.
+    pub fn lend<N>(&mut self, wrap: impl Fn(N) -> M, step: impl FnOnce(&mut Desk<'_, N, R>)) {
+        let Self { me, now, config, suspected, .. } = *self;
+        let mut desk = Desk { me, now, config, suspected, elected: self.elected, acts: Vec::new() };
+        step(&mut desk);
+        let wrapped = desk.acts.into_iter().map(|act| match act {
+            Act::Send(to, message) => Act::Send(to, wrap(message)),
+            Act::Keep(cell) => Act::Keep(cell),
+            Act::Tell(event) => Act::Tell(event),
+        });
+        self.acts.extend(wrapped);
+    }
+
     /// Whether this process may open an election, where `open` says whether one is. If so, the
     /// opening is published.
     pub fn opens(&mut self, open: bool) -> bool {

@@ -3,8 +3,12 @@
 //! **The synchronous model** is a run whose only faults are crashes (and lost disks, and drifting
 //! clocks): a message then takes at most nine tenths of D, and a process is woken in time. **The
 //! asynchronous model** is any other run.
+//!
+//! All of them are one machine here ([`Any`]), so that the simulator is compiled once for them.
 
-use std::marker::PhantomData;
+mod any;
+
+pub use any::{Any, Lecture, Which, Word};
 
 use tenure_proto::classic::named::{
     Algorithm, Bully, ByConsensus, ByElection, Command, Config, Event, Message, Named, Repair, Ring, Sight,
@@ -17,14 +21,15 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 use super::{Assumption, Constants, Key, Office, Rhythm, Role, Shape, Subject, Unit};
 use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind, Words};
-use crate::mutant::named::Wrong;
 use crate::property::named::{BY_CONSENSUS, BY_ELECTION, ELECTION, NamedJudge, REST};
 use crate::property::{Kind, Property};
 use crate::random::Random;
 use crate::world::{Flaws, clock::MILLI};
 
 /// The laboratory's knowledge of such an election besides how it works.
-pub trait Lesson: Algorithm<Wrong> {
+pub trait Lesson: Algorithm<Lecture> {
+    /// Its name among them.
+    const WHICH: Which;
     /// The properties of it.
     const PROPERTIES: &'static [Property];
     /// The kinds of its messages.
@@ -45,6 +50,7 @@ fn bits(numbers: &[u64]) -> u64 {
 }
 
 impl Lesson for Trivial {
+    const WHICH: Which = Which::Trivial;
     const PROPERTIES: &'static [Property] = &ELECTION;
     const KINDS: &'static [&'static str] = &["start", "id"];
     const ANNOUNCEMENTS: &'static [&'static str] = &[];
@@ -72,6 +78,7 @@ impl Lesson for Trivial {
 }
 
 impl Lesson for Ring {
+    const WHICH: Which = Which::Ring;
     const PROPERTIES: &'static [Property] = &ELECTION;
     const KINDS: &'static [&'static str] = &["election", "elected"];
     const ANNOUNCEMENTS: &'static [&'static str] = &["elected"];
@@ -102,6 +109,7 @@ impl Lesson for Ring {
 }
 
 impl Lesson for Bully {
+    const WHICH: Which = Which::Bully;
     const PROPERTIES: &'static [Property] = &ELECTION;
     const KINDS: &'static [&'static str] = &["election", "ok", "coordinator"];
     const ANNOUNCEMENTS: &'static [&'static str] = &["coordinator"];
@@ -128,6 +136,7 @@ impl Lesson for Bully {
 }
 
 impl Lesson for ByElection {
+    const WHICH: Which = Which::ByElection;
     const PROPERTIES: &'static [Property] = &BY_ELECTION;
     const KINDS: &'static [&'static str] = <Bully as Lesson>::KINDS;
     const ANNOUNCEMENTS: &'static [&'static str] = <Bully as Lesson>::ANNOUNCEMENTS;
@@ -146,6 +155,7 @@ impl Lesson for ByElection {
 }
 
 impl Lesson for ByConsensus {
+    const WHICH: Which = Which::ByConsensus;
     const PROPERTIES: &'static [Property] = &BY_CONSENSUS;
     const KINDS: &'static [&'static str] =
         &["want", "prepare", "promise", "accept", "accepted", "nack", "decided"];
@@ -202,21 +212,6 @@ impl Lesson for ByConsensus {
     }
 }
 
-/// An election under some rules.
-pub struct Class<A> {
-    /// The rules.
-    pub rules: Wrong,
-    /// The election.
-    pub algorithm: PhantomData<fn() -> A>,
-}
-
-impl<A> Class<A> {
-    /// Under these rules.
-    pub const fn new(rules: Wrong) -> Self {
-        Self { rules, algorithm: PhantomData }
-    }
-}
-
 const fn key(name: &'static str, unit: Unit, says: &'static str, otherwise: u64) -> Key {
     Key { name, unit, says, otherwise: Some(otherwise) }
 }
@@ -270,7 +265,7 @@ fn attribute(constants: &Constants, node: usize) -> u64 {
     }
 }
 
-fn config(rules: Wrong, members: usize, constants: &Constants) -> Config<Wrong> {
+fn config(rules: Lecture, members: usize, constants: &Constants) -> Config<Lecture> {
     let span = |name| LocalSpan::from_nanos(constants.get(name));
     Config {
         attrs: (0..members).map(|node| attribute(constants, node)).collect(),
@@ -289,12 +284,10 @@ fn config(rules: Wrong, members: usize, constants: &Constants) -> Config<Wrong> 
     }
 }
 
-impl<A: Lesson> Subject for Class<A> {
-    type Machine = Named<A, Wrong>;
+impl Subject for Lecture {
+    type Machine = Named<Any, Self>;
     type Judge = NamedJudge;
 
-    const KEYS: &'static [Key] = &KEYS;
-    const PROPERTIES: &'static [Property] = A::PROPERTIES;
     const WORDS: Words = Words {
         leads: "has elected itself",
         supports: "has elected another",
@@ -305,6 +298,14 @@ impl<A: Lesson> Subject for Class<A> {
         routine: "heartbeat",
     };
     const PROMISES: bool = false;
+
+    fn keys(&self) -> &'static [Key] {
+        &KEYS
+    }
+
+    fn properties(&self) -> &'static [Property] {
+        self.which.facts().properties
+    }
 
     /// That elections never end takes messages, and not their loss.
     fn rests_on_network(property: &Property) -> bool {
@@ -321,7 +322,7 @@ impl<A: Lesson> Subject for Class<A> {
 
     fn draw(&self, random: &mut Random, _members: usize) -> Constants {
         let bound = random.pick(&[5, 10, 20]) * MILLI;
-        Constants::new(Self::KEYS)
+        Constants::new(&KEYS)
             .with("bound", bound)
             .with("period", bound * random.pick(&[4, 8, 12]))
             .with("by", random.pick(&[0, 0, 1, 2, 3]))
@@ -343,16 +344,16 @@ impl<A: Lesson> Subject for Class<A> {
         if constants.get("bound") < 1000 || constants.get("period") == 0 {
             return Err("bound must be a microsecond at least, and period more than nothing".to_owned());
         }
-        Ok(config(self.rules, quorums.members().len(), constants))
+        Ok(config(*self, quorums.members().len(), constants))
     }
 
     fn tell_office(_office: &mut Office, _event: &Event) {}
 
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> NamedJudge {
-        let config = config(self.rules, quorums.members().len(), constants);
+        let config = config(*self, quorums.members().len(), constants);
         // Clocks may be slow by a thousandth, and wake-ups late by a little.
-        let settle = A::settle(&config).as_nanos();
-        NamedJudge::new(A::PROPERTIES, config, settle + settle / 20)
+        let settle = <Any as Algorithm<Self>>::settle(&config).as_nanos();
+        NamedJudge::new(self.properties(), config, settle + settle / 20)
     }
 
     fn opening(&self, _constants: &Constants, _role: Role) -> Vec<Command> {
@@ -364,21 +365,21 @@ impl<A: Lesson> Subject for Class<A> {
         Command::Call
     }
 
-    fn message_kind(message: &Message<A::Message>) -> &'static str {
+    fn message_kind(message: &Message<Word>) -> &'static str {
         match message {
             Message::Beat => "heartbeat",
-            Message::Word(word) => A::kind(word),
+            Message::Word(word) => word.kind(),
         }
     }
 
-    fn message_kinds() -> Vec<&'static str> {
-        A::KINDS.iter().copied().chain(["heartbeat"]).collect()
+    fn message_kinds(&self) -> Vec<&'static str> {
+        self.which.facts().kinds.iter().copied().chain(["heartbeat"]).collect()
     }
 
-    fn message_text(message: &Message<A::Message>) -> String {
+    fn message_text(message: &Message<Word>) -> String {
         match message {
             Message::Beat => "I live".to_owned(),
-            Message::Word(word) => A::text(word),
+            Message::Word(word) => word.text(),
         }
     }
 
@@ -439,7 +440,7 @@ impl<A: Lesson> Subject for Class<A> {
         });
     }
 
-    fn count_kinds() -> &'static [&'static str] {
+    fn count_kinds(&self) -> &'static [&'static str] {
         &["elections-opened", "elections-closed", "elected", "suspicions"]
     }
 }
