@@ -1,5 +1,6 @@
 //! `cargo xtask package`: the Debian package, from nothing: the command, then what the command
-//! itself writes (manual pages, completions), then all of it by cargo-deb.
+//! itself writes (manual pages, completions), then all of it by cargo-deb. The symbols are beside
+//! it, in `target/release/package/tenure.debug`.
 
 use std::fs;
 use std::path::Path;
@@ -16,15 +17,19 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
         return Err(Failure::Error("cargo-deb is not here: `cargo install cargo-deb --locked`".to_owned()));
     }
     let mut build = cargo(root);
-    build.args(["build", "--release", "--package", "tenure-cli"]);
+    build.args(["build", "--profile", "symbols", "--package", "tenure-cli"]);
     finish(build, "the build")?;
-    let release = target(root)?.join("release");
+    let target = target(root)?;
+    let with_symbols = target.join("symbols").join("tenure");
+    let release = target.join("release");
     let tenure = release.join("tenure");
     let made = release.join("package");
     match fs::remove_dir_all(&made) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot(&made, &error)),
         _ => {} // Pages of commands that are gone must not be shipped.
     }
+    fs::create_dir_all(&made).map_err(|error| cannot(&made, &error))?;
+    split_symbols(&with_symbols, &tenure, &made.join("tenure.debug"))?;
     let mut man = Command::new(&tenure);
     man.args(["man", "--out"]).arg(made.join("man"));
     finish(man, "`tenure man`")?;
@@ -39,10 +44,22 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
         finish(command, &format!("`tenure completions {shell}`"))?;
     }
     let mut deb = cargo(root);
-    // The release build has line numbers for backtraces: eighty megabytes that a package need not
-    // carry.
-    deb.args(["deb", "--package", "tenure-cli", "--no-build", "--strip"]);
+    deb.args(["deb", "--package", "tenure-cli", "--no-build", "--no-strip"]);
     finish(deb, "`cargo deb`")
+}
+
+/// Puts the symbols of a program into a file of their own, for whoever reads a crash, and the
+/// program without them where cargo-deb looks. The program names the file, so that debuggers find
+/// it beside the program or under `/usr/lib/debug`.
+fn split_symbols(whole: &Path, program: &Path, symbols: &Path) -> Result<(), Failure> {
+    let mut keep = Command::new("objcopy");
+    keep.arg("--only-keep-debug").arg(whole).arg(symbols);
+    finish(keep, "`objcopy --only-keep-debug`")?;
+    let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
+    link.push(symbols);
+    let mut strip = Command::new("objcopy");
+    strip.arg("--strip-all").arg(link).arg(whole).arg(program);
+    finish(strip, "`objcopy --strip-all`")
 }
 
 /// As Debian has manual pages; without a time stamp, so that the same pages make the same bytes.
