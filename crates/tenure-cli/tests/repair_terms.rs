@@ -1,16 +1,17 @@
 //! `tenure members repair-terms`, with real daemons: an operator confirms an absurd term by
 //! mistake, and mends it.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/daemons.rs"]
-mod daemons;
-
 use std::fs;
 
-use daemons::Daemons;
 use serde_json::Value;
 use tenure::{Campaign, CampaignError, Node, Role, Term};
+use tenure_testkit::binary::Binary;
+use tenure_testkit::cluster::numbered;
+use tenure_testkit::http_cluster::HttpCluster;
+use tenure_testkit::waiting::{LIMIT, within};
+
+/// The command that is tested.
+const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 const ABSURD: u64 = 1 << 40;
 const PACKED: u64 = 1 << 31;
@@ -22,7 +23,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn start(daemons: &Daemons, name: &str) -> Self {
+    fn start(daemons: &HttpCluster, name: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let config = daemons.cluster.outsider(name, Role::Candidate);
         let node = runtime.block_on(Node::start(config)).expect("it starts");
@@ -33,7 +34,7 @@ impl Candidate {
     fn elect(&self, group: &str, above: u64) -> Result<u64, CampaignError> {
         let mut how = Campaign::default();
         how.above = (above > 0).then_some(Term(above));
-        let campaign = cluster::within(group, daemons::LIMIT, self.node.campaign_with(group, how));
+        let campaign = within(group, LIMIT, self.node.campaign_with(group, how));
         let tenure = self.runtime.block_on(campaign)?;
         let term = tenure.term().0;
         tenure.resign();
@@ -46,8 +47,8 @@ impl Candidate {
 }
 
 /// Runs an offline command, and returns its exit code and what it said.
-fn offline(daemons: &Daemons, words: &[&str], index: Option<usize>) -> (i32, String, String) {
-    let mut command = daemons::tenure();
+fn offline(daemons: &HttpCluster, words: &[&str], index: Option<usize>) -> (i32, String, String) {
+    let mut command = TENURE.command();
     command.args(["members", "repair-terms"]).args(words);
     if let Some(index) = index {
         command.arg("-c").arg(daemons.file(index));
@@ -58,11 +59,11 @@ fn offline(daemons: &Daemons, words: &[&str], index: Option<usize>) -> (i32, Str
 }
 
 /// Reports of all members, each in a file.
-fn reports(daemons: &Daemons) -> Vec<String> {
+fn reports(daemons: &HttpCluster) -> Vec<String> {
     let report = |index| {
         let (code, text, said) = offline(daemons, &["report"], Some(index));
         assert_eq!(code, 0, "{said}");
-        let file = format!("{}.report", cluster::name(index));
+        let file = format!("{}.report", numbered(index));
         fs::write(daemons.path(&file), text).expect("it is written");
         file
     };
@@ -70,7 +71,7 @@ fn reports(daemons: &Daemons) -> Vec<String> {
 }
 
 /// A plan of all reports, in a file.
-fn plan(daemons: &Daemons) -> String {
+fn plan(daemons: &HttpCluster) -> String {
     let reports = reports(daemons);
     let words: Vec<&str> =
         ["plan", "--bar", "wild"].into_iter().chain(reports.iter().map(String::as_str)).collect();
@@ -81,14 +82,14 @@ fn plan(daemons: &Daemons) -> String {
     "terms.plan".to_owned()
 }
 
-fn status(daemons: &Daemons, index: usize) -> Option<Value> {
+fn status(daemons: &HttpCluster, index: usize) -> Option<Value> {
     let endpoint = format!("http://{}", daemons.http[index]);
     let output = daemons.ask(&["status", "--endpoint", &endpoint, "-o", "json"]);
     serde_json::from_slice(&output.stdout).ok()
 }
 
 /// The cluster has elected in `jobs`, and in `wild` with an absurd term; then all are stopped.
-fn made_absurd(daemons: &mut Daemons) -> u64 {
+fn made_absurd(daemons: &mut HttpCluster) -> u64 {
     let candidate = Candidate::start(daemons, "c1");
     let jobs = candidate.elect("jobs", 0).expect("it is elected");
     assert!(jobs < PACKED);
@@ -108,7 +109,7 @@ fn made_absurd(daemons: &mut Daemons) -> u64 {
 
 #[test]
 fn absurd_terms_are_repaired_and_the_group_that_holds_one_stays_barred() {
-    let mut daemons = Daemons::start(3, "");
+    let mut daemons = HttpCluster::start(TENURE, 3, "");
     let jobs = made_absurd(&mut daemons);
 
     let (code, _, said) = offline(&daemons, &["plan", &reports(&daemons)[0]], None);
