@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tenure::{ClusterId, ClusterKey, Config, Key, Node, Term, peers};
+use tenure::{ClusterId, ClusterKey, Config, Key, Node, StartError, Term, peers};
 
 /// Three members, and what others need to talk to them.
 pub(crate) struct Members {
@@ -17,8 +17,19 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Founds them in a folder of their own and starts them.
+    /// Founds them in a folder of their own and starts them. Another process may take a port
+    /// between its choice and its use: then others are chosen.
     pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
+        for _ in 0..10 {
+            match Self::try_to_start().await {
+                Err(error) if matches!(error.downcast_ref(), Some(StartError::Listen { .. })) => {}
+                started => return started,
+            }
+        }
+        Err("every port that was free is taken at once".into())
+    }
+
+    async fn try_to_start() -> Result<Self, Box<dyn Error>> {
         let (cluster, key) = (ClusterId::draw(), ClusterKey::generate());
         let folder = std::env::temp_dir().join(format!("tenure-example-{cluster}"));
         let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
