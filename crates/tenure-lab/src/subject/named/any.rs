@@ -126,6 +126,7 @@ impl Word {
 }
 
 /// One process's part in any election.
+#[allow(clippy::large_enum_variant, reason = "a run has a few, and boxes would cost each event")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Any {
     /// In the trivial one.
