@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     finish(deb, "`cargo deb`")
 }
 
-/// Puts the symbols of a program into a file of their own, for whoever reads a crash, and the
+/// Puts the symbols of a program into a file of their own, for the reader of a backtrace, and the
 /// program without them where cargo-deb looks. The program names the file, so that debuggers find
 /// it beside the program or under `/usr/lib/debug`.
 fn split_symbols(whole: &Path, program: &Path, symbols: &Path) -> Result<(), Failure> {
