@@ -1,24 +1,11 @@
 //! The name that was probably meant, for messages that answer a misspelt one.
 
+use tenure_lab::catalogue::distance;
+
 /// Of the known names, the one that is most like `name`; nothing if none is like it.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (far, near) = known.map(|known| (distance(name, known), known)).min()?;
     (far <= 2 + name.len() / 3).then_some(near)
-}
-
-/// How many letters must be changed, added or left out to get from one name to the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, letter) in one.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, candidate) in other.bytes().enumerate() {
-            let replaced = diagonal + usize::from(letter != candidate);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 use std::fmt;
 
 use tenure_lab::catalogue::Error;
-use tenure_lab::ring::{self, Election, Order, Setup, outcome::Winner};
+use tenure_lab::protocols::ring::{self, Election, Order, Setup, outcome::Winner};
 use tenure_proto::classic::{Id, LEFT, Message, Node, Port, RIGHT, Standing, Turn, bits};
 
 /// A node. It takes an id that has come `ENOUGH` hops for the largest: a cheat, unless no ring is

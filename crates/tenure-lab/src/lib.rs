@@ -9,15 +9,14 @@
 //! | module | holds |
 //! |---|---|
 //! | [`catalogue`] | every protocol by name, behind one face: what the command line uses |
+//! | [`protocols`] | a folder each: its subject, judge, mutants, entry and races |
 //! | [`subject`] | what must be said of a protocol to run it here: a new one starts with this |
 //! | [`property`] | what must hold, with ghost state that survives amnesia |
-//! | [`mutant`] | known-wrong variants that the properties must notice |
 //! | [`world`] | clocks, machines, disks, messages in flight; decides nothing |
 //! | [`simulate`] | what goes wrong, drawn from a seed: first it breaks, then it heals |
 //! | [`play`] | what goes wrong, told by a person; all else happens by itself |
 //! | [`sweep`] | many seeds on all cores |
 //! | [`race`] | protocols and parts of them compared, in tables and plots |
-//! | [`ring`] | ring theory: elections on anonymous ports, exact counts, bounds, large rings |
 //! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
 //! | [`linear`] | whether what clients saw is explained by one store |
 //! | [`draw`] | space-time diagrams as SVG and as a page |
@@ -41,13 +40,12 @@ pub mod catalogue;
 pub mod count;
 pub mod draw;
 pub mod linear;
-pub mod mutant;
 pub mod play;
 pub mod property;
+pub mod protocols;
 pub mod race;
 pub mod random;
 pub mod record;
-pub mod ring;
 pub mod script;
 pub mod shrink;
 pub mod simulate;

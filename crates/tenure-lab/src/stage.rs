@@ -10,7 +10,7 @@ use crate::count::Counts;
 use crate::property::{Judge, Outside, Property, Status, Tenure, Violation};
 use crate::random::Recording;
 use crate::record::Recorder;
-use crate::subject::{Assumption, Constants, Office, Role, Subject, company};
+use crate::subject::{Assumption, Constants, LeaderThreads, Role, Subject, company};
 use crate::world::{Action, Clock, Dial, FlightId, Foundation, Freeze, How, RealTime, World, node_id};
 
 /// The commands of a subject.
@@ -78,7 +78,7 @@ pub struct Stage<'s, S: Subject> {
     pub events: u64,
     watch: Watch<'s>,
     judge: Option<S::Judge>,
-    offices: Vec<Office>,
+    threads: Vec<LeaderThreads>,
     recorder: Option<Recorder<S>>,
     /// Messages and renewals up to the instant from which leaders must stay.
     before_calm: Option<(u64, u64)>,
@@ -152,7 +152,7 @@ impl<'s, S: Subject> Stage<'s, S> {
         let (mut counts, mut messages) = (Counts::default(), Counts::default());
         counts.expect(subject.count_kinds());
         messages.expect(&subject.message_kinds());
-        let offices = vec![Office::new(subject.order()); world.hosts.len()];
+        let threads = vec![LeaderThreads::new(subject.order()); world.hosts.len()];
         Ok(Self {
             subject,
             world,
@@ -161,7 +161,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             events: 0,
             watch,
             judge,
-            offices,
+            threads,
             recorder,
             before_calm: None,
         })
@@ -191,7 +191,7 @@ impl<'s, S: Subject> Stage<'s, S> {
             return false;
         }
         self.events += 1;
-        let words = self.tell_offices(action);
+        let words = self.tell_threads(action);
         if let (Some(judge), Some((node, outside))) = (&mut self.judge, actor(action, &self.world)) {
             let killed = self.world.killed.is_some() && outside == Outside::Step;
             let outside = if killed { Outside::Killed } else { outside };
@@ -215,7 +215,7 @@ impl<'s, S: Subject> Stage<'s, S> {
         let sent = std::mem::take(&mut self.world.sent);
         self.world.published.clear();
         self.world.finish_kill();
-        self.offices[node.index()].close();
+        self.threads[node.index()].close();
         self.counts.add("crashes");
         self.counts.add("crashes-inside-a-step");
         self.counts.add_many("records-lost-in-crash", self.world.records_lost as u64);
@@ -226,12 +226,12 @@ impl<'s, S: Subject> Stage<'s, S> {
     }
 
     /// Tells the users' threads what their processes published, or lets one of them take a step.
-    fn tell_offices(&mut self, action: &Action<Command<S>, FlightId>) -> Option<String> {
+    fn tell_threads(&mut self, action: &Action<Command<S>, FlightId>) -> Option<String> {
         for (node, _, event) in &self.world.published {
-            S::tell_office(&mut self.offices[node.index()], event);
+            S::tell_threads(&mut self.threads[node.index()], event);
         }
         match action {
-            Action::Crash(node) => self.offices[node.index()].close(),
+            Action::Crash(node) => self.threads[node.index()].close(),
             Action::Work(node, thread) => return self.work(*node, *thread),
             _ => {}
         }
@@ -243,9 +243,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         let reading = host.reading(self.world.now);
         let process = host.process.as_ref();
         let led = process.is_some_and(|process| process.leadership(GroupId(0), reading).is_some());
-        let office = &mut self.offices[node.index()];
-        office.saw(host.last_seen());
-        let made = office.step(thread, reading, self.world.now, led)?;
+        let threads = &mut self.threads[node.index()];
+        threads.saw(host.last_seen());
+        let made = threads.step(thread, reading, self.world.now, led)?;
         self.counts.add("edicts");
         let words =
             format!("{node} holds edict {} of term {} for valid", made.by_term.number, made.by_term.tag);
@@ -257,7 +257,7 @@ impl<'s, S: Subject> Stage<'s, S> {
 
     /// Whether a thread of a node has something to do.
     pub fn is_working(&self, node: NodeId) -> bool {
-        self.offices[node.index()].is_open()
+        self.threads[node.index()].is_open()
     }
 
     fn count(&mut self, action: &Action<Command<S>, FlightId>) {

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use tenure_lab::audit::Report;
 use tenure_lab::catalogue::find;
-use tenure_lab::mutant::local::ALL;
+use tenure_lab::protocols::local::mutants::ALL;
+use tenure_lab::protocols::local::subject::Locals;
 use tenure_lab::random::{Random, Scripted};
 use tenure_lab::script::{self, Expect, Script, subject_of};
 use tenure_lab::stage::{Cast, Command};
 use tenure_lab::subject::Subject;
-use tenure_lab::subject::local::Locals;
 use tenure_lab::world::{Action, Foundation, Interrupt, World};
 use tenure_proto::local::{Config, Event, Local, Rules, Sound};
 use tenure_proto::quorum::{Quorums, Rule};

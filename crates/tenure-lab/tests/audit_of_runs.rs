@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use tenure_lab::audit::Report;
 use tenure_lab::catalogue::find;
-use tenure_lab::mutant;
+use tenure_lab::protocols::strong::mutants;
+use tenure_lab::protocols::strong::subject::{Model, Strong};
 use tenure_lab::random::{Random, Scripted};
 use tenure_lab::script::{self, Expect, Script, subject_of};
 use tenure_lab::stage::{Cast, Command};
-use tenure_lab::subject::office::THREADS;
-use tenure_lab::subject::strong::{Model, Strong};
-use tenure_lab::subject::{Assumption, Made, Office, Subject};
+use tenure_lab::subject::leader_threads::THREADS;
+use tenure_lab::subject::{Assumption, LeaderThreads, Made, Subject};
 use tenure_lab::world::{Action, Flaws, Foundation, Freeze, How, Interrupt, RealTime, World};
 use tenure_proto::strong::epoch::{Body, Charter, Epoch};
 use tenure_proto::strong::{Event, Nerio, Rules};
@@ -44,7 +44,7 @@ enum Clocks {
 struct Scribe<R: Rules> {
     world: World<Nerio<R>>,
     files: Vec<String>,
-    offices: Vec<Office>,
+    threads: Vec<LeaderThreads>,
     /// When each thread began the edict that it is at.
     begun: Vec<[Option<(LocalTime, RealTime)>; THREADS as usize]>,
     /// How many lives each node has had; nothing once its disk is lost.
@@ -104,7 +104,7 @@ impl<R: Rules> Scribe<R> {
                 self.charters.insert(charter.epoch, charter.clone());
             }
             let at = node.index();
-            self.offices[at].hear(&event);
+            self.threads[at].hear(&event);
             if self.lives[at].is_some() {
                 let common = self.common(now, now);
                 write_event(&mut self.files[at], own, common, &event);
@@ -114,7 +114,7 @@ impl<R: Rules> Scribe<R> {
 
     /// A process has ended: its threads make no more edicts.
     fn close(&mut self, node: NodeId) {
-        self.offices[node.index()].close();
+        self.threads[node.index()].close();
         self.begun[node.index()] = Default::default();
     }
 
@@ -122,14 +122,14 @@ impl<R: Rules> Scribe<R> {
         let (at, now) = (node.index(), self.world.now);
         let host = &self.world.hosts[at];
         let reading = host.reading(now);
-        self.offices[at].saw(host.last_seen());
+        self.threads[at].saw(host.last_seen());
         let slot = usize::from(thread) % usize::from(THREADS);
         let begun = *self.begun[at][slot].get_or_insert((reading, now));
-        let made = self.offices[at].step(thread, reading, now, true);
+        let made = self.threads[at].step(thread, reading, now, true);
         if let Some(made) = &made {
             self.edict(at, made, begun, (reading, now));
         }
-        if made.is_some() || !self.offices[at].is_open() {
+        if made.is_some() || !self.threads[at].is_open() {
             self.begun[at][slot] = None;
         }
     }
@@ -188,7 +188,7 @@ where
     let mut scribe = Scribe {
         world: World::new(foundation, &mut Scripted::new(&[])),
         files: vec![format!("{HEADER}\n"); hosts],
-        offices: vec![Office::new(subject.order()); hosts],
+        threads: vec![LeaderThreads::new(subject.order()); hosts],
         begun: vec![[None; THREADS as usize]; hosts],
         lives: vec![Some(0); hosts],
         charters: BTreeMap::from([(Epoch(0), founding)]),
@@ -287,7 +287,7 @@ fn of_mutant(text: &str, clocks: Clocks) -> (String, Report) {
     let (protocol, named) = subject_of(text).unwrap();
     let report = find(&protocol).unwrap().replay(text, None).unwrap().report;
     let named = named.unwrap();
-    let mutant = mutant::strong().find(|mutant| mutant.name == named).unwrap();
+    let mutant = mutants::strong().find(|mutant| mutant.name == named).unwrap();
     let subject = mutant.subject(model(&protocol));
     let script = script::parse(&subject, &report.trace).unwrap();
     let Expect::Broken(property) = &script.expect else { panic!("{named} breaks nothing") };

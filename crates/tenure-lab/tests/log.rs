@@ -1,7 +1,7 @@
 //! The log under each Omega: what it bears, how soon it commits, and what its leaders cost.
 
 use tenure_lab::catalogue::{Seeds, Trial, find};
-use tenure_lab::race::paxos::{ELECTIONS, Options, run};
+use tenure_lab::protocols::log::race::{ELECTIONS, Options, run};
 use tenure_lab::race::{Cell, Race};
 use tenure_lab::simulate::{Fault, Faults, Named, Setup};
 use tenure_lab::sweep::Swept;

@@ -15,7 +15,7 @@ use tenure_proto::{GroupId, LocalTime};
 use super::Findings;
 use super::record::{Life, Record, Step, Written};
 use crate::property::Mark;
-use crate::property::strong::{Moment, ORDERED, Stamped, VALID, misordered, misordered_text};
+use crate::protocols::strong::judge::{Moment, ORDERED, Stamped, VALID, misordered, misordered_text};
 use crate::world::RealTime;
 
 /// One term of one life, as its node saw it.

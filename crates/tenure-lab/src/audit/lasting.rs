@@ -12,7 +12,7 @@ use tenure_proto::{LocalTime, NodeId};
 use super::record::{Acquired, Life, Record, Step};
 use super::{Findings, LIVES, NEIGHBOURS, NODE_EPOCHS, WAITED};
 use crate::property::Mark;
-use crate::property::strong::{EPOCHS_FOLLOW, INSTANCES, ONE_CHARTER, ORDERED, STAMPS, TERMS};
+use crate::protocols::strong::judge::{EPOCHS_FOLLOW, INSTANCES, ONE_CHARTER, ORDERED, STAMPS, TERMS};
 
 /// Judges all that lasts.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -22,8 +22,8 @@ use super::Findings;
 use super::record::Life;
 use super::timeline::{Timeline, merged};
 use super::words::retold;
-use crate::property::local::{LOCAL, LocalJudge, MAJORITY, SUPPORT_ONE, Sight};
 use crate::property::{Mark, Status};
+use crate::protocols::local::judge::{LOCAL, LocalJudge, MAJORITY, SUPPORT_ONE, Sight};
 use crate::world::{RealTime, node_id};
 
 /// A line of a local group.

@@ -2,8 +2,8 @@
 //!
 //! The [traces](tenure_proto::trace) of a cluster are read, put in order by the clock that
 //! their writers shared, and shown to the same judge that looks at simulated worlds. The judge sees
-//! all else through a [`Sight`](crate::property::strong::Sight): instants between two readings, and
-//! the edge of what is known.
+//! all else through a [`Sight`](crate::protocols::strong::judge::Sight): instants between two
+//! readings, and the edge of what is known.
 //!
 //! ```text
 //!   files ──▶ record: lives, edicts, admissions ──▶ timelines ──▶ a judge for each group     who led when, who supported it

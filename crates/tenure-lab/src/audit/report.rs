@@ -9,12 +9,12 @@ use super::locals::Told;
 use super::record::{Life, Record};
 use super::words::{Names, line_words};
 use super::{ADMITTED, File, Findings, Found, OWN};
-use crate::property::local::{COMPARED, LOCAL, MAJORITY, TRACED};
-use crate::property::strong::{
+use crate::property::{Kind, Property, Status};
+use crate::protocols::local::judge::{COMPARED, LOCAL, MAJORITY, TRACED};
+use crate::protocols::strong::judge::{
     ALL, CERTAIN, CHANGE_ENDS, ELECTED, ENDS, EPOCHS_FOLLOW, FLOORS, FOUND, GIVEN_TERMS, INSIDE, ORDERED,
     SPACED, STABLE, SUPPORT, UNIQUENESS, VALID, WAITED,
 };
-use crate::property::{Kind, Property, Status};
 use crate::world::RealTime;
 
 /// The outcome of an audit.

@@ -13,8 +13,8 @@ use tenure_proto::{GroupId, LocalTime, NodeId};
 
 use super::record::{Life, Record, Step};
 use super::{Findings, LIVES};
-use crate::property::strong::{ALL, Moment, Sight, StrongJudge};
 use crate::property::{Mark, Status};
+use crate::protocols::strong::judge::{ALL, Moment, Sight, StrongJudge};
 use crate::world::RealTime;
 
 /// Judges all that has a time.

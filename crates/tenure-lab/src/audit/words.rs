@@ -10,9 +10,9 @@ use tenure_proto::{GroupId, NodeId};
 use super::locals::{Told, placed, told};
 use super::record::Record;
 use crate::property::Mark;
+use crate::protocols::local::subject::Locals;
+use crate::protocols::strong::subject::Strong;
 use crate::subject::Subject;
-use crate::subject::local::Locals;
-use crate::subject::strong::Strong;
 use crate::world::node_id;
 
 /// The names of nodes and groups, as people call them.

@@ -1,11 +1,6 @@
 //! Every protocol of the laboratory by name, behind one face that does not know its types.
 
 mod bench;
-mod eventual;
-mod local;
-mod log;
-mod named;
-mod strong;
 
 use std::fmt;
 use std::ops::Range;
@@ -15,6 +10,7 @@ use tenure_proto::NodeId;
 use crate::count::Counts;
 use crate::draw::Picture;
 use crate::property::{Property, Status, Tenure, Violation};
+use crate::protocols::{eventual, local, log, named, strong};
 use crate::script;
 use crate::simulate::{Faults, Named, Setup};
 use crate::stage::Calm;
@@ -30,22 +26,22 @@ use bench::Bench;
 #[inline(never)]
 pub fn all() -> &'static [&'static dyn Experiment] {
     &[
-        &strong::NERIO_DRIFT,
-        &strong::NERIO_SKEW,
-        &strong::NERIO_WEDGE,
-        &named::TRIVIAL,
-        &named::RING,
-        &named::BULLY,
-        &named::BY_CONSENSUS,
-        &named::BY_ELECTION,
-        &eventual::OMEGA_BASIC,
-        &eventual::OMEGA_LEAN,
-        &eventual::OMEGA_STABLE,
-        &eventual::LOWEST_ID,
-        &eventual::ACCUSATION,
-        &local::LOCAL,
-        &local::MAJORITY,
-        &log::PAXOS,
+        &strong::entry::NERIO_DRIFT,
+        &strong::entry::NERIO_SKEW,
+        &strong::entry::NERIO_WEDGE,
+        &named::entry::TRIVIAL,
+        &named::entry::RING,
+        &named::entry::BULLY,
+        &named::entry::BY_CONSENSUS,
+        &named::entry::BY_ELECTION,
+        &eventual::entry::OMEGA_BASIC,
+        &eventual::entry::OMEGA_LEAN,
+        &eventual::entry::OMEGA_STABLE,
+        &eventual::entry::LOWEST_ID,
+        &eventual::entry::ACCUSATION,
+        &local::entry::LOCAL,
+        &local::entry::MAJORITY,
+        &log::entry::PAXOS,
     ]
 }
 
@@ -402,7 +398,7 @@ impl From<String> for Error {
 }
 
 /// How many letters must be changed, added or left out to get from one word to the other.
-fn distance(one: &str, other: &str) -> usize {
+pub fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, letter) in one.chars().enumerate() {

@@ -8,7 +8,7 @@ use super::html::{fill, text};
 use super::look::escape;
 use super::svg::text::{Paper, num, open, put, small};
 use crate::catalogue::Error;
-use crate::ring::watch::{Trace, What};
+use crate::protocols::ring::watch::{Trace, What};
 use tenure_proto::classic::Standing;
 
 /// A run, ready to be drawn.

@@ -1,7 +1,7 @@
 //! Draws the joins of the open-schedule adversary: small lines below, the whole ring on top.
 
 use super::svg::text::{Paper, num, open, put, small};
-use crate::ring::adversary::{Join, Siege};
+use crate::protocols::ring::adversary::{Join, Siege};
 
 const WIDE: f64 = 1200.0;
 const LEFT: f64 = 110.0;

@@ -3,12 +3,6 @@
 //! `always` is judged at every event and at the last instant before a lease runs out; `sometimes`
 //! shows that an `always` was put to the test; `eventually` is judged after the faults have healed.
 
-pub mod eventual;
-pub mod local;
-pub mod log;
-pub mod named;
-pub mod strong;
-
 use tenure_proto::{NodeId, Protocol};
 
 use crate::subject::Made;

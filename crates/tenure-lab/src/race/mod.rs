@@ -5,20 +5,15 @@
 //!
 //! | study | asks |
 //! |---|---|
-//! | [`election`] | how long it takes until somebody leads, once nobody does and everybody wants to (Nerio, section 10.2) |
+//! | [`election`](crate::protocols::strong::race::election) | how long it takes until somebody leads, once nobody does and everybody wants to (Nerio, section 10.2) |
 //! | [`detectors`] | how soon, and how wrongly, failure detectors suspect (Chen, Toueg and Aguilera's numbers) |
-//! | [`eventual`] | which elections of eventual leaders settle, and over how many links |
-//! | [`blocking`] | how long a request that was late on its way blocks others (Nerio, section 5) |
-//! | [`paxos`] | how often the log asks for promises under each Omega, and what a change of its leader costs |
-//! | [`local`] | how long a local leader's round takes, answered directly and along a tree (Fetzer and Cristian, figures 28 and 29) |
+//! | [`eventual`](crate::protocols::eventual::race) | which elections of eventual leaders settle, and over how many links |
+//! | [`blocking`](crate::protocols::strong::race::blocking) | how long a request that was late on its way blocks others (Nerio, section 5) |
+//! | [`paxos`](crate::protocols::log::race) | how often the log asks for promises under each Omega, and what a change of its leader costs |
+//! | [`local`](crate::protocols::local::race) | how long a local leader's round takes, answered directly and along a tree (Fetzer and Cristian, figures 28 and 29) |
 
-pub mod blocking;
 pub mod detectors;
-pub mod election;
-pub mod eventual;
-pub mod local;
-pub mod paxos;
-mod track;
+pub(crate) mod track;
 
 use crate::catalogue::Error;
 use crate::draw::plot::Plot;
@@ -26,15 +21,15 @@ use crate::draw::plot::Plot;
 /// A question with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Study {
-    /// [`election`]
+    /// How long it takes until somebody leads.
     Election,
     /// [`detectors`]
     Detectors,
-    /// [`blocking`]
+    /// How long a late request blocks others.
     Blocking,
-    /// [`paxos`]
+    /// How often the log asks for promises.
     Paxos,
-    /// [`local`]
+    /// How long a local leader's round takes.
     Local,
 }
 
@@ -58,6 +53,17 @@ impl Study {
         let found = Self::ALL.into_iter().find(|study| study.name() == name);
         found.ok_or_else(|| Error::unknown("study", name, Self::ALL.iter().map(|study| study.name())))
     }
+}
+
+/// The runs of a study that only asks for how many processes and which seeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many processes, each number in turn: at least two.
+    pub nodes: Vec<usize>,
+    /// How many seeds for each row.
+    pub seeds: u64,
+    /// The first of them.
+    pub first: u64,
 }
 
 /// The result of a study.
@@ -109,7 +115,7 @@ pub struct Column {
 }
 
 impl Column {
-    fn new(key: &str, head: &str, says: &'static str) -> Self {
+    pub(crate) fn new(key: &str, head: &str, says: &'static str) -> Self {
         Self { key: key.to_owned(), head: head.to_owned(), says }
     }
 }
@@ -135,33 +141,33 @@ impl Cell {
 
 /// Sorted lengths, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Lengths(Vec<u64>);
+pub(crate) struct Lengths(pub(crate) Vec<u64>);
 
 impl Lengths {
-    fn of(mut lengths: Vec<u64>) -> Self {
+    pub(crate) fn of(mut lengths: Vec<u64>) -> Self {
         lengths.sort_unstable();
         Self(lengths)
     }
 
     /// The least length that at least `percent` in a hundred do not exceed: one that occurred.
-    fn quantile(&self, percent: usize) -> Option<u64> {
+    pub(crate) fn quantile(&self, percent: usize) -> Option<u64> {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied()
     }
 
-    fn max(&self) -> Option<u64> {
+    pub(crate) fn max(&self) -> Option<u64> {
         self.0.last().copied()
     }
 
     /// The mean in units of `unit`.
-    fn mean(&self, unit: u64) -> Option<f64> {
+    pub(crate) fn mean(&self, unit: u64) -> Option<f64> {
         let sum: u128 = self.0.iter().map(|length| u128::from(*length)).sum();
         (!self.0.is_empty()).then(|| sum as f64 / (self.0.len() as f64 * unit as f64))
     }
 }
 
 /// A length as a cell, in units of `unit` nanoseconds.
-fn length(nanos: Option<u64>, unit: u64, places: usize) -> Cell {
+pub(crate) fn length(nanos: Option<u64>, unit: u64, places: usize) -> Cell {
     nanos.map_or(Cell::Nothing, |nanos| Cell::Number(nanos as f64 / unit as f64, places))
 }
 

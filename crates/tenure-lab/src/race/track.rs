@@ -27,7 +27,7 @@ enum Pending {
 }
 
 /// A run on the track.
-pub(super) struct Track<'s, S: Subject> {
+pub(crate) struct Track<'s, S: Subject> {
     stage: Stage<'s, S>,
     queue: BinaryHeap<Reverse<(RealTime, u64, Pending)>>,
     entered: u64,
@@ -45,22 +45,22 @@ pub(super) struct Track<'s, S: Subject> {
 }
 
 /// An event that a process published, and when by its own clock.
-pub(super) type Said<S> = (NodeId, LocalTime, <<S as Subject>::Machine as Protocol>::Event);
+pub(crate) type Said<S> = (NodeId, LocalTime, <<S as Subject>::Machine as Protocol>::Event);
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finish {
+pub(crate) struct Finish {
     /// When somebody led; `None` if nobody did in time.
-    pub(super) elected: Option<RealTime>,
+    pub(crate) elected: Option<RealTime>,
     /// Messages between different nodes until then.
-    pub(super) messages: u64,
+    pub(crate) messages: u64,
     /// A property that was broken on the way.
-    pub(super) violation: Option<String>,
+    pub(crate) violation: Option<String>,
 }
 
 impl<'s, S: Subject> Track<'s, S> {
     /// A world in which every message takes longer than nothing and at most `longest_delay`.
-    pub(super) fn new(subject: &'s S, cast: &Cast, longest_delay: u64, seed: u64) -> Result<Self, String> {
+    pub(crate) fn new(subject: &'s S, cast: &Cast, longest_delay: u64, seed: u64) -> Result<Self, String> {
         let mut choices = Random::stream(seed, "choices");
         let watch = Watch { properties: true, ..Watch::default() };
         let stage = Stage::new(subject, cast, watch, false, &mut choices)?;
@@ -83,14 +83,14 @@ impl<'s, S: Subject> Track<'s, S> {
     }
 
     /// From now on a process takes so many nanoseconds for each message of another one.
-    pub(super) fn handling(mut self, nanos: u64) -> Self {
+    pub(crate) fn handling(mut self, nanos: u64) -> Self {
         self.handling = nanos;
         self
     }
 
     /// Lets the next thing happen, and gives the instant and what was said then; `None` after
     /// `horizon`, and after a violation.
-    pub(super) fn step(&mut self, horizon: RealTime) -> Option<(RealTime, &[Said<S>])> {
+    pub(crate) fn step(&mut self, horizon: RealTime) -> Option<(RealTime, &[Said<S>])> {
         let Reverse((at, number, pending)) = self.queue.pop()?;
         if at > horizon || self.stage.is_over() {
             return None;
@@ -100,19 +100,19 @@ impl<'s, S: Subject> Track<'s, S> {
     }
 
     /// Messages between different nodes so far, and those of them that `node` has handled.
-    pub(super) fn traffic(&self, node: NodeId) -> (u64, u64) {
+    pub(crate) fn traffic(&self, node: NodeId) -> (u64, u64) {
         (self.stage.messages.total(), self.heard[node.index()])
     }
 
     /// A property that was broken on the way.
-    pub(super) fn violation(&self) -> Option<String> {
+    pub(crate) fn violation(&self) -> Option<String> {
         let violation = self.stage.violation()?;
         Some(format!("{}: {}", violation.property, violation.text))
     }
 
     /// All users speak at the first instant; then time passes until somebody leads, or until
     /// `horizon`.
-    pub(super) fn elect(mut self, cast: &Cast, horizon: RealTime) -> Finish {
+    pub(crate) fn elect(mut self, cast: &Cast, horizon: RealTime) -> Finish {
         let nodes: Vec<NodeId> = self.stage.world.nodes().collect();
         for node in nodes {
             for command in self.stage.subject.opening(&cast.constants, cast.roles[node.index()]) {

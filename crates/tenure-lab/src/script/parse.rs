@@ -9,7 +9,7 @@ use super::{Expect, Line, Script};
 use crate::play;
 use crate::stage::Command;
 use crate::subject::constants::parse_time;
-use crate::subject::office::THREADS;
+use crate::subject::leader_threads::THREADS;
 use crate::subject::{Constants, Subject, company};
 use crate::world::{
     Action, Clock, Dial, FlightRef, Freeze, Guise, How, Kill, RealTime, Stretch, clock::MILLI,

@@ -27,7 +27,7 @@ use tenure_proto::{LocalTime, NodeId, Protocol};
 use crate::random::Random;
 use crate::script::{Expect, Script};
 use crate::stage::{Cast, Command, Outcome, Stage, Watch};
-use crate::subject::office::THREADS;
+use crate::subject::leader_threads::THREADS;
 use crate::subject::{Assumption, Subject};
 use crate::world::{
     Action, Dial, FlightId, Freeze, How, Interrupt, RealTime, Stretch, clock::MILLI, node_id,

@@ -1,19 +1,13 @@
 //! The interface that a protocol implements so that the laboratory can run, judge, write down and
 //! draw it.
 
-mod advice;
 pub mod constants;
-pub mod eventual;
-pub mod local;
-pub mod log;
-mod members;
-pub mod named;
-pub mod office;
+pub mod leader_threads;
 mod role;
-pub mod strong;
 
 pub use constants::{Constants, Key, Unit};
-pub use office::{Made, Office, Order};
+pub use leader_threads::{LeaderThreads, Made, Order};
+pub(crate) use role::candidates;
 pub use role::{Role, company};
 
 use tenure_proto::quorum::{NodeSet, Quorums};
@@ -94,7 +88,7 @@ pub trait Subject {
         Order::Sound
     }
     /// Tells the threads of a process about an event that it published.
-    fn tell_office(office: &mut Office, event: &<Self::Machine as Protocol>::Event);
+    fn tell_threads(threads: &mut LeaderThreads, event: &<Self::Machine as Protocol>::Event);
     /// The judge of one run.
     fn judge(&self, quorums: &Quorums, constants: &Constants) -> Self::Judge;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::draw::siege;
-use tenure_lab::ring::adversary::{Join, Siege};
-use tenure_lab::ring::{self, Order, Setup};
+use tenure_lab::protocols::ring::adversary::{Join, Siege};
+use tenure_lab::protocols::ring::{self, Order, Setup};
 
 use super::options;
 use crate::failure::Failure;

@@ -8,8 +8,8 @@ use std::hint::black_box;
 use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, Experiment, Trial};
+use tenure_lab::protocols::ring;
 use tenure_lab::random::Random;
-use tenure_lab::ring;
 use tenure_lab::simulate::{Faults, Setup};
 
 use super::options;

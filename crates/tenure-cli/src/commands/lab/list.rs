@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::catalogue::{self, About, Experiment};
-use tenure_lab::ring::{self, Election};
+use tenure_lab::protocols::ring::{self, Election};
 use tenure_lab::simulate::{FAULTS, Named};
 
 use crate::failure::Failure;

@@ -6,11 +6,12 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tenure_lab::catalogue::{self, Error, Experiment};
 use tenure_lab::draw::{chart, plot};
-use tenure_lab::race::eventual::Variant;
-use tenure_lab::race::{
-    self, Cell, Column, Sheet, Shown, Study, blocking, detectors, election, eventual, local, paxos,
-};
-use tenure_lab::ring::{self, Order};
+use tenure_lab::protocols::eventual::race::{self as eventual, Variant};
+use tenure_lab::protocols::local::race as local;
+use tenure_lab::protocols::log::race as paxos;
+use tenure_lab::protocols::ring::{self, Order};
+use tenure_lab::protocols::strong::race::{blocking, election};
+use tenure_lab::race::{self, Cell, Column, Sheet, Shown, Study, detectors};
 use tenure_lab::simulate::Named;
 use tenure_lab::world::RealTime;
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use tenure_lab::draw::ring as drawing;
-use tenure_lab::ring::exact::{self, Exact, Found};
-use tenure_lab::ring::lockstep::Steps;
-use tenure_lab::ring::{self, Delays, Election, Order, Outcome, Setup, Waking};
+use tenure_lab::protocols::ring::exact::{self, Exact, Found};
+use tenure_lab::protocols::ring::lockstep::Steps;
+use tenure_lab::protocols::ring::{self, Delays, Election, Order, Outcome, Setup, Waking};
 use tenure_lab::simulate::Faults;
 
 use super::options::Common;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tenure_lab::catalogue::{self, Error, Report};
 use tenure_lab::draw::{Picture, html, svg};
-use tenure_lab::ring::{self, Order};
+use tenure_lab::protocols::ring::{self, Order};
 
 use super::options::{Common, drawn_faults, faults_text};
 use super::replay;

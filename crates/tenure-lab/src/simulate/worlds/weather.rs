@@ -4,9 +4,9 @@
 use tenure_proto::quorum::NodeSet;
 
 use super::{Disaster, Fate, Letter, Site};
+use crate::protocols::local::subject as local;
 use crate::random::Random;
 use crate::simulate::Fault;
-use crate::subject::local;
 use crate::world::{Freeze, How, RealTime, node_id};
 
 /// The bounds that a world keeps to where it promises something, in nanoseconds.

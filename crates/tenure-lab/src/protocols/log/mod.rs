@@ -1,0 +1,7 @@
+//! The replicated log, with clients.
+
+pub(crate) mod entry;
+pub mod judge;
+pub mod mutants;
+pub mod race;
+pub mod subject;
