@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tenure_lab::mutant::Broken;
+use tenure_lab::protocols::strong::mutants::Broken;
 use tenure_proto::boot::{self, BootId, Memory, overwrite};
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::quorum::Quorums;
