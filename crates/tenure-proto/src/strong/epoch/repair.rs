@@ -13,8 +13,8 @@
 //!   5  start     as after a reboot: silent for a longest lease, rule W begins anew
 //! ```
 //!
-//! N has the members, quorums and bounds of the newest charter e, the number of the next era, a new
-//! floor, and the barred groups. Its lineage has a draw of its own, marked as a repair: N and the
+//! N has the members, quorums and bounds of the newest charter e, the number of an era that nothing
+//! else reaches (`beyond_forced`), a new floor, and the barred groups. Its lineage has a draw of its own, marked as a repair: N and the
 //! charters of before are foreign to each other ([`Lineage::repaired`]). So a member goes by N, or
 //! by what follows it, only because its own store was replaced. A member whose store was not stops
 //! when it hears of N, and so do those that tell it.
@@ -269,12 +269,24 @@ pub fn plan(reports: &[Stopped], wish: &Wish) -> Result<Arc<Charter>, RepairErro
     let barred = Barred::new(held.chain(absurd).chain(&wish.barred).copied().collect())?;
     let epoch = charters.iter().map(|(_, charter)| charter.epoch).fold(newest.epoch, Epoch::max);
     Ok(Arc::new(Charter {
-        epoch: epoch.next_era(),
+        epoch: beyond_forced(epoch),
         lineage: longest.repaired(wish.draw)?,
         body: Body { barred, ..newest.body.clone() },
         before: Some(longest_before(&charters, newest)),
         floor: wish.floor,
     }))
+}
+
+/// The number of a repair: beyond all that force-removes on the other side can reach, each of which
+/// begins the next era and adds a draw to a lineage of at most [`Lineage::MOST`].
+///
+/// Requests say the number of an epoch and no lineage (MONO, ONE). Say {a, b, c} of six were
+/// repaired, and {d, e, f} were forced to go on without them: if both charters had one number, a
+/// candidate that goes by the repair would count the Ok of d beside those of {a, b, c}, while
+/// another leads by {e, f}. Members that have the cluster's key compare lineages first, and stop;
+/// candidates with a key of their own do not.
+fn beyond_forced(epoch: Epoch) -> Epoch {
+    (0..Lineage::MOST).fold(epoch, |epoch, _| epoch.next_era())
 }
 
 /// The cells of a repaired member, in the place of `cells`. Knowledge of other stores stays; all

@@ -9,6 +9,9 @@ use crate::{GroupId, LocalTime};
 const FLOOR: u64 = 1000;
 const ABSURD: u64 = 1 << 40;
 
+/// The number of the first repair.
+const REPAIR: u64 = Lineage::MOST as u64 * Epoch::ERA;
+
 fn store(node: u64) -> StoreId {
     StoreId(u128::from(node) + 10)
 }
@@ -51,7 +54,7 @@ fn a_plan_keeps_the_members_and_lowers_the_terms_in_an_era_and_a_lineage_of_its_
     reports[1].grants = vec![(GroupId(3), Term(ABSURD)), (GroupId(4), Term(12))];
     let charter = plan(&reports, &wish()).unwrap();
     let was = founding();
-    assert_eq!(charter.epoch, Epoch(Epoch::ERA));
+    assert_eq!(charter.epoch, Epoch(REPAIR));
     assert_eq!(charter.floor, Term(FLOOR));
     assert_eq!((charter.members(), &charter.body.stores), (was.members(), &was.body.stores));
     assert_eq!(charter.body.barred.groups(), [GroupId(3), GroupId(7)], "the remembered and the named");
@@ -93,7 +96,7 @@ fn a_change_that_may_be_decided_is_refused_and_one_that_was_passed_is_not() {
     let mut reports = all();
     reports[0].cells.push(accepted(&next));
     reports[2] = stopped(2, 80, &next);
-    assert_eq!(plan(&reports, &wish()).unwrap().epoch, Epoch(Epoch::ERA));
+    assert_eq!(plan(&reports, &wish()).unwrap().epoch, Epoch(REPAIR));
     let promised = Cell::Ballot { epoch: Epoch(0), promised: ballot(1), accepted: None };
     let mut reports = all();
     reports[0].cells.push(promised);
@@ -205,25 +208,25 @@ fn a_repaired_member_is_silent_for_a_longest_lease_and_then_grants_above_the_flo
     let until = bench.node.silent_until();
     let charter = bench.node.charter().clone();
     assert!(until >= charter.spacing(LocalTime::ZERO), "{until:?}");
-    assert_eq!(asks(&mut bench, 1, FLOOR + 1, Epoch::ERA, 0), []);
+    assert_eq!(asks(&mut bench, 1, FLOOR + 1, REPAIR, 0), []);
     bench.at(until.as_nanos());
-    assert_eq!(asks(&mut bench, 2, FLOOR, Epoch::ERA, 0), [(1, "stale")]);
-    assert_eq!(asks(&mut bench, 3, FLOOR + 1, Epoch::ERA, 0), [(1, "ok")]);
+    assert_eq!(asks(&mut bench, 2, FLOOR, REPAIR, 0), [(1, "stale")]);
+    assert_eq!(asks(&mut bench, 3, FLOOR + 1, REPAIR, 0), [(1, "ok")]);
 }
 
 #[test]
 fn a_barred_group_is_refused_until_a_change_lifts_the_bar() {
     let mut bench = repaired();
     let until = bench.node.silent_until().as_nanos();
-    assert_eq!(asks(bench.at(until), 1, FLOOR + 1, Epoch::ERA, 7), [(1, "barred")]);
+    assert_eq!(asks(bench.at(until), 1, FLOOR + 1, REPAIR, 7), [(1, "barred")]);
     assert_eq!(bench.node.grant(GroupId(7)), None);
     let here = bench.node.charter().clone();
     let added = here.next(Change::Add(NodeId(3)).applied(&here.body, &Sound).unwrap(), Term(FLOOR));
     told(&mut bench, &added);
-    assert_eq!(asks(&mut bench, 2, FLOOR + 1, Epoch::ERA + 1, 7), [(1, "barred")], "it is carried on");
+    assert_eq!(asks(&mut bench, 2, FLOOR + 1, REPAIR + 1, 7), [(1, "barred")], "it is carried on");
     let lifted = Change::LiftBar(GroupId(7)).applied(&added.body, &Sound).unwrap();
     told(&mut bench, &added.next(lifted, Term(FLOOR)));
-    assert_eq!(asks(&mut bench, 3, FLOOR + 1, Epoch::ERA + 2, 7), [(1, "ok")]);
+    assert_eq!(asks(&mut bench, 3, FLOOR + 1, REPAIR + 2, 7), [(1, "ok")]);
 }
 
 /// {n0} is repaired and {n1, n2} are not, or the other way round: no member grants on both sides,
@@ -235,11 +238,7 @@ fn a_repaired_member_and_one_that_is_not_never_grant_for_each_other_and_both_sto
     bench.at(bench.node.silent_until().as_nanos());
     assert_eq!(asks(&mut bench, 1, FLOOR + 1, 0, 0), [(1, "epoch")], "a run of the old side gets no Ok here");
     let mut other = unrepaired();
-    assert_eq!(
-        asks(&mut other, 1, FLOOR + 1, Epoch::ERA, 0),
-        [(1, "epoch")],
-        "nor one of the new side there"
-    );
+    assert_eq!(asks(&mut other, 1, FLOOR + 1, REPAIR, 0), [(1, "epoch")], "nor one of the new side there");
     // The word of each side about itself stops the other, by either way of saying it.
     for goes_by in [true, false] {
         let says = |charter: &Arc<Charter>| match goes_by {
@@ -267,7 +266,7 @@ fn a_repair_that_stopped_half_way_is_begun_again_from_reports_of_both_sides() {
     assert_eq!(reports[1].plausible(), None);
     let again = Wish { draw: 6, barred: Vec::new(), ..wish() };
     let second = plan(&reports, &again).unwrap();
-    assert_eq!(second.epoch, Epoch(2 * Epoch::ERA));
+    assert_eq!(second.epoch, Epoch(2 * REPAIR));
     assert_eq!(second.lineage, first.lineage.repaired(6).unwrap());
     assert_eq!(second.body.barred.groups(), [GroupId(7)], "bars of the first stay");
     for older in [&first, &founding()] {
@@ -293,4 +292,38 @@ fn what_was_promised_accepted_and_stopped_for_is_gone_and_other_stores_are_known
     ];
     let now = applied(&cells, &charter);
     assert_eq!(now, [Cell::Ceiling(Term(FLOOR)), Cell::Charter(charter), life]);
+}
+
+/// Of six members n1, n2 and n3 were repaired, which are no quorum. Nobody expects them back, so
+/// n0, n4 and n5 were forced to go on without them: n4 and n5 are a quorum there. A candidate that
+/// goes by the repair has n1, n2 and n3, and one Ok of n0 would make it a second leader. Requests
+/// say the number of an epoch and no lineage.
+#[test]
+fn no_forced_charter_of_the_other_side_has_the_number_of_a_repair() {
+    let six = Quorums::majority((0..6).map(NodeId).collect()).unwrap();
+    let stores = (0..6).map(|node| (NodeId(node), store(node))).collect();
+    let was =
+        Charter::founded(Lineage::founding(0), Body { quorums: six, stores, ..founding().body.clone() });
+    let mut reports: Vec<Stopped> = (0..6).map(|node| stopped(node, 40, &was)).collect();
+    reports[1] = stopped(1, ABSURD, &was);
+    let repaired = plan(&reports, &wish()).unwrap();
+    let left = Quorums::majority([0, 4, 5].map(NodeId).to_vec()).unwrap();
+    let mut lineage = was.lineage.clone();
+    let mut epoch = was.epoch;
+    while let Ok(forced) = lineage.forced(9) {
+        (lineage, epoch) = (forced, epoch.next_era());
+        let forced = Charter {
+            epoch,
+            lineage: lineage.clone(),
+            body: Body { quorums: left.clone(), ..was.body.clone() },
+            before: Some(was.body.clone()),
+            floor: Term(FLOOR - 1),
+        };
+        let cells = vec![Cell::Ceiling(Term(40)), Cell::Charter(forced.into())];
+        let mut bench = Bench::start(Store::Used(Incarnation(3), cells), None);
+        bench.at(bench.node.silent_until().as_nanos());
+        let request = request(9, 1, FLOOR + 1);
+        let answered = bench.hear(9, in_epoch(request, repaired.epoch.0));
+        assert_eq!(answers(&answered), [(9, "epoch", None)], "in epoch {epoch}");
+    }
 }
