@@ -84,6 +84,8 @@ pub struct Report {
     grants: Vec<(GroupId, Term)>,
     /// Why grants were not read.
     memory: Option<String>,
+    /// The time of day where it was read, as a term.
+    time: Term,
 }
 
 impl Report {
@@ -107,7 +109,7 @@ impl Report {
             Cell::Grant(group, Some(grant)) => Some((*group, grant.term)),
             _ => None,
         });
-        Ok(Self { grants: grants.collect(), image, memory })
+        Ok(Self { grants: grants.collect(), image, memory, time: term_floor() })
     }
 
     /// The member.
@@ -142,7 +144,7 @@ impl Report {
         let Image { cluster, me, id, incarnation, cells, .. } = &self.image;
         let mut text = format!("{REPORT}\nmember {me}\ncluster {cluster}\nstore {id}\n");
         let life = incarnation.map_or(0, |life| life.0);
-        let _ = writeln!(text, "life {life}\nceiling {}", self.ceiling());
+        let _ = writeln!(text, "life {life}\nceiling {}\ntime {}", self.ceiling(), self.time);
         cells.iter().for_each(|cell| describe(cell, &mut text));
         if let Some(trouble) = &self.memory {
             let _ = writeln!(text, "memory not read: {}", trouble.replace('\n', " "));
@@ -168,7 +170,9 @@ impl Report {
         let grants = lines.all("grant").map(|line| grant(line).ok_or(lines.wrong("is not understood")));
         let grants = grants.collect::<Result<_, _>>()?;
         let memory = lines.all("memory").next().map(|line| line.replacen("not read: ", "", 1));
-        Ok(Self { image, grants, memory })
+        let time = lines.all("time").next().and_then(|time| time.parse().ok());
+        let time = Term(time.ok_or(lines.wrong("is not whole"))?);
+        Ok(Self { image, grants, memory, time })
     }
 
     fn content(&self) -> Vec<u8> {
@@ -226,25 +230,34 @@ pub enum Applied {
 }
 
 impl Plan {
-    /// The lowest floor that a plan may have: no cluster that elects once a second gets there.
+    /// The lowest floor that a plan may have: no cluster that elects once a second gets there. A
+    /// plan needs more if the clock of a host that reported is ahead.
     pub fn lowest_floor() -> Term {
         Term(term_floor().0.saturating_add(MARGIN))
     }
 
-    /// Makes a plan of the reports of all members. Terms go on above `floor`, or above
-    /// [`lowest_floor`](Self::lowest_floor). Barred are the groups `bar`, by name or as
+    /// The same, by the latest clock of all hosts that reported and of this one. With a clock that
+    /// is late by more than what is plausible, every term of the cluster would seem absurd, and
+    /// terms of groups that nobody bars would fall.
+    fn lowest_after(reports: &[Report]) -> Term {
+        let times = reports.iter().map(|report| report.time.0.saturating_add(MARGIN));
+        times.map(Term).fold(Self::lowest_floor(), Term::max)
+    }
+
+    /// Makes a plan of the reports of all members. Terms go on above `floor`, or above the
+    /// [lowest](Self::lowest_floor) that the clocks of all hosts allow. Barred are the groups `bar`, by name or as
     /// `id=NUMBER`, and those for which a member remembers a grant above the floor.
     /// # Errors
     /// If the reports do not allow it: the error says what to do.
     pub fn new(reports: &[Report], floor: Option<Term>, bar: &[String]) -> Result<Self, RepairError> {
-        let lowest = Self::lowest_floor();
+        let lowest = Self::lowest_after(reports);
         let stopped: Vec<Stopped> = reports.iter().map(Report::stopped).collect();
         // After an earlier repair terms have gone on above its floor, which may be minutes old.
         let known = stopped.iter().filter_map(Stopped::plausible).max().unwrap_or_default();
         let floor = floor.unwrap_or_else(|| lowest.max(Term(known.0.saturating_add(MARGIN))));
         if floor < lowest {
             return Err(RepairError::Reports(format!(
-                "the floor must be at least {lowest}: terms below it may have been granted"
+                "the floor must be at least {lowest}, by the latest clock of the hosts: terms below it may have been granted"
             )));
         }
         let first = reports.first().map(|report| report.image.cluster);
@@ -401,4 +414,46 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     let plain = text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).ok();
     plain.then(|| (0..text.len()).step_by(2).map(byte).collect()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClusterKey, Key, Node, peers};
+
+    /// A report as it would be on a host whose clock says `time`.
+    fn at(report: &Report, time: u64) -> Report {
+        let text = report.to_text();
+        let (body, _) = text.trim_end().rsplit_once('\n').unwrap();
+        let lines = body.lines().map(|line| match line.starts_with("time ") {
+            true => format!("time {time}"),
+            false => line.to_owned(),
+        });
+        Report::parse(&sealed(lines.collect::<Vec<_>>().join("\n"))).unwrap()
+    }
+
+    /// The plan is made on a host whose clock is late by a year: by that clock all terms are absurd.
+    #[test]
+    fn a_plan_goes_by_the_latest_clock_so_a_late_one_makes_no_term_absurd() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::new("a", Key::Cluster(ClusterKey::generate()));
+        config.members = peers([("a", "127.0.0.1:7401")]);
+        config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        config.store = Some(dir.path().join("a"));
+        let today = term_floor().0 + (1 << 25);
+        Node::found(&config, ClusterId::draw(), Term(today)).unwrap();
+        let report = Report::read(&config).unwrap();
+        assert!(Plan::new(&[report.clone()], None, &[]).is_ok(), "both clocks are late: nobody can tell");
+        let report = at(&report, today);
+        let refused = Plan::new(&[report.clone()], None, &[]).unwrap_err().to_string();
+        assert!(refused.contains("there is nothing to repair"), "{refused}");
+        let refused = Plan::new(&[report], Some(Plan::lowest_floor()), &[]).unwrap_err().to_string();
+        assert!(refused.contains("by the latest clock"), "{refused}");
+    }
+
+    #[test]
+    fn a_report_without_a_time_of_day_is_refused() {
+        let text = sealed(format!("{REPORT}\nmember a\ncontent 00"));
+        assert!(matches!(Report::parse(&text), Err(RepairError::Text { .. })));
+    }
 }

@@ -21,7 +21,7 @@ use crate::output::Answer;
 With all members stopped their stores can go on above a lower floor. Read
 docs/guides/members.md, \"When terms are absurd already\", first.
 
-  1. Stop every daemon of the cluster, and every process that leads by it.
+  1. Stop every daemon of the cluster, and every process that has its key or leads by it.
   2. On each member's host, as the node's user: `report` reads its store, and changes nothing.
   3. Anywhere: `plan` makes a plan of all reports, or says what is in the way.
   4. On each member's host: `apply` replaces its store, in one step.
@@ -87,7 +87,7 @@ Exit codes: 0 done, 2 refused or error"
 )]
 struct PlanTerms {
     /// Terms go on above this; it must be above every term that any other group ever held
-    /// [default: the seconds since 2024, and 65536 more]
+    /// [default: the seconds since 2024 by the latest clock, and 65536 more]
     #[arg(long, value_name = "TERM")]
     floor: Option<u64>,
     /// A group that holds an absurd term; may be repeated
