@@ -83,8 +83,8 @@ impl<R: Rules> Scribe<R> {
         Line { own, common, what }.write(&mut self.files[at]);
     }
 
-    /// At the end of the run whoever runs has ended in good order: there is no more to be known of
-    /// it.
+    /// At the end of the run every process that runs has ended in good order: there is no more to
+    /// be known of it.
     fn stop(&mut self, node: NodeId) {
         let (at, now) = (node.index(), self.world.now);
         let own = self.world.hosts[at].reading(now);
@@ -282,7 +282,7 @@ fn the_auditor_is_silent_without_a_common_clock() {
     sound_seeds("nerio-drift", 200..215, Clocks::None);
 }
 
-/// What the auditor says of the saved schedule of a mutant, and what the simulator said.
+/// The auditor's verdict on the saved schedule of a mutant, and the simulator's.
 fn of_mutant(text: &str, clocks: Clocks) -> (String, Report) {
     let (protocol, named) = subject_of(text).unwrap();
     let report = find(&protocol).unwrap().replay(text, None).unwrap().report;
@@ -294,7 +294,7 @@ fn of_mutant(text: &str, clocks: Clocks) -> (String, Report) {
     (property.clone(), audited(&files(&subject, &script, clocks)))
 }
 
-/// What traces cannot show, and why.
+/// Mutants that traces cannot show, and why.
 const UNSEEN: [(&str, &str); 31] = [
     ("disturbed-leads-on", "it says that its clock was disturbed, and is not judged by that clock any more"),
     (

@@ -228,9 +228,9 @@ impl<S: Subject> Bench<S> {
 
     fn remarks(&self, violation: &str, assumption: Option<&str>) -> Vec<String> {
         let mut remarks = Vec::new();
-        remarks.extend(self.wrong.map(|wrong| format!("What is wrong: {wrong}.")));
+        remarks.extend(self.wrong.map(|wrong| format!("Mistake: {wrong}.")));
         remarks.extend(assumption.map(|what| format!("The assumption is broken, not the protocol: {what}.")));
-        remarks.push(format!("What is seen: {violation}."));
+        remarks.push(format!("Seen: {violation}."));
         remarks
     }
 

@@ -185,7 +185,7 @@ fn strange() -> Picture {
     run.arrow(0, 1, 9 * MS, Some(u64::MAX), "request", "after the end");
     run.arrow(0, 1, 9 * MS, Some(0), "request", "before it was sent");
     run.bar(9, 0, MS, BarKind::Lease, "no such lane");
-    run.bar(0, MS, u64::MAX, BarKind::Grant { to: 12 }, "for ever");
+    run.bar(0, MS, u64::MAX, BarKind::Grant { to: 12 }, "without end");
     run.bar(0, 5 * MS, 4 * MS, BarKind::Down, "backwards");
     run.mark(9, MS, MarkKind::Start, "no such lane");
     run.picture.zones.push(Zone { from: 9 * MS, until: 2, text: "w".repeat(500), calm: false });

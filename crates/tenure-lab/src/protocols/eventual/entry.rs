@@ -57,7 +57,7 @@ pub(crate) const OMEGA_STABLE: Election = Election {
 pub(crate) const LOWEST_ID: Election = Election {
     about: About {
         name: "lowest-id",
-        model: "one process that all others hear in time for ever",
+        model: "one process that all others always hear in time",
         promises: "in the end the lowest id that is not suspected leads: a baseline",
         source: "folklore; see Chandra and Toueg: Unreliable Failure Detectors",
     },
@@ -69,7 +69,7 @@ pub(crate) const LOWEST_ID: Election = Election {
 pub(crate) const ACCUSATION: Election = Election {
     about: About {
         name: "accusation",
-        model: "one process that the same f others hear in time for ever",
+        model: "one process that the same f others always hear in time",
         promises: "in the end the one that was accused least leads: a baseline",
         source: "after Aguilera, Delporte-Gallet, Fauconnier, Toueg: Communication-Efficient Leader Election",
     },

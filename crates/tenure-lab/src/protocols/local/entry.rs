@@ -9,7 +9,7 @@ pub(crate) const LOCAL: Locally = Locally {
     about: About {
         name: "local",
         model: "clocks with bounded drift; where messages take at most delta and wake-ups at most sigma, a leader is owed",
-        promises: "a leader in each stable partition, whoever is in it supports it, and logical partitions never overlap",
+        promises: "a leader in each stable partition, supported by all processes in it, and logical partitions never overlap",
         source: "Fetzer, Cristian: A highly available local leader election service (1999)",
     },
     majority: false,

@@ -84,7 +84,11 @@ pub const ALL: &[Mutant] = &[
     ),
     mutant("ignore-locks", Wrong::IgnoreLocks, "who is bound to one supports others"),
     mutant("self-no-lock", Wrong::SelfNoLock, "who supports itself is not bound by that"),
-    mutant("release-any", Wrong::ReleaseAny, "a Release of any request frees whoever is bound to its sender"),
+    mutant(
+        "release-any",
+        Wrong::ReleaseAny,
+        "a Release of any request frees all that are bound to its sender",
+    ),
     mutant(
         "release-under-lease",
         Wrong::ReleaseUnderLease,

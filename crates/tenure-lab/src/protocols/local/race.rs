@@ -229,7 +229,7 @@ impl Case {
 fn columns() -> Vec<Column> {
     [
         ("nodes", "NODES", "how many processes: one asks, all support it"),
-        ("handling_us", "HANDLING", "what a message costs whoever handles it, in microseconds"),
+        ("handling_us", "HANDLING", "the time that handling a message takes, in microseconds"),
         ("answers", "ANSWERS", "to the leader itself, or along a tree"),
         ("mean_ms", "MEAN", "from asking to leading, in ms"),
         ("median_ms", "MEDIAN", "of the same"),

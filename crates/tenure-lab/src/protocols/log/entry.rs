@@ -9,7 +9,7 @@ use crate::protocols::log::subject::Log;
 pub(crate) const PAXOS: Paxos = Paxos {
     about: About {
         name: "paxos",
-        model: "n acceptors of which f may fail, any message delay and loss, crash and restart; an election that may be wrong for any time",
+        model: "n acceptors, at most f of them failing, any message delay and loss, crash and restart; an election that may be wrong for any time",
         promises: "one log, the same everywhere, and clients that see one store; in the end all of them are answered",
         source: "Malkhi, Oprea, Zhou: Omega Meets Paxos, section 6; Lamport: Paxos",
     },

@@ -272,7 +272,7 @@ pub const LOG: &[LogMutant] = &[
     rule("reuse-ballot", BrokenLog::ReuseBallot, "a ballot is heard of before its own promise is durable"),
     rule("lowest-vote", BrokenLog::LowestVote, "of several votes the one of the lowest ballot is proposed"),
     rule("ignore-promises", BrokenLog::IgnorePromises, "votes that promises tell of are not proposed again"),
-    rule("no-gap-fill", BrokenLog::NoGapFill, "slots of which no promise tells are left empty"),
+    rule("no-gap-fill", BrokenLog::NoGapFill, "slots that no promise tells of are left empty"),
     rule(
         "propose-forgotten",
         BrokenLog::ProposeForgotten,
@@ -332,7 +332,11 @@ pub const LOG: &[LogMutant] = &[
     rule(
         "amnesiac-votes",
         BrokenLog::AmnesiacVotes,
-        "whoever lost its disk votes as if it had forgotten nothing",
+        "a process that lost its disk votes as if it had forgotten nothing",
     ),
-    rule("amnesia-once", BrokenLog::AmnesiaOnce, "whoever lost its disk votes again from its next life on"),
+    rule(
+        "amnesia-once",
+        BrokenLog::AmnesiaOnce,
+        "a process that lost its disk votes again from its next life on",
+    ),
 ];

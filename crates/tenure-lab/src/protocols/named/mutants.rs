@@ -34,7 +34,7 @@ pub const NAMED: [(Wrong, &str, &str); 8] = [
     (
         Wrong::BareCallers,
         "bare-callers",
-        "runs are told apart by the caller's name alone, as on the slides: a dead caller's run suppresses all lesser ones for ever",
+        "runs are told apart by the caller's name alone, as on the slides: a dead caller's run suppresses all lesser ones and never ends",
     ),
     (Wrong::WaitsForTheDead, "waits-for-the-dead", "the ids of those who are suspected are awaited"),
     (

@@ -54,7 +54,7 @@ pub const WORLDS: &[Named] = &[
     },
     Named {
         name: "blocks",
-        says: "the same, but the partners stay for a block of time, everything else is silent until it ends, and blocks grow for ever. \
+        says: "the same, but the partners stay for a block of time, everything else is silent until it ends, and blocks grow without end. \
                Faults: as moving-set",
         of: LASTING,
         stormy: false,

@@ -35,8 +35,10 @@ pub(super) const MEMBERS_TRUE: Property = always(
 );
 pub(super) const IN_TIME: Property =
     eventually("leader-in-time", "a stable partition is never without a leader for longer than kappa_T (T)");
-pub(super) const CONNECTED_SUPPORT: Property =
-    eventually("connected-support", "whoever has been connected to a leader for kappa_BI supports it (BI)");
+pub(super) const CONNECTED_SUPPORT: Property = eventually(
+    "connected-support",
+    "a process that has been connected to a leader for kappa_BI supports it (BI)",
+);
 pub(super) const KEPT: Property = eventually(
     "kept",
     "who must lead does so within kappa and without a gap; who will lead in the end, likewise (MUST, PERM)",

@@ -23,7 +23,7 @@ pub(super) fn message(message: &Datagram) -> String {
             names(answered),
             names(support)
         ),
-        Body::Release { request } => format!("whoever is bound by request {} is free", request.number),
+        Body::Release { request } => format!("all bound by request {} are free", request.number),
         Body::Helper => "stamps alone".to_owned(),
     }
 }

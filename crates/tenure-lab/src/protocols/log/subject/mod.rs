@@ -488,7 +488,9 @@ impl<R: Rules> Subject for Log<R> {
             return Err("keys must be 1 to 100".to_owned());
         }
         if constants.get("restarts") > 1 {
-            return Err("restarts must be 0 or 1: whoever lost its disk takes no part any more".to_owned());
+            return Err(
+                "restarts must be 0 or 1: a process that lost its disk takes no part any more".to_owned()
+            );
         }
         let manner = Manner {
             members: members.len() as u64,

@@ -245,7 +245,7 @@ const KEYS: [Key; 9] = [
     key(
         "repair",
         Unit::Word(&["detector", "neighbour"]),
-        "who starts anew when the winner of a ring crashes: whoever suspects it, or its predecessors alone",
+        "who starts anew when the winner of a ring crashes: each that suspects it, or its predecessors alone",
         0,
     ),
     key("watchers", Unit::Count, "how many predecessors do, with repair=neighbour", 1),

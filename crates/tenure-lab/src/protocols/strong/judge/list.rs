@@ -57,8 +57,11 @@ pub const UNBROKEN: Property = property(
 );
 
 /// (2), I4.
-pub const VALID: Property =
-    property("edicts-by-leaders", Kind::Always, "whoever creates a valid edict leads at that instant (2)");
+pub const VALID: Property = property(
+    "edicts-by-leaders",
+    Kind::Always,
+    "a process that creates a valid edict leads at that instant (2)",
+);
 /// (3), I5.
 pub const ORDERED: Property = property(
     "edicts-ordered",
@@ -83,7 +86,7 @@ pub const COUNTED: Property = property(
 pub const PLEDGED: Property = property(
     "pledge-kept",
     Kind::Always,
-    "whoever has said for how long it is certain to lead gives nothing back before then (10.5)",
+    "a process that has said for how long it is certain to lead gives nothing back before then (10.5)",
 );
 /// L4.
 pub const ENDS: Property = property(
@@ -147,7 +150,7 @@ pub const FLOORS: Property = property(
 pub const FOUND: Property = property(
     "found-leader-led",
     Kind::Always,
-    "whoever is found to lead, by its own word, led at some instant since the question (10.4)",
+    "a process that is found to lead, by its own word, led at some instant since the question (10.4)",
 );
 /// Section 10.4.
 pub const HOPS: Property =
@@ -188,7 +191,7 @@ pub(super) const GIVEN_AGAIN: Property = property(
 pub(super) const INTERRUPTED: Property = property(
     "change-interrupted",
     Kind::Sometimes,
-    "when the faults have healed a member holds a charter of which nobody knows whether it is decided (beside change-ends)",
+    "when the faults have healed a member holds a charter, and nobody knows whether it is decided (beside change-ends)",
 );
 pub(super) const MOVES: Property = property(
     "leadership-moves",
@@ -267,7 +270,7 @@ pub const CHANGE_ENDS: Property = property(
 pub const ENDED: Property = property(
     "one-running-epoch",
     Kind::Always,
-    "whoever leads does so in the newest epoch that is decided (section 10.6)",
+    "a leader leads in the newest epoch that is decided (section 10.6)",
 );
 /// I8.
 pub const WEDGED: Property = property(

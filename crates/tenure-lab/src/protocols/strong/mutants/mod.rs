@@ -349,7 +349,7 @@ const STRONG: &[Mutant] = &[
     rule("future-start", Broken::FutureStart, "a request may start at any time in the grantor's future")
         .only(On::Skew),
     rule("xfer-keep-e", Broken::XferKeepE, "a leader that hands over leads on until its lease ends"),
-    rule("verify-printed", Broken::VerifyPrinted, "a verified leader counts as leader for ever"),
+    rule("verify-printed", Broken::VerifyPrinted, "a verified leader counts as leader without end"),
     rule(
         "verify-no-pledge",
         Broken::VerifyNoPledge,

@@ -195,7 +195,7 @@ fn columns() -> Vec<Column> {
     [
         ("nodes", "NODES", "how many processes: all grant, all campaign"),
         ("window_v", "W", "the window in which candidates draw their start, in v"),
-        ("turns", "TURNS", "who goes first: whoever draws the earliest time, or the first on the ring"),
+        ("turns", "TURNS", "who goes first: the one that draws the earliest time, or the first on the ring"),
         (
             "mean_v",
             "MEAN",
