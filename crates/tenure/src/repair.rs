@@ -245,8 +245,9 @@ impl Plan {
     }
 
     /// Makes a plan of the reports of all members. Terms go on above `floor`, or above the
-    /// [lowest](Self::lowest_floor) that the clocks of all hosts allow. Barred are the groups `bar`, by name or as
-    /// `id=NUMBER`, and those for which a member remembers a grant above the floor.
+    /// [lowest](Self::lowest_floor) that the clocks of all hosts allow. Barred are the groups
+    /// `bar`, by name or as `id=NUMBER`, and those for which a member remembers a grant above the
+    /// floor.
     /// # Errors
     /// If the reports do not allow it: the error says what to do.
     pub fn new(reports: &[Report], floor: Option<Term>, bar: &[String]) -> Result<Self, RepairError> {
@@ -432,7 +433,7 @@ mod tests {
         Report::parse(&sealed(lines.collect::<Vec<_>>().join("\n"))).unwrap()
     }
 
-    /// The plan is made on a host whose clock is late by a year: by that clock all terms are absurd.
+    /// The plan is made on a host whose clock is late by a year: all terms are absurd by it.
     #[test]
     fn a_plan_goes_by_the_latest_clock_so_a_late_one_makes_no_term_absurd() {
         let dir = tempfile::tempdir().unwrap();

@@ -14,10 +14,11 @@
 //! ```
 //!
 //! N has the members, quorums and bounds of the newest charter e, the number of an era that nothing
-//! else reaches (`beyond_forced`), a new floor, and the barred groups. Its lineage has a draw of its own, marked as a repair: N and the
-//! charters of before are foreign to each other ([`Lineage::repaired`]). So a member goes by N, or
-//! by what follows it, only because its own store was replaced. A member whose store was not stops
-//! when it hears of N, and so do those that tell it.
+//! else reaches (`beyond_forced`), a new floor, and the barred groups. Its lineage has a draw of
+//! its own, marked as a repair: N and the charters of before are foreign to each other
+//! ([`Lineage::repaired`]). So a member goes by N, or by what follows it, only because its own
+//! store was replaced. A member whose store was not stops when it hears of N, and so do those that
+//! tell it.
 //!
 //! # Why no two lead
 //!
@@ -277,7 +278,7 @@ pub fn plan(reports: &[Stopped], wish: &Wish) -> Result<Arc<Charter>, RepairErro
     }))
 }
 
-/// The number of a repair: beyond all that force-removes on the other side can reach, each of which
+/// The number of a repair: beyond all that force-removes on the other side can reach. Each of them
 /// begins the next era and adds a draw to a lineage of at most [`Lineage::MOST`].
 ///
 /// Requests say the number of an epoch and no lineage (MONO, ONE). Say {a, b, c} of six were
