@@ -444,9 +444,12 @@ mod tests {
         let today = term_floor().0 + (1 << 25);
         Node::found(&config, ClusterId::draw(), Term(today)).unwrap();
         let report = Report::read(&config).unwrap();
-        assert!(Plan::new(&[report.clone()], None, &[]).is_ok(), "both clocks are late: nobody can tell");
+        assert!(
+            Plan::new(std::slice::from_ref(&report), None, &[]).is_ok(),
+            "both clocks are late: nobody can tell"
+        );
         let report = at(&report, today);
-        let refused = Plan::new(&[report.clone()], None, &[]).unwrap_err().to_string();
+        let refused = Plan::new(std::slice::from_ref(&report), None, &[]).unwrap_err().to_string();
         assert!(refused.contains("there is nothing to repair"), "{refused}");
         let refused = Plan::new(&[report], Some(Plan::lowest_floor()), &[]).unwrap_err().to_string();
         assert!(refused.contains("by the latest clock"), "{refused}");
