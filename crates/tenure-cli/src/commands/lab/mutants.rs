@@ -19,6 +19,9 @@ use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
 /// How many seeds are tried if nobody says so.
 const SEEDS: u64 = 3000;
 
+/// How many of them are tried before a saved scenario is: most mutants show within these.
+const FEW: u64 = 300;
+
 /// Try known-wrong variants: does a property notice each of them, and is the sound protocol silent
 /// on the same seeds?
 #[derive(Args, Debug)]
@@ -29,7 +32,8 @@ const SEEDS: u64 = 3000;
 
 Each mutant is swept until a property notices; one that is known to show in a world or by seeds of
 its own there first, unless --world, --faults, --nodes, --quorums, --seed or --seeds say where to
-look. One that no seed shows is tried on DIR/mutants/PROTOCOL/MUTANT.scenario.
+look. One that no seed shows is tried on DIR/mutants/PROTOCOL/MUTANT.scenario; where nothing says
+where to look, after the first 300 seeds.
 Exit codes: 0 all are killed and the sound protocols silent, 1 not so, 2 error.")]
 pub(super) struct Mutants {
     /// The protocol [default: all]
@@ -140,13 +144,17 @@ impl Mutants {
         Seeds { first: self.common.seed.unwrap_or(0), count, stop_at_first: true, threads }
     }
 
-    /// Where a mutant is known to show, unless it was said where to look.
-    fn showcase(&self, experiment: &dyn Experiment, mutant: &str) -> Option<Showcase> {
+    /// Whether nothing says where to look.
+    fn is_free(&self) -> bool {
         let common = &self.common;
         let free = common.world.is_none() && common.faults.is_none() && common.seed.is_none();
         let free = free && common.quorums == "majority";
-        let free = free && common.nodes == options::NODES && self.seeds == SEEDS;
-        experiment.showcase(mutant).filter(|_| free)
+        free && common.nodes == options::NODES && self.seeds == SEEDS
+    }
+
+    /// Where a mutant is known to show, unless it was said where to look.
+    fn showcase(&self, experiment: &dyn Experiment, mutant: &str) -> Option<Showcase> {
+        experiment.showcase(mutant).filter(|_| self.is_free())
     }
 
     /// Sweeps a protocol or a mutant of it where that mutant shows.
@@ -193,20 +201,29 @@ impl Mutants {
                 return Ok(Some((property, By::Showcase(case))));
             }
         }
+        let path = Some(self.scenario(experiment, mutant)).filter(|path| path.is_file());
+        let few = if self.is_free() && path.is_some() { FEW.min(self.seeds) } else { self.seeds };
         let bar = Progress::new(self.seeds, mutant);
-        let swept = experiment.sweep(trial, self.sweep_seeds(self.seeds), &|done| bar.add(done));
+        let swept = experiment.sweep(trial, self.sweep_seeds(few), &|done| bar.add(done));
         bar.end();
         let swept = swept?;
         *schedules += swept.schedules;
         if let Some(property) = noticed(&swept) {
             return Ok(Some((property, By::Sweep)));
         }
-        let path = self.scenario(experiment, mutant);
-        if !path.is_file() {
+        if let Some(path) = path
+            && let Some(property) = killed_by(&path, experiment, mutant, trial.property.as_deref())?
+        {
+            return Ok(Some((property, By::Scenario(path))));
+        }
+        if few == self.seeds {
             return Ok(None);
         }
-        let property = killed_by(&path, experiment, mutant, trial.property.as_deref())?;
-        Ok(property.map(|property| (property, By::Scenario(path))))
+        let Seeds { first, .. } = self.sweep_seeds(0);
+        let rest = Seeds { first: first.wrapping_add(few), ..self.sweep_seeds(self.seeds - few) };
+        let swept = experiment.sweep(trial, rest, &|_| ())?;
+        *schedules += swept.schedules;
+        Ok(noticed(&swept).map(|property| (property, By::Sweep)))
     }
 
     fn scenario(&self, experiment: &dyn Experiment, mutant: &str) -> PathBuf {
@@ -217,8 +234,13 @@ impl Mutants {
     /// Everything that was tried on the mutants, tried on the sound protocol: it must say nothing.
     fn sound(&self, experiment: &dyn Experiment, trial: &Trial, fates: &[Fate]) -> Result<Sound, Failure> {
         let trial = Trial { mutant: None, ..trial.clone() };
-        let most = fates.iter().filter(|fate| !matches!(fate.by, Some(By::Showcase(_))));
-        let most = most.map(|fate| fate.schedules).max().unwrap_or(0);
+        // A scenario spares a mutant its seeds, and not the sound protocol.
+        let tried = |fate: &Fate| match fate.by {
+            Some(By::Showcase(_)) => 0,
+            Some(By::Scenario(_)) => self.seeds,
+            Some(By::Sweep) | None => fate.schedules,
+        };
+        let most = fates.iter().map(tried).max().unwrap_or(0);
         let bar = Progress::new(most, "sound");
         let swept = experiment.sweep(&trial, self.sweep_seeds(most), &|done| bar.add(done));
         bar.end();
