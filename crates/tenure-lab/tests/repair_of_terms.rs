@@ -1,5 +1,8 @@
 //! A repair of absurd terms in the middle of a run: members stop and start at any moment, reports
-//! are taken of those that are down, and a plan is applied to some of them, whenever that is.
+//! are taken of those that are down, and a plan is applied to some of them, whenever that is. Two
+//! operators have a plan each. Members are killed between any two effects; their clocks are
+//! disturbed; they change the longest lease, lift bars, and accept lineages too early. Candidates
+//! that are no members lead on by what they knew before.
 //!
 //! Never do two lead a group, and the terms of a group never fall: by the sound rules. Without the
 //! bar on groups that hold an absurd term, or if a plan is applied to a store that was used since
@@ -13,7 +16,7 @@ use tenure_proto::boot::{self, BootId, Memory, overwrite};
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::epoch::repair::{Stopped, Wish, applied, plan};
-use tenure_proto::strong::epoch::{Charter, Epoch, StoreId};
+use tenure_proto::strong::epoch::{Change, Charter, Epoch, EpochTalk, StoreId};
 use tenure_proto::strong::{Cell, Command, Event, Message, Nerio, Rules, Settings, Sound, Succession, Term};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{
@@ -25,6 +28,9 @@ const GROUPS: u64 = 2;
 const ABSURD: Term = Term(1 << 40);
 const HERE: BootId = BootId { boot: 1, clock_offset: 0, slept: 0, marker: 0 };
 const SEEDS: u64 = 200;
+
+/// Candidates that are no members.
+const OUTSIDERS: usize = 2;
 const STEPS: usize = 4000;
 
 /// A generator that is the same on every machine.
@@ -63,6 +69,8 @@ struct Cluster<R: Rules> {
     newest: BTreeMap<GroupId, (Term, NodeId)>,
     /// The newest plan, and the reports that it was made of.
     plan: Option<(Arc<Charter>, Vec<Stopped>)>,
+    /// The plan before that: another operator has it.
+    other_plan: Option<(Arc<Charter>, Vec<Stopped>)>,
     plans: u64,
     /// Whether a plan is refused for a store that is not as reported.
     compares: bool,
@@ -86,19 +94,20 @@ impl<R: Rules> Cluster<R> {
         };
         let mut cluster = Self {
             rules,
-            members: (0..MEMBERS).map(|_| member()).collect(),
+            members: (0..MEMBERS + OUTSIDERS).map(|_| member()).collect(),
             now: LocalTime::from_nanos(10_000),
             luck: Luck(seed.wrapping_mul(7919) + 1),
             sent: Vec::new(),
             newest: BTreeMap::new(),
             plan: None,
+            other_plan: None,
             plans: 0,
             compares,
             after: 0,
         };
         (0..MEMBERS).for_each(|index| cluster.start(index));
         // The founding charter is on no disk where a laboratory founds; a report needs it.
-        for member in &mut cluster.members {
+        for member in &mut cluster.members[..MEMBERS] {
             let charter = member.process.as_ref().expect("it was started").charter().clone();
             overwrite(&mut member.cells, Cell::Charter(charter));
         }
@@ -127,21 +136,35 @@ impl<R: Rules> Cluster<R> {
 
     fn start(&mut self, index: usize) {
         let config = self.settings().validate().expect("settings that hold");
+        let told = self.any_charter();
         let member = &mut self.members[index];
         if member.process.is_some() {
             return;
+        }
+        if index >= MEMBERS {
+            let Some(charter) = told else { return };
+            member.cells = vec![Cell::Charter(charter)];
         }
         let store = match member.life {
             None => boot::Store::Founded(member.cells.clone()),
             Some(life) => boot::Store::Used(life, member.cells.clone()),
         };
         let boot = Boot::judge(store, member.memory.clone(), HERE);
-        member.life = Some(boot.incarnation);
-        member.memory = Some(Memory { boot: HERE, writer: boot.incarnation, records: kept(&boot) });
+        let (life, kept) = (boot.incarnation, kept(&boot));
+        member.life = Some(life);
         let mut effects = Vec::new();
         let mut cx = Context::new(self.now, &mut self.luck, &mut member.tickets, &mut effects);
         member.process = Some(Nerio::start(&config, node(index), boot, &mut cx));
+        // Signed with the new life when all effects of the start are carried out.
+        member.memory = Some(Memory { boot: HERE, writer: Incarnation(0), records: kept });
         self.perform(index, effects);
+        let member = &mut self.members[index];
+        if member.process.is_none() {
+            return;
+        }
+        if let Some(memory) = &mut member.memory {
+            memory.writer = life;
+        }
         for group in 0..GROUPS {
             self.handle(index, Input::Command(Command::Campaign(GroupId(group))));
         }
@@ -162,6 +185,10 @@ impl<R: Rules> Cluster<R> {
     /// A disk and a memory that do at once what they are told.
     fn perform(&mut self, index: usize, effects: Vec<Effect<Nerio<R>>>) {
         for effect in effects {
+            // Killed between two effects.
+            if self.luck.below(10_000) == 0 {
+                return self.stop(index);
+            }
             match effect {
                 Effect::Persist { record, .. } => overwrite(&mut self.members[index].cells, record),
                 Effect::Remember(record) => {
@@ -169,6 +196,9 @@ impl<R: Rules> Cluster<R> {
                         overwrite(&mut memory.records, record);
                     }
                 }
+                // A candidate with a key of its own is not heard when it speaks of charters.
+                Effect::Send { message: Message::Epoch(talk), .. }
+                    if index >= MEMBERS && !matches!(talk, EpochTalk::Unknown { .. }) => {}
                 Effect::Send { to, message, .. } => self.sent.push((node(index), to, message)),
                 Effect::Publish(Event::Leads { group, term, .. }) => self.leads(index, group, term),
                 Effect::Publish(_) => {}
@@ -206,7 +236,8 @@ impl<R: Rules> Cluster<R> {
 
     /// An operator that bars every group which holds a term above the floor.
     fn make_plan(&mut self) {
-        let Some(reports) = self.members.iter().map(|it| it.report.clone()).collect::<Option<Vec<_>>>()
+        let Some(reports) =
+            self.members[..MEMBERS].iter().map(|it| it.report.clone()).collect::<Option<Vec<_>>>()
         else {
             return;
         };
@@ -216,7 +247,7 @@ impl<R: Rules> Cluster<R> {
         let barred = held.map(|(group, _)| *group).collect();
         let draw = self.luck.below(u64::MAX);
         if let Ok(charter) = plan(&reports, &Wish { floor, barred, draw }) {
-            self.plan = Some((charter, reports));
+            self.other_plan = self.plan.replace((charter, reports));
             self.plans += 1;
         }
     }
@@ -224,7 +255,9 @@ impl<R: Rules> Cluster<R> {
     /// As the library does: a store that goes by this plan already stays as it is, and one that is
     /// not as reported is refused.
     fn apply(&mut self, index: usize) {
-        let Some((charter, reports)) = self.plan.clone() else { return };
+        let others = self.luck.below(3) == 0;
+        let plan = if others { self.other_plan.clone() } else { self.plan.clone() };
+        let Some((charter, reports)) = plan else { return };
         let member = &mut self.members[index];
         let same = reports[index].cells == member.cells && reports[index].life == member.life;
         let goes_by = |cell: &Cell| matches!(cell, Cell::Charter(here) if here.lineage == charter.lineage);
@@ -241,14 +274,16 @@ impl<R: Rules> Cluster<R> {
             let by = 1 + self.luck.below(60);
             self.now = self.now.after(LocalSpan::from_nanos(by));
             self.judge();
-            (0..MEMBERS).for_each(|index| self.handle(index, Input::Deadline));
+            (0..MEMBERS + OUTSIDERS).for_each(|index| self.handle(index, Input::Deadline));
         } else {
             // Old ones are lost now and then, so that there is room for new ones.
             let recent = self.sent.len().min(16);
             let at = self.sent.len() - 1 - usize::try_from(self.luck.below(recent as u64)).unwrap_or(0);
             let (from, to, message) = self.sent.remove(at);
             let (received, lost) = (self.now, self.luck.below(20) == 0);
-            if let (false, Some(to)) = (lost, usize::try_from(to.0).ok().filter(|to| *to < MEMBERS)) {
+            if let (false, Some(to)) =
+                (lost, usize::try_from(to.0).ok().filter(|to| *to < MEMBERS + OUTSIDERS))
+            {
                 self.handle(to, Input::Message { from, received, message });
             }
         }
@@ -265,6 +300,9 @@ impl<R: Rules> Cluster<R> {
             }
         }
         (0..MEMBERS).for_each(|index| self.report(index));
+        if self.luck.below(2) == 0 {
+            self.make_plan(); // Another operator, from the same reports.
+        }
         if sloppy {
             // Somebody starts them again after the reports.
             (0..MEMBERS).for_each(|index| self.start(index));
@@ -294,8 +332,45 @@ impl<R: Rules> Cluster<R> {
             15..=17 => self.apply(index),
             18 => self.operate(),
             19 => self.make_absurd(),
+            20..=23 => self.stop(MEMBERS + index % OUTSIDERS),
+            24..=30 => self.start(MEMBERS + index % OUTSIDERS),
+            31..=40 => self.handle(index, Input::Command(Command::AcceptLineage)),
+            41 => self.change(index),
+            42 => self.handle(index, Input::Command(Command::Disturbed)),
             _ => self.pass(),
         }
+    }
+
+    /// The charter of some member that runs.
+    fn any_charter(&mut self) -> Option<Arc<Charter>> {
+        let from = usize::try_from(self.luck.below(MEMBERS as u64)).unwrap_or(0);
+        self.members[from].process.as_ref().map(|process| process.charter().clone())
+    }
+
+    /// Another longest lease, or a group whose fences were reset.
+    fn change(&mut self, index: usize) {
+        let change = match self.luck.below(3) {
+            0 => {
+                let group = GroupId(self.luck.below(GROUPS));
+                let leads = |it: &Member<R>| {
+                    it.process.as_ref().is_some_and(|it| it.leadership(group, self.now).is_some())
+                };
+                if self.members.iter().any(leads) {
+                    return;
+                }
+                let barred = |it: &Member<R>| {
+                    it.process.as_ref().is_some_and(|it| it.charter().body.barred.has(group))
+                };
+                if !self.members.iter().any(barred) {
+                    return;
+                }
+                self.newest.remove(&group);
+                Change::LiftBar(group)
+            }
+            1 => Change::LongestLease(Span::from_nanos(2000)),
+            _ => Change::LongestLease(Span::from_nanos(4000)),
+        };
+        self.handle(index, Input::Command(Command::Change(change)));
     }
 
     /// An operator confirms an absurd term by mistake, and candidates ask for one.
