@@ -14,8 +14,8 @@ use tenure_testkit::waiting::now;
 const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 /// Leases that end soon, for tests in which they do.
-const SHORT: [&str; 3] = ["--lease=1500ms", "--grace=200ms", "--kill-margin=200ms"];
-const LEASE: Duration = Duration::from_millis(1500);
+const SHORT: [&str; 3] = ["--lease=4s", "--grace=200ms", "--kill-margin=1s"];
+const LEASE: Duration = Duration::from_secs(4);
 
 /// Writes its number, and stays.
 const STAY: &str = "echo $$ > pid; exec sleep 600";
