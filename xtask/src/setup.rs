@@ -28,6 +28,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nft", "nftables"),
     ("bash", "bash"),
     ("curl", "curl"),
+    ("openssl", "openssl"),
     ("python3", "python3"),
     ("sqlite3", "sqlite3"),
 ];

@@ -43,6 +43,7 @@ const NEEDS: &[Need] = &[
     Need { name: "tmux", reason: "no tmux", is_met: || setup::is_on_path("tmux") },
     Need { name: "bash", reason: "no bash", is_met: || setup::is_on_path("bash") },
     Need { name: "curl", reason: "no curl", is_met: || setup::is_on_path("curl") },
+    Need { name: "openssl", reason: "no openssl", is_met: || setup::is_on_path("openssl") },
     Need { name: "python3", reason: "no python3", is_met: || setup::is_on_path("python3") },
     Need { name: "sqlite3", reason: "no sqlite3", is_met: || setup::is_on_path("sqlite3") },
     Need { name: "ipv6", reason: "no IPv6", is_met: || UdpSocket::bind("[::]:0").is_ok() },
