@@ -12,9 +12,8 @@
 //! standard deviation of n·√(2-π²/6) = 0.596 n. Time n, and n more to tell everybody; up to 2n-1 if
 //! the largest is woken last.
 
-use std::fmt;
-
-use super::{Id, Node, Port, RIGHT, Standing, Turn, bits};
+use super::ids::Message;
+use super::{Id, Node, Port, RIGHT, Standing, State, Turn};
 
 /// A node. Twelve bytes, because a ring may have a hundred million of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,49 +22,6 @@ pub struct Clockwise {
     /// The leader's id, once it is a follower.
     leader: u32,
     state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    Asleep,
-    Candidate,
-    Passive,
-    Leader,
-    Follower,
-}
-
-/// A message between neighbours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Message {
-    /// An id that nobody has beaten yet.
-    Id(u32),
-    /// The leader's id.
-    Leader(u32),
-}
-
-impl super::Message for Message {
-    const KINDS: &'static [&'static str] = &["id", "leader"];
-
-    fn kind(&self) -> usize {
-        match self {
-            Self::Id(_) => 0,
-            Self::Leader(_) => 1,
-        }
-    }
-
-    fn bits(&self) -> u32 {
-        let (Self::Id(id) | Self::Leader(id)) = self;
-        2 + bits(*id)
-    }
-}
-
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id(id) => write!(f, "id {id}"),
-            Self::Leader(id) => write!(f, "leader {id}"),
-        }
-    }
 }
 
 impl Node for Clockwise {
@@ -109,12 +65,6 @@ impl Node for Clockwise {
     }
 
     fn standing(&self) -> Standing {
-        match self.state {
-            State::Asleep => Standing::Asleep,
-            State::Candidate => Standing::Candidate,
-            State::Passive => Standing::Passive,
-            State::Leader => Standing::Leader,
-            State::Follower => Standing::Follower(Some(self.leader)),
-        }
+        self.state.standing(self.leader)
     }
 }

@@ -12,9 +12,8 @@
 //! so each side has room for two messages. A node that becomes passive relays the messages that it
 //! had put aside.
 
-use std::fmt;
-
-use super::{Id, LEFT, Node, Port, RIGHT, Standing, Turn, bits};
+use super::ids::Message;
+use super::{Id, LEFT, Node, Port, RIGHT, Standing, Turn};
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,40 +22,6 @@ pub struct Franklin {
     /// Messages received from each side, the message of this round first.
     heard: [[Option<u32>; 2]; 2],
     standing: Standing,
-}
-
-/// A message between neighbours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Message {
-    /// A candidate's id, for the next candidate on that side.
-    Id(u32),
-    /// The leader's id.
-    Leader(u32),
-}
-
-impl super::Message for Message {
-    const KINDS: &'static [&'static str] = &["id", "leader"];
-
-    fn kind(&self) -> usize {
-        match self {
-            Self::Id(_) => 0,
-            Self::Leader(_) => 1,
-        }
-    }
-
-    fn bits(&self) -> u32 {
-        let (Self::Id(id) | Self::Leader(id)) = self;
-        2 + bits(*id)
-    }
-}
-
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id(id) => write!(f, "id {id}"),
-            Self::Leader(id) => write!(f, "leader {id}"),
-        }
-    }
 }
 
 impl Node for Franklin {

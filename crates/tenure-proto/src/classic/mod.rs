@@ -30,6 +30,7 @@
 pub mod clockwise;
 pub mod franklin;
 pub mod higham_przytycka;
+pub mod ids;
 pub mod itai_rodeh;
 pub mod lelann;
 pub mod named;
@@ -154,6 +155,28 @@ pub enum Standing {
     Leader,
     /// It knows that another leads, and where nodes have ids, which.
     Follower(Option<u32>),
+}
+
+/// A [`Standing`] in one byte: the node keeps the leader's id beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Asleep,
+    Candidate,
+    Passive,
+    Leader,
+    Follower,
+}
+
+impl State {
+    fn standing(self, leader: u32) -> Standing {
+        match self {
+            Self::Asleep => Standing::Asleep,
+            Self::Candidate => Standing::Candidate,
+            Self::Passive => Standing::Passive,
+            Self::Leader => Standing::Leader,
+            Self::Follower => Standing::Follower(Some(leader)),
+        }
+    }
 }
 
 /// An algorithm, as every node runs it. One state machine, the same for all; only what a node

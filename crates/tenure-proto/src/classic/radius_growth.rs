@@ -18,7 +18,7 @@
 
 use std::fmt;
 
-use super::{Id, LEFT, Node, Port, RIGHT, Standing, Turn, bits};
+use super::{Id, LEFT, Node, Port, RIGHT, Standing, State, Turn, bits};
 
 /// As on the slides: hopeless probes come back.
 pub type Slide = RadiusGrowth<false>;
@@ -36,15 +36,6 @@ pub struct RadiusGrowth<const SWALLOW: bool> {
     /// Whether all replies of this phase so far had their bit.
     unbeaten: bool,
     state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    Asleep,
-    Candidate,
-    Passive,
-    Leader,
-    Follower,
 }
 
 /// A message between neighbours.
@@ -133,13 +124,7 @@ impl<const SWALLOW: bool> Node for RadiusGrowth<SWALLOW> {
     }
 
     fn standing(&self) -> Standing {
-        match self.state {
-            State::Asleep => Standing::Asleep,
-            State::Candidate => Standing::Candidate,
-            State::Passive => Standing::Passive,
-            State::Leader => Standing::Leader,
-            State::Follower => Standing::Follower(Some(self.leader)),
-        }
+        self.state.standing(self.leader)
     }
 }
 

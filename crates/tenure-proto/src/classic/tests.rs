@@ -1,4 +1,5 @@
-use super::clockwise::{Clockwise, Message};
+use super::clockwise::Clockwise;
+use super::ids::Message;
 use super::*;
 
 struct Never;

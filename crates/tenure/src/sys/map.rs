@@ -52,12 +52,8 @@ impl Map {
                 offset,
             )
         };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
-        let watched = watch(start, bytes)?;
-        Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
+        let (words, watched) = watched(start, words)?;
+        Ok(Self { words, watched })
     }
 
     /// Whether the file was cut under this mapping. To be asked after the loads and stores that are
@@ -121,12 +117,8 @@ impl View {
         let (read, shared, start) = (libc::PROT_READ, libc::MAP_SHARED, ptr::null_mut());
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let start = unsafe { libc::mmap(start, bytes, read, shared, file.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
-        let watched = watch(start, bytes)?;
-        Ok(Self { words: NonNull::slice_from_raw_parts(start, words), watched })
+        let (words, watched) = watched(start, words)?;
+        Ok(Self { words, watched })
     }
 
     /// Reads a word, before anything that is read later. Relaxed, with a fence behind it: what else
@@ -176,12 +168,19 @@ pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
     Ok(found.f_type == libc::TMPFS_MAGIC)
 }
 
-/// Notices when the file under a new mapping is cut. If that cannot be, nothing stays mapped.
-fn watch(start: NonNull<AtomicU64>, bytes: usize) -> io::Result<Watched> {
-    Watched::new(start.cast(), bytes).inspect_err(|_| {
+/// The words at `start`, where `mmap` has put them unless it failed. Notices from now on when the
+/// file is cut; if that cannot be, nothing stays mapped.
+fn watched(start: *mut libc::c_void, words: usize) -> io::Result<(NonNull<[AtomicU64]>, Watched)> {
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
+    let bytes = words * size_of::<AtomicU64>();
+    let watched = Watched::new(start.cast(), bytes).inspect_err(|_| {
         // SAFETY: what was just mapped, and nobody has seen yet.
         unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
-    })
+    })?;
+    Ok((NonNull::slice_from_raw_parts(start, words), watched))
 }
 
 #[cfg(test)]
