@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
@@ -35,7 +35,7 @@ const OURS: &str = "tenure.";
 
 /// The log of this process, whose level can be changed.
 #[derive(Debug)]
-pub(super) struct Log(reload::Handle<EnvFilter, Registry>);
+pub(super) struct Log(reload::Handle<Targets, Registry>);
 
 impl Log {
     /// Begins to log.
@@ -56,7 +56,7 @@ impl Log {
 
 /// The log filter of the settings. A word alone is a level: the filter would take any other for the
 /// name of a crate, and log nothing else.
-pub(crate) fn filter(settings: &Settings) -> Result<EnvFilter, Failure> {
+pub(crate) fn filter(settings: &Settings) -> Result<Targets, Failure> {
     let text = settings.daemon.log.as_deref().unwrap_or(USUAL);
     let wrong = |why: &dyn fmt::Display| {
         Failure::config(format!(
@@ -67,7 +67,7 @@ pub(crate) fn filter(settings: &Settings) -> Result<EnvFilter, Failure> {
     if text.split(',').map(str::trim).any(|part| alone(&part)) {
         return Err(wrong(&""));
     }
-    EnvFilter::try_new(text).map_err(|error| wrong(&format_args!(" ({error})")))
+    Targets::from_str(text).map_err(|error| wrong(&format_args!(" ({error})")))
 }
 
 /// Whether stderr goes to the journal: systemd says which file that would be.
