@@ -45,7 +45,7 @@ impl<S: Subject> Simulation<'_, S> {
     /// Perhaps another process says in the sender's name what has just left, within a longest
     /// lease. Says whether it will try.
     pub(super) fn draw_forgery(&mut self, now: RealTime, flight: FlightId) -> bool {
-        let (hosts, longest) = (self.desks.len(), S::rhythm(&self.plan.cast.constants).longest);
+        let (hosts, longest) = (self.desks.len(), self.plan.rhythm.longest);
         let Forgeries { random, percent } = &mut self.plan.forgeries;
         if *percent == 0 || !random.percent(*percent) {
             return false;

@@ -451,7 +451,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         if self.tells_threads() || !self.stage.world.host(node).is_up() || !self.stage.is_working(node) {
             return;
         }
-        let lease = S::rhythm(&self.plan.cast.constants).act;
+        let lease = self.plan.rhythm.act;
         for thread in 0..THREADS {
             if !std::mem::replace(&mut self.desk(node).working[usize::from(thread)], true) {
                 let at = self.stage.world.now.after(self.pace.next_step(lease, thread));

@@ -45,6 +45,7 @@ pub(crate) fn perform<S: Subject>(
 ) -> Result<Performed<Command<S>>, String> {
     let plan = Plan {
         cast: Cast::new::<S>(&play.quorums, play.members, play.constants.clone(), play.clocks.clone())?,
+        rhythm: S::rhythm(&play.constants),
         adversary: None,
         links: Links::steady(play.delay),
         forgeries: Forgeries::none(),

@@ -10,7 +10,7 @@ use super::pace::LEAST_WRITE;
 use super::worlds::{Adversary, Named, Site};
 use crate::random::Random;
 use crate::stage::Cast;
-use crate::subject::{Assumption, Constants, Subject};
+use crate::subject::{Assumption, Constants, Rhythm, Subject};
 use crate::world::{Clock, Freeze, How, Interrupt, RealTime, Stretch, Which, clock::MILLI, node_id};
 
 /// The request.
@@ -98,6 +98,8 @@ fn draw_constants<S: Subject>(subject: &S, setup: &Setup, seed: u64) -> Result<C
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) cast: Cast,
+    /// Once for the run: some protocols search for it.
+    pub(super) rhythm: Rhythm,
     /// The adversary that decides the fate of messages, if not `links`.
     pub(super) adversary: Option<Box<dyn Adversary>>,
     pub(super) links: Links,
@@ -161,6 +163,7 @@ impl Plan {
         }
         Ok(Self {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
+            rhythm,
             adversary: None,
             links,
             forgeries: Forgeries::draw(setup, seed),
@@ -202,6 +205,7 @@ impl Plan {
         let clocks = draw_clocks((setup, site.hosts), assumption, ends, &mut Random::stream(seed, "clocks"));
         Ok(Self {
             cast: Cast::new::<S>(&setup.quorums, setup.nodes, constants, clocks)?,
+            rhythm,
             adversary: Some(programme.adversary),
             links: Links::steady(rhythm.round / 2),
             forgeries: Forgeries::none(),
