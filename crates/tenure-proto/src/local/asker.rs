@@ -142,6 +142,7 @@ impl<R: Rules> Local<R> {
     fn release(&mut self, request: RequestId, cx: &mut Context<'_, Self>) {
         let rules = &self.config.settings().rules;
         invariant!(rules, !self.leads(cx.now()), "supporters are set free when nobody leads by them (SO)");
+        invariant!(rules, cx.now() >= self.latest, "nobody is set free by a clock that is behind (SO)");
         cx.publish(Event::Released { request });
         let me = self.me;
         for to in (0..self.turns.len()).filter(|to| *to != me) {

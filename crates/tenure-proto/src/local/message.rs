@@ -181,7 +181,8 @@ pub enum Event {
         /// The process that it was bound to.
         to: NodeId,
     },
-    /// The process leads no more, by its own will or because its turn is over.
+    /// The process leads no more, by its own will, because its turn is over, or because its clock
+    /// went back.
     Stepped {
         /// The number of times that it has let others have their turn.
         turn: u64,

@@ -47,6 +47,10 @@
 //! request has not succeeded and no older lease stands. No message delay is assumed anywhere in
 //! this.
 //!
+//! A clock that goes back breaks ρ. Until it has caught up the process is silent, and a lease that
+//! it held is over for good: it would last longer than the locks behind it. A clock that is soon set
+//! right again, or a stray reading, then breaks nothing.
+//!
 //! A process that has forgotten its lock supports nobody, itself included, for `lockTime` after its
 //! start. A restart within one boot remembers. It asks no earlier than Δ+δ after its start: then
 //! every fast Election of its former life has been handled, and cannot take the place of a newer
@@ -118,6 +122,8 @@ pub struct Local<R: Rules = Sound> {
     incarnation: Incarnation,
     /// The largest reading seen: one below it proves nothing.
     latest: LocalTime,
+    /// Whether the clock was behind it when it was read last.
+    behind: bool,
     datagrams: FailAware,
     alive: AliveSet,
     /// How often each has let others have their turn, as far as is known here: with its position
@@ -174,6 +180,7 @@ impl<R: Rules> Protocol for Local<R> {
             me,
             incarnation: boot.incarnation,
             latest: now,
+            behind: false,
             datagrams: FailAware::new(config.link(), (me, boot.incarnation), members),
             alive: AliveSet::new(members, constants.expires),
             turns: vec![0; members],
@@ -199,6 +206,13 @@ impl<R: Rules> Protocol for Local<R> {
     }
 
     fn handle(&mut self, input: Input<Self>, cx: &mut Context<'_, Self>) {
+        self.behind = cx.now() < self.latest;
+        if self.behind {
+            self.distrust_clock(cx);
+            if !self.config.settings().rules.acts_while_behind() {
+                return; // A message may be lost, deadlines wait, and a leader that resigns leads no more.
+            }
+        }
         self.latest = self.latest.max(cx.now());
         match input {
             Input::Message { from, received, message } => self.receive(from, received, &message, cx),
@@ -217,8 +231,10 @@ impl<R: Rules> Protocol for Local<R> {
         }
     }
 
+    /// A clock that went back is not asked for anything until it has caught up.
     fn next_deadline(&self) -> Option<LocalTime> {
-        self.timers.next()
+        let waits = if self.behind { self.latest } else { LocalTime::ZERO };
+        self.timers.next().map(|next| next.max(waits))
     }
 }
 
@@ -259,6 +275,20 @@ impl<R: Rules> Local<R> {
     /// The members that it holds for alive, as of its last look.
     pub fn alive(&self) -> NodeSet {
         self.alive.members()
+    }
+
+    /// The clock went back: no length that it has measured is certain. The lease and the request
+    /// under way are over for good, and nobody is set free. Locks only last longer, which is safe.
+    fn distrust_clock(&mut self, cx: &mut Context<'_, Self>) {
+        if self.config.settings().rules.leads_after_step_back() {
+            return;
+        }
+        self.round = None;
+        self.view = None;
+        self.timers.clear(Timer::Decide);
+        if self.lease.take_if(|lease| self.latest < lease.until).is_some() {
+            cx.publish(Event::Stepped { turn: self.turns[self.me] });
+        }
     }
 
     fn leads(&self, now: LocalTime) -> bool {

@@ -69,6 +69,19 @@ pub trait Rules: Estimate {
         !leads
     }
 
+    /// Whether a process acts while its clock is behind a reading that it has seen. It must not. If
+    /// the clock is set right again, a lock that was taken in between ends too early, and supporters
+    /// were set free although an older lease counts again (SO).
+    fn acts_while_behind(&self) -> bool {
+        false
+    }
+
+    /// Whether a lease counts again when a clock that went back has caught up. It must not: by as
+    /// much as the clock went back it lasts longer than the locks of its supporters (SO).
+    fn leads_after_step_back(&self) -> bool {
+        false
+    }
+
     /// A process that has forgotten its promise supports nobody, not even itself, for as long as a
     /// lock lasts (SO).
     fn may_support(&self, received: LocalTime, silent_until: LocalTime) -> bool {

@@ -76,6 +76,7 @@ impl<R: Rules> Local<R> {
         invariant!(rules, free, "a bound process supports no other before its lock ends (SO)");
         invariant!(rules, kept, "a lock never ends sooner than it was promised (SO)");
         invariant!(rules, received >= self.silent_until, "who may have forgotten a lock supports nobody");
+        invariant!(rules, cx.now() >= self.latest, "nobody is bound by a clock that is behind (SO)");
         self.lock = Some(lock);
         self.remember(cx);
         cx.publish(Event::Locked { lock, received });

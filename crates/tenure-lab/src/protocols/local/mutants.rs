@@ -23,6 +23,10 @@ pub enum Wrong {
     ReleaseAny,
     /// A failed renewal is released while the older lease stands.
     ReleaseUnderLease,
+    /// A process acts while its clock is behind.
+    ActsWhileBehind,
+    /// A lease counts again when a clock that went back has caught up.
+    LeadsAfterStepBack,
     /// A process that has forgotten its lock supports others at once.
     RestartNoWait,
     /// Replies to earlier requests count.
@@ -93,6 +97,16 @@ pub const ALL: &[Mutant] = &[
         "release-under-lease",
         Wrong::ReleaseUnderLease,
         "a failed renewal is released while the older lease stands (F1)",
+    ),
+    mutant(
+        "acts-while-behind",
+        Wrong::ActsWhileBehind,
+        "a process whose clock went back asks, binds itself and sets others free by it",
+    ),
+    mutant(
+        "leads-after-step-back",
+        Wrong::LeadsAfterStepBack,
+        "a lease counts again when a clock that went back has caught up",
     ),
     mutant("restart-no-wait", Wrong::RestartNoWait, "who has forgotten its lock supports others at once"),
     mutant("old-replies", Wrong::OldReplies, "replies to earlier requests count for the present one"),
@@ -198,6 +212,14 @@ impl Rules for Wrong {
 
     fn may_release(&self, leads: bool) -> bool {
         *self == Self::ReleaseUnderLease || !leads
+    }
+
+    fn acts_while_behind(&self) -> bool {
+        *self == Self::ActsWhileBehind
+    }
+
+    fn leads_after_step_back(&self) -> bool {
+        *self == Self::LeadsAfterStepBack
     }
 
     fn may_support(&self, received: LocalTime, silent_until: LocalTime) -> bool {
