@@ -14,6 +14,10 @@ pub type Bytes = Arc<[u8]>;
 pub struct Slot(pub u64);
 
 impl Slot {
+    /// The last slot that messages may name: no log gets there in the life of a machine. A message
+    /// that names a later one is dropped, so that sums of slots never overflow.
+    pub const LAST: Self = Self(1 << 56);
+
     /// The slot after it.
     #[must_use]
     pub fn next(self) -> Self {
@@ -244,6 +248,30 @@ pub enum Message {
         /// The slot.
         upto: Slot,
     },
+}
+
+impl Message {
+    /// The highest slot that it names.
+    pub(super) fn highest_slot(&self) -> Slot {
+        let last = |entries: &[(Slot, Entry)]| entries.iter().map(|(slot, _)| *slot).max();
+        match self {
+            Self::Prepare { from, .. } | Self::Fetch { from } => *from,
+            Self::Promise { from, votes, next, base, applied, .. } => {
+                let voted = votes.iter().map(|(slot, _)| *slot).max().unwrap_or_default();
+                voted.max(*from).max(next.unwrap_or_default()).max(*base).max(*applied)
+            }
+            Self::Accept { entries, upto, .. } | Self::Learn { entries, upto } => {
+                last(entries).unwrap_or_default().max(*upto)
+            }
+            Self::Accepted { slots, .. } => slots.iter().copied().max().unwrap_or_default(),
+            Self::Commit { upto, .. } | Self::Install { upto, .. } | Self::Index { upto, .. } => *upto,
+            Self::Nack { .. }
+            | Self::Forward { .. }
+            | Self::Confirm { .. }
+            | Self::Confirmed { .. }
+            | Self::AskIndex { .. } => Slot(0),
+        }
+    }
 }
 
 /// An input from outside: from clients or from the election.

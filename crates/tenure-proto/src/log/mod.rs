@@ -266,12 +266,17 @@ impl<R: Rules> Paxos<R> {
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, R>) {
-        let Some(position) = self.config.position(from) else { return };
+        let Some(position) = self.config.position(from).filter(|_| message.highest_slot() <= Slot::LAST)
+        else {
+            return;
+        };
         match message {
             Message::Prepare { ballot, from: slot } => self.on_prepare(from, ballot, slot, cx),
+            // Only what was applied is forgotten.
+            Message::Promise { base, applied, .. } if base > applied => {}
             Message::Promise { ballot, from: asked, votes, next, base, applied } => {
                 self.hear_of(applied, from);
-                let page = Page { asked, votes, next, base, applied };
+                let page = Page { asked, votes, next, base };
                 self.on_promise((from, position), ballot, page, cx);
             }
             Message::Accept { ballot, entries, upto } => self.on_accept(from, ballot, entries, upto, cx),

@@ -14,6 +14,10 @@ use crate::{LocalTime, NodeId};
 /// How many pages of what is not accepted yet are said again at once.
 const REPEATED: usize = 8;
 
+/// The most slots without a vote that a new leader fills: no window of an earlier leader was longer.
+/// A member that claims more lies, and its promise must not keep this process busy.
+const MOST_GAPS: u64 = 1 << 20;
+
 /// The proposer's state: its leadership, attempts and hints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Proposer {
@@ -62,14 +66,22 @@ pub(super) struct Preparing {
     best: BTreeMap<Slot, Vote>,
     /// The most that anybody has forgotten.
     base: Slot,
-    /// The most that anybody has applied.
-    applied: Slot,
 }
 
 impl Preparing {
     /// From which slot on a member is to tell what it holds.
     fn asks(&self, position: usize) -> Slot {
         self.told.get(&position).copied().unwrap_or(self.from)
+    }
+
+    /// The first and the last slot in which a leader proposes: above those that a member has
+    /// forgotten, up to the last one that promises told of. How far others have applied adds
+    /// nothing: an entry chosen there was accepted by a member that promised, and that member
+    /// reports it or has forgotten it.
+    fn reaches(&self, rules: &impl Rules, applied: Slot) -> (Slot, Slot) {
+        let above = if rules.may_propose(self.base, self.base) { Slot(0) } else { self.base };
+        let last = self.best.keys().next_back().copied().unwrap_or_default();
+        (self.from.max(above.next()), last.max(self.base).max(applied))
     }
 }
 
@@ -81,7 +93,6 @@ pub(super) struct Page {
     /// From which slot on further ones do.
     pub(super) next: Option<Slot>,
     pub(super) base: Slot,
-    pub(super) applied: Slot,
 }
 
 /// Leading in a ballot; or having led in it, as long as answers may still come.
@@ -220,7 +231,6 @@ impl<R: Rules> Paxos<R> {
             gathered: 0,
             best: BTreeMap::new(),
             base: Slot(0),
-            applied: Slot(0),
         };
         self.proposer.role = Role::Preparing(preparing);
         cx.publish(Event::Preparing(ballot));
@@ -257,7 +267,6 @@ impl<R: Rules> Paxos<R> {
             preparing.gathered += votes.len();
         }
         preparing.base = preparing.base.max(page.base);
-        preparing.applied = preparing.applied.max(page.applied);
         for (slot, vote) in votes {
             match preparing.best.get_mut(&slot) {
                 Some(held) if !rules.better(held, &vote) => {}
@@ -273,7 +282,10 @@ impl<R: Rules> Paxos<R> {
             cx.send(from, Message::Prepare { ballot, from: next }, after);
         }
         if preparing.promised.len() >= rules.prepare_quorum(size.0, size.1) {
-            self.lead(cx);
+            let (first, last) = preparing.reaches(rules, self.learner.applied);
+            let held = preparing.best.range(first..).count() as u64;
+            let gaps = last.next().0.saturating_sub(first.0).saturating_sub(held);
+            if gaps > MOST_GAPS { self.give_way(cx) } else { self.lead(cx) }
         }
     }
 
@@ -284,9 +296,8 @@ impl<R: Rules> Paxos<R> {
         let enough = preparing.promised.len() >= rules.prepare_quorum(members, faults);
         invariant!(rules, enough, "a proposer leads when n-f have promised");
         invariant!(rules, preparing.ballot <= self.promised, "a ballot is promised by its own process first");
-        let Preparing { ballot, from, best, base, applied, .. } = preparing;
-        let highest = best.keys().next_back().copied().unwrap_or_default();
-        let known = highest.max(base).max(applied).max(self.learner.applied);
+        let (first, known) = preparing.reaches(rules, self.learner.applied);
+        let Preparing { ballot, best, base, .. } = preparing;
         self.proposer.role = Role::Leading(Leading {
             ballot,
             active: true,
@@ -298,22 +309,23 @@ impl<R: Rules> Paxos<R> {
             keys: BTreeSet::new(),
         });
         cx.publish(Event::Leading(ballot));
-        let (mut chosen, mut proposed) = (Vec::new(), Vec::new());
-        for slot in (from.0..=known.0).map(Slot) {
-            match best.get(&slot) {
-                Some(Vote { standing: Standing::Chosen, entry }) => chosen.push((slot, entry.clone())),
-                _ if !self.rules().may_propose(slot, base) => {} // Chosen, and forgotten: to be fetched.
-                Some(vote) => proposed.push((slot, self.rules().proposal(&vote.entry))),
-                None if self.rules().fills_gaps() => proposed.push((slot, Entry::Noop)),
-                None => {}
+        let (mut chosen, mut proposed) = (Vec::new(), BTreeMap::new());
+        for (slot, vote) in &best {
+            match vote.standing {
+                Standing::Chosen => chosen.push((*slot, vote.entry.clone())),
+                _ if !self.rules().may_propose(*slot, base) => {} // Chosen, and forgotten: to be fetched.
+                _ => _ = proposed.insert(*slot, self.rules().proposal(&vote.entry)),
             }
+        }
+        if self.rules().fills_gaps() {
+            let gaps = (first.0..=known.0).map(Slot).filter(|slot| !best.contains_key(slot));
+            proposed.extend(gaps.map(|slot| (slot, Entry::Noop)));
         }
         for (slot, entry) in chosen {
             self.learn(slot, entry, cx);
         }
-        let applied = self.learner.applied;
-        proposed.retain(|(slot, _)| *slot > applied);
-        self.propose(proposed, cx);
+        let proposed = proposed.split_off(&self.learner.applied.next());
+        self.propose(proposed.into_iter().collect(), cx);
         self.repeat_wishes(cx);
         self.ask_again(cx);
         self.fetch_anew(cx);

@@ -1,6 +1,7 @@
 //! The log, one behaviour at a time: a few machines, messages delivered as a test wants, disks that
 //! write when told.
 
+mod lies;
 mod snapshots;
 mod tails;
 
