@@ -24,6 +24,9 @@ pub struct Settings<R: Rules = Sound> {
     /// The number of slots after which a snapshot is wanted. Fewer make restarts quick, and write
     /// the state more often.
     pub snapshot_every: u64,
+    /// How many slots sooner the first snapshot is wanted; later ones follow at the same distance.
+    /// Members that differ in it do not make theirs at once. Below `snapshot_every`.
+    pub snapshot_sooner: u64,
     /// The number of applied slots that are kept below a snapshot, for members that are a little
     /// behind.
     pub keep: u64,

@@ -276,7 +276,10 @@ impl<R: Rules> Paxos<R> {
     fn want_snapshot(&mut self, cx: &mut Context<'_, R>) {
         let upto = self.learner.applied;
         let since = self.learner.snapshot_at().max(self.learner.declined).0;
-        if self.learner.wanted.is_none() && upto.0 - since >= self.config.settings().snapshot_every {
+        let settings = self.config.settings();
+        let sooner = if since == 0 { settings.snapshot_sooner } else { 0 };
+        let due = upto.0 - since >= settings.snapshot_every.saturating_sub(sooner);
+        if self.learner.wanted.is_none() && due {
             self.learner.wanted = Some((upto, self.learner.sessions.clone()));
             cx.publish(Event::SnapshotWanted { upto });
         }

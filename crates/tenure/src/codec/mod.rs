@@ -119,6 +119,11 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
+    /// How many bytes are not read yet.
+    pub(crate) fn left(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn raw(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let (head, rest) = self.0.split_at_checked(count).ok_or(DecodeError::Truncated)?;
         self.0 = rest;

@@ -10,7 +10,7 @@ use tenure_proto::log::{self, Settings, Sound};
 use tenure_proto::time::LocalSpan;
 
 use super::error::OpenError;
-use super::link::MAX_MESSAGE;
+use super::link::{MAX_MESSAGE, MAX_SNAPSHOT};
 use crate::clock::{Clock, nanos};
 use crate::config::{Key, Peer};
 use crate::name::{ClusterId, GroupName, NodeName};
@@ -67,7 +67,8 @@ pub struct Config {
     pub window: u64,
     /// The number of writes after which a snapshot replaces the log before it. 10,000 by default.
     ///
-    /// Larger: a longer log on the disk and a slower start. Smaller: more snapshots.
+    /// Members make theirs at different times. Larger: a longer log on the disk and a slower start.
+    /// Smaller: more snapshots.
     pub snapshot_every: u64,
     /// The number of writes before a snapshot that are kept for slow members. 2,000 by default.
     ///
@@ -191,11 +192,15 @@ impl Checked {
         }
         let ids: Vec<NodeId> = members.iter().map(|(name, _)| name.id()).collect();
         let users = usize::try_from(config.window).unwrap_or(usize::MAX).clamp(1, SESSIONS / 2 / ids.len());
+        // Each member at another time: a snapshot takes from one of them at a time.
+        let position = ids.iter().position(|id| *id == me.id()).unwrap_or(0) as u64;
+        let sooner = config.snapshot_every / ids.len() as u64 * position;
         let settings = Settings {
             faults: config.faults.unwrap_or((ids.len() - 1) / 2),
             retry: LocalSpan::from_nanos(nanos(config.retry)),
             window: config.window,
             snapshot_every: config.snapshot_every,
+            snapshot_sooner: sooner,
             keep: config.keep,
             sessions: SESSIONS,
             wishes: SESSIONS,
@@ -215,7 +220,7 @@ impl Checked {
             machine,
             users,
             longest_write: config.longest_write,
-            longest_snapshot: MAX_MESSAGE - BESIDE_STATE,
+            longest_snapshot: MAX_SNAPSHOT - BESIDE_STATE,
             time: config.time.clone(),
         })
     }

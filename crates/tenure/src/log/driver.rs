@@ -6,8 +6,10 @@
 //! time from the log. Leases are not at risk: the node has a thread of its own.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use tenure_proto::log::{Applied, Command, Event, Key, Message, Paxos, Slot};
@@ -21,10 +23,11 @@ use super::election::{Opinion, REST};
 use super::error::{ProposeError, Stopped};
 use super::link::{Links, Talk};
 use super::progress::{Progress, Work, patience};
+use super::state::Guarded;
 use super::users::{Proposal, Users};
 use super::{News, StateMachine, Status};
 use crate::clock::nanos;
-use crate::codec::{Reader, Writer as Bytes};
+use crate::codec::{DecodeError, Reader, Writer as Bytes};
 use crate::driver::Os;
 use crate::guard::Tenure;
 
@@ -53,7 +56,16 @@ pub(super) enum Item<S> {
     },
     Durable(Durable),
     Opinion(Opinion),
+    /// The snapshot of a slot, made on another thread, or why there is none.
+    Captured(Slot, Result<Snapshot, String>),
     Shutdown(Option<oneshot::Sender<()>>),
+}
+
+/// A snapshot: the kept answers, then the state, then the panics among the answers.
+pub(super) struct Snapshot {
+    bytes: Arc<[u8]>,
+    /// Where the state is in it.
+    state: Range<usize>,
 }
 
 /// The parts of a driver.
@@ -64,6 +76,8 @@ pub(super) struct Parts<S> {
     pub(super) links: Arc<Links>,
     pub(super) may_lead: watch::Sender<bool>,
     pub(super) news: broadcast::Sender<News>,
+    /// Where snapshots come back that were made on another thread.
+    pub(super) captured: Sender<Item<S>>,
 }
 
 pub(super) struct Driver<S> {
@@ -74,7 +88,7 @@ pub(super) struct Driver<S> {
     effects: Vec<Effect<Paxos>>,
     /// The next inputs of the machine, before anything else.
     inputs: VecDeque<Input<Paxos>>,
-    state: S,
+    state: Guarded<S>,
     users: Users,
     reads: BTreeMap<u64, Box<dyn Look<S>>>,
     next_read: u64,
@@ -99,6 +113,8 @@ pub(super) struct Driver<S> {
     rests_until: Option<LocalTime>,
     may_lead: watch::Sender<bool>,
     news: broadcast::Sender<News>,
+    captured: Sender<Item<S>>,
+    panics: u64,
     stopped: Option<Stopped>,
     farewell: Option<oneshot::Sender<()>>,
 }
@@ -106,7 +122,7 @@ pub(super) struct Driver<S> {
 impl<S: StateMachine> Driver<S> {
     /// Starts the machine with what the disk holds, and restores the state.
     pub(super) fn new(parts: Parts<S>, boot: Boot<tenure_proto::log::Record>) -> Result<Self, Stopped> {
-        let Parts { config, state, writer, links, may_lead, news } = parts;
+        let Parts { config, state, writer, links, may_lead, news, captured } = parts;
         let me = config.me.id();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
         let now = config.time.read();
@@ -123,7 +139,7 @@ impl<S: StateMachine> Driver<S> {
             tickets,
             effects: Vec::new(),
             inputs: VecDeque::new(),
-            state,
+            state: Guarded::new(state),
             users: Users::default(),
             reads: BTreeMap::new(),
             next_read: 0,
@@ -141,10 +157,13 @@ impl<S: StateMachine> Driver<S> {
             rests_until: None,
             may_lead,
             news,
+            captured,
+            panics: 0,
             stopped: None,
             farewell: None,
         };
         effects.into_iter().for_each(|effect| driver.carry_out(effect));
+        driver.state.keep_beginning();
         driver.say_whether_it_may_lead();
         match driver.stopped.take() {
             None => Ok(driver),
@@ -257,13 +276,17 @@ impl<S: StateMachine> Driver<S> {
             }
             Item::Read(look) => self.on_read(look),
             Item::Peek(mut look) => {
-                look.look(&self.state);
+                look.look(self.state.get());
                 look.answer();
             }
             Item::Status(reply) => _ = reply.send(self.status()),
             Item::Message { from, message, .. } => self.on_message(from, message),
             Item::Durable(durable) => self.on_durable(durable),
             Item::Opinion(opinion) => self.on_opinion(opinion),
+            Item::Captured(upto, made) => {
+                self.on_captured(upto, made);
+                self.run_inputs();
+            }
             Item::Shutdown(reply) => {
                 self.farewell = reply;
                 self.stop(Stopped::ShutDown);
@@ -459,7 +482,7 @@ impl<S: StateMachine> Driver<S> {
 
     fn on_event(&mut self, event: Event) {
         match event {
-            Event::Restore { upto, state } => self.restore(upto, &state),
+            Event::Restore { upto, state } => self.restore(upto, state),
             Event::Applied { slot, applied } => self.apply(slot, applied),
             Event::Done(Key::Write(session, number)) => self.users.on_done(session, number),
             Event::Done(Key::Open(nonce)) => {
@@ -470,13 +493,13 @@ impl<S: StateMachine> Driver<S> {
             Event::Refused(key) => self.users.on_refused(key),
             Event::Readable { id } => {
                 if let Some(mut look) = self.reads.remove(&id) {
-                    look.look(&self.state);
+                    look.look(self.state.get());
                     look.answer();
                 }
             }
             Event::ReadNow { id } => {
                 if let Some(look) = self.reads.get_mut(&id) {
-                    look.look(&self.state);
+                    look.look(self.state.get());
                     self.inputs.push_back(Input::Command(Command::ReadDone { id }));
                 }
             }
@@ -501,50 +524,92 @@ impl<S: StateMachine> Driver<S> {
             Applied::Noop => {}
             Applied::Opened { nonce, session, closed } => self.users.on_opened(nonce, session, closed),
             Applied::Write { session, number, bytes } => {
-                let answer = self.state.apply(slot.0, &bytes);
+                let answer = match self.state.apply(slot.0, &bytes) {
+                    Ok(answer) => answer,
+                    Err(reason) => return self.stop(Stopped::Panicked { reason }),
+                };
+                let refused = answer.as_ref().err().cloned();
                 self.users.on_written(session, number, slot, answer);
-                let _ = self.news.send(News::Applied { index: slot.0, bytes });
+                match refused {
+                    None => drop(self.news.send(News::Applied { index: slot.0, bytes })),
+                    Some(panic) => self.say_refused(slot, &panic),
+                }
             }
             Applied::Again { session, number } => self.users.on_done(session, number),
             Applied::Expired { session, number } => self.users.on_expired(session, number),
         }
     }
 
+    fn say_refused(&mut self, slot: Slot, panic: &str) {
+        self.panics += 1;
+        let (log, node, index) = (&self.config.log, &self.config.me, slot.0);
+        tracing::error!(name: "tenure.log_write_refused", log = %log, node = %node, index, panic, "the state machine panicked on a write, twice: the write is refused on every member and changes nothing");
+    }
+
+    /// Captures the state at this slot. Its bytes are made on another thread, unless they are there
+    /// already.
+    fn on_snapshot_wanted(&mut self, upto: Slot) {
+        let (mut answers, mut panics) = (Bytes::new(), Bytes::new());
+        self.users.write(&mut answers);
+        self.users.write_panics(&mut panics);
+        let capture = match self.state.capture() {
+            Ok(capture) => capture,
+            Err(panic) => return self.on_captured(upto, Err(panic)),
+        };
+        let ready = capture.is_ready();
+        let make = move || snapshot(answers, capture.into_bytes()?, panics);
+        if ready {
+            return self.on_captured(upto, make());
+        }
+        let captured = self.captured.clone();
+        let thread = thread::Builder::new().name("tenure-log-snap".into());
+        let spawned = thread.spawn(move || drop(captured.send(Item::Captured(upto, make()))));
+        if let Err(error) = spawned {
+            self.on_captured(upto, Err(error.to_string()));
+        }
+    }
+
     /// A snapshot that could not be sent to anybody is not kept. The log goes on without it, and
     /// forgets nothing until there is a shorter one.
-    fn on_snapshot_wanted(&mut self, upto: Slot) {
-        let state = self.snapshot();
-        let (bytes, most) = (state.len(), self.config.longest_snapshot);
-        if bytes > most {
-            let (log, node) = (&self.config.log, &self.config.me);
-            tracing::error!(name: "tenure.log_snapshot_too_long", log = %log, node = %node, bytes, most, "the state is too long for a snapshot: the log keeps every write, in memory and in its file, until the state is shorter");
-            return self.inputs.push_back(Input::Command(Command::NoSnapshot { upto }));
-        }
-        self.inputs.push_back(Input::Command(Command::Snapshot { upto, state }));
-    }
-
-    /// The kept answers, then the state.
-    fn snapshot(&self) -> Arc<[u8]> {
-        let mut to = Bytes::new();
-        self.users.write(&mut to);
-        to.bytes(&self.state.snapshot());
-        to.into_bytes().into()
-    }
-
-    fn restore(&mut self, upto: Slot, snapshot: &[u8]) {
-        let mut from = Reader::new(snapshot);
-        let state = self.users.read(&mut from).and_then(|()| from.bytes(usize::MAX));
-        let restored = match state {
-            Ok(state) => self.state.restore(state).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+    fn on_captured(&mut self, upto: Slot, made: Result<Snapshot, String>) {
+        let (log, node, most) = (&self.config.log, &self.config.me, self.config.longest_snapshot);
+        let command = match made {
+            Ok(Snapshot { bytes, state }) if bytes.len() <= most => {
+                self.state.rest_on(upto.0, bytes.clone(), state);
+                Command::Snapshot { upto, state: bytes }
+            }
+            Ok(Snapshot { bytes, .. }) => {
+                let bytes = bytes.len();
+                tracing::error!(name: "tenure.log_snapshot_too_long", log = %log, node = %node, bytes, most, "the state is too long for a snapshot: the log keeps every write, in memory and in its file, until the state is shorter");
+                Command::NoSnapshot { upto }
+            }
+            Err(reason) => {
+                tracing::error!(name: "tenure.log_no_snapshot", log = %log, node = %node, reason, "the state machine made no snapshot: the log keeps every write, and asks again later");
+                Command::NoSnapshot { upto }
+            }
         };
-        match restored {
+        self.inputs.push_back(Input::Command(command));
+    }
+
+    fn restore(&mut self, upto: Slot, snapshot: Arc<[u8]>) {
+        let read = self.read_answers(&snapshot).map_err(|error| error.to_string());
+        match read.and_then(|state| self.state.restore(upto.0, snapshot, state)) {
             Ok(()) => {
                 self.users.on_restored(self.machine.sessions());
                 let _ = self.news.send(News::Restored { upto: upto.0 });
             }
             Err(reason) => self.stop(Stopped::State { reason }),
         }
+    }
+
+    /// Takes the kept answers of a snapshot, and says where in it the state is.
+    fn read_answers(&mut self, snapshot: &[u8]) -> Result<Range<usize>, DecodeError> {
+        let mut from = Reader::new(snapshot);
+        self.users.read(&mut from)?;
+        let length = from.bytes(usize::MAX)?.len();
+        let end = snapshot.len() - from.left();
+        self.users.read_panics(&mut from)?;
+        Ok(end - length..end)
     }
 
     fn status(&self) -> Status {
@@ -559,8 +624,20 @@ impl<S: StateMachine> Driver<S> {
             reached: self.links.up(),
             disk_full: self.full,
             only_learns: self.machine.is_amnesiac(),
+            panics: self.panics,
             records: written.records,
             syncs: written.syncs,
         }
     }
+}
+
+/// A snapshot of its parts.
+fn snapshot(mut to: Bytes, state: Vec<u8>, panics: Bytes) -> Result<Snapshot, String> {
+    to.bytes(&state);
+    let length = state.len();
+    drop(state);
+    let mut bytes = to.into_bytes();
+    let end = bytes.len();
+    bytes.extend(panics.into_bytes());
+    Ok(Snapshot { bytes: bytes.into(), state: end - length..end })
 }

@@ -138,14 +138,20 @@ pub enum Stopped {
         /// The message.
         reason: String,
     },
+    /// The state machine panicked, and its state could not be built anew.
+    #[error("the state machine panicked, and its state cannot be built anew ({reason}): open the log again")]
+    Panicked {
+        /// Why not.
+        reason: String,
+    },
     /// The election no longer tells who leads.
     #[error("the election of the log has ended: {reason}")]
     Election {
         /// Why.
         reason: String,
     },
-    /// The log's thread died: the state machine panicked, or this is a bug.
-    #[error("the log's thread has ended unexpectedly: the state machine panicked, or this is a bug")]
+    /// The log's thread died: this is a bug.
+    #[error("the log's thread has ended unexpectedly: this is a bug")]
     Crashed,
 }
 
@@ -167,6 +173,17 @@ pub enum ProposeError {
     /// Too many writes wait here already (backpressure). Nothing was written.
     #[error("too many writes wait here: try again later")]
     Overloaded,
+    /// [`StateMachine::apply`](crate::log::StateMachine::apply) panicked on this write, twice from
+    /// the same state. The write stays in the log and changes nothing, on every member.
+    #[error(
+        "the state machine panicked on the write at {index} ({message}): it was refused, and the log goes on"
+    )]
+    Panicked {
+        /// Its place in the log.
+        index: u64,
+        /// The message of the panic.
+        message: String,
+    },
     /// The answer got lost: this process was so far behind that it was given a snapshot, in which
     /// its session is not any more.
     #[error("it is not known whether this was written: look before you write it again")]

@@ -7,8 +7,11 @@
 //! member: what finds its queue full is dropped. The other way, a member that is slow to handle
 //! what it was sent stops reading, and the sender's queue is what fills.
 //!
+//! A snapshot may be gigabytes long. It goes piece by piece between the other messages, which do not
+//! wait for it: one snapshot at a time to each member, and further ones are dropped meanwhile.
+//!
 //! Before a caller has proved that it holds the key it costs a place among 32 and room for two
-//! pieces, 256 KiB; afterwards at most [`MAX_MESSAGE`]. When the places are taken, the oldest
+//! pieces, 256 KiB; afterwards at most [`MAX_MESSAGE`], and a snapshot. When the places are taken, the oldest
 //! caller goes of the network that has most of them: strangers cannot keep members away by calling
 //! and saying nothing.
 
@@ -35,8 +38,11 @@ use crate::seal::{
     Answer, Hello, KeyId, Keyring, MAX_GREETING, STREAM_TAG, Stream, Turned, welcome, welcomed,
 };
 
-/// The longest message: a snapshot, at most.
+/// The longest message, but for snapshots.
 pub(super) const MAX_MESSAGE: usize = 256 << 20;
+
+/// The longest message with a snapshot: a little shorter than a frame of the file can be.
+pub(super) const MAX_SNAPSHOT: usize = u32::MAX as usize - (64 << 20);
 
 /// Longer messages go in pieces of this length.
 const PIECE: usize = 128 << 10;
@@ -60,9 +66,11 @@ const SILENCE: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The byte before each piece: whether the message goes on after it.
+/// The byte before each piece: whether the message goes on after it, and whether it is of the
+/// snapshot that goes between the other messages.
 const GOES_ON: u8 = 1;
 const ENDS: u8 = 0;
+const OF_SNAPSHOT: u8 = 2;
 
 /// A message on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +108,7 @@ struct Shared {
 struct Line {
     name: NodeName,
     queue: mpsc::UnboundedSender<Vec<u8>>,
+    snapshots: mpsc::UnboundedSender<Talk>,
     state: Arc<LineState>,
 }
 
@@ -107,6 +116,8 @@ struct Line {
 struct LineState {
     up: AtomicBool,
     queued: AtomicUsize,
+    /// Whether a snapshot waits, or is on its way.
+    has_snapshot: AtomicBool,
     /// Whether it was said that a message was too long: once is enough.
     said: AtomicBool,
 }
@@ -116,7 +127,7 @@ pub(super) struct Links {
     lines: BTreeMap<NodeId, Line>,
     me: NodeName,
     log: GroupName,
-    /// The longest message.
+    /// The longest message with a snapshot.
     most: usize,
     /// The keys that streams are opened and accepted with.
     pub(super) keys: Arc<watch::Sender<Keyring>>,
@@ -126,28 +137,37 @@ impl Links {
     /// Sends a message, or drops it if there is no stream or no room.
     pub(super) fn send(&self, to: NodeId, talk: &Talk) {
         let Some(line) = self.lines.get(&to).filter(|line| line.state.up.load(Relaxed)) else { return };
+        let least = at_least(talk);
+        if least > PIECE {
+            return self.send_snapshot(line, talk, least);
+        }
         let queued = line.state.queued.load(Relaxed);
         let has_room = |length: usize| queued == 0 || queued.saturating_add(length) <= QUEUE;
-        let least = at_least(talk);
-        if !has_room(least.max(1)) {
+        if !has_room(1) {
             return;
-        }
-        if least > self.most {
-            return self.say_too_long(line, least);
         }
         let message = bytes_of(talk);
         let length = message.len();
-        if length > self.most {
-            self.say_too_long(line, length);
+        if length > MAX_MESSAGE {
+            self.say_too_long(line, length, MAX_MESSAGE);
         } else if has_room(length) {
             line.state.queued.fetch_add(length, Relaxed);
             let _ = line.queue.send(message);
         }
     }
 
-    fn say_too_long(&self, line: &Line, bytes: usize) {
+    /// Its bytes are made on another thread.
+    fn send_snapshot(&self, line: &Line, talk: &Talk, least: usize) {
+        if least > self.most {
+            self.say_too_long(line, least, self.most);
+        } else if !line.state.has_snapshot.swap(true, Relaxed) {
+            let _ = line.snapshots.send(talk.clone());
+        }
+    }
+
+    fn say_too_long(&self, line: &Line, bytes: usize, most: usize) {
         if !line.state.said.swap(true, Relaxed) {
-            let (log, node, peer, most) = (&self.log, &self.me, &line.name, self.most);
+            let (log, node, peer) = (&self.log, &self.me, &line.name);
             tracing::error!(name: "tenure.log_too_long", log = %log, node = %node, peer = %peer, bytes, most, "a message to a member of the log is too long, and was dropped");
         }
     }
@@ -190,10 +210,11 @@ pub(super) fn links(
     });
     let (mut lines, mut callers) = (BTreeMap::new(), Vec::new());
     for (name, address) in config.members.iter().filter(|(name, _)| *name != config.me) {
-        let (queue, waiting) = mpsc::unbounded_channel();
+        let ((queue, messages), (snapshots, long)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let state = Arc::<LineState>::default();
-        lines.insert(name.id(), Line { name: name.clone(), queue, state: state.clone() });
-        callers.push(call(shared.clone(), name.clone(), address.clone(), waiting, state));
+        lines.insert(name.id(), Line { name: name.clone(), queue, snapshots, state: state.clone() });
+        let waiting = Waiting { messages, snapshots: long, state };
+        callers.push(call(shared.clone(), name.clone(), address.clone(), waiting));
     }
     let (me, log) = (shared.me.clone(), shared.log.clone());
     let tasks = async move {
@@ -202,32 +223,42 @@ pub(super) fn links(
             listen(shared, listener).await;
         }
     };
-    (Arc::new(Links { lines, me, log, most: MAX_MESSAGE, keys: Arc::new(set_keys) }), tasks)
+    (Arc::new(Links { lines, me, log, most: MAX_SNAPSHOT, keys: Arc::new(set_keys) }), tasks)
+}
+
+/// What waits to be sent to one member.
+struct Waiting {
+    messages: mpsc::UnboundedReceiver<Vec<u8>>,
+    snapshots: mpsc::UnboundedReceiver<Talk>,
+    state: Arc<LineState>,
+}
+
+impl Waiting {
+    /// The stream is gone, and what waited for it.
+    fn drop_all(&mut self) {
+        while let Ok(message) = self.messages.try_recv() {
+            self.state.queued.fetch_sub(message.len(), Relaxed);
+        }
+        while self.snapshots.try_recv().is_ok() {}
+        self.state.has_snapshot.store(false, Relaxed);
+    }
 }
 
 /// Keeps a stream to one member.
-async fn call(
-    shared: Arc<Shared>,
-    peer: NodeName,
-    address: String,
-    mut queue: mpsc::UnboundedReceiver<Vec<u8>>,
-    state: Arc<LineState>,
-) {
+async fn call(shared: Arc<Shared>, peer: NodeName, address: String, mut waiting: Waiting) {
     let mut pause = FIRST_PAUSE;
     loop {
         if let Ok(Ok((socket, stream, key))) = timeout(PATIENCE, connect(&shared, &peer, &address)).await {
             pause = FIRST_PAUSE;
-            state.up.store(true, Relaxed);
+            waiting.state.up.store(true, Relaxed);
             tokio::select! {
-                _ = transmit(socket, stream, &mut queue, &state) => {}
+                _ = transmit(socket, stream, &mut waiting) => {}
                 () = shared.until_refused(key) => {}
             }
-            state.up.store(false, Relaxed);
-            while let Ok(message) = queue.try_recv() {
-                state.queued.fetch_sub(message.len(), Relaxed);
-            }
+            waiting.state.up.store(false, Relaxed);
+            waiting.drop_all();
         }
-        if queue.is_closed() {
+        if waiting.messages.is_closed() {
             return;
         }
         sleep(pause + pause * chance::below(1000) / 1000).await;
@@ -258,16 +289,13 @@ async fn connect(shared: &Shared, peer: &NodeName, address: &str) -> io::Result<
 
 /// Sends what waits, until the stream breaks. The first frame is empty: it proves to the other side
 /// who calls.
-async fn transmit(
-    socket: TcpStream,
-    mut stream: Stream,
-    queue: &mut mpsc::UnboundedReceiver<Vec<u8>>,
-    state: &LineState,
-) -> io::Result<()> {
+async fn transmit(socket: TcpStream, mut stream: Stream, waiting: &mut Waiting) -> io::Result<()> {
     let (mut back, mut out) = socket.into_split();
     let mut nothing = [0; 1];
     let mut bytes = Vec::new();
-    let mut on_its_way = OnItsWay { state, bytes: 0 };
+    let state = waiting.state.clone();
+    let mut on_its_way = OnItsWay { state: &state, bytes: 0 };
+    let mut snapshot = None;
     pack(&mut stream, &[], &mut bytes);
     loop {
         tokio::select! {
@@ -276,35 +304,73 @@ async fn transmit(
         }
         bytes.clear();
         on_its_way.has_gone();
-        let message = tokio::select! {
-            message = queue.recv() => message,
-            _ = back.read(&mut nothing) => return Ok(()),
-        };
-        let Some(mut message) = message else { return Ok(()) };
-        loop {
-            on_its_way.bytes += message.len();
-            pack(&mut stream, &message, &mut bytes);
-            match queue.try_recv() {
-                Ok(next) if bytes.len() < 2 * PIECE => message = next,
-                Ok(next) => {
-                    pack(&mut stream, &next, &mut bytes);
-                    on_its_way.bytes += next.len();
-                    break;
+        if snapshot.is_none() {
+            let message = tokio::select! {
+                message = waiting.messages.recv() => message,
+                talk = waiting.snapshots.recv() => {
+                    snapshot = Pieces::of(talk).await;
+                    snapshot.is_some().then(Vec::new)
                 }
-                Err(_) => break,
+                _ = back.read(&mut nothing) => return Ok(()),
+            };
+            let Some(message) = message else { return Ok(()) };
+            if !message.is_empty() {
+                on_its_way.add(&message, &mut stream, &mut bytes);
             }
+        }
+        while bytes.len() < 2 * PIECE
+            && let Ok(message) = waiting.messages.try_recv()
+        {
+            on_its_way.add(&message, &mut stream, &mut bytes);
+        }
+        // A piece of the snapshot between them: neither waits for all of the other.
+        if let Some(pieces) = &mut snapshot
+            && pieces.seal_next(&mut stream, &mut bytes)
+        {
+            snapshot = None;
+            state.has_snapshot.store(false, Relaxed);
         }
     }
 }
 
-/// A message that was taken from the queue and is not sent yet. It waits as well: while a snapshot
-/// is on its way no second one is queued.
+/// A snapshot that goes piece by piece.
+struct Pieces {
+    message: Vec<u8>,
+    sent: usize,
+}
+
+impl Pieces {
+    /// The bytes of a snapshot, made where they hold up no stream. None if there will be no more.
+    async fn of(talk: Option<Talk>) -> Option<Self> {
+        let talk = talk?;
+        let message = tokio::task::spawn_blocking(move || bytes_of(&talk)).await.ok()?;
+        Some(Self { message, sent: 0 })
+    }
+
+    /// Adds the next piece to what is sent. True if it was the last.
+    fn seal_next(&mut self, stream: &mut Stream, bytes: &mut Vec<u8>) -> bool {
+        let end = (self.sent + PIECE).min(self.message.len());
+        let last = end == self.message.len();
+        let goes_on = if last { ENDS } else { GOES_ON };
+        pack_piece(stream, &self.message[self.sent..end], goes_on | OF_SNAPSHOT, bytes);
+        self.sent = end;
+        last
+    }
+}
+
+/// Messages that were taken from the queue and are not sent yet. They wait as well.
 struct OnItsWay<'a> {
     state: &'a LineState,
     bytes: usize,
 }
 
 impl OnItsWay<'_> {
+    /// Seals a message that was taken from the queue.
+    fn add(&mut self, message: &[u8], stream: &mut Stream, bytes: &mut Vec<u8>) {
+        self.bytes += message.len();
+        pack(stream, message, bytes);
+    }
+
     fn has_gone(&mut self) {
         self.state.queued.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
     }
@@ -322,18 +388,23 @@ fn pack(stream: &mut Stream, message: &[u8], bytes: &mut Vec<u8>) {
     let mut piece = pieces.next().unwrap_or_default();
     loop {
         let next = pieces.next();
-        let length = u32::try_from(1 + piece.len() + STREAM_TAG).expect("pieces are short");
-        let mut frame = Vec::with_capacity(4 + 1 + piece.len() + STREAM_TAG);
-        frame.extend(length.to_be_bytes());
-        frame.push(if next.is_some() { GOES_ON } else { ENDS });
-        frame.extend(piece);
-        stream.seal(&mut frame, 4);
-        bytes.extend(frame);
+        pack_piece(stream, piece, if next.is_some() { GOES_ON } else { ENDS }, bytes);
         match next {
             Some(next) => piece = next,
             None => return,
         }
     }
+}
+
+/// One piece as a sealed frame.
+fn pack_piece(stream: &mut Stream, piece: &[u8], kind: u8, bytes: &mut Vec<u8>) {
+    let length = u32::try_from(1 + piece.len() + STREAM_TAG).expect("pieces are short");
+    let mut frame = Vec::with_capacity(4 + 1 + piece.len() + STREAM_TAG);
+    frame.extend(length.to_be_bytes());
+    frame.push(kind);
+    frame.extend(piece);
+    stream.seal(&mut frame, 4);
+    bytes.extend(frame);
 }
 
 async fn listen(shared: Arc<Shared>, listener: std::net::TcpListener) {
@@ -391,8 +462,12 @@ async fn serve(shared: Arc<Shared>, mut socket: TcpStream, from: SocketAddr) {
     let greeted = timeout(PATIENCE, async {
         prepare(&socket)?;
         let (peer, stream, key) = greet(&shared, &mut socket, from).await?;
-        let mut incoming =
-            Incoming { stream, reader: BufReader::with_capacity(PIECE, socket), sealed: Vec::new() };
+        let mut incoming = Incoming {
+            stream,
+            reader: BufReader::with_capacity(PIECE, socket),
+            sealed: Vec::new(),
+            snapshot: Vec::new(),
+        };
         match incoming.message().await {
             Ok(first) if first.is_empty() => Ok((peer, incoming, key)),
             Ok(_) => Err(io::Error::other("it does not begin as agreed")),
@@ -463,6 +538,8 @@ struct Incoming {
     stream: Stream,
     reader: BufReader<TcpStream>,
     sealed: Vec<u8>,
+    /// The pieces of a snapshot that have come.
+    snapshot: Vec<u8>,
 }
 
 impl Incoming {
@@ -479,15 +556,19 @@ impl Incoming {
             self.sealed.resize(length, 0);
             self.reader.read_exact(&mut self.sealed).await?;
             let plain = self.stream.open(&head, &mut self.sealed);
-            let (goes_on, piece) = plain
+            let (kind, piece) = plain
                 .and_then(<[u8]>::split_first)
                 .ok_or_else(|| io::Error::other("a frame does not open"))?;
-            if message.len() + piece.len() > MAX_MESSAGE {
+            let (whole, most) = match kind & OF_SNAPSHOT {
+                0 => (&mut message, MAX_MESSAGE),
+                _ => (&mut self.snapshot, MAX_SNAPSHOT + PIECE),
+            };
+            if whole.len() + piece.len() > most {
                 return Err(io::Error::other("a message is too long"));
             }
-            message.extend_from_slice(piece);
-            if *goes_on == ENDS {
-                return Ok(message);
+            whole.extend_from_slice(piece);
+            if kind & GOES_ON == 0 {
+                return Ok(std::mem::take(whole));
             }
         }
     }
@@ -553,30 +634,57 @@ mod tests {
         assert_eq!(network("::ffff:10.0.0.1".parse().unwrap()), "10.0.0.1".parse::<IpAddr>().unwrap());
     }
 
-    #[test]
-    fn a_message_that_is_too_long_is_dropped_and_said_once() {
+    /// A line that nobody reads but the test.
+    fn line() -> (Links, NodeId, Waiting) {
         let name = NodeName::new("b").unwrap();
-        let (queue, mut waiting) = mpsc::unbounded_channel();
+        let ((queue, messages), (snapshots, long)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let state = Arc::new(LineState { up: AtomicBool::new(true), ..LineState::default() });
         let to = name.id();
-        let lines = BTreeMap::from([(to, Line { name: name.clone(), queue, state: state.clone() })]);
+        let lines =
+            BTreeMap::from([(to, Line { name: name.clone(), queue, snapshots, state: state.clone() })]);
         let keys = Arc::new(watch::channel(Keyring::new(crate::ClusterKey::generate())).0);
-        let links = Links { lines, me: name, log: GroupName::new("kv").unwrap(), most: 100, keys };
-        let install = |bytes: usize| {
-            let (upto, sessions) = (log::Slot(1), log::Sessions::default());
-            Talk::Log(log::Message::Install { upto, sessions, state: vec![0; bytes].into() })
-        };
-        links.send(to, &install(200));
-        assert!(waiting.try_recv().is_err() && state.said.load(Relaxed));
+        let links = Links { lines, me: name, log: GroupName::new("kv").unwrap(), most: 4 * PIECE, keys };
+        (links, to, Waiting { messages, snapshots: long, state })
+    }
+
+    fn install(bytes: usize) -> Talk {
+        let (upto, sessions) = (log::Slot(1), log::Sessions::default());
+        Talk::Log(log::Message::Install { upto, sessions, state: vec![0; bytes].into() })
+    }
+
+    #[test]
+    fn a_snapshot_that_is_too_long_is_dropped_and_said_once() {
+        let (links, to, mut waiting) = line();
+        links.send(to, &install(5 * PIECE));
+        assert!(waiting.snapshots.try_recv().is_err() && waiting.state.said.load(Relaxed));
         links.send(to, &install(20));
-        assert!(waiting.try_recv().is_ok(), "others go on");
+        assert!(waiting.messages.try_recv().is_ok(), "others go on");
+    }
+
+    #[test]
+    fn messages_for_which_there_is_no_room_are_dropped() {
+        let (links, to, mut waiting) = line();
+        let state = waiting.state.clone();
         state.queued.store(QUEUE, Relaxed);
         links.send(to, &install(20));
-        assert!(waiting.try_recv().is_err(), "there is no room in the queue");
+        assert!(waiting.messages.try_recv().is_err(), "there is no room in the queue");
         let mut on_its_way = OnItsWay { state: &state, bytes: QUEUE };
         on_its_way.has_gone();
         drop(on_its_way);
         links.send(to, &install(20));
-        assert!(waiting.try_recv().is_ok(), "what has gone counts once");
+        assert!(waiting.messages.try_recv().is_ok(), "what has gone counts once");
+    }
+
+    #[test]
+    fn one_snapshot_at_a_time_is_on_its_way_and_other_messages_do_not_wait_for_it() {
+        let (links, to, mut waiting) = line();
+        links.send(to, &install(2 * PIECE));
+        links.send(to, &install(3 * PIECE));
+        links.send(to, &install(20));
+        assert!(waiting.snapshots.try_recv().is_ok() && waiting.snapshots.try_recv().is_err());
+        assert!(waiting.messages.try_recv().is_ok());
+        waiting.drop_all();
+        links.send(to, &install(2 * PIECE));
+        assert!(waiting.snapshots.try_recv().is_ok(), "the next stream takes the next one");
     }
 }

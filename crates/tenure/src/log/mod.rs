@@ -76,11 +76,13 @@ mod error;
 mod eventual;
 mod link;
 mod progress;
+mod state;
 #[cfg(test)]
 mod tests;
 mod users;
 
 use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -92,6 +94,7 @@ use tokio::sync::{Semaphore, broadcast, oneshot, watch};
 pub use config::Config;
 pub use election::{Election, Hint};
 pub use error::{OpenError, ProposeError, ReadError, Stopped};
+pub use state::Capture;
 
 use crate::name::NodeName;
 use crate::seal::Keyring;
@@ -114,7 +117,9 @@ pub type StateError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The state that a log replicates.
 ///
-/// It lives on the log's own thread: a slow call delays the log, and nothing else.
+/// It lives on the log's own thread: a slow call delays the log, and nothing else. A panic in
+/// [`apply`](Self::apply) refuses that write, on every member, and the log goes on
+/// ([`ProposeError::Panicked`]).
 pub trait StateMachine: Send + 'static {
     /// Carries out a write, and returns the answer for its proposer.
     ///
@@ -125,6 +130,58 @@ pub trait StateMachine: Send + 'static {
 
     /// Returns the whole state as bytes.
     fn snapshot(&self) -> Vec<u8>;
+
+    /// Captures the state as it is now, for a snapshot whose bytes are made on another thread.
+    ///
+    /// The default takes [`snapshot`](Self::snapshot) at once, and writes wait for it. Implement
+    /// this for a state of many megabytes: clone it, or share what is copied before it is changed.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use std::sync::Arc;
+    /// use tenure::log::{Capture, StateError, StateMachine};
+    ///
+    /// /// The map is shared with snapshots, and copied by the first write during one.
+    /// #[derive(Default)]
+    /// struct Counts(Arc<BTreeMap<u8, u64>>);
+    ///
+    /// fn write(counts: &BTreeMap<u8, u64>, to: &mut dyn std::io::Write) -> std::io::Result<()> {
+    ///     counts.iter().try_for_each(|(key, count)| to.write_all(format!("{key} {count}\n").as_bytes()))
+    /// }
+    ///
+    /// impl StateMachine for Counts {
+    ///     fn apply(&mut self, _index: u64, bytes: &[u8]) -> Vec<u8> {
+    ///         *Arc::make_mut(&mut self.0).entry(bytes[0]).or_default() += 1;
+    ///         Vec::new()
+    ///     }
+    ///     fn snapshot(&self) -> Vec<u8> {
+    ///         let mut bytes = Vec::new();
+    ///         let _ = write(&self.0, &mut bytes); // A Vec takes all that is written.
+    ///         bytes
+    ///     }
+    ///     fn capture(&self) -> Capture {
+    ///         let counts = self.0.clone();
+    ///         Capture::new(move |to| write(&counts, to))
+    ///     }
+    ///     fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
+    ///         let mut counts = BTreeMap::new();
+    ///         for line in std::str::from_utf8(snapshot)?.lines() {
+    ///             let (key, count) = line.split_once(' ').ok_or("no count")?;
+    ///             counts.insert(key.parse()?, count.parse()?);
+    ///         }
+    ///         self.0 = Arc::new(counts);
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # let mut counts = Counts::default();
+    /// # counts.apply(1, b"a");
+    /// # let before = counts.snapshot();
+    /// # counts.restore(&before).unwrap();
+    /// # assert_eq!(counts.snapshot(), b"97 1\n");
+    /// ```
+    fn capture(&self) -> Capture {
+        Capture::of_bytes(self.snapshot())
+    }
 
     /// Replaces the state by the one of a snapshot, whatever it was before.
     ///
@@ -184,6 +241,9 @@ pub struct Status {
     pub disk_full: bool,
     /// Whether it has lost its disk once, and so no longer counts for quorums.
     pub only_learns: bool,
+    /// The number of writes that were refused because the state machine panicked on them, since it
+    /// was opened.
+    pub panics: u64,
     /// The number of records that it has written since it was opened.
     pub records: u64,
     /// The number of disk syncs for them: batching makes it smaller than the number of records.
@@ -268,6 +328,7 @@ impl<S: StateMachine> Log<S> {
         let listener = listener.transpose()?;
         let (items, inbox) = mpsc::channel();
         let (durable, deliver, tell): (Sender<Item<S>>, _, _) = (items.clone(), items.clone(), items.clone());
+        let captured = items.clone();
         let writer = Writer::start(disk, move |done| _ = durable.send(Item::Durable(done)))?;
         let (hear, heard) = tokio::sync::mpsc::unbounded_channel();
         let (links, streams) =
@@ -302,7 +363,7 @@ impl<S: StateMachine> Log<S> {
             longest_write: config.longest_write,
             keys: links.keys.clone(),
         };
-        let driver = Driver::new(Parts { config, state, writer, links, may_lead, news }, boot)
+        let driver = Driver::new(Parts { config, state, writer, links, may_lead, news, captured }, boot)
             .map_err(|stopped| OpenError::State { reason: stopped.to_string() })?;
         let network = Network::start(async { tokio::join!(streams, election) })?;
         thread::Builder::new().name("tenure-log".into()).spawn(move || {
@@ -371,7 +432,11 @@ impl<S: StateMachine> Log<S> {
     ) -> Result<T, ReadError> {
         let (reply, answer) = oneshot::channel();
         self.tell(item(Box::new(Looking { look, found: None, reply })));
-        answer.await.map_err(|_| self.why_stopped().into())
+        match answer.await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic), // In its caller, not in the log.
+            Err(_) => Err(self.why_stopped().into()),
+        }
     }
 
     /// Subscribes to every write from now on, as it is carried out in this process.
@@ -456,13 +521,17 @@ impl Subscription {
 /// A read on its way.
 struct Looking<F, T> {
     look: F,
-    found: Option<T>,
-    reply: oneshot::Sender<T>,
+    found: Option<thread::Result<T>>,
+    reply: oneshot::Sender<thread::Result<T>>,
 }
 
 impl<S, T: Send, F: FnMut(&S) -> T + Send> Look<S> for Looking<F, T> {
     fn look(&mut self, state: &S) {
-        self.found = Some((self.look)(state));
+        let look = &mut self.look;
+        // A closure that panicked is not called again: its panic is the answer.
+        if !matches!(self.found, Some(Err(_))) {
+            self.found = Some(catch_unwind(AssertUnwindSafe(|| look(state))));
+        }
     }
     fn answer(self: Box<Self>) {
         if let Some(found) = self.found {

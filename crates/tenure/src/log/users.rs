@@ -37,7 +37,17 @@ struct Flight {
 struct Kept {
     number: u64,
     index: u64,
-    answer: Vec<u8>,
+    /// The message of the panic, if the write was refused by one.
+    answer: Result<Vec<u8>, String>,
+}
+
+impl Kept {
+    fn told(&self) -> Result<Chosen, ProposeError> {
+        match &self.answer {
+            Ok(answer) => Ok(Chosen { index: self.index, answer: answer.clone() }),
+            Err(message) => Err(ProposeError::Panicked { index: self.index, message: message.clone() }),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -99,8 +109,14 @@ impl Users {
         }
     }
 
-    /// A write was carried out.
-    pub(super) fn on_written(&mut self, session: Session, number: u64, slot: Slot, answer: Vec<u8>) {
+    /// A write was carried out, or refused because the state machine panicked.
+    pub(super) fn on_written(
+        &mut self,
+        session: Session,
+        number: u64,
+        slot: Slot,
+        answer: Result<Vec<u8>, String>,
+    ) {
         self.kept.insert(session, Kept { number, index: slot.0, answer });
         self.on_done(session, number);
     }
@@ -109,8 +125,7 @@ impl Users {
     pub(super) fn on_done(&mut self, session: Session, number: u64) {
         let Some(flight) = self.flights.remove(&(session, number)) else { return };
         let kept = self.kept.get(&session).filter(|kept| kept.number == number);
-        let chosen = kept.map(|kept| Chosen { index: kept.index, answer: kept.answer.clone() });
-        let _ = flight.proposal.reply.send(chosen.ok_or(ProposeError::Unknown));
+        let _ = flight.proposal.reply.send(kept.map_or(Err(ProposeError::Unknown), Kept::told));
         self.free(session, number + 1);
     }
 
@@ -158,8 +173,33 @@ impl Users {
             to.number(session.0);
             to.number(kept.number);
             to.number(kept.index);
-            to.bytes(&kept.answer);
+            to.bytes(kept.answer.as_deref().unwrap_or_default());
         }
+    }
+
+    /// The messages of the panics among them, behind the state: older versions do not look there.
+    pub(super) fn write_panics(&self, to: &mut Writer) {
+        let panics =
+            || self.kept.iter().filter_map(|(session, kept)| Some((session, kept.answer.as_ref().err()?)));
+        to.number(panics().count() as u64);
+        for (session, message) in panics() {
+            to.number(session.0);
+            to.bytes(message.as_bytes());
+        }
+    }
+
+    pub(super) fn read_panics(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if from.is_empty() {
+            return Ok(()); // An older version wrote it.
+        }
+        for _ in 0..from.number()? {
+            let session = Session(from.number()?);
+            let message = String::from_utf8_lossy(from.bytes(usize::MAX)?).into_owned();
+            if let Some(kept) = self.kept.get_mut(&session) {
+                kept.answer = Err(message);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn read(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
@@ -167,7 +207,7 @@ impl Users {
         for _ in 0..from.number()? {
             let session = Session(from.number()?);
             let (number, index) = (from.number()?, from.number()?);
-            kept.insert(session, Kept { number, index, answer: from.bytes(usize::MAX)?.to_vec() });
+            kept.insert(session, Kept { number, index, answer: Ok(from.bytes(usize::MAX)?.to_vec()) });
         }
         self.kept = kept;
         Ok(())
@@ -205,7 +245,7 @@ mod tests {
     #[test]
     fn a_session_is_opened_used_and_used_again() {
         let (mut users, mut answer) = one_on_its_way();
-        users.on_written(Session(7), 1, Slot(9), b"done".to_vec());
+        users.on_written(Session(7), 1, Slot(9), Ok(b"done".to_vec()));
         assert_eq!(answer.try_recv().unwrap(), Ok(Chosen { index: 9, answer: b"done".to_vec() }));
         let _again = propose(&mut users, "y");
         assert!(matches!(users.commands()[..], [Command::Write { session: Session(7), number: 2, .. }]));
@@ -235,7 +275,7 @@ mod tests {
     fn a_write_that_a_snapshot_has_carried_out_is_answered_from_it() {
         let (mut users, mut answer) = one_on_its_way();
         let mut elsewhere = Users::default();
-        elsewhere.on_written(Session(7), 1, Slot(9), b"done".to_vec());
+        elsewhere.on_written(Session(7), 1, Slot(9), Ok(b"done".to_vec()));
         let mut to = Writer::new();
         elsewhere.write(&mut to);
         users.read(&mut Reader::new(&to.into_bytes())).unwrap();
@@ -245,9 +285,24 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_was_refused_by_a_panic_is_told_so_from_a_snapshot_too() {
+        let (mut users, mut answer) = one_on_its_way();
+        let mut elsewhere = Users::default();
+        elsewhere.on_written(Session(7), 1, Slot(9), Err("no such account".to_owned()));
+        let (mut kept, mut panics) = (Writer::new(), Writer::new());
+        elsewhere.write(&mut kept);
+        elsewhere.write_panics(&mut panics);
+        users.read(&mut Reader::new(&kept.into_bytes())).unwrap();
+        users.read_panics(&mut Reader::new(&panics.into_bytes())).unwrap();
+        users.on_done(Session(7), 1);
+        let refused = ProposeError::Panicked { index: 9, message: "no such account".to_owned() };
+        assert_eq!(answer.try_recv().unwrap(), Err(refused));
+    }
+
+    #[test]
     fn a_session_that_made_room_for_another_is_not_used_again() {
         let (mut users, _answer) = one_on_its_way();
-        users.on_written(Session(7), 1, Slot(9), Vec::new());
+        users.on_written(Session(7), 1, Slot(9), Ok(Vec::new()));
         users.on_opened(0, Session(20), Some(Session(7)));
         let _next = propose(&mut users, "y");
         assert!(matches!(users.commands()[..], [Command::Open { .. }]));

@@ -53,6 +53,7 @@ fn settings(members: u64, faults: usize) -> Settings {
         retry: LocalSpan::from_nanos(RETRY),
         window: 4,
         snapshot_every: 8,
+        snapshot_sooner: 0,
         keep: 2,
         sessions: 2,
         wishes: 16,

@@ -148,6 +148,20 @@ fn a_snapshot_that_cannot_be_made_is_wanted_again_as_many_slots_later() {
     assert_eq!(cluster.machine(0).base(), Slot(30));
 }
 
+#[test]
+fn members_that_differ_in_when_they_begin_never_make_snapshots_at_once() {
+    let (mut cluster, session) = led(Settings { snapshot_sooner: 3, ..settings(3, 1) });
+    (1..=22).for_each(|number| {
+        cluster.write_to(0, session, number);
+        let last = cluster.host(0).events.iter().rev().find_map(wanted);
+        if let Some(upto) = last {
+            cluster.tell(0, Command::Snapshot { upto, state: [0u8].as_slice().into() });
+        }
+    });
+    let asked: Vec<Slot> = cluster.host(0).events.iter().filter_map(wanted).collect();
+    assert_eq!(asked, [5, 13, 21].map(Slot));
+}
+
 fn wanted(event: &Event) -> Option<Slot> {
     if let Event::SnapshotWanted { upto } = event { Some(*upto) } else { None }
 }

@@ -9,7 +9,8 @@
 //!
 //! A snapshot is not appended: a new file is written beside the old one, with the snapshot and
 //! whatever it does not make worthless, and takes its name. So the file is never much longer than
-//! the state and the writes since the last snapshot. For a while there are two. Where there is no
+//! the state and the writes since the last snapshot. For a while there are two: a long one is written
+//! on a thread of its own, and records go on to the old one meanwhile (`beside`). Where there is no
 //! room for that, snapshot and base are put off, both of them: the file still has all that they
 //! would replace, as if the snapshot had not been made yet. Records are appended meanwhile, and the
 //! new file is tried again. The statements of this process about slots below a base that is put off
@@ -34,6 +35,7 @@
 //! writes. **Any other error** ends the writer for good, as in [`store`](crate::store): after a
 //! failed sync nobody knows what is on the disk.
 
+mod beside;
 mod file;
 #[cfg(test)]
 mod formats;
@@ -46,6 +48,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tenure_proto::boot::{Boot, BootKind};
 use tenure_proto::log::{Cell, Record};
@@ -56,6 +59,7 @@ use super::error::OpenError;
 use crate::chance;
 use crate::lock::Lock;
 use crate::store::{make_folder, sync_folder};
+use beside::Making;
 use file::{Head, head_frame, judge, life_frame, records_frame};
 pub(super) use writer::{Durable, Writer};
 
@@ -76,7 +80,7 @@ const PIECE: usize = 8 << 20;
 
 /// The file of a log in use. Nobody else can open it before this is dropped.
 pub(super) struct Disk {
-    place: Box<dyn Place>,
+    place: Arc<dyn Place>,
     folder: PathBuf,
     head: Head,
     /// All that counts of what is in the file, as a new one would have it.
@@ -85,6 +89,8 @@ pub(super) struct Disk {
     put_off: BTreeMap<Cell, Record>,
     /// Whether there should be a new file, and was no room for it.
     crowded: bool,
+    /// The new file that is being written.
+    making: Option<Making>,
     file: Growing,
     _lock: Lock,
 }
@@ -99,7 +105,7 @@ struct Growing {
 }
 
 /// Where files come from. Tests put one in its place that has no room.
-trait Place: Send {
+trait Place: Send + Sync {
     /// An empty one, whatever is there.
     fn make(&self, path: &Path) -> io::Result<Box<dyn Medium>>;
     /// The one that is there.
@@ -165,10 +171,10 @@ pub(super) fn make(config: &Checked, amnesiac: bool) -> Result<(), OpenError> {
 
 /// Opens the file of a member for this life.
 pub(super) fn open(config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> {
-    open_at(config, Box::new(Real))
+    open_at(config, Arc::new(Real))
 }
 
-fn open_at(config: &Checked, place: Box<dyn Place>) -> Result<(Disk, Boot<Record>), OpenError> {
+fn open_at(config: &Checked, place: Arc<dyn Place>) -> Result<(Disk, Boot<Record>), OpenError> {
     let folder = &config.folder;
     let lock = lock(folder)?;
     let path = folder.join(FILE);
@@ -200,7 +206,7 @@ fn open_at(config: &Checked, place: Box<dyn Place>) -> Result<(Disk, Boot<Record
     let (file, head, crowded) =
         begin(&*place, folder, head, &cells, &tail).map_err(OpenError::disk("write", &path))?;
     let (folder, put_off) = (folder.clone(), BTreeMap::new());
-    let disk = Disk { place, folder, head, cells, put_off, crowded, file, _lock: lock };
+    let disk = Disk { place, folder, head, cells, put_off, crowded, making: None, file, _lock: lock };
     Ok((disk, Boot { incarnation: life, durable, kind }))
 }
 
@@ -268,6 +274,16 @@ impl Growing {
         self.next += 1;
         Ok(())
     }
+
+    /// Adds a frame to a file that has no name yet: if that fails for any reason, nothing rests on
+    /// it.
+    fn extend(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.medium.write(self.end, frame)?;
+        self.medium.sync()?;
+        self.end += frame.len() as u64;
+        self.next += 1;
+        Ok(())
+    }
 }
 
 impl Disk {
@@ -275,7 +291,12 @@ impl Disk {
     /// the disk and it may be tried again, with those that are left. A snapshot without room is put
     /// off, which does not count as a failure.
     fn commit(&mut self, records: &mut Vec<Record>) -> io::Result<()> {
-        if records.iter().any(|record| record.key() == Cell::Snapshot) {
+        self.look_at_new()?;
+        let has_snapshot = records.iter().any(|record| record.key() == Cell::Snapshot);
+        if has_snapshot && !self.is_making() && self.is_long(records) {
+            self.put_off(records);
+            self.begin_new();
+        } else if has_snapshot && !self.is_making() {
             match self.renew(records) {
                 Err(error) if is_full(&error) => {
                     if !std::mem::replace(&mut self.crowded, true) {
@@ -285,7 +306,7 @@ impl Disk {
                 }
                 done => return done,
             }
-        } else if !self.put_off.is_empty() {
+        } else if self.is_making() || !self.put_off.is_empty() {
             self.put_off(records);
         }
         if records.is_empty() {
@@ -293,6 +314,9 @@ impl Disk {
         }
         self.file.append(&records_frame(self.head.salt, self.file.next, records))?;
         records.iter().for_each(|record| put(&mut self.cells, record.clone()));
+        if let Some(making) = &mut self.making {
+            making.note(records);
+        }
         Ok(())
     }
 
@@ -320,8 +344,24 @@ impl Disk {
         self.crowded
     }
 
-    /// Tries once more to make a new file.
+    /// Tries once more to write what was put off: by a new file, or, where its snapshot is on the
+    /// disk by now, at the end of this one.
     fn catch_up(&mut self) -> io::Result<()> {
+        let waits = self.crowded || self.put_off.contains_key(&Cell::Snapshot);
+        if self.is_making() || !waits && self.put_off.is_empty() {
+            return Ok(());
+        }
+        if waits && self.is_long(&[]) {
+            self.begin_new();
+            return Ok(());
+        }
+        if !waits {
+            let records: Vec<Record> = std::mem::take(&mut self.put_off).into_values().collect();
+            return self.commit(&mut records.clone()).or_else(|error| {
+                self.put_off.extend(records.into_iter().map(|record| (record.key(), record)));
+                if is_full(&error) { Ok(()) } else { Err(error) }
+            });
+        }
         match self.renew(&[]) {
             Err(error) if is_full(&error) => Ok(()),
             done => done,
@@ -356,8 +396,7 @@ fn create(
 ) -> io::Result<Growing> {
     let path = folder.join(NEW);
     let written = write_new(place, &path, head, cells).and_then(|written| {
-        fs::rename(&path, folder.join(FILE)).map_err(not_full)?;
-        sync_folder(folder).map_err(not_full)?;
+        name_new(folder)?;
         Ok(written)
     });
     match written {
@@ -365,6 +404,12 @@ fn create(
         Err(_) => drop(fs::remove_file(&path)), // It takes room, and means nothing.
     }
     written
+}
+
+/// Gives a new file, which is whole and durable, its name.
+fn name_new(folder: &Path) -> io::Result<()> {
+    fs::rename(folder.join(NEW), folder.join(FILE)).map_err(not_full)?;
+    sync_folder(folder).map_err(not_full)
 }
 
 /// Nothing rests on the new file before it has its name: where there is no room for it, not even

@@ -14,7 +14,7 @@ use crate::log::Config;
 use crate::name::ClusterId;
 use crate::seal::ClusterKey;
 
-fn config(folder: &Path) -> Checked {
+pub(super) fn config(folder: &Path) -> Checked {
     let mut config = Config::new("kv", "a", ClusterId(1), ClusterKey::from_bytes([1; 32]));
     config.members = crate::peers([("a", "127.0.0.1:1")]);
     config.folder = folder.to_path_buf();
@@ -265,7 +265,7 @@ impl Tight {
     }
 
     fn open(&self, config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> {
-        open_at(config, Box::new(self.clone()))
+        open_at(config, Arc::new(self.clone()))
     }
 }
 
@@ -610,7 +610,7 @@ fn what_a_failed_sync_left_in_the_cache_is_durable_once_it_was_read_on_a_full_di
     make(&config, false).unwrap();
     drop(open(&config).unwrap());
     let place = Cached::on(dir.path());
-    let open = || open_at(&config, Box::new(place.clone())).unwrap();
+    let open = || open_at(&config, Arc::new(place.clone())).unwrap();
     let (mut disk, _) = open();
     place.sync_fails.store(1, SeqCst);
     disk.commit(&mut vec![record(1)]).unwrap_err();

@@ -39,6 +39,9 @@ pub(in super::super) struct Written {
     pub(in super::super) syncs: u64,
 }
 
+/// How often it is looked whether a new file has become whole that is written beside the old one.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 /// About how many bytes are written in one piece, at most. The longest frame that can be read is
 /// much longer.
 const MOST: usize = 64 << 20;
@@ -192,9 +195,17 @@ fn write_all(
         if !crowded {
             tried = clock.read();
         }
-        match jobs.next(crowded.then_some(new_file_again)) {
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {}
+        let wait = if disk.is_making() { Some(LOOK_AGAIN) } else { crowded.then_some(new_file_again) };
+        match jobs.next(wait) {
+            Err(RecvTimeoutError::Disconnected) => {
+                let _ = disk.wait_for_new(); // Whatever comes of it, one whole file has the name.
+                return;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(error) = disk.look_at_new() {
+                    break error;
+                }
+            }
             Ok(job) => match write(job, &mut disk, &mut jobs, written, done) {
                 Ok(true) => {}
                 Ok(false) => return,

@@ -1,5 +1,6 @@
 //! Whole logs in one process, over real streams and disks.
 
+mod panics;
 mod rotation;
 mod snapshots;
 

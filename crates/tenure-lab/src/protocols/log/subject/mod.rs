@@ -505,6 +505,7 @@ impl<R: Rules> Subject for Log<R> {
             retry: span("retry"),
             window: constants.get("window"),
             snapshot_every: constants.get("snapshot"),
+            snapshot_sooner: 0,
             keep: constants.get("keep"),
             sessions: many("sessions"),
             wishes: 64,
