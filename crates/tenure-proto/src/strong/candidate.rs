@@ -152,7 +152,7 @@ impl Candidate {
     pub(super) fn resign<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let asked = self.withdraw();
         let led = match around.process.rules().stops_before_release() {
-            true => self.stop_leading(Loss::Resigned, around),
+            true => self.stop_leading(self.loss_by_resigning(around.cx.now()), around),
             false => self.lead.is_some(),
         };
         if led || asked || self.stood_down {
@@ -165,7 +165,12 @@ impl Candidate {
     /// grants last that long.
     pub(super) fn stand_down<R: Rules>(&mut self, around: &mut Around<'_, '_, R>) {
         let asked = self.withdraw();
-        self.stood_down |= self.stop_leading(Loss::Resigned, around) || asked;
+        self.stood_down |= self.stop_leading(self.loss_by_resigning(around.cx.now()), around) || asked;
+    }
+
+    /// A leader whose lease is over has nothing to give up: it lapsed, though nobody has noticed.
+    fn loss_by_resigning(&self, now: LocalTime) -> Loss {
+        if self.leads_until(now).is_some() { Loss::Resigned } else { Loss::Lapsed }
     }
 
     /// Wants to lead no more. Says whether a run was under way.

@@ -452,6 +452,17 @@ fn a_leader_that_stands_down_leads_no_more_and_gives_back_only_when_it_resigns()
 }
 
 #[test]
+fn a_leader_that_resigns_when_its_lease_is_over_has_lapsed() {
+    for command in [Command::Resign(GROUP), Command::StandDown(GROUP)] {
+        let mut bench = leading();
+        bench.now = bench.leads().expect("it leads");
+        let effects = bench.handle(Input::Command(command));
+        let lapsed = |effect: &_| matches!(effect, Effect::Publish(Event::Lost { loss: Loss::Lapsed, .. }));
+        assert!(effects.iter().any(lapsed), "{effects:?}");
+    }
+}
+
+#[test]
 fn a_release_frees_a_grantor_and_a_late_one_does_not() {
     let mut bench = Bench::founded();
     bench.hear(1, Message::Request(request(1, 2, 1)));
