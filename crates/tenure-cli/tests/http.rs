@@ -47,7 +47,7 @@ impl Applications {
         let task = self.runtime.spawn(async move {
             loop {
                 // Ends only when the node does: the work has no end.
-                if own.lead(&group, |_| std::future::pending::<()>()).await.is_err() {
+                if own.lead(&group, async |_| std::future::pending::<()>().await).await.is_err() {
                     return;
                 }
             }

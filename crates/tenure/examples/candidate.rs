@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     config.role = Role::Candidate;
     let app = Node::start(config).await?;
 
-    let done = app.lead("app1/jobs", |tenure| async move {
+    let done = app.lead("app1/jobs", async |tenure| {
         println!("app1 leads app1/jobs in term {}", tenure.term());
         for job in 1..=3 {
             let edict = tenure.edict()?;

@@ -28,6 +28,7 @@ pub enum StartError {
         /// Which.
         address: std::net::SocketAddr,
         /// Why not.
+        #[source]
         error: io::Error,
     },
     /// The trace cannot be written.
@@ -36,6 +37,7 @@ pub enum StartError {
         /// Where.
         path: PathBuf,
         /// Why not.
+        #[source]
         error: io::Error,
     },
     /// The system gave no thread or no timer.
@@ -163,6 +165,12 @@ pub enum CampaignError {
     KeyRefused {
         /// Why.
         why: KeyRefusal,
+    },
+    /// There are too many bytes to publish.
+    #[error("{length} bytes cannot be published: at most {MAX_PROCLAIM}")]
+    TooLong {
+        /// How many were given.
+        length: usize,
     },
     /// The name is none.
     #[error(transparent)]

@@ -28,6 +28,7 @@ use tenure_proto::strong::{Edict, Term, Token};
 use tenure_proto::trace::Common;
 use tokio::sync::{oneshot, watch};
 
+use crate::authority::Authority;
 use crate::clock::nanos;
 use crate::driver::{Mailbox, Request};
 use crate::error::{ProclaimError, TransferError};
@@ -44,8 +45,10 @@ pub const MAX_PROCLAIM: usize = 512;
 /// The guard of a leadership of this process: one term of one group.
 ///
 /// Cheap to clone; all clones are one leadership. A guard never comes back to life: after a loss,
-/// campaign again and get another. When the last clone is dropped, this process resigns.
+/// campaign again and get another. When the last clone is dropped, this process resigns. Tasks that
+/// only act under it take an [`Authority`].
 #[derive(Clone)]
+#[must_use = "a guard that is dropped resigns: keep it while this process should lead"]
 pub struct Tenure {
     term: Arc<SharedTerm>,
     hold: Arc<Hold>,
@@ -66,6 +69,8 @@ pub(crate) struct SharedTerm {
     pub(crate) loss: watch::Sender<Option<Loss>>,
     /// The requests of operators that wait for this leader.
     pub(crate) desk: Desk,
+    /// Whether the work under this term was asked to end.
+    pub(crate) cancel: watch::Sender<bool>,
 }
 
 /// Exists as often as there are terms with a handle. When it goes, the last clone has gone.
@@ -115,8 +120,62 @@ impl fmt::Display for Loss {
 
 impl SharedTerm {
     #[inline]
-    fn leads_until(&self) -> Option<(LocalTime, LocalTime)> {
+    pub(crate) fn leads_until(&self) -> Option<(LocalTime, LocalTime)> {
         self.record.leads_until(|| self.steady.read())
+    }
+
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        let (now, until) = self.leads_until()?;
+        Some(Duration::from_nanos(until.remaining(now).as_nanos()))
+    }
+
+    #[inline]
+    pub(crate) fn edict(&self) -> Result<Edict, NotLeader> {
+        if let Some(trace) = &self.trace {
+            return self.traced_edict(trace);
+        }
+        self.record.edict(self.number, || self.steady.read())
+    }
+
+    /// The same, written down with the readings around it, so that an audit can judge it.
+    #[cold]
+    fn traced_edict(&self, trace: &Trace) -> Result<Edict, NotLeader> {
+        let (from, before) = (read(Which::Boot), self.steady.clock().read());
+        let mut reading = before;
+        let edict = self.record.edict(self.number, || {
+            reading = self.steady.read();
+            reading
+        })?;
+        let common = Common::between(from, read(Which::Boot));
+        trace.edict(&self.group, &self.tag, edict, (before, reading), common);
+        Ok(edict)
+    }
+
+    #[inline]
+    pub(crate) fn heartbeat(&self) {
+        self.record.beat(self.steady.clock().read());
+    }
+
+    pub(crate) async fn lost(&self) -> Loss {
+        if self.record.is_wiped() {
+            return Loss::Stopped;
+        }
+        let mut watch = self.loss.subscribe();
+        match watch.wait_for(Option::is_some).await {
+            Ok(loss) => loss.unwrap_or(Loss::Stopped),
+            Err(_) => Loss::Stopped,
+        }
+    }
+
+    pub(crate) async fn cancelled(&self) {
+        if self.record.is_wiped() {
+            return;
+        }
+        let mut asked = self.cancel.subscribe();
+        tokio::select! {
+            _ = self.lost() => {}
+            _ = asked.wait_for(|asked| *asked) => {}
+        }
     }
 
     /// For the driver alone: the term is over. Before anything about it is sent.
@@ -143,8 +202,7 @@ impl Tenure {
 
     /// Returns how much longer this process leads without a renewal; `None` if it does not lead.
     pub fn remaining(&self) -> Option<Duration> {
-        let (now, until) = self.term.leads_until()?;
-        Some(Duration::from_nanos(until.remaining(now).as_nanos()))
+        self.term.remaining()
     }
 
     /// Returns E, the end of the lease as it stands; `None` if this process does not lead.
@@ -166,24 +224,19 @@ impl Tenure {
     /// [`NotLeader`] from the instant on at which the lease is over.
     #[inline]
     pub fn edict(&self) -> Result<Edict, NotLeader> {
-        if let Some(trace) = &self.term.trace {
-            return self.traced_edict(trace);
-        }
-        self.term.record.edict(self.term.number, || self.term.steady.read())
+        self.term.edict()
     }
 
-    /// The same, written down with the readings around it, so that an audit can judge it.
-    #[cold]
-    fn traced_edict(&self, trace: &Trace) -> Result<Edict, NotLeader> {
-        let (from, before) = (read(Which::Boot), self.term.steady.clock().read());
-        let mut reading = before;
-        let edict = self.term.record.edict(self.term.number, || {
-            reading = self.term.steady.read();
-            reading
-        })?;
-        let common = Common::between(from, read(Which::Boot));
-        trace.edict(&self.term.group, &self.term.tag, edict, (before, reading), common);
-        Ok(edict)
+    /// Returns the [authority](Authority) of this term, which shares freely.
+    ///
+    /// A clone of the guard that is left somewhere delays a hand-over until the lease has run out;
+    /// an authority delays nothing.
+    pub fn authority(&self) -> Authority {
+        Authority::new(self.term.clone())
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<SharedTerm> {
+        &self.term
     }
 
     /// Returns the token of the whole term, for a fence by term.
@@ -217,7 +270,7 @@ impl Tenure {
     /// term ends when a heartbeat is overdue.
     #[inline]
     pub fn heartbeat(&self) {
-        self.term.record.beat(self.term.steady.clock().read());
+        self.term.heartbeat();
     }
 
     /// Waits until this process no longer leads, and returns the reason.
@@ -225,14 +278,24 @@ impl Tenure {
     /// A late answer is harmless: the clock has refused edicts since the lease ended. In a forked
     /// child, which never leads, it returns at once. A dropped future changes nothing.
     pub async fn lost(&self) -> Loss {
-        if self.term.record.is_wiped() {
-            return Loss::Stopped;
-        }
-        let mut watch = self.term.loss.subscribe();
-        match watch.wait_for(Option::is_some).await {
-            Ok(loss) => loss.unwrap_or(Loss::Stopped),
-            Err(_) => Loss::Stopped,
-        }
+        self.term.lost().await
+    }
+
+    /// Waits until the work under this term should end: the cancellation token of
+    /// [`Node::lead`](crate::Node::lead).
+    ///
+    /// It returns when the leadership is lost, and when an operator has asked for a resignation or
+    /// a hand-over; in that case this process still leads. Work that waits for it beside its own
+    /// business has [`Campaign::cleanup`](crate::Campaign::cleanup) to end in good order. A guard
+    /// of [`campaign`](crate::Node::campaign) is cancelled by its loss alone: there its holder
+    /// decides ([`asked`](Self::asked)). A dropped future changes nothing.
+    pub async fn cancelled(&self) {
+        self.term.cancelled().await;
+    }
+
+    /// Asks the work under this term to end, or says that other work has begun.
+    pub(crate) fn set_cancelled(&self, cancelled: bool) {
+        self.term.cancel.send_replace(cancelled);
     }
 
     /// Gives up the leadership, for all clones at once.

@@ -12,7 +12,7 @@
 //! # let database = &Database;
 //! let node = tenure::Node::start(tenure::Config::from_path("tenure.toml")?).await?;
 //!
-//! node.lead("scheduler", |tenure| async move {            // runs while this process leads
+//! node.lead("scheduler", async |tenure| {                 // runs while this process leads
 //!     while let Ok(edict) = tenure.edict() {              // Err(NotLeader) the instant the lease is over
 //!         database.write(edict.token()).await?;           // the database refuses older tokens
 //!     }
@@ -46,9 +46,9 @@
 //! | | |
 //! |---|---|
 //! | start a process | [`Config`], [`Node::start`]; once for a cluster [`Node::found`]; later members [`Node::join`] |
-//! | lead | [`Node::lead`], [`Node::campaign`], [`Tenure`] |
+//! | lead | [`Node::lead`], [`Node::campaign`], [`Tenure`]; for tasks under it [`Authority`] |
 //! | stop leading | [`Tenure::resign`], [`Tenure::transfer`], [`Node::shutdown`] |
-//! | learn who leads | [`Node::observe`], [`Node::verify`] |
+//! | learn who leads | [`Node::observe`], [`Watch::leader`] with its address, [`Node::verify`] |
 //! | a hint of who leads, for something behind it that decides | [`Node::eventual`] |
 //! | a leader for every partition | [`Node::local`] |
 //! | refuse old leaders | [`fence`] |
@@ -86,7 +86,9 @@
 //! `tenure-proto` under its sound rules, and the laboratory's known-wrong variants are values of a
 //! type that this crate cannot name.
 
+mod authority;
 mod board;
+mod campaign;
 mod chance;
 mod clock;
 mod codec;
@@ -102,6 +104,7 @@ mod formats;
 pub mod fuzzing;
 mod guard;
 mod lead;
+mod leader;
 mod local;
 mod lock;
 pub mod log;
@@ -132,6 +135,8 @@ mod atomics {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
 }
 
+pub use authority::Authority;
+pub use campaign::Campaign;
 pub use clock::{Clock, Discipline, Hand};
 pub use config::{
     AdaptiveLease, ClockBound, Config, ConfigError, Key, Limits, Peer, Role, Watching, WeakElection, peers,
@@ -146,11 +151,12 @@ pub use error::{
 };
 pub use eventual::{Eventual, Hint};
 pub use guard::{Loss, MAX_PROCLAIM, Tenure};
+pub use leader::Leader;
 pub use local::{Local, LocalOver, Locality, Partition};
 pub use members::{Changing, MemberChange, Progress};
 pub use memory::{MemoryError, memory_folder};
 pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, NodeName};
-pub use node::{Campaign, Certain, Node, Revoked, RevokedKey, term_floor};
+pub use node::{Certain, Node, Revoked, RevokedKey, term_floor};
 pub use observe::{Leadership, Proclaimed, Scene, Sight, Watch};
 pub use operator_request::{Asked, Fulfilled, MAX_REASON, OperatorRequest};
 pub use seal::Counters as SessionCounters;

@@ -1,6 +1,5 @@
 //! [`Node`]: the handle of a running node.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,9 @@ use tenure_proto::strong::Term;
 use tenure_proto::time::Span;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::authority::{Authority, Led};
 use crate::board::Board;
+use crate::campaign::Campaign;
 use crate::clock::{Forward, nanos};
 use crate::config::{Checked, Config, ConfigError, Key};
 use crate::driver::{self, Entry, Mailbox, Request};
@@ -20,8 +21,7 @@ use crate::error::{
     AskError, CampaignError, KindError, MembersError, RevokeError, StartError, Stopped, VerifyError,
 };
 use crate::eventual::{Eventual, Hint};
-use crate::guard::{Loss, MAX_PROCLAIM, Tenure};
-use crate::lead::{Outcome, lead_once};
+use crate::guard::{MAX_PROCLAIM, Tenure};
 use crate::local::{Local, Locality};
 use crate::members::{Changing, MemberChange};
 use crate::name::{ClusterId, GroupName, NodeName};
@@ -47,6 +47,8 @@ struct Inner {
     name: NodeName,
     launched: Launched,
     numbers: AtomicU64,
+    /// The terms that were won by clones of this node.
+    led: Led,
 }
 
 /// How long a leader that is asked for something has to answer, unless the asker says otherwise.
@@ -71,51 +73,6 @@ pub(crate) struct Launched {
 pub fn term_floor() -> Term {
     const BEGINNING: u64 = 1_704_067_200;
     Term((read(Which::Real) / 1_000_000_000).saturating_sub(BEGINNING))
-}
-
-/// Options of a campaign: see [`Node::campaign_with`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Campaign {
-    /// The health gate: the longest time between two calls of [`Tenure::heartbeat`] by the guarded
-    /// work. If the work misses it, for example because it hangs, this process stops leading at
-    /// once and lets its lease run out; then another process is elected. Default `None`: no gate.
-    /// Larger: a hanging leader blocks failover for longer. Smaller: a slow leader is deposed
-    /// without need. Choose several times the interval at which the work calls.
-    pub health: Option<Duration>,
-    /// The rank of this process among the candidates of the group: zero is the first choice. A
-    /// larger number means that others are preferred. Each start of the process begins with zero.
-    /// Leaders hand over to a process of better priority if [`Config::hold`] says when. Default
-    /// `None`: the group keeps the priority that it was given last.
-    pub priority: Option<u8>,
-    /// A term that the new term must exceed. Set it where a fence has seen a higher term, for
-    /// example of another cluster that guarded the same resource before. Members limit how far an
-    /// outsider raises terms, so a large step may take long. Default `None`: the next term,
-    /// whatever it is.
-    pub above: Option<Term>,
-}
-
-impl Campaign {
-    /// Sets the field `health`: the longest time between two heartbeats of the guarded work.
-    #[must_use]
-    pub fn health(mut self, within: Duration) -> Self {
-        self.health = Some(within);
-        self
-    }
-
-    /// Sets the field `above`: the new term will be larger than this one.
-    #[must_use]
-    pub fn above(mut self, term: Term) -> Self {
-        self.above = Some(term);
-        self
-    }
-
-    /// Sets the field `priority`: zero is the first choice.
-    #[must_use]
-    pub fn priority(mut self, priority: u8) -> Self {
-        self.priority = Some(priority);
-        self
-    }
 }
 
 /// A key that a member refuses: see [`Node::revoked_keys`].
@@ -177,7 +134,7 @@ impl Node {
         let launched = driver::launch(checked)?.await.unwrap_or_else(|_| {
             Err(StartError::System(std::io::Error::other("the node's thread has ended at its start")))
         })?;
-        Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1) })))
+        Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1), led: Led::default() })))
     }
 
     /// Founds a cluster: writes the store of the member that `config` is for. Call it once for
@@ -231,50 +188,6 @@ impl Node {
         &self.0.launched.addresses
     }
 
-    /// Campaigns for `group` and runs `work` while this process leads. When the work ends while it
-    /// still leads, or has resigned by itself, the call returns what the work returned.
-    ///
-    /// If the leadership is lost before, the work is dropped at its next `.await`, and the campaign
-    /// begins anew: losing is normal. That is so, too, if the work ends because it noticed the loss
-    /// itself: what it returned is dropped, and the work begins anew in a later term. Work that
-    /// must not be cancelled checks a guard from [`campaign`](Self::campaign) instead.
-    ///
-    /// It fulfils [requests](OperatorRequest) of operators. Asked to proclaim, it proclaims. Asked
-    /// to resign or to hand over, it drops the work as on a loss, and only then gives up the
-    /// leadership. After a resignation it backs off for the length of a lease, so that others can
-    /// be elected, and campaigns again; after a hand-over it campaigns at once. If the successor
-    /// does not take over, the work begins anew, in the same term.
-    ///
-    /// If the future is dropped, the work is dropped, and this process resigns or withdraws from
-    /// the campaign. A clone of the guard that lives elsewhere keeps the leadership.
-    /// # Errors
-    /// A [`CampaignError`] if this process may not lead the group, or the node has stopped. A lost
-    /// election is no error.
-    pub async fn lead<T, F, W>(&self, group: &str, mut work: W) -> Result<T, CampaignError>
-    where
-        W: FnMut(Tenure) -> F,
-        F: Future<Output = T>,
-    {
-        loop {
-            let tenure = self.campaign(group).await?;
-            match lead_once(&tenure, &mut work).await {
-                Outcome::Done(result) => {
-                    tenure.resign();
-                    return Ok(result);
-                }
-                Outcome::Lost(Loss::Stopped) => return Err(CampaignError::Stopped(self.why_stopped())),
-                Outcome::Lost(_) => {}
-                Outcome::Resign(asked) => {
-                    tenure.resign();
-                    asked.fulfil();
-                    let (reply, rested) = oneshot::channel();
-                    self.0.launched.mailbox.send(Request::Rest(reply));
-                    let _ = rested.await;
-                }
-            }
-        }
-    }
-
     /// Waits until this process leads `group`, and returns the guard of that term. It waits for
     /// however long that takes. A future that is dropped withdraws from the campaign; nothing is
     /// left behind.
@@ -285,13 +198,16 @@ impl Node {
         self.campaign_with(group, Campaign::default()).await
     }
 
-    /// Campaigns as [`campaign`](Self::campaign) does, with a health gate, a priority or a term to
-    /// exceed. A future that is dropped withdraws from the campaign; a priority that was given
+    /// Campaigns as [`campaign`](Self::campaign) does, with a health gate, a priority, a term to
+    /// exceed, or bytes to publish. A future that is dropped withdraws from the campaign; a priority that was given
     /// stays in force.
     /// # Errors
     /// As [`campaign`](Self::campaign).
     pub async fn campaign_with(&self, group: &str, how: Campaign) -> Result<Tenure, CampaignError> {
         let group = GroupName::new(group)?;
+        if let Some(length) = how.publish.as_ref().map(Vec::len).filter(|length| *length > MAX_PROCLAIM) {
+            return Err(CampaignError::TooLong { length });
+        }
         let number = self.0.numbers.fetch_add(1, Relaxed);
         let (prize, won) = oneshot::channel();
         let mailbox = &self.0.launched.mailbox;
@@ -303,7 +219,24 @@ impl Node {
         mailbox.send(Request::Campaign(entry, how.priority));
         let result = won.await;
         withdraw.disarm();
-        result.unwrap_or_else(|_| Err(CampaignError::Stopped(self.why_stopped())))
+        let tenure = result.unwrap_or_else(|_| Err(CampaignError::Stopped(self.why_stopped())))?;
+        self.0.led.note(&tenure);
+        if let Some(body) = &how.publish {
+            let _ = tenure.proclaim(body); // A process that has lost already publishes nothing.
+        }
+        Ok(tenure)
+    }
+
+    /// Returns whether this process leads `group` at this instant, by its clock.
+    ///
+    /// Any clone of the node answers; nobody need pass a guard around.
+    pub fn leads(&self, group: &str) -> bool {
+        self.authority(group).is_some_and(|authority| authority.is_leader())
+    }
+
+    /// Returns the [authority](Authority) of this process over `group`; `None` if it does not lead.
+    pub fn authority(&self, group: &str) -> Option<Authority> {
+        self.0.led.authority(&GroupName::new(group).ok()?).filter(Authority::is_leader)
     }
 
     /// Watches a group: its leader, the lack of one, and the edicts that leaders proclaim. News
@@ -610,7 +543,11 @@ impl Node {
         let _ = done.await;
     }
 
-    fn why_stopped(&self) -> Stopped {
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.0.launched.mailbox
+    }
+
+    pub(crate) fn why_stopped(&self) -> Stopped {
         self.0.launched.stopped.borrow().clone().unwrap_or(Stopped::Crashed)
     }
 }

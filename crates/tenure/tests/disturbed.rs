@@ -51,12 +51,12 @@ async fn work_that_ends_because_its_lease_is_over_begins_anew_in_a_later_term() 
     let cluster = Cluster::found(3, LEASE);
     let (nodes, hands) = cluster.start_by_hand(WeakElection::default()).await;
     let mut terms = Vec::new();
-    let work = nodes[0].lead("jobs", |tenure| {
+    let work = nodes[0].lead("jobs", async |tenure| {
         if terms.is_empty() {
             hands[0].suspend(BLINK);
         }
         terms.push(tenure.term());
-        async move { tenure.edict().is_ok() }
+        tenure.edict().is_ok()
     });
     assert_eq!(within("the second run", SOON, work).await, Ok(true));
     assert!(terms.len() == 2 && terms[0] < terms[1], "{terms:?}");
@@ -114,7 +114,8 @@ async fn a_local_leader_whose_machine_slept_leads_again_only_after_it_has_asked_
 async fn a_member_that_restarts_after_its_machine_slept_is_silent_and_one_that_only_restarts_is_not() {
     let cluster = Cluster::found(1, LEASE);
     let (clock, hand) = Clock::by_hand();
-    let config = Config { time: clock, ..cluster.member(0) };
+    let mut config = cluster.member(0);
+    config.time = clock;
     for (sleeps, silent) in [(false, false), (true, true)] {
         let node = Node::start(config.clone()).await.expect("it starts");
         within("all is ready", SOON, node.ready()).await.expect("it runs");
@@ -139,8 +140,10 @@ fn page(path: &Path) -> File {
 }
 
 fn config(cluster: &Cluster, vmclock: PathBuf) -> Config {
-    let time = Clock::boot().suspending(Suspends::No);
-    Config { time, vmclock: Some(vmclock), ..cluster.member(0) }
+    let mut config = cluster.member(0);
+    config.time = Clock::boot().suspending(Suspends::No);
+    config.vmclock = Some(vmclock);
+    config
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -74,7 +74,7 @@ async fn a_restart_does_not_forget_a_split_brain_and_an_operator_ends_it() {
     assert_eq!(b.accept_lineage().await, Ok(true));
     assert_eq!(c.accept_lineage().await, Ok(true));
     assert_eq!(c.accept_lineage().await, Ok(false));
-    within("a leader", SOON, b.campaign("jobs")).await.expect("it is elected");
+    drop(within("a leader", SOON, b.campaign("jobs")).await.expect("it is elected"));
 
     // If it was not ended, they stop again.
     let _a = Node::start(alone).await.expect("it starts");
@@ -85,7 +85,7 @@ async fn a_restart_does_not_forget_a_split_brain_and_an_operator_ends_it() {
 async fn two_halves_that_gave_each_other_up_both_stop() {
     let cluster = Cluster::found(2, LEASE);
     let mut nodes = cluster.start().await;
-    within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected");
+    drop(within("a leader", SOON, nodes[0].campaign("jobs")).await.expect("it is elected"));
     let give_up = async |node: &Node, gone: &str| {
         let force = MemberChange::ForceRemove { powered_off: vec![gone.into()], floor: None };
         let changing = node.change_members(&force).expect("it can be asked for");
@@ -96,7 +96,7 @@ async fn two_halves_that_gave_each_other_up_both_stop() {
     nodes.pop().expect("a").shutdown().await;
     let b = Node::start(cluster.member(1)).await.expect("it starts");
     give_up(&b, "a").await;
-    within("a leader of b alone", SOON, b.campaign("jobs")).await.expect("it is elected");
+    drop(within("a leader of b alone", SOON, b.campaign("jobs")).await.expect("it is elected"));
 
     let a = Node::start(cluster.member(0)).await.expect("it starts");
     stops(&a).await;
@@ -123,7 +123,7 @@ async fn a_candidate_refuses_members_of_another_founding_than_it_was_configured_
 
     config.lineage = Some(Node::founding_lineage(&cluster.member(0), cluster.id).expect("it is founded"));
     let app = Node::start(config).await.expect("it starts");
-    within("a leader", SOON, app.campaign("jobs")).await.expect("it is elected");
+    drop(within("a leader", SOON, app.campaign("jobs")).await.expect("it is elected"));
 }
 
 #[tokio::test]

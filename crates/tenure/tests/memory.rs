@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use tenure::{Config, Node};
+use tenure::Node;
 use tenure_testkit::cluster::Cluster;
 use tenure_testkit::waiting::within;
 
@@ -33,7 +33,8 @@ async fn child_whose_memory_is_cut() {
     }
     let cluster = Cluster::found(1, LEASE);
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let config = Config { memory: Some(memory.path().to_owned()), ..cluster.member(0) };
+    let mut config = cluster.member(0);
+    config.memory = Some(memory.path().to_owned());
     let node = Node::start(config.clone()).await.unwrap();
     let tenure = within("the election", LIMIT, node.campaign("jobs")).await.unwrap();
     let file = fs::read_dir(memory.path()).unwrap().next().unwrap().unwrap().path();

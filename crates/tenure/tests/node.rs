@@ -129,7 +129,7 @@ async fn leadership_is_handed_over_to_whom_the_leader_chooses() {
 async fn work_that_leads_is_run_and_resigns_when_it_ends() {
     let cluster = Cluster::found(3, LEASE);
     let nodes = cluster.start().await;
-    let work = nodes[0].lead("jobs", |tenure| async move { tenure.edict().map(|edict| edict.number) });
+    let work = nodes[0].lead("jobs", async |tenure| tenure.edict().map(|edict| edict.number));
     assert_eq!(within("the work", SOON, work).await.expect("it leads"), Ok(1));
     assert!(within("the next", SOON, nodes[1].campaign("jobs")).await.expect("it is free").is_leader());
 }

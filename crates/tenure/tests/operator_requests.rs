@@ -210,13 +210,10 @@ async fn work_that_leads_ends_before_its_leadership_is_given_up_and_may_lead_aga
     let (ended, terms) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
     let (ending, begun) = (ended.clone(), terms.clone());
     let _work = tokio::spawn(async move {
-        let work = app1.lead(GROUP, |tenure| {
+        let work = app1.lead(GROUP, async move |tenure| {
             begun.fetch_add(1, SeqCst);
-            let ending = Ending(ending.clone());
-            async move {
-                let _held = (tenure, ending);
-                std::future::pending::<()>().await;
-            }
+            let _held = (tenure, Ending(ending.clone()));
+            std::future::pending::<()>().await;
         });
         work.await
     });

@@ -217,6 +217,7 @@ impl Campaigns {
             trace: self.trace.clone(),
             loss: watch::Sender::new(None),
             desk: Desk::default(),
+            cancel: watch::Sender::new(false),
         });
         let guard = Tenure::new(term.clone(), self.mailbox.clone());
         guard.heartbeat();

@@ -64,7 +64,7 @@ async fn a_leader_whose_key_is_revoked_loses_its_lease_and_is_not_elected_again(
     tenure.resign();
     // The name is not what was revoked.
     let other = Node::start(candidate(&founded, "app", app_key(&founded))).await.unwrap();
-    within(LONG, other.campaign("jobs")).await.expect("a new key leads").unwrap();
+    drop(within(LONG, other.campaign("jobs")).await.expect("a new key leads").unwrap());
     assert_eq!(members[0].revoke(key.serial(), None).await.unwrap().held_by.len(), 3, "again is harmless");
 }
 
@@ -147,7 +147,7 @@ async fn a_candidate_whose_key_is_for_another_founding_does_not_lead() {
     let other = Node::start(candidate(&founded, "app", of(lineage ^ 1))).await.unwrap();
     assert!(within(Duration::from_secs(1), other.campaign("jobs")).await.is_none());
     let right = Node::start(candidate(&founded, "app", of(lineage))).await.unwrap();
-    within(LONG, right.campaign("jobs")).await.expect("it leads").unwrap();
+    drop(within(LONG, right.campaign("jobs")).await.expect("it leads").unwrap());
 }
 
 #[tokio::test]
