@@ -122,6 +122,7 @@ impl<R: Rules> Cluster<R> {
                 tick: LocalSpan::from_nanos(1),
             },
             lease: Span::from_nanos(1000),
+            reserve: Span::from_nanos(0),
             longest_lease: Span::from_nanos(2000),
             window: Span::from_nanos(20),
             retry: Span::from_nanos(50),

@@ -22,6 +22,10 @@ pub struct Settings<R: Rules = Sound> {
     /// δ: the length of a lease, or of the first one if `adapt` is set. More than two round trips,
     /// or a leader cannot renew in time; failover takes about this long.
     pub lease: Span,
+    /// The last part of a lease that a leader must not come to without a renewal: it needs that
+    /// time to stop its work. It renews at half of what lies before. Zero if the work needs none;
+    /// more makes renewals more frequent. Leases that adapt do not look at it.
+    pub reserve: Span,
     /// δ_max: the longest lease that a grantor promises to anybody. Part of the epoch. A grantor
     /// that lost its memory is silent this long.
     pub longest_lease: Span,

@@ -240,9 +240,12 @@ impl Candidate {
             return now.after(until.remaining(now).minus(tries));
         }
         // After half of the lease, counted from its start: a slow renewal must not make the next
-        // one late.
-        let half_of_lease = start.after(clocks.usable(lease).fraction(1, 2)).max(now);
-        let half_of_rest = now.after(until.remaining(now).fraction(1, 2));
+        // one late. The reserve does not count, but a leader whose lease has no room for it must
+        // not renew without a pause.
+        let usable = clocks.usable(lease);
+        let reserve = around.process.config.settings().reserve.nominal().min(usable.fraction(3, 4));
+        let half_of_lease = start.after(usable.minus(reserve).fraction(1, 2)).max(now);
+        let half_of_rest = now.after(until.remaining(now).minus(reserve).fraction(1, 2));
         half_of_lease.min(half_of_rest)
     }
 

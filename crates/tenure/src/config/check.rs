@@ -122,6 +122,7 @@ impl Checked {
             quorums: charter.body.quorums.clone(),
             clocks: charter.body.clocks,
             lease: span(config.lease),
+            reserve: span(config.reserve),
             longest_lease: charter.body.longest_lease,
             window: span(config.window),
             retry: span(config.retry),

@@ -276,6 +276,12 @@ pub struct Config {
     /// more than two round trips and more than the longest pause that a healthy leader should
     /// survive; `tenure calc` computes the rest.
     pub lease: Duration,
+    /// The end of each lease that this process keeps for stopping its work. Zero by default.
+    ///
+    /// A leader renews at half of what lies before it, so that a renewal that comes late does not
+    /// cost it that time. Larger: more renewals. Choose how long the work takes to stop; leases
+    /// with `adapt` do not look at it.
+    pub reserve: Duration,
     /// The retransmission interval: how long to wait for an answer before asking again. 50 ms by
     /// default.
     ///
@@ -366,6 +372,7 @@ impl Config {
             bound: ClockBound::Drift { ppm: 100_000 },
             longest_lease: Duration::from_secs(5),
             lease: Duration::from_secs(2),
+            reserve: Duration::ZERO,
             retry: Duration::from_millis(50),
             window: Duration::from_millis(200),
             weak: WeakElection::default(),

@@ -44,6 +44,7 @@ fn settings() -> Settings {
             tick: LocalSpan::from_nanos(1),
         },
         lease: Span::from_nanos(1000),
+        reserve: Span::from_nanos(0),
         longest_lease: Span::from_nanos(2000),
         window: Span::from_nanos(100),
         retry: Span::from_nanos(50),
@@ -653,6 +654,21 @@ fn a_slow_acquisition_does_not_make_the_renewal_late() {
     bench.ok(1, asked);
     let next = bench.node.next_deadline().map(LocalTime::as_nanos);
     assert_eq!(next, Some(10_600), "half of the lease is over already");
+}
+
+#[test]
+fn a_leader_that_needs_time_to_stop_renews_at_half_of_what_lies_before() {
+    let next = |reserve| {
+        let settings = Settings { reserve: Span::from_nanos(reserve), ..settings() };
+        let mut bench = Bench::of(0, settings, Store::Founded(vec![]), None);
+        let asked = bench.ask();
+        bench.ok(0, asked);
+        bench.ok(1, asked);
+        bench.node.next_deadline().map(LocalTime::as_nanos)
+    };
+    assert_eq!(next(0), Some(10_450), "of a lease of 1000, 900 can be counted on");
+    assert_eq!(next(400), Some(10_250), "half of 900 - 400");
+    assert_eq!(next(5000), Some(10_112), "never without a pause");
 }
 
 #[test]

@@ -628,6 +628,7 @@ fn strong_config(quorums: &Quorums, constants: &Constants) -> Result<strong::Con
             tick: LocalSpan::from_nanos(constants.get("tick")),
         },
         lease: span("lease"),
+        reserve: Span::from_nanos(0),
         longest_lease: span("longest-lease"),
         window: Span::from_nanos(constants.get("retry").saturating_mul(quorums.members().len() as u64)),
         retry: span("retry"),

@@ -153,6 +153,7 @@ impl Case {
             quorums,
             clocks: Clockwork { bound: self.bound, tick: LocalSpan::from_nanos(1) },
             lease: Span::from_nanos(LEASE),
+            reserve: Span::from_nanos(0),
             longest_lease: Span::from_nanos(LEASE),
             window: Span::from_nanos(LEASE),
             retry: Span::from_nanos(10 * LEASE), // Nobody asks twice.

@@ -216,6 +216,7 @@ impl<R: Rules> Subject for Strong<R> {
             quorums: quorums.clone(),
             clocks: Clockwork { bound, tick: LocalSpan::from_nanos(constants.get("tick")) },
             lease: span("lease"),
+            reserve: Span::from_nanos(0),
             longest_lease: span("longest-lease"),
             window: span("window"),
             retry: span("retry"),
