@@ -172,6 +172,15 @@ pub enum CampaignError {
         /// How many were given.
         length: usize,
     },
+    /// Another process speaks under the name of this one. The members serve the one that began
+    /// last.
+    #[error(
+        "another process speaks under the name '{name}', and began later: give each a name of its own, or one key for many names (`tenure key derive`)"
+    )]
+    NameInUse {
+        /// The name.
+        name: NodeName,
+    },
     /// The name is none.
     #[error(transparent)]
     Name(#[from] crate::name::NameError),
@@ -222,6 +231,12 @@ pub enum TransferError {
     /// The other process did not answer, or does not campaign for the group.
     #[error("'{to}' did not take over: it must run, be reachable and campaign for the same group")]
     Declined {
+        /// Who.
+        to: NodeName,
+    },
+    /// The other process did not say that it stands by. Nothing has changed.
+    #[error("'{to}' does not stand by: it must run, be reachable and campaign for the same group")]
+    NotStandingBy {
         /// Who.
         to: NodeName,
     },

@@ -329,6 +329,25 @@ impl Tenure {
         answer.await.unwrap_or(Err(TransferError::Stopped))
     }
 
+    /// Asks whether a process stands by to take over this group, and changes nothing.
+    ///
+    /// Ask before the guarded work is ended for a [`transfer`](Self::transfer): a name that is
+    /// misspelt, or a process that has gone, then costs nothing. This process leads on, whatever
+    /// the answer.
+    ///
+    /// # Errors
+    /// [`TransferError::NotStandingBy`] if `to` does not say so within a second or is this process
+    /// itself, `NotLeader` if this process does not lead, `Stopped` if the node has stopped.
+    pub async fn stands_by(&self, to: &NodeName) -> Result<(), TransferError> {
+        if !self.is_leader() {
+            return Err(TransferError::NotLeader);
+        }
+        let (reply, answer) = oneshot::channel();
+        let group = self.term.group.id();
+        self.hold.mailbox.send(Request::StandBy { group, term: self.term.number, to: to.clone(), reply });
+        answer.await.unwrap_or(Err(TransferError::Stopped))
+    }
+
     /// Waits for a [request](crate::OperatorRequest) of an operator: to resign, to hand over or to
     /// proclaim.
     ///

@@ -191,6 +191,9 @@ impl Driver {
             return;
         }
         let message = self.bounded(rights, message);
+        if let Message::Talk { group, talk: Talk::Ready(_) } = &message {
+            self.on_stands_by(*group, from);
+        }
         self.tell_keys(from, &message);
         self.step(Input::Message { from, received, message });
     }

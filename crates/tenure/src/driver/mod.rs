@@ -127,35 +127,72 @@ pub(crate) enum Request {
     /// Lead this group.
     Campaign(Entry, Option<u8>),
     /// Ask for terms above this.
-    Raise { group: GroupName, above: Term },
+    Raise {
+        group: GroupName,
+        above: Term,
+    },
     /// An operator confirms that terms may be as high as this.
     Confirm(Term),
     /// A campaign's future was dropped.
-    Withdraw { group: GroupId, number: u64 },
+    Withdraw {
+        group: GroupId,
+        number: u64,
+    },
     /// A guard has resigned; other clones may be left.
-    StandDown { group: GroupId, term: Term },
+    StandDown {
+        group: GroupId,
+        term: Term,
+    },
     /// The last clone of a guard is gone.
-    Gone { group: GroupId, term: Term },
+    Gone {
+        group: GroupId,
+        term: Term,
+    },
     /// Hand over.
-    Transfer { group: GroupId, term: Term, to: NodeName, reply: oneshot::Sender<Result<(), TransferError>> },
+    Transfer {
+        group: GroupId,
+        term: Term,
+        to: NodeName,
+        reply: oneshot::Sender<Result<(), TransferError>>,
+    },
+    StandBy {
+        group: GroupId,
+        term: Term,
+        to: NodeName,
+        reply: oneshot::Sender<Result<(), TransferError>>,
+    },
     /// Tell observers.
-    Proclaim { group: GroupId, token: Token, body: Vec<u8> },
+    Proclaim {
+        group: GroupId,
+        token: Token,
+        body: Vec<u8>,
+    },
     /// Watch a group.
-    Observe { group: GroupName, reply: oneshot::Sender<watch::Receiver<Scene>> },
+    Observe {
+        group: GroupName,
+        reply: oneshot::Sender<watch::Receiver<Scene>>,
+    },
     /// ... and no more.
-    Unobserve { group: GroupId },
+    Unobserve {
+        group: GroupId,
+    },
     /// Take part in an eventual group, and show the opinion.
     Eventual(EventualOrder),
     /// Take part in a local group.
     Local(LocalOrder),
     /// Lead a local group no more.
-    ResignLocal { group: GroupId },
+    ResignLocal {
+        group: GroupId,
+    },
     /// Ask the leader.
     Verify(VerifyOrder),
     /// Have a leader do something.
     Ask(AskOrder),
     /// The answer to a request that a leader here was asked for.
-    Answer { id: u128, reply: Reply },
+    Answer {
+        id: u128,
+        reply: Reply,
+    },
     /// Answer after a lease has passed.
     Rest(oneshot::Sender<()>),
     /// Change the members.
@@ -449,6 +486,7 @@ impl Driver {
                 self.orders.extend(order);
             }
             Request::Transfer { group, term, to, reply } => self.on_transfer(group, term, to, reply),
+            Request::StandBy { group, term, to, reply } => self.on_stand_by(group, term, to, reply),
             Request::Proclaim { group, token, body } => self.proclaim(group, token, Some(body)),
             Request::Observe { group, reply } => {
                 let now = self.clock.read();

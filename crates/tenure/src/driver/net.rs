@@ -58,6 +58,9 @@ pub struct Traffic {
     pub items_unreadable: u64,
 }
 
+/// How often it is told that two processes speak under one name: a minute.
+const RIVALS_EVERY: u64 = 60_000_000_000;
+
 /// Everything between the machine and the network.
 pub(crate) struct Net {
     me: NodeId,
@@ -69,6 +72,8 @@ pub(crate) struct Net {
     pub(crate) traffic: Traffic,
     /// Peers that speak no version of ours, as was told.
     strangers: BTreeSet<NodeId>,
+    /// When two processes of one name may be told of again.
+    rivals_at: Option<LocalTime>,
     retry: LocalSpan,
     /// When to look for peers that have fallen silent.
     check_at: LocalTime,
@@ -108,6 +113,7 @@ impl Net {
             notices,
             traffic: Traffic::default(),
             strangers: BTreeSet::new(),
+            rivals_at: None,
             retry,
             check_at: LocalTime::ZERO,
             heard_all: LocalTime::ZERO,
@@ -134,7 +140,7 @@ impl Net {
         self.traffic.bytes_received += packet.len() as u64;
         match self.sessions.receive(packet, from, now) {
             Received::Dropped(refusal) => {
-                self.report(&refusal);
+                self.report(&refusal, now);
                 Opened::Nothing
             }
             Received::Reply(reply) => {
@@ -157,12 +163,20 @@ impl Net {
         }
     }
 
-    /// Reports, once for each peer, a refusal that an operator must know of: all else is only
-    /// counted.
-    fn report(&mut self, refusal: &Refusal) {
-        let Refusal::Versions { peer, theirs, ours } = refusal else { return };
-        if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(peer.id()) {
-            tracing::warn!(name: "tenure.version", peer = %peer, theirs = %theirs, ours = %ours, "no version in common: upgrade one of the two");
+    /// Reports a refusal that an operator must know of, once for each peer or each minute: all else
+    /// is only counted.
+    fn report(&mut self, refusal: &Refusal, now: LocalTime) {
+        match refusal {
+            Refusal::Versions { peer, theirs, ours }
+                if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(peer.id()) =>
+            {
+                tracing::warn!(name: "tenure.version", peer = %peer, theirs = %theirs, ours = %ours, "no version in common: upgrade one of the two");
+            }
+            Refusal::NameInUse { name } if self.rivals_at.is_none_or(|at| at <= now) => {
+                self.rivals_at = Some(now.after(LocalSpan::from_nanos(RIVALS_EVERY)));
+                tracing::warn!(name: "tenure.name_in_use", peer = %name, "two processes speak under this name: the one that began last is served, the other refused; give each a name of its own");
+            }
+            _ => {}
         }
     }
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenure_proto::strong::{Command, Event, Holder, How, Loss, Term};
+use tenure_proto::strong::{Command, Event, Holder, How, Loss, Message, Talk, Term};
 use tenure_proto::time::Span;
-use tenure_proto::{GroupId, LocalTime};
+use tenure_proto::{GroupId, LocalTime, NodeId};
 use tokio::sync::oneshot;
 
 use super::change::Underway;
@@ -18,6 +18,9 @@ use crate::node::Certain;
 
 /// How long a verification may take: several round trips, also where members are gone.
 const VERIFY_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a process may take to say that it stands by: several round trips by way of a member.
+const STAND_BY_WITHIN: Duration = Duration::from_secs(1);
 
 /// How many hints are followed.
 const HOPS: u8 = 4;
@@ -50,6 +53,8 @@ struct Handover {
 pub(crate) struct Questions {
     verifications: BTreeMap<GroupId, Vec<Verification>>,
     handovers: BTreeMap<GroupId, Handover>,
+    /// Leaders that ask whether a successor stands by. The same words as for a hand-over.
+    standbys: BTreeMap<GroupId, Handover>,
     pub(super) change: Option<Underway>,
 }
 
@@ -57,7 +62,8 @@ impl Questions {
     pub(crate) fn next_wake(&self) -> Option<LocalTime> {
         let verifications =
             self.verifications.values().flatten().map(|asked| asked.again.min(asked.deadline));
-        let handovers = self.handovers.values().map(|handover| handover.again.min(handover.deadline));
+        let handovers = self.handovers.values().chain(self.standbys.values());
+        let handovers = handovers.map(|handover| handover.again.min(handover.deadline));
         let change = self.change.iter().map(|change| change.look_at);
         verifications.chain(handovers).chain(change).min()
     }
@@ -107,10 +113,39 @@ impl Driver {
         self.on_question_time(now);
     }
 
+    /// The leader asks whether `to` stands by, and goes on leading whatever it answers.
+    pub(super) fn on_stand_by(
+        &mut self,
+        group: GroupId,
+        term: Term,
+        to: NodeName,
+        reply: oneshot::Sender<Result<(), TransferError>>,
+    ) {
+        let refusal = if !self.campaigns.leads(group, term) {
+            Some(TransferError::NotLeader)
+        } else if to.id() == self.me {
+            Some(TransferError::NotStandingBy { to: to.clone() })
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            let _ = reply.send(Err(refusal));
+            return;
+        }
+        let now = self.now();
+        let deadline = later(now, STAND_BY_WITHIN);
+        let asked = Handover { term, to, reply, deadline, again: now };
+        if let Some(before) = self.questions.standbys.insert(group, asked) {
+            let _ = before.reply.send(Err(TransferError::NotStandingBy { to: before.to }));
+        }
+        self.on_question_time(now);
+    }
+
     /// Asks again whom nobody answered, and gives up what took too long.
     pub(super) fn on_question_time(&mut self, now: LocalTime) {
         self.ask_again(now);
         self.hand_over_again(now);
+        self.stand_by_again(now);
         self.on_request_time(now);
         self.on_change_time(now);
         self.settle();
@@ -155,6 +190,37 @@ impl Driver {
         }
     }
 
+    /// Asks those again that have not said whether they stand by. They are asked to take over, as
+    /// for a hand-over, but the machine here knows nothing of it: it ignores a successor that it
+    /// has not asked for, and leads on. The other has prepared a run like any other.
+    fn stand_by_again(&mut self, now: LocalTime) {
+        let retry = self.config.retry();
+        let asked: Vec<GroupId> = self.questions.standbys.keys().copied().collect();
+        for group in asked {
+            let Some(asked) = self.questions.standbys.get_mut(&group) else { continue };
+            let (to, term) = (asked.to.id(), asked.term);
+            if asked.deadline <= now {
+                self.end_stand_by(group, |to| Err(TransferError::NotStandingBy { to }));
+            } else if asked.again <= now {
+                asked.again = later(now, retry);
+                self.send(to, Message::Talk { group, talk: Talk::TakeOver { term } });
+            }
+        }
+    }
+
+    /// A process says that it is ready to take over a group.
+    pub(super) fn on_stands_by(&mut self, group: GroupId, from: NodeId) {
+        if self.questions.standbys.get(&group).is_some_and(|asked| asked.to.id() == from) {
+            self.end_stand_by(group, |_| Ok(()));
+        }
+    }
+
+    fn end_stand_by(&mut self, group: GroupId, result: impl FnOnce(NodeName) -> Result<(), TransferError>) {
+        if let Some(asked) = self.questions.standbys.remove(&group) {
+            let _ = asked.reply.send(result(asked.to));
+        }
+    }
+
     /// Handles an event of the machine that may answer a question.
     pub(super) fn on_answer(&mut self, event: &Event, now: LocalTime) {
         match event {
@@ -196,6 +262,7 @@ impl Driver {
     }
 
     fn on_handed_over(&mut self, group: GroupId, term: Term, loss: Loss) {
+        self.end_stand_by(group, |_| Err(TransferError::NotLeader));
         if let Some(handover) = self.questions.handovers.remove(&group) {
             debug_assert_eq!(handover.term, term, "one term at a time");
             let result = if loss == Loss::HandedOver { Ok(()) } else { Err(TransferError::NotLeader) };

@@ -1,4 +1,5 @@
-//! Members that refuse the key of this process: revoked, or expired.
+//! Members that refuse the key of this process: revoked, expired, or used by another process under
+//! the same name.
 //!
 //! One member may be wrong about it: its wall clock jumped, or it has not heard of a newer date. So
 //! a refusal counts once the members that refuse are a blocking set: without them there is no
@@ -46,10 +47,15 @@ impl Driver {
     pub(super) fn on_key_refused(&mut self, by: NodeId, why: KeyRefusal) {
         self.refused.by.insert(by, why);
         let Some(why) = self.key_refusal() else { return };
-        if !std::mem::replace(&mut self.refused.said, true) {
+        let name_in_use = why == KeyRefusal::NameInUse;
+        if !std::mem::replace(&mut self.refused.said, true) && !name_in_use {
             tracing::error!(name: "tenure.key_refused", node = %self.name, why = %why, "the members refuse the key of this process: ask for a new one (`tenure key derive`)");
         }
-        for order in self.campaigns.refuse_all(&CampaignError::KeyRefused { why }) {
+        let error = match name_in_use {
+            true => CampaignError::NameInUse { name: self.name.clone() },
+            false => CampaignError::KeyRefused { why },
+        };
+        for order in self.campaigns.refuse_all(&error) {
             if let Command::Resign(group) = &order {
                 self.touch(*group);
             }

@@ -61,8 +61,45 @@ pub(super) enum Place {
     Pending,
 }
 
+/// For how long after it was heard the newest life of a name counts as alive.
+const ALIVE: LocalSpan = LocalSpan::from_nanos(10_000_000_000);
+
+/// The most former lives of a name that are remembered.
+const MOST_LIVES: usize = 8;
+
+/// The lives of one name that newer ones have replaced here.
+///
+/// A process that was restarted never speaks as a former life again. So a former life that begins a
+/// session after the newer one did, while that is heard, proves that two processes use one name.
+/// The newer one stays: it may be a restart, and must not wait to find out. The other is refused,
+/// and told so, until the newer one has fallen silent. If each could replace the other, both would
+/// lose their leases by turns, without end.
+///
+/// Safety does not rest on this: to grantors each life is a holder of its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lives(Vec<Former>);
+
+#[derive(Clone, Copy, Debug)]
+struct Former {
+    boot: u128,
+    /// It has come back.
+    is_rival: bool,
+}
+
+impl Lives {
+    /// A life was replaced by a newer one.
+    fn replaced(&mut self, boot: u128) {
+        self.0.retain(|former| former.boot != boot);
+        if self.0.len() == MOST_LIVES {
+            self.0.remove(0);
+        }
+        self.0.push(Former { boot, is_rival: false });
+    }
+}
+
 pub(super) struct Known {
     pub(super) peer: Arc<Peer>,
+    lives: Lives,
     theirs: Option<Box<Link>>,
     mine: Option<Box<Link>>,
     pending: Option<Box<Link>>,
@@ -77,6 +114,7 @@ impl Known {
     pub(super) fn new(peer: Arc<Peer>, now: LocalTime) -> Self {
         Self {
             peer,
+            lives: Lives::default(),
             theirs: None,
             mine: None,
             pending: None,
@@ -104,6 +142,33 @@ impl Known {
     /// have two floors, so a session of one never silently replaces one of the other.
     pub(super) fn is_same_life(&self, peer: &Peer) -> bool {
         self.peer.boot == peer.boot && self.peer.holder == peer.holder
+    }
+
+    /// The former lives of this name when `peer` takes it; none that has this very boot.
+    pub(super) fn lives_before(&self, peer: &Peer) -> Lives {
+        let mut lives = self.lives.clone();
+        lives.replaced(self.peer.boot);
+        lives.0.retain(|former| former.boot != peer.boot);
+        lives
+    }
+
+    /// Remembers which lives the name had before.
+    pub(super) fn follows(&mut self, lives: Lives) {
+        self.lives = lives;
+    }
+
+    /// A process has proved that it lives, now. Says whether it is a former life of this name while
+    /// the newer one lives: two processes have one name.
+    pub(super) fn is_rivalled_by(&mut self, peer: &Peer, now: LocalTime) -> bool {
+        let other = peer.boot != self.peer.boot && now < self.heard_at.after(ALIVE);
+        let former = self.lives.0.iter_mut().find(|former| other && former.boot == peer.boot);
+        former.map(|former| former.is_rival = true).is_some()
+    }
+
+    /// Whether a greeting of this life is one of a rival, as was proved before.
+    pub(super) fn refuses(&self, boot: u128, now: LocalTime) -> bool {
+        let rival = |former: &Former| former.boot == boot && former.is_rival;
+        boot != self.peer.boot && now < self.heard_at.after(ALIVE) && self.lives.0.iter().any(rival)
     }
 
     /// Puts a session in its place, speaks on it from now on, and gives back the one that it

@@ -43,6 +43,8 @@ pub enum KeyRefusal {
     Revoked,
     /// It was good up to a date that has passed.
     Expired,
+    /// Another process speaks under the same name. Only the one that began last is served.
+    NameInUse,
 }
 
 impl KeyRefusal {
@@ -50,11 +52,12 @@ impl KeyRefusal {
         match self {
             Self::Revoked => 1,
             Self::Expired => 2,
+            Self::NameInUse => 3,
         }
     }
 
     pub(super) fn from_code(code: u8) -> Option<Self> {
-        [Self::Revoked, Self::Expired].into_iter().find(|why| why.code() == code)
+        [Self::Revoked, Self::Expired, Self::NameInUse].into_iter().find(|why| why.code() == code)
     }
 }
 
@@ -63,16 +66,8 @@ impl fmt::Display for KeyRefusal {
         f.write_str(match self {
             Self::Revoked => "was revoked",
             Self::Expired => "has expired",
+            Self::NameInUse => "is used by another process under the same name",
         })
-    }
-}
-
-impl From<KeyRefusal> for Refusal {
-    fn from(why: KeyRefusal) -> Self {
-        match why {
-            KeyRefusal::Revoked => Self::Revoked,
-            KeyRefusal::Expired => Self::Expired,
-        }
     }
 }
 
@@ -97,6 +92,8 @@ pub(crate) enum Refusal {
     Forged,
     #[error("a name that belongs to this node, to a member, or to another name of the same number")]
     NameTaken,
+    #[error("two processes speak under the name {name}: give each one of its own")]
+    NameInUse { name: NodeName },
     #[error("more greetings, or more beginnings of sessions, than are served")]
     Limited,
     #[error("a welcome that nobody is waiting for")]
@@ -118,7 +115,16 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    const COUNT: usize = 17;
+    const COUNT: usize = 18;
+
+    /// Why a packet is not taken if its key is refused.
+    pub(super) fn of_key(why: KeyRefusal, name: &NodeName) -> Self {
+        match why {
+            KeyRefusal::Revoked => Self::Revoked,
+            KeyRefusal::Expired => Self::Expired,
+            KeyRefusal::NameInUse => Self::NameInUse { name: name.clone() },
+        }
+    }
 
     /// Names for metrics, in the order of [`Self::index`].
     const NAMES: [&'static str; Self::COUNT] = [
@@ -139,6 +145,7 @@ impl Refusal {
         "versions",
         "revoked",
         "expired",
+        "name_in_use",
     ];
 
     fn index(&self) -> usize {
@@ -160,6 +167,7 @@ impl Refusal {
             Self::Versions { .. } => 14,
             Self::Revoked => 15,
             Self::Expired => 16,
+            Self::NameInUse { .. } => 17,
         }
     }
 }

@@ -87,13 +87,27 @@ pub(crate) enum Expect {
     Nothing,
 }
 
+/// How many greetings follow each other at the usual pace, if nobody answers: ten seconds of them.
+const PROMPT_GREETINGS: u32 = 100;
+
 /// A peer that this process greets.
 struct Greeted {
     name: NodeName,
     /// It has shown the cluster's key.
     is_member: bool,
     sent: Option<LocalTime>,
+    /// How often it was greeted since there was a session last.
+    tries: u32,
     asked: Option<Asked>,
+}
+
+impl Greeted {
+    /// How long to wait before the next greeting (back-off): `retry` for as long as a restart may
+    /// take, then twice as long each time, up to sixteen times. One that never answers, or refuses
+    /// the key, is not asked all the time.
+    fn pause(&self, retry: LocalSpan) -> LocalSpan {
+        retry.times(1 << self.tries.saturating_sub(PROMPT_GREETINGS).min(4))
+    }
 }
 
 /// A greeting that was not answered yet.
@@ -223,13 +237,15 @@ impl Sessions {
     pub(crate) fn greet(&mut self, peer: &NodeName, now: LocalTime) -> Option<Vec<u8>> {
         let id = peer.id();
         let greeted = self.greeted.get(&id);
+        let retry = self.limits.retry;
         let too_soon =
-            |greeted: &Greeted| greeted.sent.is_some_and(|sent| now < sent.after(self.limits.retry));
+            |greeted: &Greeted| greeted.sent.is_some_and(|sent| now < sent.after(greeted.pause(retry)));
         if *peer == self.me.name || greeted.is_some_and(|greeted| greeted.name != *peer || too_soon(greeted))
         {
             return None;
         }
         let former = self.greeted.remove(&id);
+        let tries = former.as_ref().map_or(0, |former| former.tries.saturating_add(1));
         let is_member = former.as_ref().is_some_and(|former| former.is_member)
             || self.known.get(&id).is_some_and(|known| known.peer.rights.is_cluster());
         let asked = match former.and_then(|former| former.asked) {
@@ -245,8 +261,10 @@ impl Sessions {
             boot: self.me.boot,
         };
         let packet = greeting.seal(&hello_key(&asked.pair, self.me.name.as_str()), &self.me.knock);
-        self.greeted
-            .insert(id, Greeted { name: peer.clone(), sent: Some(now), asked: Some(asked), is_member });
+        self.greeted.insert(
+            id,
+            Greeted { name: peer.clone(), sent: Some(now), tries, asked: Some(asked), is_member },
+        );
         self.counters.hellos += 1;
         Some(packet)
     }
@@ -275,7 +293,7 @@ impl Sessions {
     pub(crate) fn set_keyring(&mut self, credentials: Credentials) {
         self.me.set_credentials(credentials);
         for greeted in self.greeted.values_mut() {
-            (greeted.sent, greeted.asked) = (None, None);
+            (greeted.sent, greeted.tries, greeted.asked) = (None, 0, None);
         }
         let ids: Vec<NodeId> = self.known.keys().copied().collect();
         for id in ids {
@@ -354,6 +372,8 @@ impl Sessions {
         if name.id() == self.me.id {
             return Err(Refusal::NameTaken);
         }
+        let rivals = self.known.get(&name.id()).is_some_and(|known| known.refuses(boot, now));
+        let good = if rivals { good.and(Err(KeyRefusal::NameInUse)) } else { good };
         let (issued, ours) = (self.instant(now), self.me.versions);
         // Only now is it known that the sender holds the key, or repeats one that does.
         let verdict = match (good, ours.common(theirs)) {
@@ -368,7 +388,7 @@ impl Sessions {
         match verdict {
             Verdict::Version(_) => {}
             Verdict::NoCommon(_) => self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours }),
-            Verdict::Refused(why) => self.counters.refuse(&why.into()),
+            Verdict::Refused(why) => self.counters.refuse(&Refusal::of_key(why, &name)),
         }
         self.counters.welcomes += 1;
         Ok(Received::Reply(reply))
@@ -455,6 +475,9 @@ impl Sessions {
             return Err(Refusal::Forged);
         }
         let (plaintext, _) = link.open(counter, head, packet, Some(from))?;
+        if self.known.get_mut(&peer.id).is_some_and(|known| known.is_rivalled_by(&peer, now)) {
+            return Err(Refusal::NameInUse { name: peer.name.clone() });
+        }
         let acknowledgement = if plaintext.is_empty() { link.seal(&[]) } else { None };
         self.begin(&peer, Place::Theirs, link, now)?;
         // Counted when it is proved, so that nobody can use up the allowance of another's key.
@@ -541,7 +564,7 @@ impl Sessions {
         if place == Place::Theirs && born <= self.floors.floor(peer.holder) {
             return Err(Refusal::Superseded);
         }
-        self.check_key(peer.serial, peer.not_after)?;
+        self.check_key(peer.serial, peer.not_after).map_err(|why| Refusal::of_key(why, &peer.name))?;
         let greeted = self.greeted.get(&peer.id);
         let is_taken =
             |greeted: &Greeted| greeted.name != peer.name || (greeted.is_member && !peer.rights.is_cluster());
@@ -560,7 +583,9 @@ impl Sessions {
         if self.by_session.contains_key(&link.id) {
             return Err(Refusal::Superseded);
         }
-        if self.known.get(&peer.id).is_some_and(|known| !known.is_same_life(peer)) {
+        let former = self.known.get(&peer.id).filter(|known| !known.is_same_life(peer));
+        let lives = former.map(|known| known.lives_before(peer));
+        if lives.is_some() {
             self.end(peer.id, |_, _| true);
         }
         if !self.known.contains_key(&peer.id) {
@@ -570,11 +595,14 @@ impl Sessions {
         self.by_session.insert(link.id, peer.id);
         let known = self.known.entry(peer.id).or_insert_with(|| Known::new(Arc::clone(peer), now));
         known.peer = Arc::clone(peer);
+        if let Some(lives) = lives {
+            known.follows(lives);
+        }
         if let Some(former) = known.begin(place, link, now) {
             self.by_session.remove(&former.id);
         }
         if let Some(greeted) = self.greeted.get_mut(&peer.id) {
-            greeted.asked = None;
+            (greeted.asked, greeted.tries) = (None, 0);
             greeted.is_member |= peer.rights.is_cluster();
         }
         self.counters.begun += 1;
