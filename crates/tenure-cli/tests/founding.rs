@@ -1,7 +1,7 @@
 //! `tenure init`, `tenure key` and `tenure config`: what they write, and what they refuse.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde_json::Value;
@@ -102,8 +102,10 @@ fn a_key_is_derived_in_both_spellings_and_shown_without_its_secret() {
     let long = TENURE.succeeds(dir, "key derive --candidate app1 --groups app1/* -c tenure.toml");
     let short = TENURE.succeeds(dir, "key --candidate app1 --groups app1/* -c tenure.toml");
     for text in [&long, &short] {
-        assert!(text.starts_with("tenure-candidate-1:app1:app1/*:"), "{text}");
+        assert!(text.starts_with("tenure-candidate-1:app1-*:app1/*:"), "{text}");
     }
+    let one = TENURE.succeeds(dir, "key derive --candidate app1 --exact --groups app1/* -c tenure.toml");
+    assert!(one.starts_with("tenure-candidate-1:app1:app1/*:"), "{one}");
     assert_ne!(long, short, "each has an id of its own");
     TENURE.succeeds(dir, "key --observer eye --groups * --out eye.key -c tenure.toml");
     TENURE.succeeds(dir, "key derive --operator alice --out alice.key -c n1/tenure.toml");
@@ -170,6 +172,43 @@ fn a_rotation_leaves_the_rest_of_the_file_alone() {
     assert!(changed.iter().all(|line| line.starts_with("old_key_files")), "{changed:?}");
     assert!(!dir.join("n1/key.old").exists() && !dir.join("n1/key.new").exists());
     assert_eq!(mode(&dir.join("n1/key")), 0o600);
+}
+
+#[test]
+fn the_second_step_of_a_rotation_is_refused_before_the_first_is_complete() {
+    let cluster = Daemons::found(TENURE, 1, "");
+    let dir = cluster.path();
+    let key = || fs::read_to_string(dir.join("n1/key")).unwrap();
+    let before = key();
+    // The first step stopped half-way: the key is drawn, and nobody was told to understand it.
+    cluster.edit(0, "old_key_files = []", "# old_key_files = []");
+    let said = TENURE.fails(dir, "key rotate --step 1 -c n1/tenure.toml", 78);
+    assert!(said.contains("no line `old_key_files = […]`"), "{said}");
+    let said = TENURE.fails(dir, "key rotate --step 2 -c n1/tenure.toml", 78);
+    assert!(said.contains("step 1 is not complete"), "{said}");
+    assert_eq!(key(), before);
+    cluster.edit(0, "# old_key_files = []", "old_key_files = []");
+    TENURE.succeeds(dir, "key rotate --step 1 -c n1/tenure.toml");
+    TENURE.succeeds(dir, "key rotate --step 2 -c n1/tenure.toml");
+    assert_ne!(key(), before);
+}
+
+#[test]
+fn root_that_rotates_a_key_leaves_the_files_to_their_owner() {
+    let cluster = Daemons::found(TENURE, 1, "");
+    let dir = cluster.path();
+    for file in ["n1", "n1/key", "n1/tenure.toml"] {
+        std::os::unix::fs::chown(dir.join(file), Some(12_345), Some(12_345)).unwrap();
+    }
+    for step in 1..=2 {
+        TENURE.succeeds(dir, &format!("key rotate --step {step} -c n1/tenure.toml"));
+        for file in ["key", "key.new", "key.old", "tenure.toml"].map(|file| dir.join("n1").join(file)) {
+            if let Ok(about) = fs::metadata(&file) {
+                assert_eq!((about.uid(), about.gid()), (12_345, 12_345), "{}", file.display());
+            }
+        }
+        assert_eq!(mode(&dir.join("n1/key")), 0o600);
+    }
 }
 
 #[test]

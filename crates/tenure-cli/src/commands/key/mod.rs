@@ -79,8 +79,10 @@ struct New {
     after_help = "The cluster's key and id come from the configuration: key_file, or cluster_key_file of [client]
 where that is no cluster's key. Members need not be told: they derive the same key anew.
 
-A name that ends with '*' is for many processes: each takes a name that begins so. Without --days
-a key does not expire. Members judge that by a date that follows their wall clocks, but not when
+A candidate's key is for an application, on as many hosts as it has: each process takes a name of
+its own, NAME-… (so does one for a name that ends with '*': each name begins so). With --exact it
+is for one process, called NAME; of two at once, the members serve the one that began last.
+Without --days a key does not expire. Members judge that by a date that follows their wall clocks, but not when
 these jump (docs/guides/keys.md).
 
 Examples:
@@ -93,13 +95,16 @@ Exit codes: 0 done, 2 error, 78 the configuration has no cluster's key, or the f
 already"
 )]
 struct Derive {
-    /// For a process that leads groups under this name
+    /// For an application whose processes lead groups, under names that begin with this
     #[arg(long, value_name = "NAME", conflicts_with_all = ["observer", "operator"], requires = "groups")]
     candidate: Option<Names>,
     /// For a process that only watches
     #[arg(long, value_name = "NAME", conflicts_with = "operator", requires = "groups")]
     observer: Option<Names>,
-    /// For a person or tool that watches everything and changes the members
+    /// For exactly this name, and so for one process at a time
+    #[arg(long, requires = "candidate")]
+    exact: bool,
+    /// For a person or tool that watches everything and asks leaders to act
     #[arg(long, value_name = "NAME", conflicts_with = "groups")]
     operator: Option<Names>,
     /// The groups it is for: names and patterns with commas between, as in 'app1/*,clock'
@@ -146,7 +151,10 @@ impl Derive {
         let (cluster, key, lineage) = cluster_key(common)?;
         let scope = |groups: Option<Scope>| groups.ok_or_else(|| Failure::new("--groups is missing"));
         let claims = match (self.candidate, self.observer, self.operator) {
-            (Some(names), None, None) => Claims::candidate(names, scope(self.groups)?),
+            (Some(names), None, None) => {
+                let names = if self.exact { names } else { of_application(&names)? };
+                Claims::candidate(names, scope(self.groups)?)
+            }
             (None, Some(names), None) => Claims::observer(names, scope(self.groups)?),
             (None, None, Some(names)) => Claims::operator(names),
             _ => {
@@ -168,6 +176,14 @@ impl Derive {
         answer.notes.push(format!("the key's id is {}", key.serial()));
         Ok(answer)
     }
+}
+
+/// The names of an application's processes: each begins with that of the application.
+fn of_application(names: &Names) -> Result<Names, Failure> {
+    if names.prefix().is_some() {
+        return Ok(names.clone());
+    }
+    Names::new(&format!("{names}-*")).map_err(Failure::config)
 }
 
 /// The cluster's id, key and founding, as the configuration has them.

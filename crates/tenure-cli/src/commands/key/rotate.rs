@@ -15,6 +15,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -68,6 +69,8 @@ struct Files {
     old: PathBuf,
     /// The value of `key_file`, for the line that names the others.
     written: String,
+    /// The value of `old_key_files`.
+    accepted: Vec<String>,
 }
 
 impl Rotate {
@@ -108,7 +111,8 @@ impl Files {
         let key = settings.resolve(Path::new(&written));
         read_key(&key)?;
         let beside = |ending: &str| PathBuf::from(format!("{}.{ending}", key.display()));
-        Ok(Self { config, new: beside("new"), old: beside("old"), key: key.clone(), written })
+        let accepted = accepted(settings);
+        Ok(Self { config, new: beside("new"), old: beside("old"), key: key.clone(), written, accepted })
     }
 
     fn first(&self, with: Option<&Path>) -> Result<Done, Failure> {
@@ -129,7 +133,7 @@ impl Files {
             (_, true) => {} // This step was begun before.
             (given, false) => {
                 let key = given.unwrap_or_else(ClusterKey::generate);
-                write_file(&self.new, &(key.reveal() + "\n"), 0o600)?;
+                self.write_key(&self.new, &(key.reveal() + "\n"))?;
                 wrote.insert(0, self.new.clone());
             }
         }
@@ -145,14 +149,12 @@ impl Files {
     fn second(&self) -> Result<Done, Failure> {
         if self.new.exists() {
             read_key(&self.new)?;
+            self.check_first_is_done()?;
             // Interrupted after the first rename, there would be no key; so the old one is copied,
             // and then overwritten at once.
             if !self.old.exists() {
-                write_file(
-                    &self.old,
-                    &fs::read_to_string(&self.key).map_err(|e| wrong(&self.key, &e))?,
-                    0o600,
-                )?;
+                let text = fs::read_to_string(&self.key).map_err(|error| wrong(&self.key, &error))?;
+                self.write_key(&self.old, &text)?;
             }
             fs::rename(&self.new, &self.key).map_err(|error| wrong(&self.key, &error))?;
         } else if !self.old.exists() {
@@ -166,6 +168,30 @@ impl Files {
              tenure key rotate --step 3 -c {config}"
         );
         Ok((vec![self.key.clone(), self.old.clone(), self.config.clone()], next))
+    }
+
+    /// Step 2 would cut a member off from the others that does not understand the new key yet.
+    fn check_first_is_done(&self) -> Result<(), Failure> {
+        let new = format!("{}.new", self.written);
+        if self.accepted.contains(&new) {
+            return Ok(());
+        }
+        Err(Failure::config(format!(
+            "step 1 is not complete here: {} has the new key, but old_key_files in {} does not name it; do --step 1 again, and let the node read its files",
+            self.new.display(),
+            self.config.display()
+        )))
+    }
+
+    /// Writes a key beside the present one: for the same user, with the same mode.
+    fn write_key(&self, path: &Path, text: &str) -> Result<(), Failure> {
+        write_file(path, text, 0o600)?;
+        let file = fs::File::open(path).map_err(|error| wrong(path, &error))?;
+        let kept = keep(&file, &self.key);
+        if kept.is_err() {
+            let _ = fs::remove_file(path); // The node could not read it.
+        }
+        kept.map_err(|error| wrong(path, &error))
     }
 
     fn third(&self) -> Result<Done, Failure> {
@@ -202,11 +228,17 @@ impl Files {
             _ => line.to_owned(),
         });
         let changed = lines.collect::<Vec<_>>().join("\n") + "\n";
-        let sound =
-            found == 1 && Settings::read(&self.config, changed.clone()).is_ok_and(|s| s.node().is_ok());
-        if !sound {
+        if found != 1 {
             return Err(Failure::config(format!(
                 "{} has no line `old_key_files = […]` that can be changed: write old_key_files = {value} there yourself, above all tables",
+                self.config.display()
+            )));
+        }
+        // Whatever the line was part of: the file must say afterwards what it should.
+        let says = accepted(&Settings::read(&self.config, changed.clone())?);
+        if format!("{says:?}") != value {
+            return Err(Failure::config(format!(
+                "{}: the line `old_key_files = […]` is not what it seems to be: write old_key_files = {value} there yourself, above all tables",
                 self.config.display()
             )));
         }
@@ -214,12 +246,28 @@ impl Files {
     }
 }
 
-/// Replaces a file in one step, with its mode.
+/// The keys that a configuration accepts beside the one that it speaks.
+fn accepted(settings: &Settings) -> Vec<String> {
+    let list = settings.get("old_key_files").and_then(|value| value.as_array()).cloned();
+    list.unwrap_or_default().iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+}
+
+/// Gives a file the owner, the group and the mode of another. Root may edit the files of a service:
+/// its user must be able to read them afterwards.
+fn keep(file: &fs::File, like: &Path) -> std::io::Result<()> {
+    let (about, wanted) = (file.metadata()?, fs::metadata(like)?);
+    if (about.uid(), about.gid()) != (wanted.uid(), wanted.gid()) {
+        fchown(file, Some(wanted.uid()), Some(wanted.gid()))?;
+    }
+    file.set_permissions(wanted.permissions())
+}
+
+/// Replaces a file in one step, with its owner and mode.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let draft = path.with_extension("toml.draft");
     let write = || {
         let mut file = fs::File::create(&draft)?;
-        file.set_permissions(fs::metadata(path)?.permissions())?;
+        keep(&file, path)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&draft, path)
